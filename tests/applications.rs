@@ -1,6 +1,7 @@
-//! Whole applications as emitted crates: their bytes are the runner's, and their memory is the plan's.
+//! Whole applications as emitted crates: their outputs are the runner's bytes, and their memory is that of the plan.
 //!
-//! Built with optimisation only: what is measured is what users get. The models are not in the repository.
+//! They are only built with optimisation, so that the tests measure what users get. The models are not in the
+//! repository.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "what is skipped or measured is told")]
@@ -16,8 +17,8 @@ use csdfc_plan::plan::{Cnn, Plan};
 use csdfc_tests::crates::{emitted, run};
 use csdfc_tests::{app, application, models, plan, skipped};
 
-/// What a process takes beside the plan's total and the frames that its caller holds: the program itself, its stacks and
-/// the system's libraries.
+/// Bytes of a process beside the plan's total and the caller's frames: the program itself, its stacks and the system's
+/// libraries.
 const PROCESS: u64 = 4_000_000;
 
 /// Frames of each CNN.
@@ -44,7 +45,7 @@ fn bits(value: &Value) -> Vec<u32> {
     }
 }
 
-/// Bytes that the program says it had at most, when it last said so.
+/// The peak memory in bytes that the program printed last.
 fn peak(told: &str) -> u64 {
     let line =
         told.lines().filter_map(|line| line.strip_prefix("peak memory: ")).next_back().expect("a peak");
@@ -69,8 +70,8 @@ fn check(application: &Application) {
     }
 }
 
-/// That CNNs which take turns in the arena make their own bytes, in no more memory than one of them. Their inputs are files
-/// of the folder by now.
+/// Checks that CNNs which take turns in the arena make the same bytes as alone, in no more memory than one of them.
+/// Their inputs are already files in the folder.
 fn check_turns(plan: &Plan, runner: &mut Runner<'_>, folder: &std::path::Path) {
     let names: Vec<&str> = plan.cnns.iter().map(|cnn| cnn.name.as_str()).collect();
     let turns = [&names[1..], &names[..], &names[1..]].concat().join(",");

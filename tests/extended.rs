@@ -1,5 +1,5 @@
-//! The extended search: as good as every choice of none and one row where those can be counted, as small as it must be on
-//! known networks, and every plan of its front one that the checker accepts.
+//! The extended search. It is at least as good as every choice of one row or all rows, if these can be enumerated. On
+//! known networks, its plans are as small as they must be. The checker accepts every plan of its front.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

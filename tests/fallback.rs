@@ -14,7 +14,8 @@ use csdfc::search::watch::Watch;
 use csdfc_plan::plan::Plan;
 use csdfc_tests::application;
 
-/// Plans for least memory; refuses the first so many plans, and gives what is made of each.
+/// Plans for least memory, and refuses the first `count` plans. Returns the planned result and all plans that were
+/// offered.
 fn refuse(application: &Application, count: usize) -> (Planned, Vec<Plan>) {
     refuse_from(&Start::default(), application, count)
 }
@@ -53,7 +54,7 @@ fn the_next_best_is_taken() {
             assert!(pair[0].memory.total <= pair[1].memory.total, "each is the smallest of those left");
             assert_ne!(pair[0].search.choices, pair[1].search.choices, "none is offered again");
         }
-        // What is refused is not on the front either.
+        // A refused plan is not on the front either.
         let refused = &offered[..count];
         assert!(
             last.pareto.iter().all(|point| refused.iter().all(|plan| plan.search.choices != point.choices))
@@ -79,8 +80,8 @@ fn what_is_refused_to_the_last_is_said() {
     assert_eq!((outcome.refused.as_deref(), offered.len()), (Some("refusal 1"), 1));
 }
 
-/// Old plans are left while others are refused. Three CNNs of which each two run at the same time are chosen by what two
-/// take, so that an old plan may be better.
+/// Old plans are left while others are refused. If each two of three CNNs run at the same time, variants are chosen by
+/// the bytes that two CNNs take together. So an old plan may be better.
 #[test]
 fn old_plans_are_left() {
     let application = smallest(

@@ -46,14 +46,15 @@ fn searched(opened: &Opened, method: Method, limit: Limit) -> Plan {
     plan
 }
 
-/// For whatever plan of the paper's method there is one of no more memory that is as fast.
+/// For every plan of the paper's method, there is a plan of the default method that takes no more memory and is as
+/// fast.
 #[test]
 fn the_papers_method_is_never_better() {
     let others = if cfg!(debug_assertions) { &[][..] } else { &OTHERS };
     for name in QUICK.iter().chain(others) {
         let mut opened = app(name);
         let extended = searched(&opened, Method::Extended, Limit::Default);
-        // Three CNNs take long, and all is slow without optimisation.
+        // Three CNNs take long, and without optimisation every application does.
         if cfg!(debug_assertions) || opened.spec.cnns.len() > 2 {
             (opened.spec.search.population, opened.spec.search.generations) = (30, 20);
         }

@@ -1,4 +1,4 @@
-//! Good files with a few bytes changed, cut or repeated: every reader returns, and soon.
+//! Valid files with a few bytes changed, cut or repeated: every reader returns, and soon.
 
 use std::collections::BTreeMap;
 

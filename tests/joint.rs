@@ -1,5 +1,6 @@
-//! Primitives, layouts, rows and segments chosen together: never worse than one after the other, the best where all can be
-//! tried, and executed as planned. The profiles here are made up, so that every machine plans alike.
+//! Primitives, layouts, rows and segments chosen together. The plan is never worse than with one chosen after the
+//! other, it is the best if all can be tried, and it is executed as planned. The profiles here are made up, so that
+//! every machine plans alike.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -30,12 +31,12 @@ use rand_chacha::ChaCha8Rng;
 
 /// Networks drawn.
 const NETWORKS: u64 = 8;
-/// Chains drawn of which everything is tried.
+/// Drawn chains on which all assignments are tried.
 const CHAINS: u64 = 4;
-/// Primitives of convolutions in those.
+/// Primitives of convolutions in these chains.
 const SAME_LAYOUT: [&str; 4] =
     ["indirect-gemm-hwc-hwc", "winograd-f4x4-3x3-hwc-hwc", "im2row-panels-hwc-hwc", "direct-pixel-hwc-hwc"];
-/// Those of random networks, which may need conversions.
+/// Primitives in random networks, which may need conversions.
 const SEVERAL_LAYOUTS: [&str; 7] = [
     "indirect-gemm-hwc-hwc",
     "winograd-f2x2-3x3-hwc-hwc",
@@ -99,7 +100,8 @@ fn device(network: &Network, primitives: &[&str], random: &mut ChaCha8Rng) -> De
     })
 }
 
-/// A profile on which these primitives take such times for a layer by its place and rows: in one firing, and row by row.
+/// A profile on which these primitives take the given times for a layer, by its place and rows: in one firing, and row
+/// by row.
 pub(super) fn device_of(
     network: &Network,
     primitives: &[&str],
@@ -180,7 +182,7 @@ fn joint_plans_are_never_worse_than_one_after_the_other() {
             converted += u64::from(layers.iter().any(|layer| matches!(layer.operator, Operator::Convert)));
         }
     }
-    // The test would be of nothing if all ways led to the same plans.
+    // The test would show nothing if all ways led to the same plans.
     assert!(faster >= NETWORKS / 4 && converted >= NETWORKS / 4, "{faster} faster, {converted} converted");
 }
 
@@ -305,7 +307,7 @@ fn joint_plans_are_the_same_with_any_number_of_threads() {
     }
 }
 
-/// Searches for a joint plan share its time: no more begin than the time was divided by.
+/// Searches for a joint plan share its time: no more searches begin than the number by which the time was divided.
 #[test]
 fn searches_of_a_joint_plan_share_its_time() {
     let mut most = 0;
@@ -329,11 +331,12 @@ fn searches_of_a_joint_plan_share_its_time() {
         assert_eq!(planned.plan.search.stopped, "time", "stream {stream}");
         most = most.max(begun.load(Ordering::Relaxed));
     }
-    // With fixed primitives, with the time optimum, and from the best; that for offers tells nothing.
+    // Searches with fixed primitives, with the time optimum, and from the best. The search for offers reports no
+    // progress.
     assert_eq!(most, 3);
 }
 
-/// A family computes each layer that it can, and conversions come in; in what it cannot compute nothing changes.
+/// A family computes each layer that it can, with conversions around it. Layers that it cannot compute do not change.
 #[test]
 fn a_primitive_by_name_computes_what_it_can() {
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();

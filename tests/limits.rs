@@ -1,5 +1,5 @@
-//! Constraints at their limits: what takes exactly the bytes of a budget is within it, and what reaches exactly the frame
-//! rate asked for reaches it.
+//! Constraints at their limits: a plan that takes exactly the bytes of a budget meets it, and so does a plan with
+//! exactly the required frame rate.
 
 use std::path::Path;
 
@@ -55,8 +55,7 @@ fn a_budget_to_the_byte() {
     }
 }
 
-/// What a plan takes in the end is within a budget, even if the quick placement that is made of every candidate takes
-/// more.
+/// The final bytes of a plan are within a budget, even if the quick placement of every candidate takes more.
 #[test]
 fn a_budget_to_the_byte_of_the_last_placement() {
     let mut application =
@@ -85,7 +84,7 @@ fn a_budget_to_the_byte_of_the_last_placement() {
     }
 }
 
-/// Nothing is searched for where the fastest plan takes exactly the budget, and only its plan is asked for.
+/// There is no search if the fastest plan takes exactly the budget and only the best plan is asked for.
 #[test]
 fn the_fastest_plan_settles_a_budget_to_the_byte() {
     let mut application = application("(cnns: [(model: \"builtin:lenet5\")], weights: resident)");
@@ -102,7 +101,7 @@ fn the_fastest_plan_settles_a_budget_to_the_byte() {
     assert!(searched(&settled(Some(free.memory.total - 1))));
 }
 
-/// CNNs at the same time are chosen for together.
+/// If CNNs run at the same time, their variants are chosen together.
 #[test]
 fn a_budget_of_several_to_the_byte() {
     let (application, points) = subject(
@@ -115,8 +114,9 @@ fn a_budget_of_several_to_the_byte() {
     }
 }
 
-/// CNNs of which each two run at the same time are chosen by what two take, and take more in the end. So the first that is
-/// chosen may be too large. The next one is not the smallest, but as fast as any that was seen.
+/// If each two of three CNNs run at the same time, variants are chosen by the bytes that two take together, and the
+/// CNNs take more in the end. So the first that is chosen may be too large. The next one is not the smallest, but as
+/// fast as any that was seen.
 #[test]
 fn a_budget_of_pairs_to_the_byte() {
     let (application, points) = subject(

@@ -1,4 +1,4 @@
-//! Plans on a device that was measured: their times are the measured ones, and their primitives the fastest where that
+//! Plans on a device that was measured: their times are the measured ones, and their primitives are the fastest if that
 //! makes a better plan. The profiles here are made up, so that every machine plans alike.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
@@ -107,7 +107,8 @@ fn the_fastest_primitives_are_taken_where_they_make_a_better_plan() {
     assert!((ms(&fixed) - ms(&fast) - 0.5 * convolutions as f64).abs() < 1e-3);
     assert!(fast.memory.total > fixed.memory.total);
 
-    // One that errs more is chosen where that is allowed, and none that errs at all more than a sum of products.
+    // A primitive that errs more is chosen only if that is allowed. At the tightest limit, no chosen primitive errs
+    // more than a sum of products.
     let with = |max_error: f64| planned(&Application { max_error, ..application.clone() }, &device).plan;
     assert_eq!(count(&with(1e-3), FASTEST), convolutions);
     assert_eq!(count(&with(1e-5), FIRST), convolutions);
@@ -150,8 +151,8 @@ fn a_plan_is_picked_with_its_primitives() {
     assert_eq!(again.to_json(), plan.to_json());
 }
 
-/// Everything that computes a layer is timed as often as asked, what is known is not timed again, and what was measured
-/// prices each layer of a plan.
+/// Every primitive of a layer is timed as often as asked, known times are not measured again, and the measured times
+/// price each layer of a plan.
 #[test]
 fn a_machine_is_measured() {
     let application = application(r#"(name: "a", cnns: [(name: "a", model: "builtin:lenet5")])"#);

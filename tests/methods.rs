@@ -26,7 +26,7 @@ const SHORT: u64 = 60;
 /// Most layers with a choice of the applications that are searched by exhaustion.
 const MOST_GENES: usize = 8;
 
-/// A device on which a firing takes as long as any other, whatever it does.
+/// A device on which all firings take equally long, whatever they do.
 fn constant_cost() -> DeviceProfile {
     let core = Core {
         macs_per_second: 1e300,
@@ -176,7 +176,7 @@ fn algorithm_2_finds_the_front_of_small_applications() {
     assert!(sizes.iter().filter(|size| **size > 2).count() >= 12, "{sizes:?}");
 }
 
-/// What the CNNs of a plan make of the same inputs, element by element.
+/// The outputs of a plan's CNNs for the same inputs, element by element.
 fn outputs(application: &Application, plan: &Plan) -> Vec<String> {
     let values = |cnn: usize, layer: usize, parameter: usize| {
         application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
@@ -241,7 +241,7 @@ fn algorithm_2_keeps_to_its_budget() {
     }
 }
 
-/// What each method may share shows in its sums, every plan is accepted, and all give the same outputs.
+/// The sums of each method show what it may share, the checker accepts every plan, and all plans give the same outputs.
 #[test]
 fn every_method_plans_random_applications() {
     for seed in 0..100 {

@@ -1,4 +1,4 @@
-//! Every network that is here, built in or trained, planned in both storage models and checked.
+//! Every network that is available, built in or trained, planned in both storage models and checked.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
@@ -20,10 +20,10 @@ use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_tests::{models, outcome, plan, root, skipped};
 
-/// What is asked of the planner, by the words of the command line.
+/// The requests to the planner, as options of the command line.
 const CHOICES: [&str; 4] = ["default", "--rows none", "--rows all", "--mem min"];
 
-/// What became of one network.
+/// The results for one network.
 #[derive(Default)]
 struct Figures {
     name: String,
@@ -181,8 +181,8 @@ fn the_bars_are_met() {
     }
 }
 
-/// Where it is known without a search which plan is the answer, there is none: the fastest plan has no parts, and what no
-/// plan meets is said at once.
+/// There is no search if the answer is known without one: the fastest plan has no parts, and constraints that no plan
+/// meets are reported at once.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn nothing_is_searched_for_where_nothing_can_be_found() {

@@ -1,4 +1,5 @@
-//! Rows at once or one by one: a layer of many filters pays for the memory that it saves, and only where it must.
+//! Rows at once or one by one: a layer of many filters pays time for the memory that it saves, and does so only if it
+//! must.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
@@ -23,7 +24,7 @@ fn is_least(plan: &Plan) -> bool {
     plan.certificate.claimed.unwrap_or(plan.memory.bound) == plan.memory.buffers
 }
 
-/// The smallest plan, which is the answer too where just its total is allowed.
+/// The smallest plan, which is also the answer if exactly its total is allowed.
 fn smallest(source: &str, rows: RowsSpec) -> Plan {
     let small = plan(&application(source, rows.clone(), Some(MemoryGoal::Min)));
     let within = |bytes| outcome(&application(source, rows.clone(), Some(MemoryGoal::Bytes(bytes))));

@@ -60,7 +60,7 @@ fn check(network: &Network, execution: &Execution, name: &str) {
     let mut start: Vec<(usize, Range<u64>)> = Vec::new();
     for moment in &moments {
         apart(&mut moment.in_use.iter().map(lies).collect(), moment.layer);
-        // Made at once: all that it reads is there until all that it makes is.
+        // Rows made at once: all that the layer reads stays until all its rows are made.
         if moment.is_first {
             start.clone_from(&moment.in_use);
         }

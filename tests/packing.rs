@@ -49,7 +49,7 @@ fn guillotine(count: usize, width: i64, height: u64, seed: u64) -> Vec<Life> {
     pieces.into_iter().map(|(from, to, high)| life(from, to, high)).collect()
 }
 
-/// What public benchmarks of networks look like: large buffers of few steps, small ones of many.
+/// Buffers like those of networks in public benchmarks: large buffers live for few steps, small ones for many.
 fn network(count: usize, steps: i64, seed: u64) -> Vec<Life> {
     let random = &mut ChaCha8Rng::seed_from_u64(seed);
     let buffer = |_| {
@@ -117,7 +117,7 @@ fn time_ends_a_search() {
     assert!(problem.accepts(&solution.packing.offsets));
 }
 
-/// Every network with no parts and with all parts: the rings lie as low as can be, be rows made one by one.
+/// Every network with no parts and with all parts: the rings lie as low as possible, with rows made one by one.
 #[test]
 fn networks_are_packed_as_low_as_can_be() {
     for name in builtin::NAMES {

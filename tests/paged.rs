@@ -36,7 +36,7 @@ fn networks_take_a_fraction_of_their_weights() {
         let memory = &plan.memory;
         assert!(memory.total <= most, "{name}: {}", memory.total);
         assert_eq!((memory.parameters_resident, memory.total), (Some(0), memory.arena), "{name}");
-        // What slices are rounded up by is no weight.
+        // The bytes by which slices are rounded up are no weights.
         let read = plan.cnns[0].bytes_read.unwrap();
         assert_eq!(plan.store.unwrap().bytes, read);
         assert!(
@@ -47,7 +47,7 @@ fn networks_take_a_fraction_of_their_weights() {
     }
 }
 
-/// With less memory, some weights are read again. No more than so many times all of them are read.
+/// With less memory, some weights are read again. The bytes read are at most a given multiple of all weights.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn networks_take_less_if_they_read_weights_again() {
@@ -70,13 +70,14 @@ fn paged(name: &str, goal: MemoryGoal) -> Plan {
     plan(&opened.resolve().unwrap())
 }
 
-/// Weights are read again only where no plan fits that reads them once, whoever decides that they are paged.
+/// Weights are read again only if no plan fits that reads them once, whether the user or csdfc decides that they are
+/// paged.
 #[test]
 fn weights_are_read_again_where_memory_has_too_little_room() {
     let once = paged("resnet8", MemoryGoal::Min);
     let all = once.store.as_ref().unwrap().bytes;
     assert_eq!(once.cnns[0].bytes_read, Some(all));
-    // The nearest plan to what is impossible.
+    // The nearest plan to an impossible budget.
     let least = paged("resnet8", MemoryGoal::Bytes(1));
     assert!(least.memory.total < once.memory.total);
     assert!(least.cnns[0].bytes_read.unwrap() > all);
@@ -130,7 +131,7 @@ fn as_little_is_read_again_as_can_be() {
     assert!(read_again > 4, "{read_again}");
 }
 
-/// The same of integers, whose tensors take a quarter too.
+/// The same for integers, whose tensors take a quarter too.
 #[test]
 fn integers_take_a_fraction_of_their_weights() {
     let network = builtin::network("mobilenet_v2").unwrap();
@@ -159,7 +160,7 @@ fn weights_that_do_not_fit_are_paged() {
         let memory = &plan.memory;
         let limit = plan.constraints.memory.unwrap();
         assert!(plan.constraints.met && memory.total <= limit, "{}", memory.total);
-        // A weight of the largest layers is all that would not fit beside the rest.
+        // The limit is tight: the weights of one more large layer would not fit beside the rest.
         assert!(memory.total > limit / 10 * 9 && memory.parameters_resident > Some(0), "{}", memory.total);
         let cnn = &plan.cnns[0];
         let (read, computing) = (cnn.read_ns.unwrap(), cnn.computing_ns.unwrap());
@@ -214,7 +215,7 @@ fn what_stays_is_worth_its_room() {
     }
 }
 
-/// What is named stays in memory, and the rest is paged.
+/// Named layers stay in memory, and the rest is paged.
 #[test]
 fn layers_stay_resident_by_name() {
     let of = |resident: &str| {

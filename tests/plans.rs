@@ -1,4 +1,5 @@
-//! Plans and what is made of them, in one binary: a binary for each file would link the whole compiler each time.
+//! Tests of plans and of everything made from plans, in one binary: with a binary for each file, each would link the
+//! whole compiler.
 
 mod applications;
 mod corruptions;

@@ -1,5 +1,5 @@
-//! Precisions that are chosen: as few as the constraints need, within an allowance that an error keeps which is computed here
-//! once more.
+//! The choice of precisions: csdfc lowers as few layers as the constraints need, and the error is within the allowance.
+//! The tests compute the error once more.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
@@ -33,7 +33,7 @@ fn frames(network: &Network, count: usize) -> Vec<Vec<Value>> {
     (0..count).map(|_| inputs.iter().map(&mut value).collect()).collect()
 }
 
-/// What is chosen, on frames that are made so.
+/// The choice, on the frames that this function makes.
 fn choose(app: &Opened, frames: &dyn Fn(&Network) -> Vec<Vec<Value>>) -> Result<Chosen, Error> {
     let frames = |_: usize, network: &Network| Ok(Calibration { frames: frames(network), is_random: true });
     let plan = |application: &Application, device: &DeviceProfile| {
@@ -118,7 +118,7 @@ fn as_few_layers_as_are_needed_and_the_error_is_the_plans() {
         let stated = error(&plan, &exact, &frames(&application.cnns[0].network, 2));
         assert!((stated - accuracy.error).abs() <= 1e-9 * stated, "{percent}: {stated} {accuracy:?}");
         assert!(0.0 < stated && accuracy.is_within() && accuracy.frames == 2, "{percent}: {accuracy:?}");
-        // The tighter, the more layers: some stay, and in the end some have weights of integers.
+        // A tighter limit lowers more layers. Some stay at 32 bits, and in the end some have weights of integers.
         let counted: usize =
             accuracy.layers.iter().filter(|(of, _)| **of != "fp32").map(|(_, count)| count).sum();
         assert_eq!(counted, lowered(&plan), "{percent}");
@@ -181,7 +181,7 @@ fn each_cnn_has_an_allowance_of_its_own() {
         let cnns = vec![chosen.planned.plan.cnns[cnn].clone()];
         lowered(&Plan { cnns, ..chosen.planned.plan.clone() })
     };
-    // One is not open, one may err by nothing, and one has a layer that is stated.
+    // One CNN's precisions are stated, one may have no error, and one has a layer with a stated precision.
     let closed = two("");
     assert!(of(&closed, 0) > 0 && of(&closed, 1) == 0 && closed.accuracies.len() == 1);
     let nothing = two("precision: auto, accuracy: (max_error: 0)");

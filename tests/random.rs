@@ -1,5 +1,5 @@
-//! Random small networks, cut and run in random ways: every plan is accepted by the checker, and its sizes lie
-//! between what no plan can do without and what every plan can do with.
+//! Random small networks, cut and run in random ways. The checker accepts every plan. Its sizes are at least those that
+//! every plan needs, and at most those that suffice for every plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Most rows that one firing needs at once, by rates such as `3,29*1`: a ring of fewer can never do.
+/// The most rows that one firing needs at once, by rates such as `3,29*1`. A ring of fewer rows is never enough.
 fn most_at_once(acquire: &str, release: &str) -> u64 {
     let (mut held, mut most) = (0, 0);
     for (acquired, released) in rates(acquire).into_iter().zip(rates(release)) {
@@ -88,7 +88,7 @@ proptest! {
             }
         }
         let start = Start::Search(known);
-        // Quick, and there is more to win.
+        // This method is quick, and leaves more room for an improvement.
         free.search.method = Some(Method::Simple);
         free.constraints.memory = Some(MemoryGoal::Bytes(old.memory.total));
         let new = outcome_from(&start, &free).plan;
@@ -135,7 +135,7 @@ fn operands(network: &Network, layer: &Layer) -> Vec<&'static str> {
     all.into_iter().filter_map(|(name, has)| has.then_some(name)).collect()
 }
 
-/// Of the networks many have convolutions of several operands, once passes have made them, and of all kinds.
+/// After the passes, many of the networks have convolutions of several operands, of all kinds.
 #[test]
 fn many_convolutions_have_several_operands() {
     const SEEDS: u64 = 1000;

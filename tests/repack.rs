@@ -1,6 +1,6 @@
-//! Plans that say that no placement of their rings is smaller, packed once more: from the rings and the schedule that the
-//! plan states, by what operators read row by row, and by a search that shares nothing with the planner's. Every layer may
-//! make its rows one by one. A smaller placement would have to pass the checker.
+//! Plans that state that no placement of their rings is smaller, packed once more. The inputs are the rings and the
+//! schedule that the plan states, and the rows that operators read. The search shares no code with the planner. Every
+//! layer may make its rows one by one. A smaller placement would have to pass the checker.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
@@ -27,8 +27,8 @@ struct Problem {
     tensors: Vec<usize>,
     bytes: Vec<u64>,
     first: Vec<usize>,
-    /// By ring and ring, how much higher the second lies at least where it lies above the first; `None` where they are
-    /// never in use at the same time.
+    /// By pair of rings: if the second lies above the first, at least how much higher it lies. `None` if they are never
+    /// in use at the same time.
     above: Vec<Vec<Option<i64>>>,
     /// The most bytes in use at one moment.
     bound: u64,
@@ -90,7 +90,7 @@ impl Problem {
     fn place(&self, order: &[usize]) -> (u64, Vec<u64>) {
         let mut at: Vec<Option<i64>> = vec![None; self.bytes.len()];
         for &ring in order {
-            // Between these, both excluded, it would meet another.
+            // Between these two offsets, both excluded, the ring would overlap another ring.
             let mut taken: Vec<(i64, i64)> = (0..at.len())
                 .filter_map(|other| {
                     let (there, lower, upper) =
@@ -172,10 +172,10 @@ fn moved(plan: &Plan, problem: &Problem, (bytes, offsets): &(u64, Vec<u64>)) -> 
 
 #[derive(Default)]
 struct Count {
-    /// Plans that say that they are the least, as equal to the bound, or as claimed.
+    /// Numbers of plans that state that they are the smallest: equal to the bound, or as claimed.
     proven: usize,
     claimed: usize,
-    /// Plans that do not, and of these those of which a smaller placement was found.
+    /// Plans that do not state it, and how many of these have a smaller placement, which this search found.
     others: usize,
     smaller: usize,
     /// Plans in which a layer of more filters than the nearest cache holds writes where it reads.
@@ -190,7 +190,7 @@ impl Count {
         let memory = &plan.memory;
         assert_eq!(problem.bound, memory.bound, "{name}");
         let found = problem.lowest(random);
-        // What this search takes for a placement is one.
+        // The checker confirms the placements of this search.
         if let Err(violations) = csdfc_plan::check(&moved(&plan, &problem, &found)) {
             panic!("{name}: {:?}", violations.first());
         }

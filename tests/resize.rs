@@ -1,4 +1,5 @@
-//! Resize to the nearest pixel beside its definition, in fractions: planner, checker and kernels, for all small sizes.
+//! Resize to the nearest pixel, compared with its definition in fractions: planner, checker and kernels, for all small
+//! sizes.
 
 #![expect(clippy::expect_used, reason = "a panic is how a test fails")]
 
@@ -49,7 +50,7 @@ impl Fraction {
     }
 }
 
-/// Where output coordinate `y` of `made` lies among `size`, by ONNX's definition.
+/// The input coordinate, among `size`, of output coordinate `y` of `made`, by ONNX's definition.
 fn source(coordinates: Coordinates, y: usize, size: usize, made: usize) -> Fraction {
     let half = Fraction(1, 2);
     let scale = Fraction(made as i128, size as i128);
@@ -67,7 +68,7 @@ fn source(coordinates: Coordinates, y: usize, size: usize, made: usize) -> Fract
 
 /// The whole number that a coordinate is rounded to, kept inside.
 fn pixel(source: Fraction, rounding: Rounding, size: usize) -> usize {
-    // From the outermost coordinates there are, as a definition would.
+    // The search begins at the outermost coordinate that can occur.
     let mut floor = -2i128;
     while Fraction(floor + 1, 1).is_at_most(source) {
         floor += 1;
@@ -100,8 +101,8 @@ fn numbered(size: [usize; 2]) -> Value {
     Value { dims: vec![1, 1, size[0], size[1]], data: Data::F32(data) }
 }
 
-/// Plans, checks and runs the ways by rows, and says in how many pixels the kernels, and in how many rows the planner,
-/// are not at `expected(way, axis, coordinate)`.
+/// Plans, checks and runs the ways by rows. Returns the number of pixels of the kernels, and of rows of the planner,
+/// that differ from `expected(way, axis, coordinate)`.
 fn wrong(
     size: [usize; 2],
     ways: Vec<Resize>,
@@ -112,7 +113,7 @@ fn wrong(
     let layers = network.ids().collect();
     let partition = Partition { name: name.clone(), layers, processor: "cpu".into(), schedule: None };
     let cnn = generate::of_network(&name, network, vec![partition]);
-    // Which the checker must accept: its rates are then the planner's.
+    // The checker must accept the plan: then its rates equal the planner's.
     let plan = plan(&generate::of_cnns(vec![cnn], vec![vec![name]], StorageModel::Tensors, RowsChoice::All));
     let none = |_: usize, _: usize, _: usize| Err("a resize has no parameters".into());
     let mut runner = Runner::new(&plan, &none).expect("a plan that runs");
@@ -177,7 +178,7 @@ fn reference(coordinates: Coordinates, rounding: Rounding, scale: f64, at: usize
         Coordinates::PytorchHalfPixel | Coordinates::HalfPixel => (x + 0.5) / scale - 0.5,
         _ => unreachable!("only these are compared"),
     };
-    // A whole coordinate is the right one of its neighbours, of which the right one is taken.
+    // A whole coordinate counts as the right one of its two neighbours, and the right one is taken.
     let whole = x_ori == x_ori.floor();
     let ratio = x_ori - x_ori.floor();
     let take_next = !whole

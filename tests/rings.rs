@@ -1,5 +1,5 @@
-//! Rings of plans against the smallest that the dataflow engine proves, every layer by rows, and those of Algorithm 2's
-//! smallest plan of application 3 of Table 12.
+//! Rings of plans, compared with the smallest that the dataflow engine proves: with every layer by rows, and for
+//! Algorithm 2's smallest plan of application 3 of Table 12.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -21,7 +21,7 @@ struct Size {
     bytes: u64,
 }
 
-/// What a plan's rings take, and what the engine's smallest capacities, by rows and by bytes, do.
+/// The size of a plan's rings, and of the engine's smallest capacities, by rows and by bytes.
 fn sizes(source: &str) -> (Size, Size) {
     let mut opened = open::open(source).unwrap();
     opened.spec.storage = Some(StorageModel::Tensors);
@@ -62,8 +62,8 @@ fn rings_of_plans_are_the_smallest() {
     }
 }
 
-/// What Algorithm 2 makes of application 3: within each partition the rings of all edges take what the engine proves to be the
-/// least for the rows per firing that it chose, whatever the order of firings.
+/// Algorithm 2's plan of application 3. Within each partition, the rings of all edges take the bytes that the engine
+/// proves to be the least for the chosen rows per firing, over all orders of firings.
 #[test]
 fn rings_of_algorithm_2_are_the_smallest() {
     let mut opened = app("table12/app3.ron");

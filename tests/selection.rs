@@ -1,4 +1,4 @@
-//! Tables of costs of networks, and that what is selected from them can be executed. The profile here is made up.
+//! Tables of costs of networks. Selections from them can be executed. The profile here is made up.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -132,13 +132,13 @@ fn a_network_on_a_profile_is_a_table() {
     let edges = [["l1", "l2"], ["l4", "l5"], ["l5", "output l5"]].map(|ends| ends.map(str::to_owned));
     assert_eq!(modelled.edges, edges);
 
-    // What is written is the same table.
+    // The written table is read as the same table.
     let json = instance.to_json().unwrap();
     let read = Instance::parse(&json).unwrap();
     assert_eq!(read.to_json().unwrap(), json);
     assert_eq!(fastest(&read), fastest(&instance));
 
-    // Nothing is measured, and conversions are of no use.
+    // Nothing is measured, so conversions are of no use.
     let CostTable { instance, modelled } = table(&application, &device);
     assert!(instance.layers[1..4].iter().all(|layer| layer.options.len() == 1));
     assert_eq!(modelled.layers, ["l2", "l3", "l4", "l5"]);

@@ -1,5 +1,5 @@
-//! What runs at the same time on a processor shares its cores: the rates and latencies of random applications, against a
-//! simulation of their stages that shares nothing with the planner's arithmetic.
+//! Partitions that run at the same time on a processor share its cores. These tests compare the rates and latencies of
+//! random applications with a simulation of their stages, which shares no arithmetic with the planner.
 //!
 //! Stages fire by the plan's own schedules, through the plan's own rings. Every firing takes a time of its own, one that
 //! workers share longer and on several cores. Whoever has work goes on: while more cores are wanted than there are, all
@@ -26,12 +26,12 @@ const FRAMES: usize = 24;
 const TOLERANCE: f64 = 0.005;
 /// Multiplications from which on workers share a firing of several rows of a convolution.
 const SHARED: f64 = (1 << 17) as f64;
-/// The same of a row by itself.
+/// The same for a single row.
 const SHARED_ROW: f64 = (1 << 19) as f64;
 /// Elements from which on they share a firing of several rows of another layer.
 const SHARED_ELEMENTS: f64 = (1 << 14) as f64;
 
-/// A device on which a firing takes as long as any other, whatever it does, but for what it takes to share it.
+/// A device on which all firings take equally long, whatever they do, except for the cost of sharing a firing.
 fn device(random: &mut ChaCha8Rng) -> DeviceProfile {
     let mut processor = |cores: u64, workers: Option<WorkerSharing>| {
         let core = Core {
@@ -68,7 +68,7 @@ fn plan(application: &Application, device: &DeviceProfile) -> Plan {
     plan
 }
 
-/// What a firing of a layer takes: nanoseconds, and cores meanwhile.
+/// The nanoseconds of a layer's firing, and the cores that it keeps busy.
 fn firing(plan: &Plan, cnn: &Cnn, layer: &Layer, processor: &Processor) -> (f64, f64) {
     let ring = |name: &str| {
         let tensor = plan.tensors.iter().find(|tensor| tensor.cnn == cnn.name && tensor.name == name);
@@ -125,7 +125,7 @@ struct Ring {
     released: Vec<u64>,
 }
 
-/// A firing of a stage, and what it does to the rings: ring, reader, rows.
+/// A firing of a stage, and its effect on the rings: ring, reader, rows.
 struct Firing {
     ns: f64,
     cores: f64,
@@ -145,17 +145,17 @@ struct Stage {
     left: Option<f64>,
 }
 
-/// What happens in one element of J.
+/// The simulation of one element of J.
 struct Element<'a> {
     cores: Vec<f64>,
     stages: Vec<Stage>,
     rings: Vec<Ring>,
-    /// Of each CNN of the plan, whether its partitions in other elements take turns with those in this one.
+    /// For each CNN of the plan, whether its partitions in other elements take turns with those in this one.
     takes_turns: Vec<bool>,
-    /// Of each CNN, nanoseconds between the frames that come; they wait for nothing where it is 0.
+    /// For each CNN, the nanoseconds between arriving frames. If it is 0, frames arrive without waiting.
     pace: &'a [f64],
     now: f64,
-    /// Of each CNN, when its frames were done.
+    /// For each CNN, the times at which its frames were done.
     done: Vec<Vec<f64>>,
 }
 
@@ -316,14 +316,15 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Runs until every CNN that is here has made so many frames.
+    /// Runs until every CNN in the element has made this many frames.
     fn run(mut self, frames: usize) -> Vec<Vec<f64>> {
         loop {
             let here = |cnn: usize| self.stages.iter().any(|stage| stage.cnn == cnn);
             if (0..self.done.len()).all(|cnn| !here(cnn) || self.done[cnn].len() >= frames) {
                 return self.done;
             }
-            // What takes no time, as a network of inputs alone, would go on for ever before anything else does.
+            // A stage that takes no time, such as a network of inputs alone, would run for ever before anything else
+            // runs.
             let rests = |cnn: usize| {
                 let mut own = self.stages.iter().filter(|stage| stage.cnn == cnn);
                 self.done[cnn].len() >= frames
@@ -445,7 +446,7 @@ fn planned_rates_are_kept() {
         for (c, cnn) in plan.cnns.iter().enumerate() {
             let (planned, latency) = (1e9 / cnn.fps, cnn.latency_ns as f64);
             let frames = (FRAMES - 1) as f64;
-            // What is in the pipeline when it begins is less than a latency.
+            // Filling the pipeline at the beginning takes less than a latency.
             let most = planned * (1.0 + TOLERANCE) + latency / frames;
             assert!(free[c].0 <= most, "{seed}, {}: {planned} ns a frame, {} simulated", cnn.name, free[c].0);
             assert!(
@@ -485,7 +486,7 @@ fn planned_rates_are_kept() {
     assert!(shared > 100 && crews > 20 && piped > 200 && tight > 500, "{shared} {crews} {piped} {tight}");
 }
 
-/// That the core time of all frames in one element of J is no more than there is, and what the plan says it is.
+/// Checks that the core time of all frames in one element of J is no more than is available, and agrees with the plan.
 fn respects_capacity(plan: &Plan, device: &DeviceProfile, seed: u64) {
     for element in &plan.parallel {
         for (name, processor) in &device.processors {

@@ -1,4 +1,5 @@
-//! Rules of the house that a compiler does not know: who may depend on whom, sizes of files, documents that keep up.
+//! Rules of this repository that a compiler does not check: which crate may depend on which, sizes of files, documents
+//! that are up to date.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -48,7 +49,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
     names
 }
 
-/// All files under a folder of the repository that end so, build products left out.
+/// All files under a folder of the repository whose names have this end, without build products.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];
@@ -103,8 +104,8 @@ fn no_source_file_is_too_long() {
     assert!(long.is_empty(), "{long:#?}");
 }
 
-/// Lines, counted from 1, that open an unsafe block or implementation of which nothing says why it is sound: no
-/// `SAFETY:` stands above it in the same paragraph, a few lines away at most.
+/// Lines, counted from 1, that open an unsafe block or implementation without a comment on why it is sound: no
+/// `SAFETY:` stands above it in the same paragraph, at most a few lines away.
 fn unexplained(source: &str) -> Vec<usize> {
     const FAR: usize = 6;
     let lines: Vec<&str> = source.lines().collect();
@@ -148,7 +149,7 @@ fn the_guide_lists_the_operators() {
     }
 }
 
-/// Targets of links `[text](target)` in a document, those to other sites and within the document left out.
+/// Targets of links `[text](target)` in a document, without those to other sites and within the document.
 fn links(document: &str) -> Vec<&str> {
     let targets = document.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
     targets.filter(|target| !target.is_empty() && !target.contains("://")).collect()

@@ -1,5 +1,6 @@
-//! What each search evaluates and finds, pinned: a change that makes a search go another way shows here, and is to be
-//! understood. Whether what a search finds is good is the business of `fronts`, `methods`, `extended` and `whole`.
+//! The evaluations and results of each search, pinned. If a change makes a search go another way, these tests show it,
+//! and its author must understand why. Whether a result is good is tested by `fronts`, `methods`, `extended` and
+//! `whole`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -53,7 +54,7 @@ fn pipelines_are_taken_apart() {
     assert_eq!(of_both, expected);
 }
 
-/// A search ends when it is asked to, or when its time is over; what is left of the time is shared.
+/// A search ends when it is asked to, or when its time is over. The remaining time is shared.
 #[test]
 fn a_watch_tells_when_it_is_over() {
     let (stop, go) = (AtomicBool::new(true), AtomicBool::new(false));
@@ -91,11 +92,11 @@ fn searches_share_a_watch() {
     }
     let shares = Shares::new(&watch(Limit::Evaluations(8)), 3);
     assert_eq!((shares.next().limit, shares.next().limit), (Limit::Evaluations(8), Limit::Evaluations(8)));
-    // Where no time is left, nothing is.
+    // If no time is left, the share is zero.
     assert_eq!(Shares::new(&watch(Limit::Time(Duration::ZERO)), 3).next().limit, Limit::Time(Duration::ZERO));
 }
 
-/// CNNs that are searched for one after the other share the time that there is, and use it all.
+/// Searches for CNNs one after another share the available time, and use all of it.
 #[test]
 fn a_search_takes_the_time_that_it_has() {
     let mut application = application(

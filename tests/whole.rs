@@ -18,7 +18,7 @@ fn whole(name: &str) -> (Application, Memory) {
     (application, plan.memory)
 }
 
-/// Bytes of parameters and buffers, as the paper counts them: no more than when this was written.
+/// Bytes of parameters and buffers, as the paper counts them: no more than when this test was written.
 #[test]
 fn applications_of_table_12() {
     for (name, most) in [
@@ -34,7 +34,8 @@ fn applications_of_table_12() {
     }
 }
 
-/// How far the first stage of a pipeline is from half of the multiplications if it ends with each layer, and where it does.
+/// The distance of a pipeline's first stage from half of the multiplications, for each layer at which it could end; and
+/// the place at which it does end.
 fn distances(application: &Application) -> (Vec<u64>, usize) {
     let network = &application.cnns[0].network;
     let macs = |id: LayerId| {

@@ -16,7 +16,7 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
-    /// So many zeros. `None` if there is no memory for them.
+    /// `len` zeros. `None` if there is no memory for them.
     pub fn zeros(len: usize) -> Option<Self> {
         let all = len.checked_add(LINE)?;
         let mut memory: Vec<u8> = Vec::new();

@@ -1,4 +1,4 @@
-//! What runs a plan in this process and what writes it as a crate, both by the same calls of kernels.
+//! Runs a plan in this process, and writes it as a crate. Both make the same calls of kernels.
 //!
 //! [`bind`] turns each layer of a [`Plan`](csdfc_plan::plan::Plan) into a call of a kernel. [`run`] makes the calls and
 //! [`emit`] prints them. This crate knows nothing of how plans are found.

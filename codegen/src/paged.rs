@@ -1,4 +1,4 @@
-//! Layers whose weights are paged, bound: their slices in the store, the blocks that these are read into, and the calls
+//! Bound layers whose weights are paged: their slices in the store, the blocks that slices are read into, and the calls
 //! that make their output channels. `run` and `emit` read weights by the same tables.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub(crate) struct Paged {
     pub slices: Vec<Slice>,
     /// Where slices go.
     pub blocks: Vec<Block>,
-    /// What makes the output channels of a slice of so many; none if there is only one slice.
+    /// The call for a slice with this number of output channels; none if there is only one slice.
     calls: Vec<(usize, Call)>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Slice {
     pub at: u64,
     /// Bytes of its packed weights.
     pub bytes: usize,
-    /// The channels; none if they are not dealt into slices.
+    /// The channels; none if they are not divided into slices.
     pub filters: Range<usize>,
 }
 
@@ -38,12 +38,12 @@ pub(crate) struct Block {
     pub store: usize,
     /// Its bytes of the arena.
     pub range: Range<usize>,
-    /// From when on it may be written.
+    /// The moment from which it may be written.
     pub begin: Begin,
 }
 
 impl Paged {
-    /// What the plan states of a layer that is bound to `call`; nothing if its weights stay in memory.
+    /// The paging of a layer that is bound to `call`; `None` if its weights stay in memory.
     ///
     /// # Errors
     /// When no kernel makes some of its output channels.
@@ -101,7 +101,7 @@ impl Paged {
     /// index.
     ///
     /// # Errors
-    /// When values cannot be had, are not as many as the operator needs, or cannot be taken.
+    /// When values cannot be read, their number is wrong, or `take` fails.
     pub fn pack(
         &self,
         call: &Call,

@@ -24,7 +24,7 @@ impl Blob {
         Some(Blob { data, used: 0 })
     }
 
-    /// Bytes of all.
+    /// Bytes of all layers.
     pub fn bytes(&self) -> u64 {
         self.used as u64
     }
@@ -33,7 +33,7 @@ impl Blob {
     /// index.
     ///
     /// # Errors
-    /// When values cannot be had, or are not as many as the operator needs.
+    /// When values cannot be read, or their number is wrong.
     pub fn push(
         &mut self,
         call: &Call,
@@ -55,7 +55,7 @@ impl Blob {
 /// line. `values` gives the parameter of an index.
 ///
 /// # Errors
-/// When values cannot be had, or are not as many as the operator needs.
+/// When values cannot be read, or their number is wrong.
 pub(crate) fn pack(
     call: &Call,
     values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
@@ -79,8 +79,8 @@ pub(crate) fn pack(
     Ok(())
 }
 
-/// The packed parameters of some output channels of a layer, as `slice`, the call that makes them, reads them. `whole` are
-/// those of the layer. None if the layer has no such channels.
+/// The packed parameters of some output channels of a layer, in the form in which `slice`, the call that makes these
+/// channels, reads them. `whole` are the packed parameters of the layer. `None` if the layer has no such channels.
 pub(crate) fn slice(call: &Call, slice: &Call, whole: &[u8], filters: Range<usize>) -> Option<Vec<u8>> {
     let [channels, beside] = bind::packed(call, filters)?;
     let mut packed = vec![0; stored_len(slice)];
@@ -91,7 +91,7 @@ pub(crate) fn slice(call: &Call, slice: &Call, whole: &[u8], filters: Range<usiz
     Some(packed)
 }
 
-/// Bytes of a layer's packed parameters and of what fills up their last cache line.
+/// Bytes of a layer's packed parameters, rounded up to whole cache lines.
 pub(crate) fn stored_len(call: &Call) -> usize {
     packed_len(call).next_multiple_of(LINE)
 }

@@ -1,7 +1,8 @@
-//! The `csdfc` command: [`cli`] reads the command line, [`commands`] do what it asks, [`report`] says what they print,
-//! [`picture`] and [`page`] what they draw, [`trace`] what happens in a frame. [`reproduce`] writes the papers' tables.
+//! The `csdfc` command. [`cli`] reads the command line, and [`commands`] does the work. [`report`] makes the texts that
+//! commands print, [`picture`] and [`page`] draw, and [`trace`] writes the events of a frame. [`reproduce`] writes the
+//! papers' tables.
 //!
-//! All that takes long is in the crates below, so this one is built without optimisation.
+//! All code that takes long is in the crates below, so this crate is built without optimisation.
 
 pub mod cli;
 pub mod commands;

@@ -23,7 +23,7 @@ use crate::cost::DeviceError;
 use crate::export::ExportError;
 use crate::offload::OffloadError;
 
-/// How a command ended that did what it was asked.
+/// The answer of a command that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// Yes: exit code 0.

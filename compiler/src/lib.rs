@@ -4,13 +4,13 @@
 //! ([`builtin::network`]) or written in Rust ([`builtin::Builder`]).
 //!
 //! These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
-//! [`pass`]. [`export`] writes a network as an ONNX model, [`quantise`] makes one of 8-bit integers. These make a plan from
-//! networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`]; [`precision`] calls them to choose the
-//! precision of layers. [`profile`] measures what [`cost`] then knows, and [`selection`] makes a table of it for
-//! `csdfc-select`. [`saved`] reads plans and fronts again, and [`words`] says what limits them. [`offload`] is independent of
-//! planning. The command is a crate of its own.
+//! [`pass`]. [`export`] writes a network as an ONNX model, and [`quantise`] turns a network into one of 8-bit integers.
+//! These modules make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`];
+//! [`precision`] calls them to choose the precision of layers. [`profile`] measures times that [`cost`] then uses, and
+//! [`selection`] makes a table of these costs for `csdfc-select`. [`saved`] reads plans and fronts again, and [`words`]
+//! says what limits them. [`offload`] is independent of planning. The command is a crate of its own.
 //!
-//! A build script needs [`Build`] alone, the types of a [`plan`], and perhaps [`check()`].
+//! A build script needs only [`Build`], the types of a [`plan`], and perhaps [`check()`].
 
 mod build;
 pub mod cost;

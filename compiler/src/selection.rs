@@ -1,15 +1,15 @@
 //! The selection problem of a network on a device, as the bare table of costs that `csdfc-select` solves.
 //!
-//! - Layers. A convolution has an option for each primitive of which it is measured how long the whole layer takes. Without
-//!   any it has its first primitive, in the modelled time. Any other layer has an option for each primitive that computes
-//!   it, in the measured or else the modelled time. So a layer that is only computed in HWC has only HWC, and every
-//!   selection can be executed. (In the PBQP paper, section 5.2, such layers take all layouts.) A layer that sees an
-//!   operand in other dimensions than the tensor has keeps its first primitive, which reads HWC.
+//! - Layers. A convolution has an option for each primitive whose time for the whole layer was measured. If there is
+//!   none, it has its first primitive, with the modelled time. Any other layer has an option for each primitive that
+//!   computes it, with the measured time or, without one, the modelled time. So a layer that is only computed in HWC
+//!   has only HWC, and every selection can be executed. (In the PBQP paper, section 5.2, such layers take all layouts.)
+//!   A layer that sees an operand in other dimensions than the tensor has keeps its first primitive, which reads HWC.
 //! - Memory of an option: inputs, output, stored weights and workspace (TASO paper, Eq. 9 and 15).
-//! - Ends. An input is a layer in HWC that costs nothing. So is an output of the network: `output NAME`.
-//! - Edges. Each pair of a tensor and a layer that reads it has the conversions that there are primitives for, on the
-//!   processor of the layer that writes. Times that are not measured are the bytes read and written, over the bytes per
-//!   second of a core.
+//! - Ends. An input is a layer in HWC that costs nothing. An output of the network is such a layer, too: `output NAME`.
+//! - Edges. Each pair of a tensor and a layer that reads it has all conversions for which there are primitives, on the
+//!   processor of the layer that writes. If the time of a conversion is not measured, it is the bytes read and written,
+//!   divided by the bytes per second of a core.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ const MICROSECOND: f64 = 1000.0;
 pub struct CostTable {
     /// The costs.
     pub instance: Instance,
-    /// Which of them are not measured.
+    /// Which costs are not measured.
     pub modelled: Modelled,
 }
 
@@ -123,13 +123,13 @@ pub struct Selected {
     pub cnn: Cnn,
     /// Bytes that it stores of its parameters.
     pub stored: u64,
-    /// Whether this is another CNN than before.
+    /// Whether the selection changed the CNN.
     pub is_other: bool,
 }
 
 impl CostTable {
-    /// The CNN, whose table this is, with the primitives of the least time, where a stored byte costs so many nanoseconds.
-    /// `None` if some edge has no conversion.
+    /// The CNN of this table, with the primitives of the least time if a stored byte costs `price` nanoseconds. `None`
+    /// if some edge has no conversion.
     pub fn optimum(&self, cnn: &Cnn, price: f64) -> Option<Selected> {
         let network = &cnn.network;
         let mut instance = self.instance.clone();
@@ -143,13 +143,13 @@ impl CostTable {
         }
         let (minimise, method) = (Quantity::Time, Method::Exact);
         let query = Query { minimise, time: None, memory: None, workspace: None, method };
-        // The table is ours and contradicts itself nowhere; and no integer program is asked for.
+        // The table is ours and consistent, and no integer program is asked for.
         let problem = Problem::new(&instance, false).ok()?;
         let Answer::Met(chosen) = answer(&problem, &query).ok()? else { return None };
         Some(self.selected(cnn, &problem, &chosen.selection))
     }
 
-    /// The CNN, whose table this is, with the primitives of a selection. `problem` is that of the table, at any price.
+    /// The CNN of this table, with the primitives of a selection. `problem` is that of the table, at any price.
     pub fn selected(&self, cnn: &Cnn, problem: &Problem<'_>, selection: &Selection) -> Selected {
         let network = &cnn.network;
         let mut selected = Selected { cnn: cnn.clone(), stored: 0, is_other: false };
@@ -176,8 +176,9 @@ fn stored(network: &Network, id: LayerId, primitive: Primitive) -> u64 {
     primitive.stored_bytes(&layer.operator, &shapes, layer.parameter_elements())
 }
 
-/// The CNN with conversions where its primitives read other layouts than their operands have. A conversion is in the
-/// partition of the layer that it was made for, the next that is none, and in its step of a given schedule.
+/// The CNN with conversions where its primitives read other layouts than their operands have. A conversion belongs to
+/// the partition, and to the step of a given schedule, of the layer that it was made for. This is the next layer that
+/// is no conversion.
 pub fn legalised(cnn: Cnn) -> Cnn {
     // The partition of each layer by name, and the step of its schedule, if it has one.
     let mut place_of: BTreeMap<String, (usize, Option<usize>)> = BTreeMap::new();
@@ -210,7 +211,7 @@ pub fn legalised(cnn: Cnn) -> Cnn {
     Cnn { network, partitions, ..cnn }
 }
 
-/// What costs follow from.
+/// What the costs follow from.
 struct Costs<'a> {
     network: &'a Network,
     max_error: f64,
@@ -306,7 +307,7 @@ fn tensors(layer: &Layer) -> Vec<&Operand> {
     tensors
 }
 
-/// What costs nothing, in HWC.
+/// An option that costs nothing, in HWC.
 fn free(name: &str) -> PrimitiveOption {
     let hwc = place(Layout::Hwc);
     PrimitiveOption { primitive: name.into(), input: hwc, output: hwc, time: 0.0, memory: 0.0 }

@@ -1,15 +1,16 @@
-//! Actors that run ahead of demand, so that what they read is released earlier.
+//! Actors that run ahead of demand, so that the tokens that they read are released earlier.
 
 use crate::expand::State;
 use crate::{ActorId, Error, Execution, Expanded};
 
 impl Expanded<'_> {
-    /// The firings of an execution in another order, within its capacities. Before an actor fires for the first time, those that
-    /// have begun and that `runs_ahead` names fire as often as there are tokens and space for them. All other firings stay in
-    /// their order.
+    /// The firings of an execution in another order, within its capacities. Before an actor fires for the first time,
+    /// the actors that have begun and that `runs_ahead` names fire as often as there are tokens and space for them. All
+    /// other firings stay in their order.
     ///
-    /// Storage that must be there from the first firing of an actor on is then needed when more has been released elsewhere. At
-    /// the end of every other firing, no channel holds more than it did, but for those that actors write that run ahead.
+    /// So when storage is needed from the first firing of an actor on, more tokens have been released elsewhere. At the
+    /// end of every other firing, no channel holds more than it did, except the channels written by actors that run
+    /// ahead.
     ///
     /// # Errors
     /// Those of [`Expanded::replay`]. There are none if `execution` is one of this graph.
@@ -90,7 +91,7 @@ mod tests {
             &[],
             "[a],[b],[a],[c],[b],[c],([a],[b],[c])×2",
         );
-        // What another segment has made is there as a whole.
+        // All tokens of another segment are there from the start.
         let chain = "a:4 b:4 c:2 d:2  a 1 > b 1  b 1 > c 2  c 1 > d 1";
         check(chain, &[&[0], &[1, 2, 3]], &[], "[a]×4,[b]×2,[c],[b]×2,[d],[c],[d]");
     }

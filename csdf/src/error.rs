@@ -151,7 +151,7 @@ pub enum Error {
         /// Its initial tokens.
         initial: u64,
     },
-    /// A list of capacities has not one entry per channel.
+    /// A list of capacities does not have one entry per channel.
     #[error("{given} capacities for {channels} channels")]
     CapacityCount {
         /// Entries given.
@@ -233,7 +233,7 @@ pub enum Error {
         /// Its firings per iteration.
         firings: u64,
     },
-    /// A replayed schedule leaves a channel otherwise than it found it.
+    /// After a replayed schedule, a channel holds another number of tokens than before.
     #[error("channel `{channel}` ends with {left} tokens for `{reader}`, not the initial {initial}")]
     NotRestored {
         /// The channel.
@@ -262,16 +262,16 @@ pub enum Error {
         /// What unbounded channels achieve.
         maximal: Throughput,
     },
-    /// A list of granularities has not one entry per channel, or an entry is 0.
+    /// A list of granularities does not have one entry per channel, or an entry is 0.
     #[error("granularities must be at least 1, one for each of the {channels} channels")]
     Granularity {
         /// Channels of the graph.
         channels: usize,
     },
-    /// A certificate does not prove what it is for.
+    /// A certificate does not prove its claim.
     #[error("bad certificate: {reason}")]
     BadCertificate {
-        /// What does not hold.
+        /// The claim that does not hold.
         reason: String,
     },
 }
@@ -285,7 +285,7 @@ pub struct Wait {
     pub channel: String,
     /// What is missing.
     pub missing: Missing,
-    /// The actor that would have to fire first; the blocked one itself where no firing could help.
+    /// The actor that would have to fire first; the blocked actor itself if no firing could help.
     pub waits_for: String,
 }
 

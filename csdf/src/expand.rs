@@ -124,8 +124,8 @@ impl<'g> Expanded<'g> {
     }
 }
 
-/// How far an iteration has come. `check_limits` ensures that every count fits 64 bits, as long as no actor fires
-/// more often than in one iteration.
+/// The progress of an iteration. `check_limits` ensures that every count fits 64 bits, as long as no actor fires more
+/// often than in one iteration.
 pub(crate) struct State<'e, 'g> {
     expanded: &'e Expanded<'g>,
     pub(crate) fired: Vec<u64>,

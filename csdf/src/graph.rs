@@ -29,16 +29,16 @@ impl ChannelId {
     }
 }
 
-/// What fires: firing n is phase n mod `phases`.
+/// An actor, which fires: firing n is phase n mod `phases`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     /// Its name in messages and schedules.
     pub name: String,
     /// Phases of its cycle; at least 1, at most [`MAX_PHASES`].
     pub phases: u64,
-    /// Time of each phase; as long as the phases, or a divisor of them.
+    /// Time of each phase. The length of the sequence is the number of phases, or divides it.
     pub execution_times: Rates,
-    /// Most firings of it that are under way at a time. Only analyses of time consult it.
+    /// The most firings of it that are under way at a time. Only timed analyses use it.
     pub concurrency: NonZero<u64>,
 }
 
@@ -82,7 +82,7 @@ pub struct Channel {
     pub production: Rates,
     /// Those that read; at least one.
     pub readers: Vec<Reader>,
-    /// Tokens there before the first firing.
+    /// Tokens that are there before the first firing.
     pub initial_tokens: u64,
     /// Size of a token in bytes.
     pub token_bytes: u64,

@@ -1,12 +1,12 @@
 //! A part of a graph laid out over one iteration of its own, rates accumulated firing by firing.
 //!
 //! This is one of two flat forms of a graph; the other is `expand`. It holds *sums* of rates of a strongly connected
-//! part, so "what is produced after k firings" is a look-up. Firings can then be timed, compared across iterations,
+//! part, so the tokens produced after k firings are one look-up. Firings can then be timed, compared across iterations,
 //! and made nodes of a cycle's graph. The memory that it takes grows with the number of firings, as that of timed
 //! analyses does anyway.
 //!
 //! Each form has a loop that fires what it can. The loop of `Layout::run` looks at each port once and lists the order
-//! of firings. The loop of `check_liveness` may look at a port again, and names who waits for whom.
+//! of firings. The loop of `check_liveness` may look at a port again, and names the actors that wait for each other.
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,8 @@ use crate::{Error, Graph, MAX_FIRINGS, RepetitionVector};
 
 /// Some actors of a graph and the channels among them.
 ///
-/// Everything is counted over the smallest iteration of the part: tokens by the ends of the firings that move
-/// them, so that "what has been produced after k firings" is one look-up.
+/// Everything is counted over the smallest iteration of the part. Tokens are counted by the ends of the firings that
+/// move them, so the tokens produced after k firings are one look-up.
 pub(crate) struct Layout {
     pub(crate) actors: Vec<PartActor>,
     /// Channels that move tokens and have a reader within the part.
@@ -72,13 +72,13 @@ pub(crate) struct Link {
     pub(crate) released: Vec<u64>,
 }
 
-/// What laying out several parts of one graph shares.
+/// The data that all layouts of parts of one graph share.
 pub(crate) struct Index<'g> {
     graph: &'g Graph,
     repetition: &'g RepetitionVector,
     /// Channels that each actor writes.
     written: Vec<Vec<usize>>,
-    /// Place of each actor in the part being laid out; the greatest number there is outside of it.
+    /// Place of each actor in the part being laid out; the greatest number for actors outside the part.
     place: Vec<usize>,
 }
 
@@ -212,9 +212,9 @@ impl Layout {
         Scope { actors, first, firings }
     }
 
-    /// Fires whatever can, from the initial tokens on, until an iteration is complete or nothing can. Channels
-    /// that lead into the scope or out of it are no obstacle. Any order ends alike, since no firing disables
-    /// another.
+    /// Fires every actor that can fire, from the initial tokens on, until an iteration is complete or no actor can
+    /// fire. Channels that lead into the scope or out of it are no obstacle. Any order ends in the same way, since no
+    /// firing disables another.
     pub(crate) fn run(
         &self,
         scope: &Scope,
@@ -225,9 +225,10 @@ impl Layout {
         let mut run =
             FiringOrder { fired: vec![0; self.actors.len()], order: Vec::with_capacity(scope.firings) };
         let mut queue: VecDeque<usize> = scope.actors.iter().copied().collect();
-        // Tokens and space that a firing has found stay there. So each firing looks at each port once, and goes on here.
+        // Tokens and space that a firing has found remain available. So each firing looks at each port once, and goes
+        // on from this port.
         let mut port = vec![0; self.actors.len()];
-        // Who waits for a firing of each actor. Each actor waits for one thing at a time.
+        // The actors that wait for a firing of each actor. An actor waits for one thing at a time.
         let mut waiting = vec![Vec::new(); self.actors.len()];
         while let Some(actor) = queue.pop_front() {
             let before = run.fired[actor];
@@ -295,7 +296,7 @@ impl Layout {
 /// A set of actors of a layout, with their firings numbered one actor after the other.
 pub(crate) struct Scope {
     pub(crate) actors: Vec<usize>,
-    /// The number of each actor's first firing; the greatest number there is for one outside.
+    /// The number of each actor's first firing; the greatest number for an actor outside.
     pub(crate) first: Vec<usize>,
     pub(crate) firings: usize,
 }
@@ -313,7 +314,7 @@ impl Scope {
     }
 }
 
-/// How far an iteration came.
+/// The progress of an iteration.
 pub(crate) struct FiringOrder {
     /// Firings, by actor.
     pub(crate) fired: Vec<usize>,
@@ -338,7 +339,7 @@ fn accumulate(rates: impl Iterator<Item = u64> + Clone, firings: usize) -> Vec<u
     sums
 }
 
-/// The strongly connected parts of a graph whose channels of some capacity connect both ways, as lists of actors.
+/// The strongly connected parts of a graph, as lists of actors. Channels with a capacity connect both ways.
 pub(crate) fn strong_parts(graph: &Graph, capacities: &[Option<u64>]) -> Vec<Vec<usize>> {
     let mut edges = Vec::new();
     for (channel, capacity) in graph.channels().iter().zip(capacities) {

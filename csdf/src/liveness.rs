@@ -8,8 +8,9 @@ use crate::{Error, Expanded, Graph, Missing, Wait};
 /// Checks that one iteration of `graph` runs to its end with these capacities in tokens, one per channel (`None` is
 /// unbounded). An iteration takes the graph back to its initial tokens, so the graph then runs for ever.
 ///
-/// Any order of firings gives the same answer, since firing one actor never disables another. This function fires
-/// whatever it can. It takes at most O(f · d²) time, for f firings in an iteration and d ports and readers at an actor.
+/// Any order of firings gives the same answer, since firing one actor never disables another. This function fires every
+/// actor that can fire. It takes at most O(f · d²) time, for f firings in an iteration and d ports and readers at an
+/// actor.
 ///
 /// ```
 /// use csdf::{Actor, Channel, Error, Graph, Rates, Reader, check_liveness};
@@ -78,7 +79,7 @@ pub(crate) fn check_capacities(graph: &Graph, capacities: &[Option<u64>]) -> Res
     Ok(())
 }
 
-/// What keeps an actor from firing.
+/// The reason why an actor cannot fire.
 struct Obstacle {
     channel: usize,
     missing: Missing,
@@ -106,8 +107,8 @@ fn obstacle(
     Some(Obstacle { channel, missing: Missing::Space(missing), waits_for })
 }
 
-/// Follows the waits from a blocked actor until they form a cycle. They always do. Every unfinished actor lacks
-/// something. And an actor that is waited for is unfinished, since a consistent iteration brings every token and place.
+/// Follows the waits from a blocked actor until they form a cycle. They always do: every unfinished actor lacks
+/// something, and an actor that is waited for is unfinished, since a consistent iteration brings every token and place.
 fn deadlock(expanded: &Expanded, state: &State, capacities: &[Option<u64>], blocked: usize) -> Error {
     let mut met_at = vec![None; state.fired.len()];
     let mut waits = Vec::new();

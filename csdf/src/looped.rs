@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn deep_sequences_need_no_stack() {
-        // Each actor fires in the round of the next and once before: no part of it can be cut.
+        // Each actor fires in the round of the next actor and once before, so no part can be cut.
         let actors: Vec<ActorId> = (0..2000).map(ActorId).collect();
         let twice: Vec<ActorId> = actors.iter().chain(&actors).copied().collect();
         assert_eq!(firings(&compress(&twice)).collect::<Vec<_>>(), twice);

@@ -5,9 +5,9 @@ use crate::{Error, Graph, Step, firings};
 /// The most bytes that the tokens of all channels together take at any time of a schedule for one processor.
 ///
 /// A token takes [`token_bytes`](crate::Channel::token_bytes) from the start of the firing that produces it to the end
-/// of the firing that releases it. The peak is at most the sum of the capacities that the schedule needs, and less
-/// where the channels are not all full at once. A channel whose only reader is its producer counts too. It takes
-/// O(p) time, p being the sum of the actors' ports over all firings of the schedule.
+/// of the firing that releases it. The peak is at most the sum of the capacities that the schedule needs. It is less if
+/// the channels are not all full at once. A channel whose only reader is its producer counts too. It takes O(p) time, p
+/// being the sum of the actors' ports over all firings of the schedule.
 ///
 /// ```
 /// use csdf::{Actor, Channel, Graph, Rates, Reader};
@@ -58,7 +58,7 @@ pub fn peak_bytes(graph: &Graph, steps: &[Step]) -> Result<u64, Error> {
             let before = freed(&released[*index]);
             let count = &mut released[*index][*place];
             *count = count.checked_add(release.next().unwrap_or(0)).ok_or_else(|| overflow(graph, *index))?;
-            // A schedule that releases what is not there frees no more than there is.
+            // A schedule that releases tokens that are not there frees only those that are.
             let after = freed(&released[*index]).min(produced[*index]);
             let tokens = after.saturating_sub(before);
             stored = stored.saturating_sub(u128::from(tokens) * u128::from(channels[*index].token_bytes));
@@ -94,7 +94,7 @@ mod tests {
         }
         check("a:4 b:4  a 1 > b 1", "abababab", 1);
         check("a:4 b:4  a 1 > b 1", "aaaabbbb", 4);
-        // A window, and two readers of which the slower one holds what is stored.
+        // A window, and two readers. The slower reader holds the stored tokens.
         check("a:4 b:4  a 1 > b 2,2*1,0/0,2*1,2", "aabababb", 3);
         check("a:2 b:2 c:1  a 1 > b 1 | c 2", "ababc", 2);
         // The second channel is full when the first is empty.

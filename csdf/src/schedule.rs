@@ -28,8 +28,8 @@ pub struct Execution {
 /// channel order. So a token is produced only when a firing needs it, and released as early as the sinks allow.
 ///
 /// A firing claims space for its tokens when it starts, and frees the tokens that it releases when it ends. If the
-/// segment is a chain of actors, each of the capacities is the least with which the graph runs at all, so all of them
-/// are minimal at once. On any other graph they are sufficient. The capacities that the channels themselves state are
+/// segment is a chain of actors, each capacity is the least with which the graph runs at all. So all of them are
+/// minimal at once. On any other graph they are sufficient. The capacities that the channels themselves state are
 /// ignored. It takes O(f · (d + log a)) time, for f firings in an iteration, d ports and readers at an actor, and a
 /// actors.
 ///
@@ -187,7 +187,7 @@ impl OnDemand<'_, '_> {
         }
     }
 
-    /// Puts a sink among the ready ones if it is.
+    /// Puts a sink among the ready ones if it is ready.
     fn notice(&mut self, actor: usize) {
         let Some(place) = self.sink[actor].filter(|_| !self.state.finished(actor)) else { return };
         if self.state.missing_tokens(actor, self.expanded.input_range(actor).start).is_none() {
@@ -246,7 +246,7 @@ impl OnDemand<'_, '_> {
             .collect()
     }
 
-    /// Fires `root` at least once, and before it whatever it needs.
+    /// Fires `root` at least once, and before it every firing that it needs.
     fn demand(&mut self, root: usize) -> Result<(), Error> {
         let before = self.state.fired[root];
         self.push(root);
@@ -257,7 +257,7 @@ impl OnDemand<'_, '_> {
                     self.stack.pop();
                     self.fire(actor);
                     self.fire_sinks();
-                    // A sink may have had its turn among the ready ones; then nothing lies above it.
+                    // A sink may already have fired as one of the ready sinks. Then nothing lies above it.
                     if self.state.fired[root] != before {
                         self.waiting[root] = false;
                         self.stack.clear();

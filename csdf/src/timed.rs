@@ -57,7 +57,7 @@ pub fn self_timed(graph: &Graph, capacities: &[Option<u64>], budget: &Budget) ->
 
 /// A state that came back.
 pub(crate) struct Recurrence {
-    /// Time between.
+    /// Time between the two meetings.
     pub(crate) period: u64,
     /// By actor, its firings started when the state was met first, and when it was met again.
     pub(crate) started: Vec<(u64, u64)>,
@@ -67,7 +67,7 @@ pub(crate) struct Recurrence {
 /// actor and time of each firing.
 ///
 /// States are compared when some actor begins an iteration. A state consists of the firings begun beyond those of whole
-/// iterations, and of the times that are left of the firings under way. It determines all that follows.
+/// iterations, and of the times that are left of the firings under way. It determines everything that follows.
 pub(crate) fn recurrence(
     layout: &Layout,
     capacities: &[Option<u64>],
@@ -107,7 +107,7 @@ struct TimedState<'l> {
     started: Vec<u64>,
     /// Ends of the firings under way, in their order, by actor.
     under_way: Vec<VecDeque<u64>>,
-    /// When which actor has a firing to end.
+    /// Times at which actors have a firing to end.
     ends: BinaryHeap<Reverse<(u64, usize)>>,
     /// Tokens to be read, by link.
     unread: Vec<u128>,
@@ -143,7 +143,7 @@ impl<'l> TimedState<'l> {
         }
     }
 
-    /// Starts whatever can start now, firings that take no time included.
+    /// Starts every firing that can start now, including firings that take no time.
     fn start_all(
         &mut self,
         meter: &mut Meter,
@@ -193,7 +193,7 @@ impl<'l> TimedState<'l> {
         self.begins |= firing == 0;
         let overflow = || Error::Overflow { what: "time", of: format!("actor {}", part.id) };
         let end = self.now.checked_add(part.time(firing)).ok_or_else(overflow)?;
-        // It takes effect after those before it.
+        // It takes effect after the firings before it.
         let end = self.under_way[actor].back().map_or(end, |&before| end.max(before));
         self.under_way[actor].push_back(end);
         if end == self.now {

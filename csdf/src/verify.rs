@@ -2,9 +2,9 @@
 
 use crate::{Error, Graph, Step, firings, repetition_vector};
 
-/// Replays one iteration of `graph` with these capacities in tokens, one per channel, and refuses a schedule that breaks
-/// a rule. It shares nothing but the repetition vector with [`sequential`](crate::sequential): it counts, for each reader
-/// by itself, the unread tokens and the tokens held.
+/// Replays one iteration of `graph` with these capacities in tokens, one per channel, and refuses a schedule that
+/// breaks a rule. It shares only the repetition vector with [`sequential`](crate::sequential). It counts the unread
+/// tokens and the tokens held, for each reader by itself.
 ///
 /// The rules:
 ///
@@ -130,7 +130,7 @@ struct Written<'g> {
     production: Box<dyn Iterator<Item = u64> + 'g>,
 }
 
-/// What one reader of a channel sees of it.
+/// The tokens of a channel, as one of its readers sees them.
 #[derive(Clone)]
 struct Count {
     /// Tokens produced but not acquired.

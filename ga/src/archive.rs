@@ -1,13 +1,13 @@
-//! The best that was ever seen.
+//! The best individuals that were ever seen.
 
 use std::cmp::Ordering;
 
 use crate::dominance::{Evaluation, order};
 use crate::nsga2::Individual;
 
-/// A Pareto front: individuals that meet the constraints and of which none dominates another. If several individuals
-/// are equal in all objectives, the archive keeps the one with the smallest genome. So its content does not depend on
-/// the order of insertion.
+/// A Pareto front: individuals that meet the constraints. None of them dominates another. If several individuals are
+/// equal in all objectives, the archive keeps the one with the smallest genome. So its content does not depend on the
+/// order of insertion.
 ///
 /// ```
 /// use csdfc_ga::{Archive, Evaluation};

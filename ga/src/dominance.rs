@@ -1,4 +1,4 @@
-//! Which evaluation is better than which.
+//! When an evaluation is better than another, and the fronts of a population.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 pub struct Evaluation {
     /// The objectives, all minimised. NaN counts as worse than any number.
     pub objectives: Vec<f64>,
-    /// How much constraints are violated, in units of the caller's choice; 0 if they are met.
+    /// By how much constraints are violated, in units of the caller's choice; 0 if they are met.
     pub violation: f64,
 }
 

@@ -1,4 +1,4 @@
-//! How good a front is.
+//! Measures of the quality of a front.
 
 use crate::dominance::order;
 

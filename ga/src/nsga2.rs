@@ -18,7 +18,7 @@ pub trait Problem: Sync {
     fn space(&self) -> &Space;
 
     /// The value of a genome. Every genome has the same number of objectives, all minimised. The search calls this once
-    /// per genome, from several threads. The result must depend on nothing but the genome.
+    /// per genome, from several threads. The result must depend only on the genome.
     fn evaluate(&self, genome: &[i64]) -> Evaluation;
 }
 
@@ -56,8 +56,8 @@ impl Settings<'_> {
     /// Generations of a search that has no limit.
     pub const GENERATIONS: u64 = 200;
 
-    /// A search without a limit on generations ends after so many generations without a new genome, since a small space
-    /// runs out of genomes.
+    /// A search without a limit on generations ends after this many generations without a new genome, since a small
+    /// space runs out of genomes.
     pub const STALE: u64 = 50;
 }
 
@@ -270,7 +270,7 @@ impl Evolution<'_> {
             let random = &mut self.stream(generation, index);
             let [one, other] = [0, 0].map(|_| {
                 let [a, b] = [0, 0].map(|_| &population[random.random_range(0..population.len())]);
-                // Of equals the first drawn.
+                // Of equal ones, the first drawn.
                 if b.compare(a).is_lt() { b } else { a }
             });
             let parents = [one, other].map(|parent| parent.individual.genome.as_slice());

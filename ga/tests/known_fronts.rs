@@ -110,7 +110,7 @@ fn zdt6_first(x: f64) -> f64 {
     1.0 - (-4.0 * x).exp() * (6.0 * std::f64::consts::PI * x).sin().powi(6)
 }
 
-/// That a search comes near the front `second(first)`, and that what it finds dominates nearly as much.
+/// Checks that a search comes near the front `second(first)`, and that its front dominates nearly as much.
 fn check(name: &str, problem: &Real, generations: u64, firsts: &[f64], second: fn(f64) -> f64) {
     let found = points(&solve(problem, generations));
     let front: Vec<Vec<f64>> = firsts.iter().map(|first| vec![*first, second(*first)]).collect();

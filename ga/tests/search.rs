@@ -1,4 +1,4 @@
-//! What must hold of any search, and the tools beside their definitions.
+//! Properties of every search, and the tools compared with their definitions.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -1,14 +1,14 @@
 //! Partitions that wait for each other within a frame.
 //!
-//! If a partition reads what a second one makes, and the second one what the first makes, directly or over others, then
-//! both work on one frame at a time: they are in one *component*, a strongly connected component of the graph of
-//! partitions. Of a CNN whose inception modules each have a branch on another processor, the branches and the rest are
-//! one component. A component is a stage of a pipeline as a whole. Partitions of different components work on different
-//! frames.
+//! Suppose that a partition reads tensors of a second one, and the second one reads tensors of the first, directly or
+//! through other partitions. Then both work on one frame at a time. They are in one *component*, a strongly connected
+//! component of the graph of partitions. For example, if each inception module of a CNN has a branch on another
+//! processor, these branches and the rest of the CNN are one component. A component is a stage of a pipeline as a
+//! whole. Partitions of different components work on different frames.
 //!
-//! The layers of a partition fire in topological order. Where it waits, and where another one waits for it, a segment
-//! ends ([`stops`]). So all segments of a component have an order in which each finds what it reads, and no choice of
-//! rows can make partitions wait for each other for ever.
+//! The layers of a partition fire in topological order. A segment ends where the partition waits for another one, and
+//! where another one waits for it ([`stops`]). So the segments of a component have an order in which each finds the
+//! tensors that it reads, and no choice of rows can deadlock the partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,9 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::{LayerId, Network};
 
-/// The components of `count` partitions, in the order of data. `partition_of` has the partition of each layer. A component
-/// lists its partitions, ascending. Where data leave a choice, the component comes first whose first layer does.
+/// The components of `count` partitions, in the order of data. `partition_of` has the partition of each layer. A
+/// component lists its partitions, ascending. Components that do not depend on each other are in the order of their
+/// first layers.
 pub fn components(network: &Network, partition_of: &[usize], count: usize) -> Vec<Vec<usize>> {
     let edges: BTreeSet<(usize, usize)> = crossing(network, partition_of)
         .map(|(producer, reader)| (partition_of[producer.0], partition_of[reader.0]))
@@ -81,9 +82,9 @@ fn ranks(components: &[Vec<usize>]) -> Vec<usize> {
     rank
 }
 
-/// The layers after which a partition's segment ends, ascending: in components of several partitions, those whose tensor
-/// another partition of the component reads, and those before a layer that reads a tensor of such a partition.
-/// `partition_of` and `components` are as in [`components`].
+/// The layers after which a partition's segment ends, ascending. In a component of several partitions, these are the
+/// layers whose tensor another partition of the component reads, and the layers right before a layer that reads a
+/// tensor of such a partition. `partition_of` and `components` are as in [`components`].
 pub fn stops(network: &Network, partition_of: &[usize], components: &[Vec<usize>]) -> Vec<LayerId> {
     let component_of = ranks(components);
     let mut stops = BTreeSet::new();

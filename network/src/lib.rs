@@ -1,8 +1,8 @@
 //! The network: a typed graph of layers, each with one output tensor, in topological order.
 //!
-//! The ONNX importer and the built-in architectures both make one through [`Network::add`]. Passes rewrite it.
-//! Lowering to dataflow reads it. Since a layer has one output, a tensor and the layer that makes it share an id: a
-//! `Split` becomes one slice for each of its outputs that is read. Views (reshape, flatten, squeeze, identity,
+//! The ONNX importer and the built-in architectures both make one through [`Network::add`]. Passes rewrite it. Lowering
+//! to dataflow reads it. Each layer has one output, so a tensor and the layer that makes it share an id. A `Split`
+//! becomes several layers, a slice for each of its outputs that is read. Views (reshape, flatten, squeeze, identity,
 //! dropout) are no layers. An [`Operand`] says in which shape a layer sees the tensor that it reads.
 
 pub mod component;
@@ -48,7 +48,7 @@ pub struct Layer {
     pub output: String,
     /// Shape of that tensor.
     pub shape: Shape,
-    /// The primitive that was chosen to compute it; the first that does, if none was.
+    /// The primitive that was chosen to compute it. `None` stands for the first primitive that does.
     pub primitive: Option<Primitive>,
     /// Which numbers the elements of that tensor stand for, if its primitive makes 8-bit integers.
     pub quantisation: Option<Quantisation>,
@@ -167,7 +167,7 @@ impl Layer {
 
     /// Bytes of its weights, biases and other constants, in the precision of its primitive.
     pub fn parameter_bytes(&self) -> u64 {
-        // No primitive but a chosen one keeps other elements than 32-bit floats.
+        // Only a chosen primitive keeps other elements than 32-bit floats.
         let elements = self.parameter_elements();
         self.primitive.map_or(elements * Element::F32.bytes(), |primitive| {
             let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();
@@ -197,7 +197,7 @@ impl Layer {
     /// How its output tensor lies in memory, and what its elements are.
     #[inline]
     pub fn format(&self) -> Format {
-        // No primitive but a chosen one makes other layouts or elements.
+        // Only a chosen primitive makes other layouts or elements.
         let element = if self.operator.makes_indices() { Element::I64 } else { Element::F32 };
         let first = Format { layout: Layout::Hwc, element };
         self.primitive.map_or(first, |primitive| primitive.makes(&self.operator))
@@ -222,8 +222,8 @@ impl Layer {
         self.rows() as u64 * self.row_bytes()
     }
 
-    /// Whether it is an input that layers read where the caller holds it, if the caller hands over the frame whole.
-    /// Inputs of floats are. Camera bytes are not: they are converted into a ring.
+    /// Whether it is an input that layers read in the caller's memory if the caller hands over the whole frame. Layers
+    /// read floats there. Camera bytes are converted into a ring first.
     #[inline]
     pub fn is_read_in_place(&self) -> bool {
         matches!(&self.operator, Operator::Input(input) if input.element == InputElement::F32)

@@ -1,7 +1,7 @@
 //! Weights that are read, or drawn, only when somebody asks for their values.
 //!
-//! Planning needs the sizes of parameters and no more, so that a model of half a gigabyte is planned without one of its
-//! floats being converted. Folding a batch norm into a convolution multiplies each filter by a constant: this, too,
+//! Planning needs only the sizes of parameters, so csdfc plans a model of half a gigabyte without converting one of its
+//! floats. Folding a batch norm into a convolution multiplies each filter by a constant. This multiplication, too,
 //! waits until the values are read.
 
 use std::path::PathBuf;
@@ -44,9 +44,9 @@ pub enum WeightSource {
         /// Their element type.
         element: StoredElement,
     },
-    /// Integers of at most 8 bits, or biases of 32, and the scales of what they stand for.
+    /// Integers of at most 8 bits, or biases of 32 bits, with the scales of the numbers that they stand for.
     Integers(Arc<Integers>),
-    /// Those of another tensor with its dimensions permuted: dimension i is dimension `perm[i]` of that.
+    /// The values of another tensor with its dimensions permuted: dimension i is dimension `perm[i]` of that tensor.
     Transposed {
         /// The other tensor.
         of: Box<Weights>,
@@ -69,11 +69,11 @@ pub enum WeightSource {
 pub struct Integers {
     /// The integers.
     pub values: Vec<i32>,
-    /// Elements of the dimensions after the one along which scales and zero points are dealt out.
+    /// The number of elements in the dimensions after the one that has a scale and zero point for each index.
     pub inner: usize,
     /// Scales: one, or one for each index along that dimension.
     pub scales: Vec<f32>,
-    /// Zero points, as many.
+    /// Zero points, one for each scale.
     pub zero_points: Vec<i32>,
 }
 

@@ -20,7 +20,7 @@ pub enum FileError {
     /// The text is cut short, is not JSON or RON, or does not have the fields of a plan.
     #[error("{language}, line {line}, column {column}: {message}")]
     Syntax {
-        /// What the text was read as: `JSON` or `RON`.
+        /// The language as which the text was read: `JSON` or `RON`.
         language: &'static str,
         /// Line, from 1.
         line: usize,
@@ -32,7 +32,7 @@ pub enum FileError {
     /// The text is good RON, or a good older plan, but does not have the fields of a plan.
     #[error("{language}, at `{path}`: {message}")]
     Field {
-        /// What the text was read as: `JSON` or `RON`.
+        /// The language as which the text was read: `JSON` or `RON`.
         language: &'static str,
         /// Keys and indices that lead there: `cnns[0].layers[3]`.
         path: String,
@@ -42,7 +42,7 @@ pub enum FileError {
     /// The plan is of another version.
     #[error("the plan's format is `{found}`; this version of csdfc knows `{FORMAT}` and `{OLDER_FORMAT}`")]
     Format {
-        /// What it says of itself.
+        /// The version that it states.
         found: String,
     },
 }
@@ -62,8 +62,8 @@ impl Plan {
 
     /// The same as RON, ending in a newline.
     pub fn to_ron(&self) -> String {
-        // Through the text, because there a 32-bit float has its own short digits, not those of its 64-bit value. A
-        // schedule nested beyond what the reader takes goes the other way.
+        // Through the text, because in it a 32-bit float has its own short digits, not those of its 64-bit value. A
+        // schedule that is nested too deeply for the reader is converted directly.
         let through_text = serde_json::from_str(&self.to_json()).or_else(|_| serde_json::to_value(self));
         #[expect(clippy::expect_used, reason = "a plan has no maps but of strings")]
         let value: Value = through_text.expect("plain data");
@@ -87,7 +87,7 @@ impl Plan {
             column: error.column(),
             message: message(&error),
         };
-        // The version comes first: another's fields would only mislead.
+        // The version is checked first, since errors about the fields of another version would mislead.
         let value: Value = serde_json::from_str(text).map_err(located)?;
         match version(&value)? {
             Version::Current => serde_json::from_str(text).map_err(located),

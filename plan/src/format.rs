@@ -83,7 +83,8 @@ impl std::fmt::Display for Element {
     }
 }
 
-/// Which numbers the 8-bit integers of a tensor stand for: q stands for `scale · (q − zero_point)`.
+/// The quantisation of a tensor, which says which numbers its 8-bit integers stand for: q stands for `scale · (q −
+/// zero_point)`.
 ///
 /// A model's tensors of signed integers are stored as unsigned ones. They and their zero point are moved by 128.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -110,8 +111,8 @@ impl Quantisation {
         self.scale * (f32::from(q) - f32::from(self.zero_point))
     }
 
-    /// The integer that stands for the nearest number, of two equally near ones the even one before the zero point is
-    /// added (ONNX, QuantizeLinear). What is beyond the range becomes its end.
+    /// The integer that stands for the nearest number. Of two equally near ones, it is the one that is even before the
+    /// zero point is added (ONNX, QuantizeLinear). Numbers beyond the range become its end.
     #[inline]
     pub fn integer(self, x: f32) -> u8 {
         // A conversion to an integer type saturates.

@@ -1,4 +1,4 @@
-//! The plan, the contract between what plans and what runs.
+//! The plan, the contract between the planner and the code that runs it.
 //!
 //! [`plan::Plan`] is plain data that holds all an outsider needs. [`check::check`] replays it by a path that shares no
 //! code with the planner. [`timeline`] says what lies where when. This crate knows neither how plans are found nor what

@@ -1,5 +1,5 @@
-//! The plan of an application: plain data. It has all that is needed to check it, to run it, and to emit a crate, but for
-//! the weights. It does not say how it was found.
+//! The plan of an application: plain data. Except for the weights, it has everything that is needed to check it, to run
+//! it, and to emit a crate. Only its field `search` says how it was found.
 //!
 //! Sizes are in bytes and heights in rows. The name of a layer or of a tensor is unique within its CNN. [`FORMAT`] is the
 //! version of the file format.
@@ -34,10 +34,10 @@ pub struct Plan {
     pub storage_model: StorageModel,
     /// What the application needs.
     pub memory: Memory,
-    /// The store of the weights that are paged; none if none are.
+    /// The store of the paged weights; none if no weights are paged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<Store>,
-    /// What was asked.
+    /// The constraints that were asked for.
     pub constraints: Constraints,
     /// Workers that share one firing.
     pub threads: usize,
@@ -55,7 +55,7 @@ pub struct Plan {
     pub buffers: Vec<Buffer>,
     /// How the plan was found.
     pub search: Search,
-    /// The plans seen from which none is worse in both memory and frame rates.
+    /// The front of the plans seen: none of them is worse than another in both memory and frame rates.
     pub pareto: Vec<ParetoPoint>,
     /// Why the figures can be believed.
     pub certificate: Certificate,
@@ -74,13 +74,13 @@ pub struct Device {
     pub cores: BTreeMap<String, u64>,
 }
 
-/// What paged weights are read from: a file, or a part of a flash, of packed weights.
+/// The store of paged weights: a file of packed weights, or a part of a flash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Store {
     /// Its size: the slices of all layers whose weights are paged, one after another.
     pub bytes: u64,
-    /// How many bytes a second the device reads of it, as modelled; none if its profile does not say.
+    /// Modelled bytes per second at which the device reads it; none if its profile does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<u64>,
 }
@@ -111,9 +111,9 @@ impl std::fmt::Display for StorageModel {
 pub struct Memory {
     /// Weights and biases of all CNNs after folding.
     pub parameters: u64,
-    /// What the chosen primitives keep of them.
+    /// The bytes that the chosen primitives keep of them.
     pub parameters_stored: u64,
-    /// Those of them that stay in memory; none if all of them do.
+    /// The bytes of these that stay in memory; none if all of them do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters_resident: Option<u64>,
     /// The arena: the highest end of rings, or of buffers in model `edges`, of workspaces, and of blocks of weights.
@@ -124,9 +124,9 @@ pub struct Memory {
     pub workspace: u64,
     /// The parameters that stay in memory, and the arena.
     pub total: u64,
-    /// What the buffers would be with no reuse and no processing by parts: every edge (model `edges`) or every
-    /// tensor (model `tensors`) whole, in a place of its own, twice where it couples partitions that run at the same
-    /// time.
+    /// The bytes of buffers without reuse and without processing by parts: every edge (model `edges`) or every tensor
+    /// (model `tensors`) is whole and has a place of its own. It counts twice if it couples partitions that run at the
+    /// same time.
     pub naive: u64,
     /// No placement of these rings and workspaces under this schedule takes less than this.
     pub bound: u64,
@@ -141,13 +141,14 @@ pub struct Memory {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct External {
-    /// Inputs delivered whole; one delivered by rows counts nothing here, its ring is in the arena.
+    /// Inputs that are delivered whole. An input that is delivered by rows does not count here, since its ring is in
+    /// the arena.
     pub inputs: u64,
     /// Outputs.
     pub outputs: u64,
 }
 
-/// What was asked of the plan.
+/// The constraints of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constraints {
@@ -182,7 +183,7 @@ pub struct Cnn {
     /// is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ns: Option<u64>,
-    /// Modelled nanoseconds of a frame in which something is computed; none where `read_ns` is none.
+    /// Modelled nanoseconds of a frame in which something is computed; none if `read_ns` is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub computing_ns: Option<u64>,
     /// Names of the layers that deliver the network's inputs.
@@ -211,7 +212,7 @@ pub struct Model {
 pub struct Output {
     /// Its name in the model.
     pub name: String,
-    /// The tensor that it is, or is a view of.
+    /// The tensor that is the output, or that the output is a view of.
     pub tensor: String,
     /// Its shape, where it is a view of the tensor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -223,12 +224,12 @@ pub struct Output {
 pub struct Layer {
     /// Its name: that of its first ONNX node.
     pub name: String,
-    /// The ONNX nodes that it stands for, those folded into it and the views before it included.
+    /// The ONNX nodes that it stands for, including those folded into it and the views before it.
     pub onnx_nodes: Vec<String>,
     /// What it computes: `op` and `attributes`.
     #[serde(flatten)]
     pub operator: Operator,
-    /// What it reads, in the operator's order.
+    /// Its operands, in the operator's order.
     pub inputs: Vec<LayerInput>,
     /// The tensor that it produces.
     pub output: String,
@@ -240,7 +241,7 @@ pub struct Layer {
     pub firings: u64,
     /// Bytes of weights and biases.
     pub parameters: u64,
-    /// Name of the [`Primitive`](crate::bind::Primitive) that computes it.
+    /// Name of the primitive that computes it: a row of `csdfc_codegen::bind::Primitive`.
     pub primitive: String,
     /// Layout that the primitive reads.
     pub layout_in: Layout,
@@ -248,13 +249,13 @@ pub struct Layer {
     pub layout_out: Layout,
     /// The partition that it belongs to.
     pub partition: String,
-    /// Memory of the primitive's own while the layer fires.
+    /// The primitive's own memory while the layer fires.
     pub workspace: Workspace,
     /// How its weights are read from the store; none if they stay in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paged: Option<PagedWeights>,
-    /// How long it takes in a frame, as modelled or measured, without reading its weights; none of an input. Plans of older
-    /// versions say it only on a device that was measured.
+    /// Its time in a frame, as modelled or measured, without reading its weights; none for an input. Plans of older
+    /// versions state it only on a device that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<LayerTime>,
 }
@@ -275,14 +276,14 @@ pub struct LayerTime {
 pub enum TimeBasis {
     /// It was measured with these rows per firing.
     Measured,
-    /// It lies between, or beyond, what was measured with other rows per firing.
+    /// It lies between, or beyond, times that were measured with other rows per firing.
     Interpolated,
-    /// Nothing was measured: the rates of the processor say it.
+    /// Nothing was measured: it follows from the rates of the processor.
     Modelled,
 }
 
 impl Layer {
-    /// How many times a frame reads its weights from the store: as often as it fires if they come in slices.
+    /// How many times a frame reads its weights from the store: once per firing if they come in slices.
     #[inline]
     pub fn times_read(&self) -> u64 {
         match &self.paged {
@@ -308,7 +309,7 @@ pub struct LayerInput {
     pub release: String,
 }
 
-/// Memory of a layer's own, from its first firing of a frame to its last; 0 and 0 where there is none.
+/// A layer's own memory, from its first firing of a frame to its last; 0 and 0 if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workspace {
@@ -318,14 +319,14 @@ pub struct Workspace {
     pub bytes: u64,
 }
 
-/// Weights of a layer that are read from the store into the arena, every frame anew. Slice k goes into block k mod n of n
+/// Weights of a layer that each frame reads anew from the store into the arena. Slice k goes into block k mod n of n
 /// blocks.
 ///
-/// Loads are events of the schedule. The load of slice k may start after the firing that its block names or, where the
-/// block has held a slice before in this firing of the layer, as soon as that slice has been used. The use of slice k waits
-/// until its load has ended. The only slice of a layer is used by all its firings. If there are several, a firing makes the
-/// output channels of one slice after another, and each firing reads all slices again: the first loads into the blocks may
-/// start at the end of the firing before it.
+/// Loads are events of the schedule. The load of slice k may start after the firing that its block names. But if the
+/// block has held a slice before in this firing of the layer, the load may start as soon as that slice has been used.
+/// The use of slice k waits until its load has ended. The only slice of a layer is used by all its firings. If there
+/// are several, a firing makes the output channels of one slice after another, and each firing reads all slices again:
+/// the first loads into the blocks may start at the end of the firing before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PagedWeights {
@@ -348,8 +349,8 @@ pub struct Block {
     pub offset: u64,
     /// Size.
     pub bytes: u64,
-    /// The firing of the layer's own partition after whose end the first load into it may start; none for the beginning
-    /// of the partition's frame.
+    /// The first load into it may start at the end of this firing of the layer's own partition; `None` stands for the
+    /// beginning of the partition's frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<FiringName>,
 }
@@ -360,7 +361,7 @@ pub struct Block {
 pub struct FiringName {
     /// The layer.
     pub layer: String,
-    /// Which of its firings, from 0.
+    /// The number of the firing, from 0.
     pub firing: u64,
 }
 
@@ -374,9 +375,9 @@ pub struct Partition {
     pub cnn: String,
     /// The processor.
     pub processor: String,
-    /// How many cores of it the partition keeps busy on average, as modelled, while it and what runs at the same time
-    /// go at their rates. Those of one element of [`Plan::parallel`] on one processor are no more than its cores. Plans of
-    /// older versions do not say.
+    /// How many of the processor's cores the partition keeps busy on average, as modelled, while it and the partitions
+    /// beside it run at their rates. The loads of one element of [`Plan::parallel`] on one processor add up to at most
+    /// its cores. Plans of older versions do not state this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// The firings of one frame, in order.
@@ -398,7 +399,7 @@ pub enum Step {
     Repeat {
         /// Times.
         repeat: u64,
-        /// What is repeated.
+        /// The steps that are repeated.
         body: Vec<Step>,
     },
 }
@@ -418,18 +419,18 @@ pub struct Tensor {
     pub consumers: Vec<String>,
     /// Its shape.
     pub shape: Shape,
-    /// How it lies in memory, and what its elements are. In a file, `layout` and `element`.
+    /// Its layout in memory and the type of its elements. In a file, `layout` and `element`.
     pub format: Format,
-    /// Which numbers its elements stand for, if they are 8-bit integers.
+    /// Its quantisation, if it has 8-bit integers.
     pub quantisation: Option<Quantisation>,
     /// Bytes of one row.
     pub row_bytes: u64,
     /// Whether the caller holds a whole copy: a network output, or an input that is delivered whole.
     pub external: bool,
     /// Its storage in the arena: row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`. It is absent in
-    /// model `edges`, and where the caller has the only copy. A ring that has room for all rows is occupied in part:
+    /// model `edges`, and if the caller has the only copy. A ring that has room for all rows is occupied only in part:
     /// by the rows that are begun and that some reader still needs. Other rings may lie at its other addresses. If the
-    /// ring that a layer writes shares addresses with one that it reads, the layer makes its rows one by one.
+    /// ring that a layer writes shares addresses with a ring that it reads, the layer makes its rows one by one.
     pub ring: Option<Ring>,
 }
 
@@ -571,7 +572,7 @@ pub struct Search {
     pub evaluations: u64,
     /// Why it ended: `complete`, or `time`.
     pub stopped: String,
-    /// What this plan chose, by CNN, coded as in [`ParetoPoint::choices`].
+    /// The choices of this plan, by CNN, coded as in [`ParetoPoint::choices`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub choices: BTreeMap<String, String>,
 }
@@ -584,9 +585,9 @@ pub struct ParetoPoint {
     pub memory: u64,
     /// Modelled frames per second, by CNN.
     pub fps: BTreeMap<String, f64>,
-    /// What it chose, by CNN: rows per firing of the layers in turn, runs of equal ones once, `h` for a whole tensor, and
-    /// the layers after which a segment ends: `13*1,4*2,49*h; barriers 5,12,20-31`. Without barriers, each run of layers
-    /// that fire several times is a segment.
+    /// Its choices, by CNN, as in `13*1,4*2,49*h; barriers 5,12,20-31`: the rows per firing of the layers in turn, each
+    /// run of equal ones once, with `h` for a whole tensor; then the layers after which a segment ends. Without
+    /// barriers, each run of layers that fire several times is a segment.
     pub choices: BTreeMap<String, String>,
 }
 
@@ -594,19 +595,19 @@ pub struct ParetoPoint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
-    /// The moment at which most bytes are occupied: [`Memory::bound`] is what they are. `None` if nothing is stored.
+    /// The moment at which the most bytes are occupied, which are [`Memory::bound`] bytes. `None` if nothing is stored.
     pub bound: Option<PeakWitness>,
-    /// A claim of the planner: every placement of these rings takes at least so many bytes, whichever layers make their
-    /// rows one by one. It is more than [`Memory::bound`]: a complete search found it, or it follows from how far apart
-    /// rings must lie. The checker does not repeat that work.
+    /// A claim of the planner: every placement of these rings takes at least this many bytes, whichever layers make
+    /// their rows one by one. It is more than [`Memory::bound`]. A complete search found it, or it follows from the
+    /// distances of rings. The checker does not repeat that work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed: Option<u64>,
     /// Where the ring sizes come from.
     pub rings: String,
 }
 
-/// A moment of a frame: a firing or, of a layer that makes the rows of a firing one by one, one of these rows. All tensors
-/// that are named occupy bytes then.
+/// A moment of a frame: a firing or, if the layer makes the rows of a firing one by one, one of these rows. All tensors
+/// named here occupy bytes at that moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeakWitness {
@@ -614,7 +615,7 @@ pub struct PeakWitness {
     pub firing: Vec<String>,
     /// The tensors, `cnn/tensor`.
     pub tensors: Vec<String>,
-    /// The bytes that they occupy together at that moment. A ring of all rows occupies those rows that are begun and that
-    /// some reader still needs. Any other ring occupies all its bytes.
+    /// The bytes that they occupy together at that moment. A ring with room for all rows occupies the rows that are
+    /// begun and that some reader still needs. Any other ring occupies all its bytes.
     pub bytes: u64,
 }

@@ -11,21 +11,21 @@
 //! `Transpose` between channels-first and channels-last is also a view, because a row lies as `[W, C]` in memory in
 //! both orders.
 //!
-//! A layer reads a view by rows only where the view has the same rows as its tensor ([`Shape::keeps_rows`]). There
-//! are two such cases:
+//! A layer reads a view by rows only if the view has the same rows as its tensor ([`Shape::keeps_rows`]). There are two
+//! such cases:
 //!
 //! - Both are images with the same numbers of rows, columns and channels. The order of dimensions does not matter.
-//! - One of them or both are no image, the elements of both lie in the order of their dimensions, and their rows are
-//!   equally many and equally long.
+//! - At least one of them is no image, the elements of both lie in the order of their dimensions, and they have equally
+//!   many rows of equal length.
 //!
-//! A layer needs any other view whole. This holds even where tensor and view have one row each, or equally many rows
-//! of equal length. The reason is that a reshape takes the elements of an image channel by channel, but they lie
-//! pixel by pixel. So a row of the view has other elements than the same row of the image.
+//! A layer needs any other view whole. This holds even if tensor and view have one row each, or equally many rows of
+//! equal length. The reason is that a reshape takes the elements of an image channel by channel, but they lie pixel by
+//! pixel. So a row of the view has other elements than the same row of the image.
 //!
 //! The checker has this rule in code of its own (`check/rows.rs`). A kernel may see a whole tensor with its elements
-//! dealt out into other rows (`bind::Input`). Some views no kernel can read as their elements lie: a convolution,
-//! say, cannot read an image that was cut into other rows. There the compiler inserts a layer that moves the elements
-//! (`pass/copies.rs`).
+//! divided into other rows (`bind::Input`). Some views no kernel can read as their elements lie: for example, a
+//! convolution cannot read an image that was cut into other rows. For such a view, the compiler inserts a layer that
+//! moves the elements (`pass/copies.rs`).
 
 use serde::{Deserialize, Serialize};
 
@@ -40,16 +40,17 @@ pub enum Order {
     ChannelsLast,
 }
 
-/// Most rows of a tensor that is no image. A longer list, of boxes or points say, is one row: each row would be a step of a
-/// plan.
+/// Most rows of a tensor that is no image. A longer list, of boxes or points for example, counts as one row, because
+/// each row would be a step of a plan.
 pub const MAX_LINES: usize = 4096;
 
 /// The shape of a tensor as ONNX sees it (the batch, 1, included) and its order of dimensions.
 ///
-/// An image has rank 4 and batch 1. Its *rows* are counted by its height: a row has the `C · W` elements of one height.
-/// How they lie in memory is the tensor's format, whatever the order of dimensions. So a `Transpose` between the two orders moves nothing. A tensor of rank 3 with batch 1, `[1, T, C]`, is T rows of C elements,
-/// and one of rank 2, `[T, C]`, likewise, where T is from 2 to [`MAX_LINES`]. Any other tensor is a single row. The elements of whatever is
-/// no image lie in the order of its dimensions.
+/// An image has rank 4 and batch 1. Its height counts its *rows*: a row has the `C · W` elements of one height. The
+/// tensor's format says how they lie in memory, whatever the order of dimensions. So a `Transpose` between the two
+/// orders moves nothing. A tensor of rank 3 with batch 1, `[1, T, C]`, or of rank 2, `[T, C]`, is T rows of C elements,
+/// if T is from 2 to [`MAX_LINES`]. Any other tensor is a single row. The elements of a tensor that is no image lie in
+/// the order of its dimensions.
 ///
 /// In a file a channels-first shape is the list of its dimensions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -116,8 +117,8 @@ impl Shape {
         matches!(self.dims.as_slice(), [1, _, _, _])
     }
 
-    /// The dimension that counts rows, if this tensor is made of rows: the height of an image, and of tensors of rank 3
-    /// with batch 1 and of rank 2 that before the last one, from 2 to [`MAX_LINES`].
+    /// The dimension that counts rows, if this tensor is made of rows. It is the height of an image. For tensors of
+    /// rank 3 with batch 1 and of rank 2, it is the dimension before the last, if its size is from 2 to [`MAX_LINES`].
     #[inline]
     pub fn row_axis(&self) -> Option<usize> {
         let are_lines = |rows: usize| (2..=MAX_LINES).contains(&rows);
@@ -161,10 +162,10 @@ impl Shape {
         }
     }
 
-    /// Whether the rows of this tensor, seen in another shape, are rows still, element for element: those of an image with
-    /// as many columns and channels, perhaps in another order of dimensions, or, where either is no image, those of a
-    /// tensor whose elements lie in the same order. Whatever else sees a tensor in other dimensions needs it whole, even
-    /// where there is one row: a reshape deals the elements of an image in the order of its channels.
+    /// Whether the rows of this tensor, seen in another shape, are still rows, element for element. This holds if both
+    /// are images with equally many columns and channels, perhaps in another order of dimensions. If either is no
+    /// image, it holds if the elements of both lie in the same order. Any other view needs the tensor whole, even if it
+    /// has one row, because a reshape takes the elements of an image channel by channel.
     #[inline]
     pub fn keeps_rows(&self, seen: &Shape) -> bool {
         let are_alike = match (self.is_image(), seen.is_image()) {
@@ -175,8 +176,8 @@ impl Shape {
         are_rows && are_alike && (self.rows(), self.row_elements()) == (seen.rows(), seen.row_elements())
     }
 
-    /// Whether elements lie in the order of the dimensions, as those of an image of several channels do where these are
-    /// the last dimension.
+    /// Whether elements lie in the order of the dimensions. Those of an image of several channels do if the channels
+    /// are the last dimension.
     #[inline]
     fn lies_in_order(&self) -> bool {
         !self.is_image() || self.order == Order::ChannelsLast || self.channels() == 1

@@ -1,4 +1,5 @@
-//! What the papers compare with. All change convolutions only. The other layers take the layouts that cost least then.
+//! The baselines of the papers. All of them choose only the primitives of convolutions. Then the other layers take the
+//! layouts that cost least.
 
 use crate::budget::{self, Axis, Nothing};
 use crate::instance::Kind;
@@ -18,7 +19,7 @@ pub enum NoBaseline {
     Missing {
         /// The layer.
         layer: String,
-        /// What the baseline wants of it.
+        /// What the baseline requires of it.
         what: String,
     },
     /// No conversions lead from a layout to the next.
@@ -43,8 +44,8 @@ pub fn family(primitive: &str) -> &str {
     primitive.split('-').next().unwrap_or(primitive)
 }
 
-/// Candidates that keep all tensors in CHW (PBQP paper, section 5.5, *local optimal*): of these, the fastest for each layer
-/// are the fastest together.
+/// Candidates that keep all tensors in CHW (PBQP paper, section 5.5, *local optimal*). Among these, taking the fastest
+/// for each layer is also the fastest in sum.
 ///
 /// # Errors
 /// When a convolution has none.
@@ -64,19 +65,20 @@ pub fn canonical(problem: &Problem<'_>, allowed: &Allowed) -> Result<Allowed, No
     Ok(kept)
 }
 
-/// All convolutions by a primitive with this part in its name. By [`SUM2D`], that is the baseline of both papers (PBQP paper,
-/// section 5.2).
+/// The selection in which a primitive with this part in its name computes every convolution. With [`SUM2D`], it is the
+/// baseline of both papers (PBQP paper, section 5.2).
 ///
 /// # Errors
-/// When a convolution cannot be computed so, or its layouts cannot be converted.
+/// When a convolution has no such primitive, or its layouts cannot be converted.
 pub fn everywhere(problem: &Problem<'_>, allowed: &Allowed, name: &str) -> Result<Selection, NoBaseline> {
     legalised(problem, allowed, |layer| {
         named(problem, allowed, layer, name).ok_or_else(|| missing(problem, layer, format!("named {name}")))
     })
 }
 
-/// For each family, the fastest of its primitives for each convolution, or the one with this part in its name where that is not
-/// slower: [`SUM2D`] in the PBQP paper, section 5.5. Conversions are not looked at for that, but charged.
+/// For each family, the fastest of its primitives for each convolution, or the primitive with this part in its name if
+/// that is not slower: [`SUM2D`] in the PBQP paper, section 5.5. This choice ignores conversions, but the cost includes
+/// them.
 pub fn families(problem: &Problem<'_>, allowed: &Allowed, plain: &str) -> Vec<Bar> {
     let convolutions = problem.instance.layers.iter().filter(|layer| layer.kind == Kind::Conv);
     let mut families: Vec<&str> =
@@ -99,8 +101,8 @@ pub fn families(problem: &Problem<'_>, allowed: &Allowed, plain: &str) -> Vec<Ba
 /// TASO paper, section 5.3.2: from a selection of least time, the primitive of the largest footprint is replaced by the
 /// fastest of a smaller footprint, until the budget `holds`.
 ///
-/// The paper leaves two things open. Here *fastest* means the primitive's own time, without conversions. And of the layers
-/// that still have a smaller primitive, the one with the largest footprint is changed.
+/// The paper leaves two things open. Here *fastest* means the primitive's own time, without conversions. And among the
+/// layers that still have a smaller primitive, the one with the largest footprint is changed.
 ///
 /// # Errors
 /// When nothing can be replaced any more, or layouts cannot be converted.
@@ -141,7 +143,7 @@ fn replacement(problem: &Problem<'_>, allowed: &Allowed, selection: &Selection) 
     largest.map(|(_, layer, place)| (layer, place))
 }
 
-/// The selection with these candidates for convolutions, and of all such selections the fastest.
+/// The fastest of the selections with these candidates for convolutions.
 fn legalised(
     problem: &Problem<'_>,
     allowed: &Allowed,

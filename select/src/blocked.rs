@@ -16,7 +16,8 @@ pub struct Blocked {
 /// Most edges that are named.
 const MOST_EDGES: usize = 8;
 
-/// Edges that together leave no selection, though without any one of them there would be one. Of more than 8 the last ones.
+/// Edges that together leave no selection, although there would be one without any one of them. If there are more than
+/// 8, the last 8.
 pub fn blocked(problem: &Problem<'_>, allowed: &Allowed) -> Vec<Blocked> {
     let mut core: Vec<usize> = Vec::new();
     let mut rest: Vec<usize> = (0..problem.paths.len()).collect();

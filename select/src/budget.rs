@@ -1,23 +1,23 @@
 //! The least of one quantity under a budget of the other: time under a budget of memory (TASO paper, Eq. 13) or memory
 //! under a budget of time (Eq. 14).
 //!
-//! Without the budget, elimination gives the least. If that exceeds the budget, both quantities are weighed into one (a
-//! Lagrangian relaxation). For any weights, elimination gives a selection on the convex hull of all that there are, and a
-//! lower bound. Newton's method finds the two neighbours on the hull between which the budget lies. One keeps to the budget,
-//! the other gives the bound. The optimum is between the two. It need not be on the hull, so the undominated sums
-//! ([`mod@crate::front`]) are enumerated. Each sum is given up as soon as it cannot lead to a selection that keeps to the budget
-//! and costs at most a certain amount. That amount starts next to the bound, and rises until a selection is found. Few sums
-//! are left then, because there are few selections so near to the hull.
+//! Without the budget, elimination gives the least. If that exceeds the budget, a weighted sum of both quantities is
+//! minimised (a Lagrangian relaxation). For any weights, elimination gives a selection on the convex hull of all
+//! selections, and a lower bound. Newton's method finds the two neighbours on the hull between which the budget lies.
+//! The first keeps to the budget, and the second gives the bound. The optimum is between the two. It need not be on the
+//! hull, so the undominated sums ([`mod@crate::front`]) are enumerated. A sum is given up as soon as it cannot lead to
+//! a selection that keeps to the budget and costs at most a certain amount. This amount starts next to the bound, and
+//! rises until a selection is found. Few sums are left then, because few selections lie so near to the hull.
 //!
-//! Where elimination is not exact, or there is too much to enumerate, the bound still holds. The selection is then the best
-//! that was met on the way, made better by [`crate::descent`].
+//! If elimination is not exact, or there is too much to enumerate, the bound still holds. The selection is then the
+//! best that was met on the way, improved by [`crate::descent`].
 
 use crate::descent::descend;
 use crate::front::{Band, Limits, undominated};
 use crate::model::{Model, Weights};
 use crate::problem::{Allowed, Cost, Problem, Selection};
 
-/// What is minimised. The budget is on the other.
+/// The quantity that is minimised. The budget limits the other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
     /// Time, then memory.
@@ -26,7 +26,7 @@ pub enum Axis {
     Memory,
 }
 
-/// A selection, and what is known of it.
+/// A selection, and a bound on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Least {
     /// The selection.
@@ -40,19 +40,19 @@ pub struct Least {
 pub enum Nothing {
     /// No selection has a path of conversions on every edge.
     NoPath,
-    /// None was found. Whether there is one is not known.
+    /// None was found. It is not known whether there is one.
     Unknown,
-    /// None keeps to the budget. This one takes the least.
+    /// None keeps to the budget. This one takes the least of the limited quantity.
     OverBudget(Least),
 }
 
-/// Steps of a search where elimination is not exact.
+/// Steps of a search if elimination is not exact.
 const STEPS: usize = 200_000;
 
-/// Most pairs of sums that are looked at for one answer. They take some seconds.
+/// The most pairs of sums that are looked at for one answer, which take some seconds.
 const WORK: u64 = 40_000_000;
 
-/// Most turns of Newton's method where elimination is not exact.
+/// The most iterations of Newton's method if elimination is not exact.
 const TURNS: usize = 64;
 
 impl Axis {
@@ -98,8 +98,8 @@ struct Lightest {
     bound: u128,
 }
 
-/// The least of `axis` among these candidates, and of equal ones the least of the other quantity, such that the other
-/// quantity is within the budget.
+/// The selection of these candidates with the least of `axis` whose other quantity is within the budget. Of equal ones,
+/// it has the least of the other quantity.
 ///
 /// # Errors
 /// When there is no such selection, or none was found.
@@ -125,7 +125,7 @@ pub fn solve(
     solve_within(problem, model, axis, budget, WORK)
 }
 
-/// [`solve`], with so many pairs of sums that may be looked at.
+/// [`solve`], with a limit on the pairs of sums that may be looked at.
 ///
 /// # Errors
 /// As [`least`].
@@ -203,19 +203,19 @@ fn lightest(problem: &Problem<'_>, model: &Model, axis: Axis, weights: Weights) 
     Ok(Lightest { own: axis.of(&cost), other: axis.other().of(&cost), bound, selection })
 }
 
-/// What [`enumerate`] looks for.
+/// The task of [`enumerate`].
 struct Quest {
     axis: Axis,
     budget: u64,
     /// Weights of the best bound.
     weights: Weights,
-    /// What the best selection that is known costs, of the axis and of the other quantity.
+    /// The cost of the best known selection, in the axis and in the other quantity.
     best_cost: (u64, u64),
     /// Most pairs of sums that may be looked at.
     work: u64,
 }
 
-/// Looks for the optimum between the bound and the best selection that is known.
+/// Looks for the optimum between the bound and the best known selection.
 fn enumerate(problem: &Problem<'_>, model: &Model, quest: &Quest, best: &mut Least) {
     let Quest { axis, budget, weights, best_cost, mut work } = *quest;
     let tables = model.weighed(weights);
@@ -251,7 +251,7 @@ fn enumerate(problem: &Problem<'_>, model: &Model, quest: &Quest, best: &mut Lea
             best.selection = front.selection(sum, problem.instance.layers.len());
             return;
         }
-        // The gap itself reaches the best selection that is known, so the loop ends.
+        // The gap itself reaches the best known selection, so the loop ends.
         if reach >= gap {
             return;
         }

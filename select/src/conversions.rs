@@ -1,8 +1,8 @@
 //! The cheapest chain of conversions between any two layouts of one tensor.
 //!
-//! PBQP paper, section 3.1: layouts and the routines that convert between them make the data-layout transformation graph,
-//! and the cost of a conversion is the length of the shortest path. Routines take other times for each size of tensor, so
-//! every edge has a graph of its own.
+//! PBQP paper, section 3.1: layouts and the routines that convert between them make the data-layout transformation
+//! graph, and the cost of a conversion is the length of the shortest path. The times of routines depend on the size of
+//! the tensor, so every edge has a graph of its own.
 
 use crate::instance::Layout;
 

@@ -1,4 +1,4 @@
-//! A selection made better by changing one layer at a time.
+//! Improves a selection by changing one layer at a time.
 
 use crate::budget::Axis;
 use crate::problem::{Allowed, Cost, Problem, Selection};
@@ -6,8 +6,8 @@ use crate::problem::{Allowed, Cost, Problem, Selection};
 /// Most rounds over all layers.
 const ROUNDS: usize = 100;
 
-/// Changes layer after layer to the candidate that lowers `axis` most, and of equal ones the other quantity, while the
-/// other keeps to the budget. Ends when no single change helps.
+/// Changes layer after layer to the candidate that lowers `axis` most; of equal ones, to the one that lowers the other
+/// quantity most. The other quantity stays within the budget. Ends when no single change helps.
 pub fn descend(
     problem: &Problem<'_>,
     allowed: &Allowed,

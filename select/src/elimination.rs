@@ -1,20 +1,22 @@
 //! The least sum of tables, by elimination of one variable after another.
 //!
-//! The tables of a variable are added up, and the sum is minimised over the variable: that gives a table over the variables
-//! beside it, the *message*. With degree 1 and 2 these are the reductions RI and RII of PBQP solvers (Hames and Scholz,
-//! *Nearly Optimal Register Allocation with PBQP*, 2006); with a higher degree the message has more variables. Variables
-//! with small messages are eliminated first. On chains a message has one variable, on inception modules and residual
-//! blocks two or three. So elimination is exact for such networks, and takes time in the number of layers.
+//! The tables of a variable are added up, and the sum is minimised over the variable. The result is a table over the
+//! neighbouring variables, the *message*. With degree 1 and 2 these are the reductions RI and RII of PBQP solvers
+//! (Hames and Scholz, *Nearly Optimal Register Allocation with PBQP*, 2006); with a higher degree the message has more
+//! variables. Variables with small messages are eliminated first. On chains a message has one variable, on inception
+//! modules and residual blocks two or three. So elimination is exact for such networks, and takes time in the number of
+//! layers.
 //!
-//! Where a message would have too many cells, the tables of the variable are shared out among several sums, and each is
-//! minimised by itself (*mini-buckets*: Dechter and Rish, *Mini-Buckets: A General Scheme for Bounded Inference*, Journal of
-//! the ACM 50(2), 2003). The least sum is then a lower bound. A search in depth goes on from there (Kask and Dechter 2001):
-//! it gives the variables their values in the reverse order, and what a value loses against the messages adds up to the
-//! difference from the bound. If nothing was shared out, some value loses nothing, and the first descent is optimal.
+//! If a message would have too many cells, the tables of the variable are divided among several sums, and each sum is
+//! minimised by itself (*mini-buckets*: Dechter and Rish, *Mini-Buckets: A General Scheme for Bounded Inference*,
+//! Journal of the ACM 50(2), 2003). The least sum is then a lower bound. A depth-first search goes on from there (Kask
+//! and Dechter 2001). It gives the variables their values in the reverse order. Each value loses something against the
+//! messages, and these losses add up to the difference from the bound. If no tables were divided, some value of each
+//! variable loses nothing, and the first descent is optimal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A variable of more tables than this is eliminated after those of fewer.
+/// Variables with more tables than this are eliminated after variables with fewer.
 const MANY_TABLES: usize = 64;
 
 /// How variables are eliminated. Tables are numbered as they were given.
@@ -33,22 +35,22 @@ pub struct Tree {
 /// A sum of tables and messages that is minimised over one variable.
 #[derive(Debug)]
 pub struct Bucket {
-    /// The variables of its message, then the one that is eliminated. The last counts fastest.
+    /// The variables of its message, then the variable that is eliminated. The last one varies fastest.
     pub scope: Vec<usize>,
-    /// What is added up.
+    /// The parts that are added up.
     pub parts: Vec<Part>,
 }
 
 /// A table or message as part of a bucket.
 #[derive(Debug)]
 pub struct Part {
-    /// Which one.
+    /// The table or message.
     pub source: Source,
-    /// How far its cells are apart, for each variable of the bucket's scope.
+    /// The distance of its cells, for each variable of the bucket's scope.
     strides: Vec<usize>,
 }
 
-/// What a bucket adds up.
+/// A part of the sum of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// A table that was given.
@@ -62,7 +64,7 @@ pub enum Source {
 pub struct Messages {
     /// Cells of each message; `u128::MAX` is impossible.
     pub cells: Vec<Vec<u128>>,
-    /// No sum is below; the least sum, if the tree is exact. `u128::MAX` if nothing is possible.
+    /// No sum is below this; it is the least sum if the tree is exact. `u128::MAX` if nothing is possible.
     pub bound: u128,
 }
 
@@ -76,8 +78,8 @@ pub struct Found {
 }
 
 impl Tree {
-    /// Orders the variables for tables with these scopes. A sum that would have more than `most_cells` cells is shared
-    /// out.
+    /// Orders the variables for tables with these scopes. A sum that would have more than `most_cells` cells is
+    /// divided.
     pub fn new(sizes: Vec<usize>, scopes: &[&[usize]], most_cells: usize) -> Tree {
         let count = sizes.len();
         let mut live: BTreeMap<usize, (Vec<usize>, Source)> = BTreeMap::new();
@@ -100,7 +102,7 @@ impl Tree {
         let cells = |scope: &BTreeSet<usize>| {
             scope.iter().fold(1_usize, |cells, at| cells.saturating_mul(sizes[*at]))
         };
-        // A variable of many tables waits: counting its cells again and again would take long.
+        // A variable with many tables waits, since counting its cells again and again would take long.
         let cost =
             |variable: usize, of: &[BTreeSet<usize>], live: &BTreeMap<usize, (Vec<usize>, Source)>| match of
                 [variable]
@@ -121,7 +123,7 @@ impl Tree {
             let neighbours = joined(variable, &of, &live);
             let mut ids: Vec<usize> = of[variable].iter().copied().collect();
             ids.sort_by_key(|id| std::cmp::Reverse(live[id].0.len()));
-            // The widest first, each to the latest sum if it fits there.
+            // The widest tables come first. Each goes to the latest sum if it fits there.
             let mut groups: Vec<(BTreeSet<usize>, Vec<usize>)> = Vec::new();
             for id in ids {
                 let own = &live[&id].0;
@@ -171,7 +173,7 @@ impl Tree {
         Tree { sizes, buckets, order, of_variable }
     }
 
-    /// Whether no sum was shared out, so that the bound is the least sum.
+    /// Whether no sum was divided, so that the bound is the least sum.
     pub fn is_exact(&self) -> bool {
         self.of_variable.iter().all(|buckets| buckets.len() <= 1)
     }
@@ -230,17 +232,17 @@ impl Tree {
         messages
     }
 
-    /// Values that give the least sum, or a small one after so many steps. `None` if the messages say that nothing is
-    /// possible, or nothing possible was found.
+    /// Values that give the least sum, or a small sum after `most_steps` steps. `None` if the messages say that nothing
+    /// is possible, or nothing possible was found.
     pub fn search(&self, tables: &[Vec<u128>], messages: &Messages, most_steps: usize) -> Option<Found> {
         if messages.bound == u128::MAX {
             return None;
         }
         /// A variable whose values are tried.
         struct Level {
-            /// Values and what they lose, the best last.
+            /// Values with their losses, the best last.
             values: Vec<(u128, usize)>,
-            /// What the variables before it lose.
+            /// The losses of the variables before it.
             lost: u128,
         }
         let mut values = vec![0; self.sizes.len()];
@@ -259,7 +261,7 @@ impl Tree {
                 let variable = self.order[self.order.len() - 1 - depth];
                 levels.push(Level { values: self.losses(variable, &mut values, tables, messages), lost });
             }
-            // The next value that may still lead to less than the best.
+            // The next value that may still lead to a smaller sum than the best.
             let bar = best.as_ref().map_or(u128::MAX, |(lost, _)| *lost);
             let next = loop {
                 let Some(level) = levels.last_mut() else { break None };
@@ -281,7 +283,8 @@ impl Tree {
         best.map(|(_, values)| Found { values, optimal: true })
     }
 
-    /// What each value of a variable loses, given those of all variables that are eliminated later, from most to least.
+    /// The loss of each value of a variable, given the values of all variables that are eliminated later, from most to
+    /// least.
     fn losses(
         &self,
         variable: usize,
@@ -300,12 +303,12 @@ impl Tree {
                 let least = messages.cells[at][self.place(&bucket.scope[..bucket.scope.len() - 1], values)];
                 lost = lost.saturating_add(messages.sum(tables, bucket, &places).saturating_sub(least));
             }
-            // The difference of what is impossible and a sum is not exact, but far above all sums.
+            // If a value is impossible, its difference to a sum is not exact, but far above all sums.
             if lost < u128::MAX / 2 {
                 losses.push((lost, value));
             }
         }
-        // Stable: of equal values the first is best.
+        // The sort is stable: of equal values, the first is best.
         losses.sort_by_key(|(lost, _)| std::cmp::Reverse(*lost));
         losses
     }
@@ -313,13 +316,13 @@ impl Tree {
     /// For each bucket and combination of values, the least sum of all tables with these values; `u128::MAX` where there is
     /// none. The tree must be exact.
     pub fn least_with(&self, tables: &[Vec<u128>], messages: &Messages) -> Vec<Vec<u128>> {
-        // The least sum of all that is not below a bucket, for each cell of its message.
+        // For each cell of a bucket's message, the least sum of all tables that are not below the bucket.
         let mut outside: Vec<Vec<u128>> =
             messages.cells.iter().map(|cells| vec![u128::MAX; cells.len()]).collect();
         let mut least: Vec<Vec<u128>> = vec![Vec::new(); self.buckets.len()];
         for (at, bucket) in self.buckets.iter().enumerate().rev() {
             let own = match bucket.scope.len() {
-                // Nothing beside it but other components.
+                // Only other components are beside it.
                 1 => vec![messages.bound.saturating_sub(messages.cells[at][0])],
                 _ => std::mem::take(&mut outside[at]),
             };
@@ -377,7 +380,7 @@ impl Part {
     }
 }
 
-/// How far the cells of a table are apart for each variable of a scope that holds all of its own.
+/// The distance of a table's cells for each variable of a scope that contains all variables of the table.
 fn strides(scope: &[usize], table: &[usize], sizes: &[usize]) -> Vec<usize> {
     let mut strides = vec![0; scope.len()];
     let mut stride = 1;

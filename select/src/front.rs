@@ -1,7 +1,7 @@
 //! Undominated sums of time and memory, by elimination.
 //!
-//! Elimination goes on as for least sums, but each cell of a message has all undominated pairs of a time and a memory. For
-//! fronts as a whole that is all. For one point of a front, [`Band`] leaves out what cannot belong to it.
+//! Elimination goes on as for least sums, but each cell of a message has all undominated pairs of a time and a memory.
+//! This gives whole fronts. For one point of a front, [`Band`] leaves out the sums that cannot belong to it.
 
 use crate::elimination::{Messages, Source};
 use crate::model::{Model, Point, Weights};
@@ -10,7 +10,7 @@ use crate::problem::Selection;
 /// Which sums are looked for.
 #[derive(Debug)]
 pub struct Band<'m> {
-    /// What the tables weigh.
+    /// The weights of the two quantities.
     pub weights: Weights,
     /// The weighed tables.
     pub tables: &'m [Vec<u128>],
@@ -22,7 +22,7 @@ pub struct Band<'m> {
     pub most: u128,
 }
 
-/// Most times and memories of what is looked for.
+/// Limits on the sums that are looked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Most time.
@@ -40,11 +40,11 @@ pub struct Sum {
     pub time: u64,
     /// The memory.
     pub memory: u64,
-    /// Where its candidates are in the traces.
+    /// The place of its candidates in the traces.
     trace: usize,
 }
 
-/// A front, and how to get at its selections.
+/// A front, and the traces that give its selections.
 #[derive(Debug)]
 pub struct Front {
     /// Undominated points by rising time.
@@ -65,8 +65,8 @@ enum Trace {
 /// The candidates of nothing.
 const NO_TRACE: usize = 0;
 
-/// All undominated sums of a model within limits. Of equal sums the first is taken. `None` if there is too much work. The
-/// model's tree must be exact.
+/// All undominated sums of a model within limits. Of equal sums, the first is taken. `None` if there is too much work.
+/// The model's tree must be exact.
 pub fn undominated(model: &Model, band: Option<&Band<'_>>, limits: Limits) -> Option<Front> {
     let mut fronts = Fronts { model, band, limits, work: 0, traces: vec![Trace::None] };
     let tables = fronts.leaves();
@@ -92,7 +92,7 @@ pub fn undominated(model: &Model, band: Option<&Band<'_>>, limits: Limits) -> Op
         if bucket.scope.len() == 1 {
             all = fronts.joined(&all, &cells[0], u128::MAX)?;
         }
-        // A message that was read is needed no more.
+        // A message that was read is no longer needed.
         for part in &bucket.parts {
             if let Source::Message(child) = part.source {
                 messages[child] = Vec::new();
@@ -190,7 +190,7 @@ impl Fronts<'_> {
         tables
     }
 
-    /// The undominated sums of each of these with each of those, within the limits and of at most this weight.
+    /// The undominated sums of each of `one` with each of `other`, within the limits and of at most this weight.
     fn joined(&mut self, one: &[Sum], other: &[Sum], most: u128) -> Option<Vec<Sum>> {
         self.work += (one.len() * other.len()) as u64;
         if self.work > self.limits.work {
@@ -226,7 +226,7 @@ impl Fronts<'_> {
     }
 }
 
-/// Leaves the undominated sums by rising time, of equal ones the first.
+/// Keeps the undominated sums by rising time; of equal ones, the first.
 fn undominate(sums: &mut Vec<Sum>) {
     sums.sort_by_key(|sum| (sum.time, sum.memory));
     let mut lowest = None;

@@ -41,9 +41,9 @@ pub struct Instance {
 pub struct Layer {
     /// Its name, which no other layer has.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What computes it; never empty.
+    /// The primitives that compute it; never empty.
     pub options: Vec<PrimitiveOption>,
 }
 
@@ -132,7 +132,7 @@ pub enum InstanceError {
         /// The number.
         value: f64,
     },
-    /// More layouts than a layout's number holds.
+    /// More layouts than [`MOST_LAYOUTS`].
     #[error("there are more than {MOST_LAYOUTS} layouts")]
     TooManyLayouts,
     /// The edges close a cycle.
@@ -147,9 +147,9 @@ pub enum InstanceError {
         layer: String,
         /// The option, counted from 1.
         option: usize,
-        /// What it reads.
+        /// The layout that it reads.
         input: String,
-        /// What it writes.
+        /// The layout that it writes.
         output: String,
     },
     /// Sums would not be exact.
@@ -363,7 +363,7 @@ impl Instance {
         match waits.iter().position(|waits| *waits > 0) {
             None => Ok(()),
             Some(mut layer) => {
-                // Each layer that still waits has a writer that does. So many steps back lead into a cycle.
+                // Each layer that still waits has a writer that still waits. So enough steps back lead into a cycle.
                 let mut writers = vec![layer; self.layers.len()];
                 for edge in self.edges.iter().filter(|edge| waits[edge.from] > 0) {
                     writers[edge.to] = edge.from;

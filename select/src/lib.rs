@@ -2,15 +2,17 @@
 //!
 //! Two papers pose the problem:
 //!
-//! - *PBQP*: Anderson and Gregg, *Optimal DNN Primitive Selection with Partitioned Boolean Quadratic Programming*, CGO 2018.
-//!   The least time, where a tensor that is written in one layout and read in another must be converted (section 3).
+//! - *PBQP*: Anderson and Gregg, *Optimal DNN Primitive Selection with Partitioned Boolean Quadratic Programming*, CGO
+//!   2018. It asks for the least time. A tensor that is written in one layout and read in another must be converted
+//!   (section 3).
 //! - *TASO*: Wen, Anderson, Radu, O'Boyle and Gregg, *TASO: Time and Space Optimization for Memory-Constrained DNN Inference*,
-//!   2020. The least time under a budget of memory (Eq. 13), the least memory under a budget of time (Eq. 14), and the
-//!   least workspace under a budget of time (Eq. 15).
+//!   2020. It asks for the least time under a budget of memory (Eq. 13), the least memory under a budget of time (Eq. 14),
+//!   and the least workspace under a budget of time (Eq. 15).
 //!
-//! An [`Instance`] is a bare table of costs: this crate knows no CNN and no kernel. [`answer()`] gives a selection, and a bound
-//! that proves it optimal; [`front()`] gives all trade-offs. Time is that of all layers and of the conversions on all edges.
-//! Memory is summed over layers (Eq. 9), and conversions need none. Workspace is the memory of the layer that takes most.
+//! An [`Instance`] is a bare table of costs: this crate knows no CNN and no kernel. [`answer()`] gives a selection, and
+//! a bound that proves it optimal; [`front()`] gives all trade-offs. The time of a selection is the sum over all layers
+//! and over the conversions on all edges. Its memory is the sum over layers (Eq. 9); conversions need none. Its
+//! workspace is the memory of the layer that takes most.
 //!
 //! | module | what |
 //! | --- | --- |
@@ -29,13 +31,13 @@
 //! | [`mod@blocked`] | why there is no selection at all |
 //! | [`query`] | what is asked and answered |
 //!
-//! Every answer has a bound. It equals the answer unless layers are joined so densely that a table of the elimination would have
-//! more than 2^18 cells, which takes more than 11 variables of three layouts. Then a search goes on from a relaxation: the
-//! bound still holds, but may be lower than what is found.
+//! Every answer has a bound. It equals the answer, unless the graph is so dense that a table of the elimination would
+//! have more than 2^18 cells, which takes more than 11 variables of three layouts. In that case, a search goes on from
+//! a relaxation. The bound still holds, but may be lower than the answer.
 //!
-//! Where the papers differ from this crate: a layer that is no convolution keeps one layout. The PBQP paper lets it convert
-//! for nothing (section 5.2), which [`Problem::new`] does if asked to. Eq. 12 of the TASO paper sums conversions over all pairs of
-//! layers; here only edges have conversions.
+//! This crate differs from the papers in two points. A layer that is no convolution keeps one layout. The PBQP paper
+//! lets it convert for nothing (section 5.2), which [`Problem::new`] does if asked to. Eq. 12 of the TASO paper sums
+//! conversions over all pairs of layers; here only edges have conversions.
 //!
 //! ```
 //! use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer};

@@ -1,10 +1,10 @@
 //! A problem as a sum of small tables over layouts.
 //!
-//! The cost of an edge depends on two layouts only: the one that its producer writes and the one that its consumer reads
-//! (PBQP paper, section 3.2). So the variables are not primitives, but the layouts that each layer reads and writes. A
-//! layer is a table over its two layouts. Each cell has the candidates of that pair of layouts, less those which another
-//! beats in time and memory. An edge is a table over the layout written and the layout read. A layer that keeps its layout
-//! is a table over one variable.
+//! The cost of an edge depends only on two layouts: the layout that its producer writes and the layout that its
+//! consumer reads (PBQP paper, section 3.2). So the variables are not primitives, but the layouts that each layer reads
+//! and writes. A layer is a table over its two layouts. Each cell has the candidates of that pair of layouts, except
+//! those that another candidate beats in time and memory. An edge is a table over the layout written and the layout
+//! read. A layer that keeps its layout is a table over one variable.
 
 use crate::elimination::Tree;
 use crate::instance::Layout;
@@ -23,11 +23,11 @@ pub struct Point {
     pub time: u64,
     /// The memory.
     pub memory: u64,
-    /// The place of the candidate; of no meaning in the table of an edge.
+    /// The place of the candidate; meaningless in the table of an edge.
     pub candidate: usize,
 }
 
-/// A table over some variables. The last variable counts fastest.
+/// A table over some variables. The last variable varies fastest.
 #[derive(Debug)]
 pub struct Table {
     /// Its variables.
@@ -46,7 +46,7 @@ pub struct Model {
     layers: usize,
 }
 
-/// What a sum of times and a sum of memories weigh. Weights are below 2^53, or 2^64 and 1.
+/// The weights of a sum of times and of a sum of memories. They are below 2^53, or 2^64 and 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weights {
     /// Of time.
@@ -56,12 +56,12 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Least time, and of those the least memory.
+    /// Least time, and among equal times least memory.
     pub const TIME: Weights = Weights { time: 1 << 64, memory: 1 };
-    /// Least memory, and of those the least time.
+    /// Least memory, and among equal memories least time.
     pub const MEMORY: Weights = Weights { time: 1, memory: 1 << 64 };
 
-    /// What a point weighs.
+    /// The weight of a point.
     pub fn of(&self, time: u64, memory: u64) -> u128 {
         self.time * u128::from(time) + self.memory * u128::from(memory)
     }
@@ -80,7 +80,7 @@ impl Model {
         Model::of_edges(problem, allowed, &edges, MOST_CELLS)
     }
 
-    /// The model as if there were no other edges. In its elimination no sum has more than `most_cells` cells.
+    /// The model as if there were only these edges. In its elimination, no sum has more than `most_cells` cells.
     pub fn of_edges(problem: &Problem<'_>, allowed: &Allowed, edges: &[usize], most_cells: usize) -> Model {
         let mut domains: Vec<Vec<Layout>> = Vec::new();
         let mut variable = |layouts: Vec<Layout>| {

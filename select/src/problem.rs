@@ -1,4 +1,4 @@
-//! An instance in whole numbers: what may be chosen for each layer, what each edge then costs, and what a selection costs.
+//! An instance in whole numbers: the candidates of each layer, the costs of edges, and the cost of a selection.
 
 use crate::conversions::Paths;
 use crate::instance::{Instance, InstanceError, Kind, Layout};
@@ -13,7 +13,7 @@ pub struct Problem<'a> {
     pub times: Scale,
     /// How memories become whole numbers.
     pub memories: Scale,
-    /// What may be chosen for each layer, in the order of its options.
+    /// The candidates of each layer, in the order of its options.
     pub candidates: Vec<Vec<Candidate>>,
     /// Chains of conversions for each edge.
     pub paths: Vec<Paths>,
@@ -40,7 +40,7 @@ pub type Allowed = Vec<Vec<usize>>;
 /// A candidate for each layer.
 pub type Selection = Vec<usize>;
 
-/// What a selection costs, in whole numbers of the problem's scales.
+/// The cost of a selection, in whole numbers of the problem's scales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
     /// Time of all layers and conversions (TASO paper, Eq. 12).
@@ -52,12 +52,12 @@ pub struct Cost {
 }
 
 impl<'a> Problem<'a> {
-    /// Binds an instance. If `pass_converts`, a layer that is no convolution writes any of its layouts, whichever it reads,
-    /// and costs what the option costs that reads this layout: the PBQP paper's dummy nodes (section 5.2). Otherwise it
-    /// keeps its layout.
+    /// Binds an instance. If `pass_converts`, a layer that is no convolution may write any of its layouts, whichever it
+    /// reads. It costs as much as its option that reads the same layout. These are the PBQP paper's dummy nodes
+    /// (section 5.2). Otherwise such a layer keeps its layout.
     ///
     /// # Errors
-    /// When a layer that is no convolution has an option that changes the layout, though it must not, or sums are too
+    /// When a layer that is no convolution has an option that changes the layout but must keep it, or sums are too
     /// large to be exact.
     pub fn new(instance: &'a Instance, pass_converts: bool) -> Result<Problem<'a>, InstanceError> {
         let largest = |of: fn(&crate::instance::PrimitiveOption) -> f64| -> f64 {
@@ -121,12 +121,12 @@ impl<'a> Problem<'a> {
         self.candidates.iter().map(|candidates| (0..candidates.len()).collect()).collect()
     }
 
-    /// Those of the candidates that take no more memory than this.
+    /// The candidates that take no more memory than this.
     pub fn within(&self, allowed: &Allowed, workspace: u64) -> Allowed {
         self.filtered(allowed, |_, candidate| candidate.memory <= workspace)
     }
 
-    /// Those of the candidates that this function of layer and candidate accepts.
+    /// The candidates that this function of layer and candidate accepts.
     pub fn filtered(&self, allowed: &Allowed, accepts: impl Fn(usize, &Candidate) -> bool) -> Allowed {
         let of_layer = |(layer, places): (usize, &Vec<usize>)| -> Vec<usize> {
             let accepted = places.iter().filter(|place| accepts(layer, &self.candidates[layer][**place]));
@@ -140,7 +140,7 @@ impl<'a> Problem<'a> {
         &self.candidates[layer][selection[layer]]
     }
 
-    /// What the layers of a selection cost, without conversions.
+    /// The cost of the layers of a selection, without conversions.
     pub fn cost_of_layers(&self, selection: &Selection) -> Cost {
         let mut cost = Cost { time: 0, memory: 0, workspace: 0 };
         for layer in 0..selection.len() {
@@ -152,7 +152,7 @@ impl<'a> Problem<'a> {
         cost
     }
 
-    /// What a selection costs. `None` if an edge has no path between its layouts.
+    /// The cost of a selection. `None` if an edge has no path between its layouts.
     pub fn cost(&self, selection: &Selection) -> Option<Cost> {
         let mut cost = self.cost_of_layers(selection);
         for (edge, paths) in self.instance.edges.iter().zip(&self.paths) {

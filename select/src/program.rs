@@ -1,13 +1,13 @@
 //! The integer program of the TASO paper (Eq. 12–15), in a form that solvers like.
 //!
 //! A binary variable says whether a layer is computed by a candidate; each layer takes one. The paper's Eq. 11 has a
-//! product of two variables for each edge and each pair of primitives. Here each edge has a *flow* for each pair of layouts
-//! between which there is a path: what flows out of a layout is the sum of the producer's candidates that write it, and what
-//! flows into one is the sum of the consumer's that read it. Flows need not be declared binary. The relaxation is as strong
-//! as the strongest of the paper's, and much smaller. Candidates that another with the same layouts beats in time and memory
-//! are left out.
+//! product of two variables for each edge and each pair of primitives. Here, each edge has a *flow* for each pair of
+//! layouts between which there is a path. The flow out of a layout is the sum of the producer's candidates that write
+//! it. The flow into a layout is the sum of the consumer's candidates that read it. Flows need not be declared binary.
+//! The relaxation is as strong as the strongest of the paper's, and much smaller. Candidates are left out if another
+//! one with the same layouts beats them in time and memory.
 //!
-//! Nothing of this is needed to solve instances; it is what the exact method is compared with.
+//! The program is not needed to solve instances. It serves as a comparison for the exact method.
 
 #[cfg(feature = "highs")]
 use good_lp::solvers::highs::highs as solver;
@@ -21,7 +21,7 @@ use crate::instance::Layout;
 use crate::problem::{Allowed, Problem, Selection};
 use crate::query::Quantity;
 
-/// Why the program gives nothing.
+/// Why the program gives no selection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
     /// No selection keeps to the budgets.
@@ -191,7 +191,7 @@ fn layouts(
     layouts
 }
 
-/// What is written in a layout flows out of it, and what flows into a layout is read in it.
+/// A tensor that is written in a layout flows out of it, and a tensor that flows into a layout is read in it.
 fn balances(
     problem: &Problem<'_>,
     layers: &[Vec<(usize, Variable)>],

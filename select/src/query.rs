@@ -1,4 +1,4 @@
-//! What is asked, and what is answered.
+//! Queries and their answers.
 
 use crate::baselines::{self, Bar, NoBaseline, SUM2D};
 use crate::blocked::{Blocked, blocked};
@@ -9,7 +9,7 @@ use crate::problem::{Allowed, Cost, Problem, Selection};
 use crate::program::{self, ProgramError};
 use crate::workspace;
 
-/// What is minimised, or limited.
+/// A quantity that is minimised or limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quantity {
@@ -38,11 +38,11 @@ pub enum Method {
     Sum2d,
 }
 
-/// What is asked.
+/// A query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Query {
-    /// What is minimised. Of equal selections, time is taken with the least memory, memory and workspace with the least
-    /// time, and time within a workspace with the least workspace.
+    /// The quantity that is minimised. Among equal selections, a least time has the least memory, a least memory or
+    /// workspace has the least time, and a least time within a workspace has the least workspace.
     pub minimise: Quantity,
     /// Most time, in µs.
     pub time: Option<f64>,
@@ -50,16 +50,16 @@ pub struct Query {
     pub memory: Option<f64>,
     /// Most memory of a layer, in KiB.
     pub workspace: Option<f64>,
-    /// How.
+    /// The method.
     pub method: Method,
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// A selection that keeps to all budgets.
     Met(Chosen),
-    /// No selection keeps to a budget, or the one of the baseline does not.
+    /// No selection keeps to a budget, or the baseline's selection does not.
     Unmet {
         /// The quantity of the budget.
         quantity: Quantity,
@@ -70,7 +70,7 @@ pub enum Answer {
     Blocked(Vec<Blocked>),
     /// The baseline makes no selection.
     NoBaseline(NoBaseline),
-    /// Nothing was found, though there may be something: the graph is too dense for an exact answer.
+    /// No selection was found, but there may be one: the graph is too dense for an exact answer.
     Unknown,
 }
 
@@ -79,9 +79,10 @@ pub enum Answer {
 pub struct Chosen {
     /// A candidate for each layer.
     pub selection: Selection,
-    /// What it costs.
+    /// Its cost.
     pub cost: Cost,
-    /// No selection that keeps to the budgets has less of what is minimised. Of an unmet budget: has less of its quantity.
+    /// No selection that keeps to the budgets has less of the minimised quantity. If a budget is unmet: no selection
+    /// has less of the budget's quantity.
     pub bound: u64,
     /// All families, if they were asked for.
     pub bars: Vec<Bar>,
@@ -99,7 +100,7 @@ pub struct FrontAnswer {
 /// Most pairs of sums that are looked at for a front.
 const FRONT_WORK: u64 = 200_000_000;
 
-/// Budgets at which a front is computed that is too large to be computed as a whole.
+/// The number of budgets at which a front is computed that is too large to be computed as a whole.
 const SAMPLES: u64 = 64;
 
 /// Most pairs of sums that are looked at for each of them.
@@ -167,7 +168,7 @@ pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramErr
             let limits = program::Limits { time: budgets.time, memory: budgets.memory };
             match program::solve(problem, &within, query.minimise, limits) {
                 Ok(selection) => Ok(chosen(problem, selection, |cost| query.minimise.of(cost), vec![])),
-                // It does not say why; the exact method does.
+                // The program does not say why, so the exact method is asked.
                 Err(ProgramError::Infeasible) => match exact(&all) {
                     Answer::Met(_) => Err(ProgramError::Infeasible),
                     other => Ok(other),
@@ -237,8 +238,8 @@ pub fn front(problem: &Problem<'_>, query: &Query) -> Result<FrontAnswer, Answer
     Ok(FrontAnswer { points, complete })
 }
 
-/// All undominated pairs of a memory and a time, by rising memory. Where they are too many, what is found at evenly spaced
-/// budgets.
+/// All undominated pairs of a memory and a time, by rising memory. If there are too many, the pairs that are found at
+/// evenly spaced budgets.
 fn memory_front(problem: &Problem<'_>, allowed: &Allowed) -> Result<(Vec<(u64, u64)>, bool), Nothing> {
     let model = Model::new(problem, allowed);
     let limits = Limits { time: u64::MAX, memory: u64::MAX, work: FRONT_WORK };
@@ -286,7 +287,7 @@ fn exact(problem: &Problem<'_>, allowed: &Allowed, query: &Query, budgets: &Budg
         Ok(least) => {
             let bound = least.bound;
             match chosen(problem, least.selection, |_| bound, vec![]) {
-                // What is minimised may have a budget too.
+                // The minimised quantity may have a budget too.
                 Answer::Met(found) => match budgets.exceeded(&found.cost) {
                     None => Answer::Met(found),
                     Some(quantity) => Answer::Unmet { quantity, nearest: found },
@@ -295,7 +296,7 @@ fn exact(problem: &Problem<'_>, allowed: &Allowed, query: &Query, budgets: &Budg
             }
         }
         Err(nothing) => {
-            // If no candidates are left within the workspace, that is what is too small.
+            // If no candidates are left within the workspace, the workspace is too small.
             if budgets.workspace.is_some()
                 && !matches!(nothing, Nothing::OverBudget(_))
                 && let Ok(least) = workspace::least(problem, allowed, None, None)
@@ -321,7 +322,7 @@ fn exact(problem: &Problem<'_>, allowed: &Allowed, query: &Query, budgets: &Budg
     }
 }
 
-/// The answer where there is nothing.
+/// The answer if there is no selection.
 fn unmet(problem: &Problem<'_>, allowed: &Allowed, quantity: Quantity, nothing: Nothing) -> Answer {
     match nothing {
         Nothing::NoPath => Answer::Blocked(blocked(problem, allowed)),

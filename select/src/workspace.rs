@@ -1,7 +1,7 @@
 //! Workspace: the memory of the layer that takes most (TASO paper, section 4.5, Eq. 15).
 //!
-//! A workspace is the memory of some candidate, and a selection is within it if all its candidates are. So no program is
-//! needed: candidates above a threshold are left out, and the rest is solved as if there were no workspace.
+//! A workspace is the memory of some candidate, and a selection is within it if all its candidates are. So candidates
+//! above a threshold are left out, and the rest is solved as if there were no limit on workspace.
 
 use crate::budget::{self, Axis, Least, Nothing};
 use crate::problem::{Allowed, Problem};
@@ -29,9 +29,9 @@ pub fn least(
         return Err(Nothing::OverBudget(best));
     }
     let values = values(problem, allowed);
-    // No workspace below this was shown to serve, and each was shown not to.
+    // Every workspace below this was shown to be too small.
     let mut bound = 0;
-    // Thresholds below `low` do not serve, `high` does.
+    // Thresholds below `low` are too small, `high` is enough.
     let (mut low, mut high) = (0, values.len().saturating_sub(1));
     let mut proven = true;
     while low < high {
@@ -39,7 +39,7 @@ pub fn least(
         match fastest(values[middle]) {
             Ok(least) if in_time(&least) => (best, high) = (least, middle),
             found => {
-                // Where elimination is not exact, what was not found may be there.
+                // If elimination is not exact, a selection that was not found may exist.
                 let excluded = match &found {
                     Ok(least) => time.is_some_and(|limit| least.bound > limit),
                     Err(Nothing::NoPath | Nothing::OverBudget(_)) => true,
@@ -59,8 +59,8 @@ pub fn least(
     Ok(Least { selection: best.selection, bound })
 }
 
-/// A selection of the least time within a workspace: of all that are as fast, it has the least workspace, and of these
-/// the least memory.
+/// A selection of the least time within a workspace. Among equally fast ones, it has the least workspace, and among
+/// these the least memory.
 ///
 /// # Errors
 /// When there is none.
@@ -95,7 +95,7 @@ pub fn front(
         let Some(cost) = problem.cost(&least.selection) else { break };
         complete = complete && least.bound == cost.time;
         match points.last_mut() {
-            // As fast with less workspace.
+            // Equally fast with less workspace.
             Some(last) if last.1 == cost.time => last.0 = cost.workspace,
             _ => points.push((cost.workspace, cost.time)),
         }

@@ -1,4 +1,4 @@
-//! `csdfc analyze`: graphs from files and from networks, what is asked, and honest noes.
+//! `csdfc analyze`: graphs from files and from networks, the questions, and negative answers.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
-//! Every command of the README and of the guide does what they say. A block `sh` holds commands, which end with the exit code that the
-//! block states, or with 0. A block `text` after it holds lines of what they print. A block `csv NAME` is a file.
+//! Every command of the README and of the guide does what these pages say. A block `sh` holds commands, which end with
+//! the exit code that the block states, or with 0. A block `text` after it holds lines of what they print. A block `csv
+//! NAME` is a file.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().into()
 }
 
-/// The fenced blocks of a page: what stands behind the fence, and the lines.
+/// The fenced blocks of a page: the text behind the fence, and the lines.
 fn blocks(text: &str) -> Vec<(String, Vec<String>)> {
     let mut blocks: Vec<(String, Vec<String>)> = Vec::new();
     let mut is_open = false;
@@ -25,7 +26,7 @@ fn blocks(text: &str) -> Vec<(String, Vec<String>)> {
     blocks
 }
 
-/// Does what a page says, in a folder of its own. Returns how many commands that were.
+/// Runs the commands of a page, in a folder of its own. Returns their number.
 fn follow(page: &Path) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -48,7 +49,7 @@ fn follow(page: &Path) -> usize {
                 printed = Some(all);
             }
             "text" => {
-                // Before the first command it is a file.
+                // A block before the first command shows a file.
                 let Some(printed) = printed.take() else { continue };
                 for line in lines {
                     assert!(

@@ -1,4 +1,4 @@
-//! The command as a user runs it: exit codes, what goes where, and what becomes of bad input.
+//! The command as a user runs it: exit codes, where its output goes, and the errors for bad input.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -57,7 +57,7 @@ fn run(folder: &Path, args: &[&str]) -> Ended {
     run_given(folder, args, "")
 }
 
-/// Runs what must fail with an error of one screen and no result, and returns the error.
+/// Runs a command that must fail with an error of one screen and no result. Returns the error.
 fn fails(folder: &Path, args: &[&str]) -> String {
     let ended = run(folder, args);
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{args:?}: {}", ended.stderr);
@@ -181,7 +181,7 @@ fn unmet_constraints_name_the_nearest_and_write_the_plan() {
     }
 }
 
-/// Just enough is enough, and one less is not, of memory, frame rate and latency.
+/// A limit that is just met is met, and a limit tighter by one is not: of memory, frame rate and latency.
 #[test]
 fn constraints_may_be_met_exactly() {
     let folder = folder();

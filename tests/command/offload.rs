@@ -31,7 +31,7 @@ fn a_layer_is_offloaded_simulated_written_and_drawn() {
     assert_eq!(run(&["--group", "3", "--picture", "p.html"]).code, 0);
     assert!(read("p.html").contains("[[0,1,2],[3,4,5],[6,7,8]]"));
 
-    // What was written is a strategy again.
+    // The written file can be read as a strategy.
     let again = run(&["--group", "3", "--strategy", "s.csv", "--format", "json"]);
     let again: Value = serde_json::from_str(&again.stdout).unwrap();
     assert_eq!((again["duration"].as_u64(), again["strategy"].as_str()), (Some(28), Some("file")));
@@ -114,7 +114,7 @@ fn a_time_budget_is_said_to_have_ended_the_search() {
     assert_eq!(json(&args)["stopped"].as_str(), Some("time"));
 }
 
-/// Who asks for the integer program of a layer that it is not known to solve is told so before it begins.
+/// If the integer program is not known to be solvable for a layer, a warning says so before it begins.
 #[test]
 fn the_limit_of_the_program_is_stated_first() {
     let layer = |input: &'static str| {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{fails, folder, run, run_given};
 
-/// Three of 8 bytes of which each two meet, and one that meets none of them: 24 bytes at the fewest.
+/// Three buffers of 8 bytes, in use together in pairs, and one that is in use with none of them: at least 24 bytes.
 const BUFFERS: &str = "id,lower,upper,size\nb1,0,3,8\nb2,1,4,8\nb3,2,6,8\nb4,6,9,20\n";
 
 #[test]
@@ -23,7 +23,7 @@ fn buffers_are_packed_printed_and_written() {
         let offset = line.rsplit_once(',').unwrap().1;
         assert_eq!(offset, data["offsets"][id].to_string(), "{line}");
     }
-    // What is written has every buffer where it is fixed then, and packs to the same.
+    // The written file fixes every buffer's offset, and packing it gives the same placement.
     let again = ["pack", "-", "-o", "-", "--budget", "10s"];
     assert_eq!(run_given(folder.path(), &again, &written).stdout, written);
 }

@@ -65,7 +65,7 @@ fn a_store_is_measured_with_the_machine() {
         let text = std::fs::read_to_string(folder.join("board.ron")).unwrap();
         csdfc::cost::DeviceProfile::parse(&text, "board.ron").unwrap().store.unwrap()
     };
-    // As of a device of which nothing is known.
+    // The rate of a device about which nothing is known.
     assert_eq!(stored().bytes_per_second, 250_000_000);
     let again = run(folder, &[&profile[..], &["--store", "."]].concat());
     assert_eq!(again.code, 0, "{}", again.stderr);
@@ -90,7 +90,7 @@ fn profiles_of_other_machines_are_left_alone() {
     std::fs::write(folder.join("board.ron"), "(").unwrap();
     let error = fails(folder, &["profile", "builtin:lenet5", "--device-out", "board.ron"]);
     assert!(error.contains("board.ron"), "{error}");
-    // Without a place to look for it, or with none there, the machine is not known.
+    // If there is no folder for the profile, or no profile in it, the machine is not known.
     let error = fails(folder, &["plan", "builtin:lenet5", "--device", "host"]);
     assert!(error.contains("csdfc profile"), "{error}");
     let error = fails(folder, &["profile", "builtin:lenet5"]);

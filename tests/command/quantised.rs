@@ -1,4 +1,4 @@
-//! Quantised models, from a file to what they compute.
+//! Quantised models, from a file to their outputs.
 
 use super::{folder, onnx, run};
 

@@ -1,4 +1,5 @@
-//! `csdfc report`: the page has what the plan says, and nothing in a plan can break out of it. Traces.
+//! `csdfc report`: the page shows the content of the plan, and no text in a plan can break out of the page. Also
+//! traces.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -120,7 +121,7 @@ fn compared(app: &str, args: &[&str]) -> (Plan, Value) {
         assert_eq!(listed["name"], json!(layer.name));
         assert_eq!(listed["parameters"], json!(layer.parameters));
         assert_eq!(listed["firings"], json!(layer.firings));
-        // What fires several times takes turns with others, or with nobody, in a segment.
+        // A layer that fires several times belongs to a segment, with other layers or alone.
         assert!(layer.firings == 1 || listed["segment"].as_u64().is_some_and(|segment| segment > 0));
         assert_eq!(listed["inputs"].as_array().unwrap().is_empty(), layer.inputs.is_empty());
     }
@@ -141,7 +142,7 @@ fn compared(app: &str, args: &[&str]) -> (Plan, Value) {
     (plan, shown)
 }
 
-/// That the picture takes as long as the plan says that the frames of its CNNs do.
+/// Checks that the frames in the picture take as long as the plan states.
 fn takes_its_time(plan: &Plan, shown: &Value) {
     let stated: u64 = plan.cnns.iter().map(|cnn| cnn.latency_ns).sum();
     let drawn = shown["ns"].as_u64().unwrap();
@@ -248,7 +249,7 @@ fn a_page_needs_no_network() {
     for address in ["https://", "src=\"http", "url(http", "@import", "fetch("] {
         assert!(!text.contains(address), "{address}");
     }
-    // The name of SVG's elements is no address that is asked for.
+    // The name space of SVG's elements is no address that a browser loads.
     assert_eq!(text.matches("http://").count(), text.matches("http://www.w3.org/2000/svg").count());
     let piped = run(folder.path(), &["report", "plan.json"]);
     assert_eq!((piped.code, piped.stdout), (0, text));
@@ -298,7 +299,7 @@ fn bad_plans_are_refused() {
     }
 }
 
-/// What a plan states of times is not checked: any number must do.
+/// The checker does not check a plan's times, so the page must work with any number.
 #[test]
 fn any_time_is_drawn() {
     let folder = folder();

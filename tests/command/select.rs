@@ -23,7 +23,7 @@ fn data(args: &[&str]) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// Two layers, with what their options and the edge between them have.
+/// Two layers, with the given fields of their options and of the edge between them.
 fn pair(first: &str, second: &str, conversions: &str) -> String {
     let layer = |name: &str, options: &str| {
         format!("{{\"name\": \"{name}\", \"kind\": \"conv\", \"options\": [{options}]}}")
@@ -262,7 +262,7 @@ fn a_selection_is_planned_and_run() {
             assert_eq!(layer["firings"], json!(1), "{layer}");
             of_method.push(layer["primitive"].as_str().unwrap().to_owned());
         }
-        // All but the output, which no primitive computes, and perhaps conversions.
+        // All layers but the output, which no primitive computes, and perhaps conversions.
         assert!(of_method.len() + 1 >= selected["choice"].as_object().unwrap().len(), "{of_method:?}");
         primitives.push(of_method);
     }

@@ -50,7 +50,7 @@ fn a_quantised_built_in_network_is_planned_on_integers() {
         csdfc_plan::plan::Plan::from_json(&std::fs::read_to_string(folder.path().join("plan.json")).unwrap());
     let plan = plan.unwrap();
     let floats = plan.tensors.iter().filter(|tensor| tensor.format.element == Element::F32).count();
-    // What is handed over, and what comes out.
+    // The input and the output.
     assert_eq!(floats, 2, "{:?}", plan.tensors.iter().map(|tensor| &tensor.name).collect::<Vec<_>>());
     // Layers keep their names.
     assert!(plan.cnns[0].layers.iter().any(|layer| layer.name == "C1"));

@@ -1,5 +1,6 @@
-//! The csdfc command, many times in one process: reads a line of arguments, separated by tabs, and ends what each call
-//! prints by a line `exit N`. It saves the start of a process a call where small networks are run by the thousand.
+//! Runs the csdfc command many times in one process. Each line of input holds the arguments of a call, separated by
+//! tabs. A line `exit N` ends the output of each call. This saves the start of a process per call when thousands of
+//! small networks are run.
 
 use std::ffi::OsString;
 use std::io::{BufRead, Write};

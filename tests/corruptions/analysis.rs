@@ -1,7 +1,7 @@
-//! What the test knows of a plan by itself: schedules written out, lives of rings, rows that a ring must hold.
+//! The test's own analysis of a plan: schedules written out, lives of rings, rows that a ring must hold.
 //!
-//! Written from the plan's documentation, with none of the checker's code, so that what is built to be wrong is
-//! wrong, and what is built to be harmless harmless, whatever the checker thinks.
+//! It is written from the plan's documentation, and uses no code of the checker. So edits that are built to be invalid
+//! are invalid, and edits that are built to be harmless are harmless, whatever the checker says.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -167,8 +167,9 @@ pub fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// After each firing of a CNN's frame, the bytes of a ring of it that are occupied: of one that holds all rows of its
-/// tensor, those written and not released by all readers; of any other all, from its first firing to its last.
+/// The bytes of a ring that are occupied after each firing of a CNN's frame. If the ring holds all rows of its tensor,
+/// these are the rows that are written and not released by all readers. Any other ring occupies all its bytes, from its
+/// first firing to its last.
 pub fn occupied(plan: &Plan, place: &Place) -> Vec<Range<u64>> {
     let cnn = &plan.cnns[place.cnn];
     let firings = frame(plan, cnn);
@@ -203,7 +204,7 @@ pub fn occupied(plan: &Plan, place: &Place) -> Vec<Range<u64>> {
     all
 }
 
-/// Whether bytes of two rings are occupied at the same time and the same.
+/// Whether both rings occupy the same byte at the same time.
 pub fn clash(plan: &Plan, a: &Place, b: &Place) -> bool {
     let apart = a.partitions.iter().all(|p| b.partitions.iter().all(|q| !at_once(plan, p, q)));
     let share = overlap(&a.ranges[0], &b.ranges[0]);
@@ -230,9 +231,9 @@ pub fn is_disjoint(plan: &Plan) -> bool {
         .all(|(i, a)| places[i + 1..].iter().all(|b| !share(a, b) || !conflict(plan, a, b)))
 }
 
-/// For the schedule as it stands, the most rows of a tensor that are written, or about to be, and not yet released
-/// by all these readers: fewer rows in its ring, and a row that is still held is written over. `None` if a reader
-/// needs a row before it is written.
+/// Under the schedule as it stands, the most rows of a tensor that are written, or about to be, and not yet released by
+/// all these readers. If the ring has fewer rows, a row that is still held is overwritten. `None` if a reader needs a
+/// row before it is written.
 pub fn rows_held(plan: &Plan, cnn: &Cnn, tensor: &str, readers: &[String]) -> Option<u64> {
     let writer = cnn.layers.iter().find(|layer| layer.output == tensor)?;
     let height = writer.output_shape.rows() as u64;
@@ -290,8 +291,8 @@ pub fn is_safe(plan: &Plan) -> bool {
         .all(|edge| fits(cnn(&edge.cnn), &edge.tensor, std::slice::from_ref(&edge.consumer), edge.ring_rows))
 }
 
-/// Makes every sum that depends on rings what it should be, so that nothing but the rings themselves can be wrong. The
-/// bound is what the checker says, if it comes to say it.
+/// Corrects every sum that depends on rings, so that only the rings themselves can be wrong. The bound is that of the
+/// checker, if the checker gets as far as computing it.
 pub fn settle(plan: &mut Plan) {
     let mut offset = 0;
     for buffer in &mut plan.buffers {

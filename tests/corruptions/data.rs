@@ -1,4 +1,4 @@
-//! Corruptions of what a plan says of its layers and tensors, and of its sums.
+//! Corruptions of the layers, tensors and sums of a plan.
 
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{Operator, Pre};
@@ -35,7 +35,7 @@ pub fn sum_off(plan: &mut Plan, random: &mut Random) -> Option<()> {
         _ => &mut plan.certificate.bound.as_mut()?.bytes,
     };
     *sum = other(*sum, random);
-    // What follows from it is adapted, so that it alone is off.
+    // All figures that follow from it are adapted, so that it alone is off.
     memory.total = match kind {
         3 => memory.total,
         _ => memory.parameters_stored + memory.arena,

@@ -1,4 +1,4 @@
-//! Edits that change a plan and not whether it is safe.
+//! Edits that change a plan but leave it safe.
 
 use csdfc_plan::plan::{Plan, Step};
 use rand::RngExt;
@@ -65,7 +65,8 @@ pub fn ring_made_larger(plan: &mut Plan, random: &mut Random) -> Option<()> {
 }
 
 /// Harmless because the two neighbours do not depend on each other (still no row is read before it is written), every
-/// ring still holds what it must, and no lives that share addresses meet: all that is looked at again.
+/// ring still holds the rows that it must, and rings that share addresses still do not live at the same time. The edit
+/// checks all this.
 pub fn independent_firings_swapped(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let p = random.random_range(0..plan.partitions.len());
     let mut firings: Vec<String> =

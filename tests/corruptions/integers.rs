@@ -1,4 +1,4 @@
-//! Plans of layers on 8-bit integers, in which what integers stand for is misstated.
+//! Plans of layers on 8-bit integers that misstate the numbers for which the integers stand.
 
 use csdfc::app::resolve::RowsChoice;
 use csdfc::pass::{Fusion, fuse_integers};

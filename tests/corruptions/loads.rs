@@ -64,7 +64,7 @@ pub fn subjects() -> Vec<(String, Plan)> {
     all
 }
 
-/// Those that read their weights again.
+/// The layers that read their weights again.
 fn again(plan: &Plan) -> Vec<(usize, usize)> {
     layers(plan).into_iter().filter(|(c, l)| plan.cnns[*c].layers[*l].times_read() > 1).collect()
 }
@@ -80,8 +80,8 @@ fn weights(plan: &mut Plan, (c, l): (usize, usize)) -> Option<&mut PagedWeights>
     plan.cnns[c].layers[l].paged.as_mut()
 }
 
-/// Invalid because the first load of a layer ends after its first firing: what it waits for is that firing or one of a
-/// layer that reads what it makes, or none of its partition.
+/// Invalid because the first load of a layer ends after its first firing. The load waits for that firing, for a firing
+/// of a layer that reads the layer's output, or for a firing of another partition.
 fn load_too_late(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let (c, l) = *pick(&layers(plan), random)?;
     let layer = &plan.cnns[c].layers[l];
@@ -99,14 +99,14 @@ fn load_too_late(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because there is no place for a slice, or no slice where weights are to be read.
+/// Invalid because a slice has no place, or a paged layer has no slice.
 fn load_missing(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let place = *pick(&layers(plan), random)?;
     let paged = weights(plan, place)?;
     match random.random_range(0..3) {
         0 => paged.blocks.clear(),
         1 => paged.slices = paged.slices.rsplit_once(',').map_or("1".into(), |(first, _)| first.into()),
-        // It would stay in memory, where nobody counts it.
+        // The weights would stay in memory, where nobody counts them.
         _ => plan.cnns[place.0].layers[place.1].paged = None,
     }
     Some(())
@@ -151,7 +151,7 @@ fn load_over_another_block(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because a slice is not where its bytes are, or not of as many.
+/// Invalid because a slice does not begin where its bytes are, or has another number of bytes.
 fn wrong_slice(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let place = *pick(&layers(plan), random)?;
     let paged = weights(plan, place)?;
@@ -203,8 +203,8 @@ fn sum_off(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because a layer that is no dense convolution is not computed in slices, and because one that reads its weights once
-/// for several firings has one slice.
+/// Invalid because only dense convolutions are computed in slices, and because a layer that reads its weights once for
+/// several firings has one slice.
 fn slices_of_what_has_none(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let none: Vec<(usize, usize)> = layers(plan)
         .into_iter()

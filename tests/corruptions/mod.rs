@@ -1,8 +1,8 @@
-//! Who checks the checker: real plans corrupted in ways that are invalid by construction, every one of which it must
-//! reject, and edited in ways that are harmless by construction, every one of which it must accept.
+//! Tests of the checker. Real plans are corrupted in ways that are invalid by construction: the checker must reject
+//! every one. They are also edited in ways that are harmless by construction: the checker must accept every one.
 //!
-//! Each edit says why it is what it claims to be, and what it takes to know that is in [`analysis`], written from the
-//! plan's documentation. All is seeded: a failure names its kind, plan and seed.
+//! Each edit says why it is invalid or harmless. The analysis that an edit needs for this is in [`analysis`], and is
+//! written from the plan's documentation. All edits are seeded: a failure names its kind, plan and seed.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![expect(clippy::print_stdout, reason = "the counts are what the test is for")]
@@ -31,7 +31,7 @@ use rand_chacha::ChaCha8Rng;
 
 type Random = ChaCha8Rng;
 
-/// An edit in place; `None` where the plan offers nothing to edit so.
+/// An edit in place; `None` if the plan has nothing that can be edited in this way.
 type Edit = fn(&mut Plan, &mut Random) -> Option<()>;
 
 /// Edits of each kind.
@@ -82,7 +82,7 @@ const CORRUPTIONS: &[(&str, Edit)] = &[
     ("element of no kernel", primitives::element_of_no_kernel),
 ];
 
-/// What is refused for not being the model's, whether it is safe or not.
+/// Edits after which a plan is not one of its model any more, whether it is safe or not.
 const OF_ANOTHER_MODEL: &[(&str, Edit)] =
     &[("attribute of another model", primitives::attribute_of_another_model)];
 
@@ -173,12 +173,12 @@ fn lowered(application: &Application) -> Application {
     application
 }
 
-/// Makes so many edits of every kind, of random subjects, and says which the checker did not answer as it must.
+/// Makes this many edits of every kind, of random subjects, and lists those that the checker did not answer as it must.
 fn edit_all(kinds: &[(&str, Edit)], each: u64, verdict: impl Fn(&Plan) -> Result<(), String>) -> usize {
     edit_all_of(&subjects(), kinds, each, verdict)
 }
 
-/// The same of these subjects.
+/// The same for these subjects.
 fn edit_all_of(
     subjects: &[(String, Plan)],
     kinds: &[(&str, Edit)],
@@ -240,7 +240,7 @@ fn every_corruption_of_integers_is_rejected() {
     });
 }
 
-/// What is written over a row that is still needed would also be found when that row is read: it is found before.
+/// A write over a row that is still needed would also be found when that row is read. The checker finds it before.
 #[test]
 fn rows_lost_are_seen_as_they_are_written_over() {
     let short: &[(&str, Edit)] = &[
@@ -254,7 +254,7 @@ fn rows_lost_are_seen_as_they_are_written_over() {
     });
 }
 
-/// And nothing else finds what is read before it is written, unless rings then live longer than they may.
+/// Nothing else finds a read before the write, unless it makes rings live longer than they may.
 #[test]
 fn rows_are_seen_to_be_missing_when_they_are_read() {
     edit_all(&[("firing moved", schedule::firing_moved_before_its_producer)], EACH, |plan| {

@@ -1,4 +1,4 @@
-//! Corruptions of what computes the layers, and of their attributes.
+//! Corruptions of the primitives and attributes of layers.
 
 use csdfc_codegen::bind::Primitive;
 use csdfc_plan::format::{Element, Layout};
@@ -15,8 +15,7 @@ fn layer(plan: &Plan, random: &mut Random) -> (usize, usize) {
     (c, random.random_range(0..plan.cnns[c].layers.len()))
 }
 
-/// Invalid because only primitives that there are compute anything. What other primitives would store is stated in a
-/// sum that agrees.
+/// Invalid because the primitive does not exist. The sum of stored bytes agrees with it.
 pub fn primitive_unknown(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let name = *pick(&["no such thing", "winograd", "im2col-CHW-CHW", "Generic", "generic ", ""], random)?;
     if random.random_range(0..2) == 0 {

@@ -1,4 +1,4 @@
-//! Corruptions of when layers fire, and of the rates that say what they need.
+//! Corruptions of schedules and of rates.
 
 use csdfc_plan::plan::{Layer, Plan, Step};
 use rand::RngExt;

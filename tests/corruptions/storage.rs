@@ -1,4 +1,4 @@
-//! Corruptions of where rows lie: rings, edges, buffers, and what runs at the same time.
+//! Corruptions of storage: rings, edges, buffers, and the partitions that run at the same time.
 
 use csdfc_plan::plan::{Plan, StorageModel};
 use rand::RngExt;
@@ -7,8 +7,8 @@ use super::analysis::{at_once, clash, conflict, overlap, places, rows_held, sett
 use super::{Random, pick};
 use csdfc_tests::rates;
 
-/// Invalid because between two firings some byte holds what is still needed of two rings, or is one's that shares none.
-/// All sums are made right.
+/// Invalid because, between two firings, some byte holds data of two rings that is still needed, or belongs to a ring
+/// that shares no bytes. All sums are made right.
 pub fn ring_moved_onto_a_live_one(plan: &mut Plan, random: &mut Random) -> Option<()> {
     if plan.storage_model != StorageModel::Tensors {
         return None;

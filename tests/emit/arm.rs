@@ -12,7 +12,7 @@ const ENVIRONMENT: &str = "CSDFC_ARM";
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 
-/// A Jetson TX2's processor, and all that the emulator knows.
+/// A Jetson TX2's processor, and one with all features that the emulator has.
 const PROCESSORS: [&str; 2] = ["cortex-a57", "max"];
 
 /// Largest difference from this machine, in parts of the largest element of an output.
@@ -41,7 +41,7 @@ fn top_5(values: &[f32]) -> Vec<usize> {
     places
 }
 
-/// The largest difference in parts of the largest element. What is not finite must be the same.
+/// The largest difference in parts of the largest element. Elements that are not finite must be the same.
 fn difference(made: &[f32], expected: &[f32], what: &str) -> f32 {
     let finite = expected.iter().copied().filter(|x| x.is_finite());
     let largest = finite.fold(f32::MIN_POSITIVE, |largest, x| largest.max(x.abs()));

@@ -1,5 +1,5 @@
-//! What `csdfc::Build` writes in a build script: a module that makes the bytes of `run`, for crates with and without the
-//! standard library.
+//! The module that `csdfc::Build` writes in a build script. Its outputs have the bytes of `run`, in crates with and
+//! without the standard library.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ const KINDS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// What all programs have. Every warning is an error there.
+/// The beginning of all programs. Every warning in them is an error.
 const HEAD: &str = r#"#![deny(warnings, missing_docs, unsafe_code)]
 //! A program with modules.
 
@@ -142,7 +142,7 @@ fn nothing_is_planned_twice() {
     fs::write(&file, r#"(cnns: [(model: "builtin:resnet8")])"#).unwrap();
     assert!(is_planned_again(&build));
     assert!(!is_planned_again(&build));
-    // One that failed leaves nothing that the next could take for its own.
+    // A build that failed leaves nothing that the next build could mistake for its own output.
     build.clone().memory("1kB").emit().unwrap_err();
     assert!(is_planned_again(&build));
 }

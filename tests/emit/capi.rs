@@ -10,7 +10,7 @@ use csdfc_tests::{application, skipped};
 
 use super::{Emitted, FRAMES, cargo, inputs};
 
-/// A store that reads a file, so many times.
+/// A store that reads a file, a limited number of times.
 const STORE: &str = "static struct { FILE *file; int left, failed; } reader = {NULL, 1000000, 0};\n\n\
     static void begin(void *context, uint64_t at, uint8_t *block, size_t bytes) {\n  \
     if (context != &reader) exit(1);\n  \
@@ -19,8 +19,8 @@ const STORE: &str = "static struct { FILE *file; int left, failed; } reader = {N
     static int32_t finish(void *context) {\n  int failed = reader.failed;\n  \
     if (context != &reader) exit(1);\n  reader.failed = 0;\n  return failed;\n}\n\n";
 
-/// A program that calls each model as often as the Rust program does and writes its outputs, and that hands over
-/// whatever must be refused.
+/// A program that calls each model as often as the Rust program does, and writes its outputs. It also passes all
+/// arguments that must be refused.
 fn program(emitted: &Emitted<'_>) -> String {
     let mut text = "#include \"emitted.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n\
         static _Alignas(64) unsigned char arena[EMITTED_ARENA_BYTES + 64];\n\n\
@@ -67,7 +67,7 @@ fn program(emitted: &Emitted<'_>) -> String {
             );
         }
         let (input, output) = (&cnn.inputs[0], &cnn.outputs[0].name);
-        // A model that reads weights is given a store, which fails when it is told to.
+        // A model that reads weights gets a store, which fails when the test asks for it.
         let is_paged = cnn.layers.iter().any(|layer| layer.paged.is_some());
         let (store, failing) = match is_paged {
             false => ("", String::new()),
@@ -183,7 +183,7 @@ fn one_model() {
     check(&super::model("lenet5", "none"));
 }
 
-/// One model that reads its weights, and one that has them.
+/// One model that reads its weights, and one whose weights are in memory.
 #[test]
 fn a_store() {
     check(&application(

@@ -46,7 +46,7 @@ fn primitives_of_all_families() {
     assert!(FASTEST.iter().all(|name| found.contains(*name)), "{found:?}");
     assert!(found.iter().any(|name| name.starts_with("convert-")), "{found:?}");
 
-    // Within less memory some give way, and layers go by rows.
+    // Within less memory, some of these primitives are replaced, and layers go by rows.
     application.constraints.memory = Some(MemoryGoal::Bytes(largest.memory.total * 3 / 4));
     let smaller = joint::planned(&application, &device).plan;
     assert!(smaller.constraints.met);

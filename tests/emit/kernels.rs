@@ -54,12 +54,12 @@ fn image() -> Shape {
     Shape::image(4, 6, 8)
 }
 
-/// Seen as it is.
+/// An input that the layers see as it is.
 fn plain(shape: Shape) -> [Shape; 2] {
     [shape.clone(), shape]
 }
 
-/// A vector that is seen so: no kernel can read it by rows.
+/// A vector that is seen in this shape: no kernel can read it by rows.
 fn view(shape: Shape) -> [Shape; 2] {
     [Shape::new([1, shape.elements()]), shape]
 }
@@ -399,8 +399,8 @@ fn reductions() -> Vec<Group> {
     groups
 }
 
-/// Layers by primitives that nothing chooses by itself, with all kernels and most of their parameters, and the conversions
-/// that they need.
+/// Layers with primitives that csdfc never chooses without a measurement. They call all kernels of these primitives
+/// with most of their parameters, and the conversions that they need.
 fn by_primitives() -> Network {
     let functions = [Function::Relu, Function::Tanh, Function::Abs]
         .map(|function| Operator::ElementWise(ElementWise { function }));
@@ -464,7 +464,8 @@ fn by_primitives() -> Network {
     csdfc::pass::legalise(network)
 }
 
-/// The network of a group. `through` another layer its inputs come from rings, else from the caller.
+/// The network of a group. If `through`, its inputs pass through another layer and so come from rings; otherwise they
+/// come from the caller.
 fn network(group: &Group, through: bool) -> Network {
     let mut network = Network::default();
     let seen: Vec<Operand> = group
@@ -557,7 +558,7 @@ pub fn application() -> Application {
     generate::of_cnns(cnns, parallel, StorageModel::Tensors, RowsChoice::Layers(rows))
 }
 
-/// What computes a layer.
+/// The call that computes a layer.
 fn call(network: &Network, id: LayerId) -> Option<Call> {
     let layer = network.layer(id);
     if layer.is_input() {

@@ -1,4 +1,4 @@
-//! Emitted crates: they build with nothing but the compiler and make the bytes that `run` makes.
+//! Emitted crates: they build with only the Rust compiler, and their outputs have the bytes of `run`.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 #![allow(clippy::print_stdout, reason = "what a test skipped, or measured")]
@@ -92,7 +92,7 @@ impl<'a> Emitted<'a> {
         Emitted::of(application, plan(application))
     }
 
-    /// By this plan of the application.
+    /// The crate of this plan of the application.
     fn of(application: &'a Application, plan: Plan) -> Self {
         let files = emitted(application, &plan);
         let folder = tempfile::tempdir().expect("a folder");
@@ -113,7 +113,8 @@ impl<'a> Emitted<'a> {
         (0..FRAMES).map(frame).last().expect("a frame")
     }
 
-    /// The outputs of a CNN after as many frames, by a program, which is called with the arguments that it needs.
+    /// The outputs of a CNN after the same number of frames, by a program that is called with the arguments that it
+    /// needs.
     fn run(&self, c: usize, mut program: Command) -> Vec<Value> {
         if self.plan.cnns.len() > 1 {
             program.arg(&self.plan.cnns[c].name);
@@ -121,7 +122,7 @@ impl<'a> Emitted<'a> {
         self.run_some(&[c], program).remove(0)
     }
 
-    /// The outputs of these CNNs after as many frames. Whoever started the program does not listen.
+    /// The outputs of these CNNs after the same number of frames. Nobody reads the program's standard output.
     fn run_some(&self, cnns: &[usize], mut program: Command) -> Vec<Vec<Value>> {
         for &c in cnns {
             for (i, input) in inputs(&self.plan, c).iter().enumerate() {
@@ -156,7 +157,7 @@ fn check(application: &Application) {
     check_crate(&Emitted::new(application));
 }
 
-/// As [`check`], of a crate that is emitted: each CNN alone, and all of them.
+/// As [`check`], for an emitted crate: each CNN alone, and all of them.
 fn check_crate(emitted: &Emitted<'_>) {
     cargo(emitted.folder(), &["build", "--offline"]);
     let program = || Command::new(emitted.folder().join("target/debug/emitted"));
@@ -193,7 +194,7 @@ fn one_model() {
     assert!(!ran.status.success() && said.contains("--features trace"), "{said}");
 }
 
-/// Two outputs that are one tensor, which the caller has twice.
+/// Two outputs that are one tensor: the caller gets it twice.
 #[test]
 fn a_tensor_that_is_two_outputs() {
     let mut application = model("lenet5", "none");
@@ -211,7 +212,7 @@ fn by_rows() {
 #[test]
 fn of_half_precision() {
     check(&application("(cnns: [(model: \"builtin:mobilenet_v1_0.25\", precision: half)], rows: all)"));
-    // Stages that hand rings of halves on, by two workers each.
+    // Stages that pass on rings of 16-bit floats, with two workers each.
     let stages = "partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")]";
     check(&application(&format!(
         "(cnns: [(model: \"builtin:resnet8\", precision: half, {stages})], parallel: [[\"a\", \"b\"]], threads: 2)"
@@ -256,7 +257,7 @@ fn camera_bytes() {
     }
 }
 
-/// CNNs that take turns from frame to frame, in one arena: each finds it as the other has left it.
+/// CNNs that take turns from frame to frame in one arena: each finds in it what the other has left.
 #[test]
 fn cnns_in_turn() {
     let cnns = "(model: \"builtin:lenet5\"), (model: \"builtin:resnet8\")";
@@ -284,7 +285,7 @@ fn papers_application() -> Application {
     app("adaptive_classifier.ron").resolve().expect("an application")
 }
 
-/// That a tool of Cargo's, which need not be here, finds nothing in crates.
+/// Checks that a tool of Cargo finds nothing in the crates. The tool need not be installed.
 fn inspect(applications: &[Application], arguments: &[&str]) {
     let has = Command::new("cargo").args(&arguments[..1]).arg("--version").output();
     if !has.is_ok_and(|output| output.status.success()) {

@@ -1,4 +1,4 @@
-//! Emitted crates whose weights are read from a store, and what becomes of a store that fails.
+//! Emitted crates whose weights are read from a store, and stores that fail.
 
 use csdfc::app::resolve::{Application, Paged, RowsChoice};
 use csdfc_codegen::emit;
@@ -20,7 +20,8 @@ fn all_at_once_and_by_rows() {
     }
 }
 
-/// Slices of halves, and of integers beside them, of which the last is shorter and is made in the caller's memory.
+/// Slices of 16-bit floats, and of integers beside them. The last slice is shorter, and its channels are made in the
+/// caller's memory.
 #[test]
 fn of_half_and_mixed_precision() {
     for precision in ["half", "mixed"] {
@@ -57,7 +58,7 @@ fn read_again_at_each_firing() {
     }
 }
 
-/// Some weights stay, and what two CNNs read from one store goes into the same bytes.
+/// Some weights stay in memory. Two CNNs read the others from one store into the same bytes.
 #[test]
 fn some_of_the_weights() {
     let resident = "resident: [\"stack2_conv1\", \"F6\"]";
@@ -103,7 +104,7 @@ enum What { Fail, Short, Flip, Panic }
 #[derive(Default)]
 struct State {
     reads: usize,
-    /// Those by which a loader's thread is spared.
+    /// The reads by which a loader's thread is relieved.
     by_others: usize,
     fault: Option<(usize, What)>,
     /// Where the bytes of the faulty read begin.
@@ -171,7 +172,7 @@ fn store() -> Vec<u8> {
 #[repr(align(64))]
 struct Aligned([u8; STORE_BYTES as usize]);
 
-/// What a frame makes of weights that are read in place.
+/// The output of a frame with weights that are read in place.
 fn expected() -> [f32; 10] {
     let mut bytes = Box::new(Aligned([0; STORE_BYTES as usize]));
     bytes.0.copy_from_slice(&store());
@@ -222,7 +223,7 @@ fn blocking() {
     meet_faults(Blocking::new, &[What::Fail, What::Short, What::Flip], false, false);
 }
 
-/// A loader may be moved to other threads and shared, as what has only files and numbers may be.
+/// A loader may be moved to other threads and shared, like a value that has only files and numbers.
 #[test]
 fn loaders_are_send_and_sync() {
     fn is<T: Send + Sync>() {}
@@ -259,7 +260,7 @@ fn by_two_threads_of_which_some_reads_are_slow() {
     meet_faults(loader, &[What::Flip], true, true);
 }
 
-/// A panic of the reader's goes through the frame, and leaves the model as it was.
+/// A panic of the reader passes through the frame, and leaves the model as it was.
 #[test]
 fn panics_of_a_blocking_reader() {
     let state = Arc::<Mutex<State>>::default();
@@ -298,7 +299,7 @@ fn other_files() {
 }
 "#;
 
-/// A test of a crate: after the first frame nothing is allocated, by whomever.
+/// A test of a crate: after the first frame, no thread allocates anything.
 const ALLOCATIONS: &str = r#"
 use emitted::*;
 
@@ -361,7 +362,7 @@ fn stores_that_fail() {
     cargo(emitted.folder(), &["run", "--offline", "--example", "allocations"]);
 }
 
-/// The same of weights that some layers read again.
+/// The same for weights that some layers read again.
 #[test]
 fn stores_that_fail_while_weights_are_read_again() {
     let application = sliced::again(&paged("resnet8", r#"rows: {"stack2_conv1": 8, "stack2_conv2": 4}"#));

@@ -1,4 +1,4 @@
-//! Crates that measure a board: what they print is a device profile, of what `csdfc profile` measures here.
+//! Crates that measure a board: they print a device profile of the same primitives that `csdfc profile` measures here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use csdfc::profile::{self, Request};
 use csdfc_command::commands;
 use csdfc_tests::{application, crates};
 
-/// The crate `board` that measures an application with primitives of such a name, in a folder of its own.
+/// The crate `board`, in a folder of its own. It measures an application with the primitives that the request names.
 pub fn board(application: &Application, request: &Request) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     commands::emit::write(folder.path(), &files(application, request)).expect("files");
@@ -30,7 +30,7 @@ pub fn parsed(text: &str) -> DeviceProfile {
     profile
 }
 
-/// The primitives by scenario. Which conversions are met depends on what is fast.
+/// The primitives by scenario. Conversions are left out, since it depends on the fast primitives which of them occur.
 fn timed(measured: &[Measured]) -> BTreeMap<&str, BTreeSet<&str>> {
     let no_conversion = measured.iter().filter(|measured| !measured.scenario.starts_with("convert "));
     no_conversion

@@ -1,4 +1,5 @@
-//! Layers that write in part where they read, row by row and as closely as they may, make what they make elsewhere.
+//! A layer may write in part where it reads, row by row and as closely as possible. It must make the same output as in
+//! separate memory.
 
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, RowsChoice};
@@ -15,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use super::kernels::{constant, groups};
 use super::{Emitted, FRAMES, check_crate, inputs, values_of};
 
-/// One layer, between a layer that stores its operands and one that reads what it makes.
+/// One layer, between a layer that stores its operands and a layer that reads its output.
 struct Subject {
     name: String,
     network: Network,
@@ -25,7 +26,7 @@ struct Subject {
 
 fn subject(name: &str, inputs: &[Shape], operator: &Operator) -> Option<Subject> {
     let mut network = Network::default();
-    // What is stored last lies nearest.
+    // The operand that is stored last lies nearest.
     let mut read: Vec<Operand> = inputs
         .iter()
         .rev()
@@ -79,7 +80,7 @@ fn run(application: &Application, plan: &Plan) -> Vec<Value> {
     (0..FRAMES).map(frame).last().expect("a frame")
 }
 
-/// The plan of one subject with its ring as close to what it is made from as it may be; whether they share bytes.
+/// The plan of one subject, with its ring as close to its operands as possible; and whether they share bytes.
 fn tight(application: &Application, subject: &Subject) -> (Plan, bool) {
     let apart = together::apart(&outcome(application).plan);
     let name = &subject.network.layers[subject.tensor].output;
@@ -118,7 +119,7 @@ fn layers_follow_what_they_are_made_from() {
     println!("{followers} layers follow");
 }
 
-/// As many of them as build in a moment, in one crate.
+/// A few of them in one crate, so that it builds fast.
 #[test]
 fn layers_that_follow_are_emitted() {
     let all = subjects();

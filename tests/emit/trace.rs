@@ -36,7 +36,7 @@ fn a_trace_has_every_firing() {
         let thread = number(&event["tid"]) as u64;
         let (start, time) = (number(&event["ts"]), number(&event["dur"]));
         let end = ends.entry(thread).or_default();
-        // What is written is rounded to nanoseconds.
+        // The times in the file are rounded to nanoseconds.
         assert!(start >= *end - 1e-2 && time >= 0.0, "firings of a thread overlap: {event}");
         *end = start + time;
         *found.entry((threads[&thread].clone(), text_of(&event["name"]))).or_default() += 1;

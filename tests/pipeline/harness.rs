@@ -1,5 +1,5 @@
-//! Uses an emitted crate as a program would: each CNN frame by frame, then as a pipeline, which must hand over the
-//! same bytes in the same order, allocate nothing on its way, and end well where a stage panics.
+//! Uses an emitted crate as a program would: each CNN frame by frame, then as a pipeline. The pipeline must hand over
+//! the same bytes in the same order, allocate nothing on the way, and end cleanly if a stage panics.
 
 #![allow(non_local_definitions, dead_code, reason = "macros make more than each CNN needs")]
 
@@ -11,7 +11,7 @@ fn value(frame: usize, element: usize) -> f32 {
     ((frame * 31 + element) * 7919 % 1013) as f32 / 507.0 - 1.0
 }
 
-/// Tells the hash of all frames.
+/// Prints the hash of all frames.
 fn tell(cnn: &str, frames: &[f32]) {
     let fnv = |hash: u64, x: &f32| (hash ^ u64::from(x.to_bits())).wrapping_mul(0x0000_0100_0000_01b3);
     println!("{cnn}: {:016x}", frames.iter().fold(0xcbf2_9ce4_8422_2325, fnv));
@@ -44,14 +44,14 @@ macro_rules! cnn {
                 }
             }
 
-            /// One frame for itself.
+            /// One frame alone.
             pub fn infer(model: &mut Model<'_>, frame: usize, made: &mut [f32]) {
                 let source = Source { frame, frames: 1, panics_at: NEVER };
                 let made = made.first_chunk_mut().expect("a frame");
                 model.infer_rows(source, Outputs { $output: made });
             }
 
-            /// Some frames on end, each for itself, without an allocation.
+            /// Some frames, one after another, without an allocation.
             pub fn infer_all(model: &mut Model<'_>, frames: usize) -> Vec<f32> {
                 let mut all = vec![f32::NAN; frames * SIZE];
                 let before = allocations();
@@ -61,7 +61,7 @@ macro_rules! cnn {
                 all
             }
 
-            /// Where frames go: each must be the one that is expected.
+            /// The sink of the frames: each frame must be the expected one.
             pub struct Sink<'e> {
                 pub expected: &'e [f32],
                 pub made: Vec<f32>,

@@ -55,7 +55,8 @@ fn check(plan: &Plan, application: &Application, frames: usize, optimisation: &s
     assert_eq!(told, expected(application, plan, frames));
 }
 
-/// What the harness tells: the bytes of the arena, and of each CNN the hash of all frames as the runner makes them.
+/// The expected output of the harness: the bytes of the arena, and for each CNN the hash of all frames as the runner
+/// makes them.
 fn expected(application: &Application, plan: &Plan, frames: usize) -> String {
     let values = |cnn: usize, layer: usize, parameter: usize| {
         application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
@@ -110,8 +111,8 @@ fn with(options: &str) -> Application {
     application
 }
 
-/// A pipeline whose first stage makes what three layers of the second read, at distances of 5, 3 and 1 rows, and one of the
-/// third; what the second makes two layers of the third read.
+/// A pipeline of three stages. Three layers of the second stage read the output of the first, at distances of 5, 3 and
+/// 1 rows, and one layer of the third reads it too. Two layers of the third stage read the output of the second.
 fn fork() -> Cnn {
     let mut network = Network::default();
     let conv = |filters: usize, side: usize| {
@@ -262,7 +263,7 @@ fn double_buffers() {
     check(&plan(&application), &application, FRAMES, "0");
 }
 
-/// Whoever runs too far ahead does so at some time.
+/// A stage that can run too far ahead does so at some time.
 #[test]
 fn a_thousand_frames() {
     let application = with("rows: all, storage: tensors, threads: 2");

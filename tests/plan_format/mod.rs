@@ -1,5 +1,5 @@
-//! `docs/plan-format.md`: its examples are what they say, it names every field, and a replay written from it alone says
-//! of plans what the checker says.
+//! `docs/plan-format.md`: its examples are right, it names every field, and a replay that was written from it alone
+//! agrees with the checker.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -73,7 +73,7 @@ fn examples_are_parts_of_plans() {
     assert_eq!(notations, written);
 }
 
-/// `3,29*1 = 3 and 29 times 1` is what it says.
+/// Examples such as `3,29*1 = 3 and 29 times 1` are right.
 #[test]
 fn rates_are_what_the_page_says() {
     let examples = examples(" rates");
@@ -96,7 +96,8 @@ fn rates_are_what_the_page_says() {
     }
 }
 
-/// The page's plan is what the command makes; where that has changed for good reason, this prints what to put there.
+/// The page's plan is the one that the command makes. If the plan has changed for a good reason, this test prints the
+/// new text.
 #[test]
 fn the_whole_plan_is_that_of_the_command() {
     let [stated] = each::<Value>(" plan").try_into().unwrap();
@@ -201,7 +202,7 @@ fn every_field_is_named() {
     assert!(unnamed.is_empty(), "docs/plan-format.md does not name {unnamed:?}");
 }
 
-/// What both say of a plan: the replay and the checker.
+/// The verdicts of the replay and of the checker on a plan.
 fn verdicts(plan: &Plan) -> (Result<replay::Replayed, String>, Result<(), String>) {
     let refused = |violations: Vec<csdfc_plan::check::Violation>| violations[0].to_string();
     (replay::replay(&value(plan)), check(plan).map(|_| ()).map_err(refused))
@@ -464,7 +465,8 @@ fn the_replay_and_the_checker_agree() {
     assert!(again > 20, "{again}");
 }
 
-/// CNN `b` runs beside the middle one of three partitions. What the first of them makes for the last is then not b's.
+/// CNN `b` runs beside the middle one of three partitions. Then `b` must not use the memory of what the first makes for
+/// the last.
 #[test]
 fn what_lives_over_a_partition_is_not_for_those_beside_it() {
     let text = r#"(

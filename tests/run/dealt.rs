@@ -1,4 +1,4 @@
-//! Layers that are dealt out to partitions at random: the same bytes as those of one partition.
+//! Layers that are dealt out to partitions at random: the outputs have the same bytes as with one partition.
 
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, Cnn, RowsChoice};
@@ -57,7 +57,7 @@ fn partitions_of_any_layers_compute_the_same() {
 #[test]
 fn a_branch_of_each_module() {
     let application = app("pipelines/googlenet.ron").resolve().unwrap();
-    // The search takes longer than all else.
+    // The search would take longer than everything else.
     let application = Application { rows: RowsChoice::None, ..application };
     let sizes = application.cnns[0].partitions.iter().map(|partition| partition.layers.len());
     assert_eq!(sizes.collect::<Vec<_>>(), [18, 86]);

@@ -1,6 +1,6 @@
-//! Layers of half and mixed precision, executed. Random networks, of which all layers or some are so, make the same bytes
-//! however they are planned. Debug builds put guards around the arena and fill each row that is released with what is no
-//! number. Where no function spreads the rounding, they make about what the textbook says.
+//! Layers of half and mixed precision, executed. Random networks in which some or all layers have these precisions make
+//! the same bytes however they are planned. Debug builds put guards around the arena, and fill each released row with
+//! NaN. If no function amplifies the rounding, the outputs are near those of the textbook.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn drawn(random: &mut ChaCha8Rng) -> Network {
     generate::application(&bytes, StorageModel::Tensors).cnns[0].network.clone()
 }
 
-/// Whether small differences of what it reads are small differences of what it makes.
+/// Whether small differences of its inputs make only small differences of its output.
 fn is_steady(operator: &Operator) -> bool {
     match operator {
         Operator::Conv(_)
@@ -56,7 +56,7 @@ fn with_weights_of(drawn: &Network, mixed: &Network) -> Network {
         }
         let mut values = layer.parameters[0].values().unwrap();
         let elements = values.len();
-        // Weights of a channel follow each other, or are as far apart as there are channels.
+        // The weights of a channel follow each other, or their distance is the number of channels.
         let (channels, step) = match &layer.operator {
             Operator::Conv(conv) => (conv.filters, 1),
             Operator::Gemm(gemm) => (gemm.units, if gemm.transposed { 1 } else { gemm.units }),
@@ -84,7 +84,7 @@ fn halves_are_the_same_however_they_are_planned() {
         .collect();
     let mut compared = 0;
     let is_rare = |executed: &BTreeMap<&str, u64>| executed.values().any(|count| *count <= 10);
-    // What is rare with one seed may take some networks more.
+    // A case that is rare with one seed may take some more networks.
     for stream in 0..4 * NETWORKS {
         if stream >= NETWORKS && !is_rare(&executed) {
             break;

@@ -1,5 +1,5 @@
 //! Layers of 8-bit integers, executed. Random networks whose tensors are quantised make the same bytes however they are
-//! planned. A layer alone makes what the textbook says of the numbers that its integers stand for, rounded once.
+//! planned. A layer alone makes the textbook's result for the numbers that its integers stand for, rounded once.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn drawn(random: &mut ChaCha8Rng) -> Network {
     generate::application(&bytes, StorageModel::Tensors).cnns[0].network.clone()
 }
 
-/// The tensors of a network, as the textbook has them.
+/// The tensors of a network by the textbook.
 fn tensors(network: &Network) -> Vec<Vec<f64>> {
     let inputs = inputs(network, 0);
     let inputs: Vec<Vec<f64>> =
@@ -34,8 +34,7 @@ fn tensors(network: &Network) -> Vec<Vec<f64>> {
     textbook::evaluate(network, &inputs)
 }
 
-/// A quantisation for each tensor that is one of numbers: one that reaches from its least to its largest element, or not
-/// quite.
+/// A quantisation for each tensor of numbers. It reaches from the least to the largest element, or not quite.
 fn quantisations(network: &Network, random: &mut ChaCha8Rng) -> Vec<Option<Quantisation>> {
     let ends = |tensor: &Vec<f64>, share: f64| {
         let end = |best: fn(f64, f64) -> f64| share * tensor.iter().copied().fold(0.0, best);
@@ -60,7 +59,7 @@ fn counts() -> BTreeMap<&'static str, u64> {
 fn integers_are_the_same_however_they_are_planned() {
     let mut executed = counts();
     let is_rare = |executed: &BTreeMap<&str, u64>| executed.values().any(|count| *count <= 2);
-    // What is rare with one seed may take some networks more.
+    // A case that is rare with one seed may take some more networks.
     for stream in 0..4 * NETWORKS {
         if stream >= NETWORKS && !is_rare(&executed) {
             break;
@@ -84,7 +83,8 @@ fn integers_are_the_same_however_they_are_planned() {
     assert!(!is_rare(&executed), "{executed:?}");
 }
 
-/// Batch norms and concats that convolutions do as they gather their windows: what they make as layers of their own.
+/// Batch norms and concats that convolutions compute while they gather their windows: the result is that of separate
+/// layers.
 #[test]
 fn fused_layers_make_the_same_bytes() {
     for stream in 0..NETWORKS {
@@ -94,7 +94,7 @@ fn fused_layers_make_the_same_bytes() {
         let count = |network: &Network, kind: &str| {
             network.layers.iter().filter(|layer| layer.operator.kind() == kind).count()
         };
-        // Only the network's ends are conversions, and none of its layers is left that is no convolution.
+        // The only conversions are at the network's ends, and all other layers are convolutions.
         assert_eq!(count(&fused, "conv") + 3, fused.layers.len(), "{:?}", fused.layers);
         assert_eq!(count(&fused, "convert"), 2);
         assert_eq!((count(&norms, "concat"), count(&norms, "batch_norm")), (count(&network, "concat"), 0));
@@ -107,7 +107,7 @@ fn fused_layers_make_the_same_bytes() {
     }
 }
 
-/// No kernel has a prologue for all convolutions and all activations: what none does stays a layer.
+/// Not every convolution has a kernel with every prologue. A prologue that no kernel computes stays a layer.
 #[test]
 fn only_what_a_kernel_does_is_fused() {
     for (channels, filters, groups, activation, fused) in [
@@ -166,7 +166,7 @@ fn a_layer_rounds_once() {
             let network = integers(rounded.clone());
             let Some(layer) = network.layers.iter().find(|layer| layer.is_of_integers()) else { continue };
             executed.entry(layer.primitive().name()).and_modify(|count| *count += 1);
-            // The textbook computes with the weights as they were rounded, and passes over conversions.
+            // The textbook computes with the rounded weights, and skips conversions.
             let all = tensors(&rounded);
             let of = rounded.layers.len() - 3;
             let got = &outputs(&network)[0][0][0];
@@ -174,7 +174,8 @@ fn a_layer_rounds_once() {
             let scale = f64::from(made.scale);
             for (want, got) in all[of].iter().zip(floats(got)) {
                 let error = (want.clamp(low, high) - f64::from(*got)).abs();
-                // Half a step, as much of a bias, which is an integer too, and what floats of 32 bits round.
+                // Half a step of the output, half a step of a bias, which is an integer too, and the rounding of 32-bit
+                // floats.
                 let most = 0.5 * (scale + 0.0625 / 127.0) + 1e-4 * (scale + want.abs());
                 assert!(error <= most, "stream {stream}: {got}, not {want} ± {scale}: {:?}", alone.layers);
             }

@@ -1,8 +1,8 @@
-//! Every primitive but those of transformed tiles (`tiles`), executed: random networks compute what the textbook says,
-//! whichever primitives compute their layers, and the same bytes however they are planned; and the bytes of the default
-//! primitives, where those chosen sum in the same order. So the checker's table of primitives is held against the
-//! kernels: debug builds put guards around the arena, and fill with what is not a number each row that is released and
-//! each workspace before it is used.
+//! Every primitive but those of transformed tiles (`tiles`), executed. Random networks compute the textbook's results,
+//! whichever primitives compute their layers, and the same bytes however they are planned. If the chosen primitives sum
+//! in the same order as the default ones, the bytes are also those of the default ones. So the checker's table of
+//! primitives is compared with the kernels: debug builds put guards around the arena, and fill with NaN each released
+//! row, and each workspace before it is used.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn of_floats() -> impl Iterator<Item = Primitive> {
     Primitive::all().filter(|primitive| primitive.elements() == [Element::F32; 2])
 }
 
-/// Chooses a primitive for each layer among those named that compute it: one that was executed least often.
+/// Chooses a primitive for each layer among the named ones that compute it: the one that was executed least often.
 fn chosen(mut network: Network, random: &mut ChaCha8Rng, executed: &mut BTreeMap<&str, u64>) -> Network {
     for layer in &mut network.layers {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
@@ -82,7 +82,7 @@ fn drawn(random: &mut ChaCha8Rng, executed: &mut BTreeMap<&str, u64>) -> [Networ
     [drawn, chosen]
 }
 
-/// What a network computes by several plans.
+/// The outputs of a network by several plans.
 pub(super) fn outputs(network: &Network) -> Vec<Vec<Vec<Value>>> {
     let plans = [
         (RowsChoice::None, StorageModel::Tensors, false),
@@ -99,7 +99,7 @@ pub(super) fn outputs(network: &Network) -> Vec<Vec<Vec<Value>>> {
 
 #[test]
 fn other_layouts_change_no_byte() {
-    // What convolutions have beside these is generic over layouts, and sums in other orders.
+    // All other primitives of convolutions are generic over layouts, and sum in other orders.
     let others =
         ["direct", "im2col", "im2row", "kn2row", "kn2col", "mec", "fft1d", "fft2d", "pointwise", "winograd"];
     let is_other = |name: &str| others.iter().any(|family| name.split('-').next() == Some(family));

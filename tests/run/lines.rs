@@ -1,4 +1,5 @@
-//! Tensors of rank 2 and 3 by rows: the same bytes by parts as whole, less memory, and plans of which a part is wrong refused.
+//! Tensors of rank 2 and 3 by rows: by parts they have the same bytes as whole, in less memory. Plans that are wrong in
+//! some part are refused.
 
 use csdfc::app::partition::Partition;
 use csdfc::app::resolve::{Application, RowsChoice};
@@ -14,7 +15,7 @@ use csdfc_tests::{generate, plan};
 
 use super::{bits, compare, run};
 
-/// A network in the making.
+/// A network under construction.
 struct Made(Network);
 
 impl Made {
@@ -97,13 +98,13 @@ fn moved() -> Network {
     let norm = made.layer(Operator::InstanceNorm(InstanceNorm { channels: 6, epsilon: 0.1 }), &[&padded]);
     let wider = made.layer(gemm(5, 6), &[&clipped]);
     let both = made.layer(Operator::Concat(Concat { axis: 1 }), &[&norm, &wider]);
-    // Rows of another number are seen of the whole, and an image of one channel by rows.
+    // A view with another number of rows needs the whole tensor. An image of one channel is seen by rows.
     let other = made.layer(relu(), &[&seen(&both, &[1, 9, 12])]);
     let image = made.layer(softmax(3), &[&seen(&both, &[1, 1, 18, 6])]);
     made.out(&[&other, &image])
 }
 
-/// The application of a network in so many partitions, at the same time or one after another.
+/// The application of a network in this many partitions, at the same time or one after another.
 fn application(network: &Network, partitions: usize, together: bool, storage: StorageModel) -> Application {
     let ids: Vec<LayerId> = network.ids().collect();
     let partitions: Vec<Partition> = ids
@@ -160,10 +161,10 @@ fn logits_take_a_row() {
     assert!(whole >= 2 * 40 * 50 * 4 && by_parts < 40 * 50 * 4 / 4, "{whole} {by_parts}");
 }
 
-/// Dimensions are broadcast from the last, so that operands of fewer count their rows by another one.
+/// Dimensions are broadcast from the last. So an operand with fewer dimensions has its rows in another dimension.
 #[test]
 fn operands_of_another_rank() {
-    // All of four: what takes one dimension for another is not seen by its size.
+    // All dimensions are four, so that code which mistakes one dimension for another is not caught by sizes.
     let operands: [(&[usize], &[usize]); 6] = [
         (&[1, 4, 4], &[4, 4]),
         (&[4, 4], &[1, 4, 4]),
@@ -193,7 +194,7 @@ fn operands_of_another_rank() {
     }
 }
 
-/// A list of boxes is one row: a plan by so many rows is no use to anybody.
+/// A list of boxes is one row: a plan with many rows would be useless.
 #[test]
 fn a_long_list_is_one_row() {
     let mut network = Network::default();

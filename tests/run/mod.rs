@@ -1,4 +1,4 @@
-//! Plans run: figures as the textbook has them, and the same bytes however they are planned.
+//! Plans, executed: the outputs are those of the textbook, and have the same bytes however the network is planned.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -76,7 +76,7 @@ fn bits(outputs: &[Vec<Value>]) -> Vec<Vec<u32>> {
     outputs.iter().flatten().map(|value| floats(value).iter().map(|x| x.to_bits()).collect()).collect()
 }
 
-/// That outputs of the first frame are what the textbook says.
+/// Checks that the outputs of the first frame are those of the textbook.
 fn compare(application: &Application, outputs: &[Vec<Value>]) -> Result<(), TestCaseError> {
     for (cnn, outputs) in application.cnns.iter().zip(outputs) {
         let inputs = inputs(&cnn.network, 0);
@@ -126,7 +126,7 @@ proptest! {
     }
 }
 
-/// Built-in networks that run in a moment, by rows and not, in both storage models, by one, two and three workers.
+/// Built-in networks that run fast, by rows and not, in both storage models, with one, two and three workers.
 #[test]
 fn small_built_in_networks_run() {
     for name in ["lenet5", "resnet8", "mobilenet_v1_0.25"] {

@@ -21,7 +21,7 @@ fn slices_change_no_byte() {
     let kinds = ["", "-half", "-mixed", "-int8"];
     let names = families.iter().flat_map(|family| kinds.map(|kind| format!("{family}{kind}-hwc-hwc")));
     let mut executed: BTreeMap<String, u64> = names.map(|name| (name, 0)).collect();
-    // Slices of one panel and of several, and those of a layer that are not alike.
+    // Slices of one panel and of several, and layers whose slices have different sizes.
     let mut sizes = [0; 3];
     for stream in 0..NETWORKS {
         let drawn = sliced::network(&mut random(stream));
@@ -31,7 +31,8 @@ fn slices_change_no_byte() {
         for (network, is_floats) in floats.into_iter().chain([(sliced::of_integers(&drawn), false)]) {
             let resident = application(&network, false, StorageModel::Tensors, RowsChoice::None);
             let expected = bits(&run_plan(&resident, &plan(&resident)).unwrap());
-            // Slices that were taken for each other would show: no two panels are alike. Integers have few values.
+            // If slices were exchanged, the outputs would show it, since no two panels are equal. Integers have few
+            // values, so only floats must vary.
             let panels: BTreeSet<&[u32]> = expected[0].chunks(16).collect();
             assert_eq!(panels.len(), expected[0].len().div_ceil(16), "stream {stream}");
             let distinct: BTreeSet<u32> = expected[0].iter().copied().collect();

@@ -1,4 +1,4 @@
-//! Sums whose terms cancel, of real numbers as they come: what is left is as near the truth as additions in 32 bits can be.
+//! Sums of arbitrary real numbers whose terms cancel: the result is as near the truth as additions in 32 bits allow.
 //!
 //! The model of errors: a sum of n products is within γₙ Σ|x||w| of the truth, in whatever order it is added up and with
 //! fused multiply-add or without; γₙ = n·u / (1 − n·u), u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms,
@@ -21,7 +21,7 @@ use super::{floats, textbook};
 /// Half the distance from 1 to the next number of 32 bits.
 const ROUNDING: f64 = 1.0 / (1 << 24) as f64;
 
-/// Outputs of which almost nothing is left: below this part of Σ|x||w|.
+/// Outputs that cancel almost completely are below this share of Σ|x||w|.
 const CANCELLED: f64 = 1e-3;
 
 /// An operator, its operand's shape, the dimensions of its weights over which it sums, and how many terms a sum has.
@@ -76,7 +76,7 @@ fn subjects() -> Vec<Subject> {
         (conv(16, [1, 1], 1, 1), image(), &[1, 2, 3], 24),
         (conv(6, [5, 3], 2, 3), image(), &[1, 2, 3], 8 * 15),
         (conv(24, [3, 3], 1, 24), image(), &[1, 2, 3], 9),
-        // Which taps meet depends on the pixel, but all channels do.
+        // It depends on the pixel which taps meet, but all channels do.
         (transposed, image(), &[0], 24 * 6),
         (gemm(false), Shape::new([1, 1000]), &[0], 1000),
         (gemm(true), Shape::new([1, 1000]), &[1], 1000),
@@ -88,7 +88,7 @@ fn subjects() -> Vec<Subject> {
     .collect()
 }
 
-/// Numbers of these dimensions whose sum over some of them is nothing but what rounding leaves.
+/// Numbers of these dimensions whose sum over some dimensions is zero except for rounding.
 fn without_mean(dims: &[usize], summed: &[usize], mut draw: impl FnMut() -> f32) -> Vec<f32> {
     let count: usize = dims.iter().product();
     let values: Vec<f32> = (0..count).map(|_| draw()).collect();
@@ -128,7 +128,7 @@ fn what_is_left_of_sums_that_cancel() {
         for (parameter, values) in network.layers[1].parameters.iter_mut().zip(&weights) {
             parameter.source = WeightSource::Values(values.clone().into());
         }
-        // Where there are no weights, terms have both signs; else they are almost one number.
+        // If there are no weights, terms have both signs; otherwise all terms are nearly equal.
         let values: Vec<f32> = match weights.is_empty() {
             true => without_mean(&input.dims, &[2, 3], || random.random_range(-1.0..1.0)),
             false => (0..input.elements()).map(|_| 1.0 + random.random_range(-1e-3f32..1e-3)).collect(),

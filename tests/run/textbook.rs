@@ -1,4 +1,4 @@
-//! A textbook evaluation of networks, whole tensor by whole tensor in 64-bit floats: what runs are compared with.
+//! A textbook evaluation of networks, whole tensor by whole tensor in 64-bit floats. Runs are compared with it.
 
 use csdfc::network::{Layer, Network};
 use csdfc_plan::operator::{
@@ -39,7 +39,7 @@ impl Tensor<'_> {
         self.data[index.iter().zip(self.dims).fold(0, |linear, (i, dim)| linear * dim + i)]
     }
 
-    /// The element, or none outside.
+    /// The element; `None` outside.
     fn get(&self, index: &[i64]) -> Option<f64> {
         let inside = index.iter().zip(self.dims).all(|(&i, &dim)| (0..dim as i64).contains(&i));
         inside.then(|| self.at(&index.iter().map(|&i| i as usize).collect::<Vec<_>>()))
@@ -202,7 +202,7 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
         }),
         Operator::Pad(pad) => each(out, |o| {
             let at = |(axis, &i): (usize, &usize)| {
-                // What is cropped is gone before the mode looks for the edge.
+                // Elements are cropped before the mode looks for the edge.
                 let low = (-pad.before[axis]).max(0);
                 let high = x.dims[axis] as i64 - 1 - (-pad.after[axis]).max(0);
                 let at = i as i64 - pad.before[axis];
@@ -247,7 +247,7 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
 fn function(function: Option<&Function>, x: f64) -> f64 {
     match function {
         None => x,
-        // What is no number stays.
+        // NaN stays.
         Some(Function::Relu) if x < 0.0 => 0.0,
         Some(Function::Relu) => x,
         Some(other) => unreachable!("no test has {other:?}"),

@@ -1,5 +1,5 @@
-//! Convolutions by transformed tiles, executed in plans: near what the textbook says, whichever rows a firing makes. Their
-//! sums are others than those of the products of windows, so the bytes are too.
+//! Convolutions by transformed tiles, executed in plans: near the textbook's results, whichever rows a firing makes.
+//! Their sums differ from the sums of products of windows, so their bytes differ, too.
 
 use csdfc::app::resolve::RowsChoice;
 use csdfc::network::{Network, NetworkOutput};

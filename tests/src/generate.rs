@@ -51,8 +51,8 @@ pub fn push(network: &mut Network, operator: Operator, inputs: Vec<Operand>) -> 
     Some(add(network, operator, inputs, shape))
 }
 
-/// Random multiples of 1/16 from -1 to below 1: sums of products of two are exact in 32 bits, in whatever order, so that
-/// as much is left of those whose terms cancel each other.
+/// Random multiples of 1/16 from -1 to below 1: sums of products of two such numbers are exact in 32 bits, in whatever
+/// order. So sums whose terms cancel each other are exact, too.
 pub fn sixteenths(seed: u64) -> impl Iterator<Item = f32> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     std::iter::repeat_with(move || random.random_range(-16i8..16).into()).map(|x: f32| x / 16.0)
@@ -61,7 +61,7 @@ pub fn sixteenths(seed: u64) -> impl Iterator<Item = f32> {
 /// Adds a layer of this output shape, its parameters drawn.
 pub fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shape: Shape) -> Operand {
     let shapes: Vec<Shape> = inputs.iter().map(|operand| operand.shape.clone()).collect();
-    // Others for each tensor: one taken for another is seen.
+    // The values differ from tensor to tensor, so that a test notices if tensors are exchanged.
     let mut values = sixteenths(network.layers.len() as u64);
     let weights = |dims: Vec<usize>| {
         let values = values.by_ref().take(dims.iter().product()).collect();
@@ -87,7 +87,7 @@ pub fn input(network: &mut Network, shape: Shape) -> Operand {
     add(network, Operator::Input(Input { element: InputElement::F32, camera: None }), Vec::new(), shape)
 }
 
-/// A tensor that is there, one of the latest more likely.
+/// An existing tensor; the latest ones are more likely.
 fn operand(network: &Network, random: &mut Choices<'_>) -> Operand {
     let count = network.layers.len();
     let back = if random.flag() { random.pick(1, 2.min(count)) } else { random.pick(1, count) };
@@ -159,7 +159,7 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
         4 => {
             let mut other = partner(network, &x, random, |a, b| a == b);
             if let ([1, dims @ ..], 0) = (x.shape.dims.as_slice(), random.pick(0, 3)) {
-                // Of another rank, where rows are counted by another dimension.
+                // An operand of another rank, whose rows are in another dimension.
                 other.shape = Shape::new(dims);
             }
             let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
@@ -305,7 +305,7 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
             (Operator::Conv(conv), vec![x])
         }
         16 => {
-            // By what else there is, seen as a matrix.
+            // By another existing tensor, seen as a matrix.
             let (mut other, inner) = (operand(network, random), *x.shape.dims.last().unwrap_or(&1));
             let columns = other.shape.elements() / inner;
             let is_outer = random.flag();
@@ -348,7 +348,7 @@ fn network(random: &mut Choices<'_>) -> Network {
             push(&mut network, Operator::ElementWise(ElementWise { function: Function::Relu }), vec![x]);
         }
     }
-    // What nobody reads is an output, and some of what is read.
+    // Tensors that nobody reads are outputs, and so are some of the others.
     let readers = network.readers();
     for id in network.ids() {
         let layer = network.layer(id);
@@ -362,7 +362,7 @@ fn network(random: &mut Choices<'_>) -> Network {
 
 /// A CNN cut at random places, and which of its neighbouring partitions run at the same time.
 fn cnn(name: &str, random: &mut Choices<'_>) -> (Cnn, Vec<Vec<String>>) {
-    // More often all that there is a pass for than less.
+    // All passes run more often than only some.
     let (network, less) = (network(random), random.pick(0, 4).saturating_sub(2));
     let network = csdfc::pass::normalise(network, Fusion::ALL[less]);
     let mut partitions: Vec<Partition> = Vec::new();

@@ -1,4 +1,4 @@
-//! The readers of everything that a stranger may hand in, each as a function that must return whatever the bytes are.
+//! The readers of all input that may come from a stranger. Each is a function that must return, whatever the bytes are.
 //! The fuzz targets in `fuzz/` call these, and so does the smoke test `hostile.rs`.
 
 use std::num::NonZero;
@@ -20,10 +20,10 @@ const MOST_PHASES: u64 = 10_000;
 /// Options and edges up to which an instance is solved.
 const MOST_OPTIONS: usize = 200;
 
-/// A graph in SDF3 XML: what is read can be written and read again, and analysed within a budget.
+/// A graph in SDF3 XML: a graph that was read can be written, read again, and analysed within a budget.
 ///
 /// # Panics
-/// When what is written cannot be read, or is another graph.
+/// When the written graph cannot be read, or is another graph.
 pub fn sdf3(bytes: &[u8]) {
     let Ok(sdf3::Document { name, graph }) = sdf3::read(bytes, NonZero::<u64>::MIN) else { return };
     let phases: u64 = graph.actors().iter().map(|actor| actor.phases).sum();
@@ -74,7 +74,7 @@ pub fn front(bytes: &[u8]) {
     }
 }
 
-/// An instance of primitive selection: what can be read is solved, if it is small.
+/// An instance of primitive selection: an instance that can be read is solved, if it is small.
 ///
 /// # Panics
 /// When a selection breaks its budget, or costs less than the bound.

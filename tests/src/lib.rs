@@ -1,4 +1,4 @@
-//! Whole-program tests of csdfc: see the files beside this one. Here is what they share.
+//! The code that whole-program tests of csdfc share. The tests are in the files beside this folder.
 
 #![expect(clippy::expect_used, reason = "a panic is how a test fails")]
 #![expect(clippy::print_stdout, reason = "what is skipped is told")]
@@ -30,7 +30,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The models that are not in the repository; absent where nobody has put them beside it.
+/// The models that are not in the repository; none if nobody has put them beside it.
 pub fn models() -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(root().join("../shared/models")) else { return Vec::new() };
     let files = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
@@ -40,8 +40,8 @@ pub fn models() -> Vec<PathBuf> {
     models
 }
 
-/// Says that a test, or a part of one, cannot be done here, and why: to whoever reads what it prints, and to `.ci/run`,
-/// which counts what was skipped by the lines of the file that it names.
+/// Reports that a test, or a part of one, cannot run here, and why. It prints this, and adds a line to the file that
+/// `.ci/run` names, which counts skipped tests by these lines.
 pub fn skipped(why: &str) {
     println!("skipped: {why}");
     if let Some(file) = std::env::var_os("CSDFC_SKIPPED") {
@@ -77,12 +77,12 @@ pub fn application(text: &str) -> Application {
     opened(text).resolve().expect("an application")
 }
 
-/// What the planner makes of an application, on the generic device.
+/// The planner's result for an application, on the generic device.
 pub fn outcome(application: &Application) -> Planned {
     outcome_from(&Start::default(), application)
 }
 
-/// What the planner makes of an application from what is known, on the generic device.
+/// The planner's result for an application with known plans, on the generic device.
 pub fn outcome_from(start: &Start, application: &Application) -> Planned {
     let device = DeviceProfile::find("generic", Path::new("")).expect("a profile that comes with csdfc");
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();

@@ -1,4 +1,4 @@
-//! What is in use of rings, row by row: by a replay that lists the rows one by one, from what operators read.
+//! The bytes of rings in use, row by row, by a replay that lists the rows that operators read one by one.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub struct Moment {
     pub in_use: Vec<(usize, Range<u64>)>,
 }
 
-/// Moment by moment what is in use of rings, where layers of these rows per firing fire in this order.
+/// The bytes of rings in use at each moment, if layers with these rows per firing fire in this order.
 pub fn moments(network: &Network, order: &[LayerId], rows: &[u64], rings: &[Ring]) -> Vec<Moment> {
     let mut needed: BTreeMap<LayerId, Vec<(LayerId, Vec<u64>)>> = BTreeMap::new();
     let readers = network.readers();

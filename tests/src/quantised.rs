@@ -54,7 +54,7 @@ pub fn quantised(network: &Network, quantisations: &[Option<Quantisation>]) -> N
     result
 }
 
-/// Which numbers integers may stand for that reach from `low` to `high`, and 0.
+/// A quantisation that covers the numbers from `low` to `high`, and 0.
 pub fn quantisation([low, high]: [f64; 2]) -> Quantisation {
     let (low, high) = (low.min(0.0), high.max(0.0));
     let scale = ((high - low) / 255.0).max(1e-6) as f32;

@@ -73,7 +73,7 @@ fn push(network: &mut Network, operator: Operator, x: Operand) -> Operand {
     generate::add(network, operator, vec![x], shape)
 }
 
-/// The same of 8-bit integers, whose range is about that of the numbers.
+/// The same for 8-bit integers, whose range is about that of the numbers.
 pub fn of_integers(network: &Network) -> Network {
     // Mean and deviation of each tensor. Inputs and weights are sixteenths from −1 to 15/16, evenly spread.
     let drawn = [-1.0 / 32.0, 1.0 / 3.0_f64.sqrt()];

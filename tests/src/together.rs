@@ -1,4 +1,4 @@
-//! Rings pushed together as far as the checker lets them: a packer that knows nothing of why.
+//! Rings pushed together as far as the checker accepts it: a packer that does not know the rules itself.
 
 use csdfc_plan::check::Violation;
 use csdfc_plan::plan::{Plan, Ring};
@@ -6,7 +6,7 @@ use csdfc_plan::plan::{Plan, Ring};
 /// Places tried for each ring.
 const TRIES: usize = 48;
 
-/// Makes every sum that depends on where rings lie what it is. What the bound is, is the checker's word.
+/// Corrects every sum that depends on where rings lie. The bound is that of the checker.
 pub fn settle(plan: &mut Plan) {
     (plan.certificate.bound, plan.certificate.claimed) = (None, None);
     resize(plan);
@@ -29,8 +29,8 @@ pub fn apart(plan: &Plan) -> Plan {
     plan
 }
 
-/// The plan with the ring of a tensor as many bytes higher as the checker lets it be while it lets it be less, in a plan
-/// whose rings are [`apart`]: as close as it may follow what it is made from. Gives the number of bytes, too.
+/// The plan, whose rings are [`apart`], with the ring of a tensor moved up until the checker refuses the next step: as
+/// close as the ring may follow its operands. Also returns the number of bytes.
 pub fn follow(plan: &Plan, tensor: usize) -> (Plan, u64) {
     let moved = |bytes: u64| {
         let mut plan = plan.clone();

@@ -3,7 +3,7 @@
 use super::arch::{Isa, Job, Simd};
 use super::math;
 
-/// A function of one element, by its ONNX definition; what a layer does to each element that it has made.
+/// A function of one element, by its ONNX definition. Kernels apply it to each element that they have made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[allow(missing_docs, reason = "each is the ONNX operator, or the usual function, of that name")]
@@ -73,7 +73,7 @@ impl Activation {
         isa.run(Apply { activation: self, values, slopes });
     }
 
-    /// Lower and upper bound, if the function is nothing but bounds.
+    /// Lower and upper bound, if the function consists only of bounds.
     #[inline(always)]
     pub(crate) fn bounds(self) -> Option<[f32; 2]> {
         match self {
@@ -137,7 +137,7 @@ impl Activation {
     }
 }
 
-/// `x` within bounds, the upper one ruling; NaN stays.
+/// `x` within bounds. If the bounds cross, the upper one counts. NaN stays.
 #[inline(always)]
 pub(crate) fn clip(x: f32, min: f32, max: f32) -> f32 {
     let x = if min > x { min } else { x };

@@ -15,7 +15,7 @@ use super::rows::{Rows, RowsMut};
 pub struct ArgMax {
     /// The dimension.
     pub axis: ImageAxis,
-    /// Which wins among equals: the last, or the first.
+    /// Whether the last of equal elements wins instead of the first.
     pub select_last: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct ArgMaxElements {
     pub axis: usize,
     /// Whether it stays, with size 1.
     pub keep_dims: bool,
-    /// Which wins among equals: the last, or the first.
+    /// Whether the last of equal elements wins instead of the first.
     pub select_last: bool,
 }
 

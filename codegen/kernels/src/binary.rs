@@ -25,8 +25,8 @@ pub enum BinaryFunction {
     Pow,
 }
 
-/// A function of two tensors, and what follows it. They are two operands, or one operand and one constant, which
-/// comes second or, if [`Binary::constant_first`], first.
+/// A function of two tensors, and the activation that follows it. The tensors are two operands, or an operand and a
+/// constant. The constant comes second or, if [`Binary::constant_first`], first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Binary {

@@ -1,4 +1,4 @@
-//! CRC-32C, by which weights that are read from a store are compared with those that were written there.
+//! CRC-32C. It verifies that weights read from a store are the weights that were written there.
 //!
 //! The polynomial is Castagnoli's (RFC 3720, section 12.1), for which x86-64 and 64-bit Arm have instructions.
 #![allow(unsafe_code, reason = "instructions of the processor; each block says why it is sound")]
@@ -12,7 +12,7 @@ pub fn crc32c(isa: Isa, bytes: &[u8]) -> u32 {
     !by_words(isa, !0, bytes)
 }
 
-/// Goes on from a remainder, by the best instructions that there are.
+/// Goes on from a remainder, with the best instructions available.
 fn by_words(isa: Isa, remainder: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if isa.kind() != Kind::Portable {
@@ -75,8 +75,8 @@ fn by_tables(mut remainder: u32, bytes: &[u8]) -> u32 {
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod lanes {
-    /// Bytes of a lane. The remainders of three lanes are computed side by side: an instruction waits three cycles for the one
-    /// before it in its own lane.
+    /// Bytes of a lane. The remainders of three lanes are computed side by side, because an instruction waits three
+    /// cycles for the one before it in its own lane.
     const LANE: usize = 1024;
 
     /// The remainders of each byte of a remainder, followed by a lane of zeros.
@@ -110,8 +110,8 @@ mod lanes {
         bytes.iter().zip(&LANES).fold(0, |all, (byte, table)| all ^ table[usize::from(*byte)])
     }
 
-    /// Goes on from a remainder by an instruction for a word: three lanes at a time, as long as there are three, and word by word.
-    /// Returns the bytes that are left, less than a word.
+    /// Goes on from a remainder with an instruction that takes a word: three lanes at a time, as long as there are
+    /// three, and then word by word. Returns the bytes that are left, less than a word.
     #[inline(always)]
     pub fn by_lanes(mut remainder: u32, bytes: &[u8], word: impl Fn(u32, u64) -> u32) -> (u32, &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
@@ -158,7 +158,7 @@ mod arm {
 
     use super::lanes::by_lanes;
 
-    /// Whether the processor has the instructions, which the first 64-bit Arms need not have.
+    /// Whether the processor has the instructions. They are optional on the first 64-bit Arm processors.
     pub fn is_there() -> bool {
         #[cfg(any(test, feature = "std"))]
         {

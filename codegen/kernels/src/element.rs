@@ -135,7 +135,8 @@ pub trait Vectors: Sized {
     /// In [`Job::run`](super::arch::Job::run).
     unsafe fn floats<'a, S: Simd>(piece: &'a [Self], room: &'a mut [f32]) -> &'a [f32];
 
-    /// Where the floats are to be made that become a piece: in itself, or in `room`. What they are before is not said.
+    /// Where the floats are to be made that become a piece: in itself, or in `room`. Their values before are
+    /// unspecified.
     fn draft<'a>(piece: &'a mut [Self], room: &'a mut [f32]) -> &'a mut [f32];
 
     /// Makes a piece of its [`Vectors::draft`].

@@ -1,8 +1,8 @@
 //! Whole tensors of any rank, element by element.
 //!
-//! What does not go by rows goes through here: an operator names an element by its index in the dimensions in which
-//! it sees the tensor, and the tensor's own dimensions and strides say where in memory it lies. Of the output only
-//! a range of rows is made, as everywhere.
+//! Tensors that kernels cannot see by rows are accessed through this module. An operator names an element by its index
+//! in the dimensions in which it sees the tensor. The tensor's own dimensions and strides say where in memory the
+//! element lies. As everywhere, a kernel makes only a range of rows of the output.
 
 use core::ops::Range;
 
@@ -147,7 +147,7 @@ pub struct ElementShape {
     pub dims: Dims,
     /// Elements from one index to the next in each dimension.
     pub strides: [usize; MAX_RANK],
-    /// Where the element with all indices 0 would lie, were its row in slot 0 of the ring.
+    /// Where the element with all indices 0 would lie if its row were in slot 0 of the ring.
     pub offset: usize,
     /// The dimension that counts the rows of a ring; none for a tensor that is one row, whose elements lie in row-major
     /// order.
@@ -173,7 +173,7 @@ impl ElementShape {
         ElementShape { dims, strides, offset: 0, row_axis: None, ring_rows: 1, first: 0 }
     }
 
-    /// A dense tensor of any rank, of which only the row-major order counts.
+    /// A dense tensor of any rank, if only the row-major order matters.
     pub const fn flat(elements: usize) -> Self {
         ElementShape::dense(&[elements])
     }
@@ -202,8 +202,8 @@ impl ElementShape {
         }
     }
 
-    /// A tensor whose elements lie in row-major order, stored as rows, which this dimension counts: none before it is
-    /// larger than 1.
+    /// A tensor whose elements lie in row-major order, stored as rows. This dimension counts the rows; all dimensions
+    /// before it are 1.
     pub const fn by_rows(sizes: &[usize], row_axis: usize, ring_rows: usize) -> Self {
         let dense = ElementShape::dense(sizes);
         ElementShape { row_axis: Some(row_axis), ring_rows, ..dense }
@@ -240,9 +240,8 @@ impl ElementShape {
 
 /// A tensor that a kernel reads whole.
 ///
-/// A view deals the elements of a tensor out in the row-major order of the tensor's own dimensions, which `shape`
-/// has. The one exception is the view that only swaps the order of an image's dimensions: there `shape` is in the
-/// order seen.
+/// A view takes the elements of a tensor in the row-major order of the tensor's own dimensions, which `shape` has. The
+/// one exception is the view that only swaps the order of an image's dimensions: there `shape` is in the order seen.
 #[derive(Debug, Clone, Copy)]
 pub struct Elements<'a, T = f32> {
     /// The storage.

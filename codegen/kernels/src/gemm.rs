@@ -48,19 +48,19 @@ impl Gemm {
         self.panels().len()
     }
 
-    /// Packs the weights into `out`, which holds [`Gemm::packed_len`] elements. `weight(unit, k)` is the weight between a
-    /// unit and the input element at place `k` in memory, which is where a permutation of the input is undone; `bias`
-    /// is `[units]` or empty, `slopes` those of a PRelu (`[units]` or `[1]`), else empty.
+    /// Packs the weights into `out`, which holds [`Gemm::packed_len`] elements. `weight(unit, k)` is the weight between
+    /// a unit and the input element at place `k` in memory; a caller undoes a permutation of the input there. `bias` is
+    /// `[units]` or empty. `slopes` are those of a PRelu (`[units]` or `[1]`), or empty.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weight: impl Fn(usize, usize) -> f32, bias: &[f32], slopes: &[f32], out: &mut [f32]) {
         self.panels().pack(weight, bias, slopes, out);
     }
 }
 
-/// One operand, where it or the output does not lie in the order in which it is seen; else [`Gemm::as_conv`] makes the
-/// product. The constant is packed by [`Gemm::pack`].
+/// One operand. This kernel is for operands or outputs that do not lie in the order in which they are seen; otherwise
+/// [`Gemm::as_conv`] makes the product. The constant is packed by [`Gemm::pack`].
 impl<E: Element> ElementKernel<E, E> for Gemm {
     fn elements(
         &self,

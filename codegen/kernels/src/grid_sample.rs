@@ -12,7 +12,7 @@ use super::math;
 pub struct GridSample {
     /// How a sample is made.
     pub mode: SampleMode,
-    /// What lies outside.
+    /// The values outside.
     pub padding: SamplePadding,
     /// Whether −1 and 1 are the middles of the outermost pixels, instead of their outer edges.
     pub align_corners: bool,
@@ -22,7 +22,7 @@ pub struct GridSample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum SampleMode {
-    /// The nearest element, of two equally near ones the even one.
+    /// The nearest element; of two equally near ones, the even one.
     Nearest,
     /// Between the two nearest in each direction.
     Linear,
@@ -30,7 +30,7 @@ pub enum SampleMode {
     Cubic,
 }
 
-/// What lies outside an image or a volume. It is asked for each element around a place; the place itself is not moved.
+/// The values outside an image or a volume. This applies to each element around a place; the place itself is not moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum SamplePadding {
@@ -38,7 +38,7 @@ pub enum SamplePadding {
     Zeros,
     /// The nearest element inside.
     Border,
-    /// What is inside, mirrored at its outermost places.
+    /// The content, mirrored at its outermost places.
     Reflection,
 }
 
@@ -84,7 +84,7 @@ impl ElementKernel for GridSample {
 /// An element of one direction, unless it is outside, and its weight.
 type Tap = (Option<usize>, f32);
 
-/// What adds nothing.
+/// A tap that adds nothing.
 const NONE: Tap = (None, 0.0);
 
 /// The sum of these elements, weighed.
@@ -122,7 +122,7 @@ impl GridSample {
     }
 }
 
-/// A place mirrored at the ends as often as it takes to be between them.
+/// A place, mirrored at the ends until it lies between them.
 #[inline]
 fn reflected(x: f32, [low, high]: [f32; 2]) -> f32 {
     let range = high - low;

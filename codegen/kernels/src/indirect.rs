@@ -23,19 +23,19 @@ use super::weight::{Lanes, Weight};
 /// Spans that a table holds. Sums of more wait for the next table.
 const SPANS: usize = 64;
 
-/// What is read in place of pixels beyond the input.
+/// The elements that are read in place of pixels beyond the input.
 static ZEROS: [f32; 512] = [0.0; 512];
 
 /// Longest span where some pixels may lie beyond the input.
 pub(crate) const PADDED_SPAN: usize = ZEROS.len();
 
-/// So many of what is read in place of pixels beyond the input.
+/// `len` of the elements that are read in place of pixels beyond the input.
 #[inline(always)]
 pub(crate) fn zeros(steps: usize) -> *const f32 {
     ZEROS[..steps].as_ptr()
 }
 
-/// Bytes of weights that stay near the core while the pixels pass by.
+/// Bytes of weights that stay in a near cache while the pixels pass by.
 const NEAR: usize = 256 * 1024;
 
 /// Where the pixels of a tile are read and written.
@@ -53,7 +53,7 @@ pub(crate) struct Table<'a, E = f32> {
     has_residuals: bool,
     /// How many pixels there are.
     count: usize,
-    /// Which weights are brought near while their sums are made.
+    /// The weights that are brought into a near cache while the sums are made.
     pub ahead: Ahead,
     input: core::marker::PhantomData<&'a [E]>,
 }
@@ -89,8 +89,8 @@ impl<'a, E: Element> Table<'a, E> {
         self.count += count;
     }
 
-    /// Elements for these pixels of the tile, `apart` from each other: one for each output channel, which are added to the
-    /// sums before the activation.
+    /// Elements that are added to the sums of these pixels before the activation, one for each output channel. The
+    /// pixels lie `apart` elements from each other.
     ///
     /// # Panics
     /// If a pixel has fewer elements than `channels`.
@@ -103,7 +103,8 @@ impl<'a, E: Element> Table<'a, E> {
         }
     }
 
-    /// Takes up the spans from `from` on, as many as there is room for, as they are loaded. Returns the first that is left.
+    /// Takes up the spans from `from` on, in the order in which they are loaded, until there is no more room. Returns
+    /// the first that is left.
     ///
     /// # Safety
     /// In [`super::arch::Job::run`].
@@ -149,7 +150,7 @@ pub(crate) trait Spans<'a, E: 'a> {
     /// The elements of each pixel for these steps; `None` if it lies beyond the input.
     fn pixels(&self, span: usize) -> impl FnMut(usize) -> Option<&'a [E]>;
 
-    /// Says for each pixel where its elements for these steps lie; zeros if it lies beyond the input.
+    /// Writes the address of each pixel's elements for these steps; the address of zeros if it lies beyond the input.
     ///
     /// # Panics
     /// If there are fewer elements than steps.
@@ -165,15 +166,15 @@ pub(crate) trait Spans<'a, E: 'a> {
     }
 }
 
-/// How the elements of a pixel come before the micro-kernel, as floats.
+/// How the micro-kernel gets the elements of a pixel as floats.
 pub(crate) trait Load<E> {
     /// Room of a table.
     const ROOM: usize;
 
-    /// Room that so many steps take.
+    /// Room that `steps` steps take.
     fn room(steps: usize) -> usize;
 
-    /// Begins a table for a group: what was loaded for the last is no longer needed.
+    /// Begins a table for a group. The elements loaded for the last table are no longer needed.
     fn start(&mut self, group: usize);
 
     /// Says for each pixel where the `steps` elements of a span are that it is multiplied from `step` on, until the next
@@ -231,7 +232,8 @@ pub(crate) struct Sums<'a, E = f32, W = E> {
 }
 
 impl<E: Element, W: Weight> Sums<'_, E, W> {
-    /// Deals panels into runs of the same group whose weights stay near the core. `pixels` is the size of most tiles.
+    /// Divides panels into runs of the same group whose weights stay in a near cache. `pixels` is the number of pixels
+    /// of most tiles, or more.
     #[inline(always)]
     pub fn runs<S: Simd>(
         &self,
@@ -315,7 +317,7 @@ struct Blocks<'b, 'a, E, W> {
     is_first: bool,
     /// Whether no table follows.
     is_last: bool,
-    /// Whether the sums wait for more; else they go to the output.
+    /// Whether the sums wait for more products. Otherwise they go to the output.
     waits: bool,
 }
 
@@ -360,12 +362,12 @@ impl<E: Element, W: Weight> Blocks<'_, '_, E, W> {
     }
 }
 
-/// Those that are made at once.
+/// The channels that are made at once.
 #[derive(Clone, Copy)]
 struct Block<'b, 'a, E, W> {
     blocks: Blocks<'b, 'a, E, W>,
     weights: &'b [W],
-    /// Output channels that there are.
+    /// Number of output channels.
     channels: usize,
     /// Where the sums wait, if they do.
     waiting: *mut f32,
@@ -379,7 +381,7 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
         let Sums { panels, output, activation, .. } = sums;
         let stride = panels.stride();
         let per_panel = const { panel_vectors::<S>() };
-        // Elements from step to step, of the last panel and of each vector: what comes before the last panel is full.
+        // Elements from step to step, of the last panel and of each vector. The panels before the last one are full.
         let last = channels - const { full_vectors::<S>(N) * S::LANES };
         let width = |v: usize| if v < const { full_vectors::<S>(N) } { PANEL } else { last };
         // SAFETY: this is within a job of this instruction set. The pointers stay within the panels, since steps and slopes

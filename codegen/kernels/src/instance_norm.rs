@@ -10,8 +10,8 @@ use super::reduce::{LANES, Planes, ReduceFunction, fold};
 use super::rows::{RowShape, Rows, RowsMut};
 use super::share::Sharing;
 
-/// An instance normalisation. It reads the whole of the input, twice for the statistics; so the fewer firings make the
-/// output, the better. Its constants are a scale and a shift of each channel.
+/// An instance normalisation. Each firing reads the whole input, twice for the statistics. So the fewer firings make
+/// the output, the better. Its constants are a scale and a shift of each channel.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InstanceNorm {
@@ -21,7 +21,7 @@ pub struct InstanceNorm {
 
 /// One operand, an image.
 impl RowKernel for InstanceNorm {
-    /// Each worker would read all of the operand.
+    /// If workers shared a firing, each would read the whole operand.
     fn sharing(&self, _: usize, _: usize, _: &RowShape) -> Sharing {
         Sharing::Alone
     }

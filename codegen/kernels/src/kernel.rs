@@ -1,9 +1,9 @@
 //! What a kernel is: parameters, and a method that makes rows.
 //!
-//! Whoever runs a layer builds the structure of its kernel once and calls the method firing by firing. An emitted
-//! crate calls the same method of the same structure. A kernel that sees its tensors by rows is a [`RowKernel`]. One
-//! that sees them element by element is an [`ElementKernel`]. Some kernels are both. A kernel cannot be given tensors
-//! that it does not know how to see: that does not compile.
+//! The caller that runs a layer builds the structure of its kernel once, and calls the method firing by firing. An
+//! emitted crate calls the same method of the same structure. A kernel that sees its tensors by rows is a
+//! [`RowKernel`]. A kernel that sees them element by element is an [`ElementKernel`]. Some kernels are both. A call
+//! with tensors in a form that the kernel does not know does not compile.
 
 use core::ops::Range;
 
@@ -13,15 +13,15 @@ use super::rows::{RowShape, Rows, RowsMut};
 use super::share::Sharing;
 use super::workers::Workers;
 
-/// What a firing has beside its tensors.
+/// The other arguments of a firing, beside its tensors.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The instruction set of vector code.
     pub isa: Isa,
-    /// Who shares the work of a call; nobody but the caller if there are none.
+    /// The workers that share the work of a call. Without them, the caller works alone.
     pub workers: Option<&'a mut Workers>,
-    /// Room that is the kernel's own while it fires, of as many elements as its documentation says. What it holds before
-    /// and after is of no account.
+    /// The kernel's own memory while it fires, with as many elements as its documentation says. Its content before and
+    /// after the firing does not matter.
     pub workspace: &'a mut [f32],
 }
 
@@ -37,7 +37,8 @@ pub trait RowKernel<O = f32, I = f32> {
     /// Makes rows `rows` of the output. The constants are packed as the kernel's documentation says.
     ///
     /// # Panics
-    /// If operands, constants or workspace are fewer than the kernel's documentation says, or smaller than their shapes.
+    /// If there are fewer operands, constants or elements of workspace than the kernel's documentation says, or if they
+    /// are smaller than their shapes.
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -47,7 +48,7 @@ pub trait RowKernel<O = f32, I = f32> {
         output: &mut RowsMut<'_, O>,
     );
 
-    /// How so many workers best share a firing that makes so many rows of an output of this shape.
+    /// How `workers` workers best share a firing that makes `rows` rows of an output of this shape.
     fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
         let _ = workers;
         Sharing::by_elements(rows, output)

@@ -16,8 +16,8 @@ pub enum Layout {
     Hwc,
 }
 
-/// Rows of an image that lie as one, of `rows · width` columns: the element of channel c and column x is
-/// `data[c · channel + x · column]`.
+/// Rows of an image that form a single line of `rows · width` columns: the element of channel c and column x is `data[c
+/// · channel + x · column]`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<T> {
     /// From the first element on.
@@ -37,8 +37,8 @@ impl Layout {
         }
     }
 
-    /// The longest piece of the rows `y` of the image, from the first on, that lies as one line: where it begins, its
-    /// elements, and how many rows it is. `width` is that of the image.
+    /// The longest piece of the rows `y` of the image, from the first on, that forms one line: its start, its elements,
+    /// and its number of rows. `width` is the width of the image.
     fn piece(self, shape: &RowShape, width: usize, y: &Range<usize>) -> ([usize; 2], usize) {
         match self {
             Layout::Chw => {
@@ -54,7 +54,7 @@ impl Layout {
         }
     }
 
-    /// The first of the rows `y` of an image of this width, and as many after it as lie as one line with it.
+    /// The first of the rows `y` of an image of this width, and all rows after it that form one line with it.
     ///
     /// # Panics
     /// If there is no such row.
@@ -100,7 +100,7 @@ impl Layout {
         self.lines_mut(image, width, &(y..y + 1)).0
     }
 
-    /// Rows of an image of this height that are made when the rows `y` of its tensor are: of planes, all.
+    /// Rows of an image of this height that are made when the rows `y` of its tensor are made; in CHW, all of them.
     #[inline]
     pub(crate) fn image_rows(self, height: usize, y: Range<usize>) -> Range<usize> {
         match self {
@@ -169,7 +169,7 @@ mod tests {
     /// Height, width and channels.
     const SIZES: [usize; 3] = [5, 4, 3];
 
-    /// Rings that hold the image, and how many of its rows from each on lie as one.
+    /// Rings that hold the image, and for each of its rows, how many rows from there on form one line.
     fn shapes() -> Vec<(Layout, RowShape, [usize; 5])> {
         let [h, w, c] = SIZES;
         let turned = RowShape { first: 3, ..RowShape::dense(h, w, c, h) };

@@ -1,10 +1,9 @@
-//! Every operator, in rows.
+//! A kernel for every operator, computing by rows.
 //!
 //! A kernel makes a range of rows of one tensor from rows of others. It sees tensors as [`Rows`]: row y of a frame is
-//! slot `(first + y) mod ring_rows` of a ring, and nothing outside the rows that its window needs may be there. It
-//! allocates nothing, panics only on a caller's mistake, and makes the same bytes however many rows it is asked for at
-//! a time and however many workers share them. Rows are pixels of channels (layout HWC) unless a kernel says
-//! otherwise.
+//! slot `(first + y) mod ring_rows` of a ring. Only the rows that its window needs have to be there. It allocates
+//! nothing, and panics only if its caller makes a mistake. The bytes that it makes depend neither on the number of rows
+//! per call nor on the number of workers. Rows are pixels of channels (layout HWC) unless a kernel says otherwise.
 #![no_std]
 
 pub mod activation;

@@ -29,8 +29,9 @@ impl<E: Element> ElementKernel<E, E> for MatMul {
     }
 }
 
-/// Makes rows `y` of `a · b` over the last two dimensions of the operands as seen, the others broadcast; a first operand
-/// of rank 1 is a row, a second one a column, and the output lacks that dimension. An output that is one row is made whole.
+/// Makes rows `y` of `a · b` over the last two dimensions of the operands as seen; the other dimensions broadcast. A
+/// first operand of rank 1 is a row, and a second operand of rank 1 is a column; the output lacks that dimension. An
+/// output that is one row is made whole.
 ///
 /// # Panics
 /// If a slice is shorter than the shapes say.
@@ -67,7 +68,7 @@ fn mat_mul<E: Element>(
     });
 }
 
-/// Products that are summed between two trips to memory for the operands.
+/// Products that are summed before the sums are stored.
 const CHUNK: usize = 64;
 
 /// Columns of the widest tile.
@@ -81,8 +82,8 @@ struct Matrix<'a, E> {
     index: Index,
     /// The dimensions of its rows and columns; without one there is a single row or column.
     axes: [Option<usize>; 2],
-    /// First of the rows that are read, place of its first element, and distance of rows and of columns, where they are
-    /// even.
+    /// If rows and columns are evenly spaced: the first of the rows that are read, the place of its first element, and
+    /// the distances of rows and of columns.
     even: Option<(usize, usize, [usize; 2])>,
 }
 
@@ -91,7 +92,7 @@ impl<'a, E: Element> Matrix<'a, E> {
     fn new(tensor: &'a Elements<'a, E>, index: Index, axes: [Option<usize>; 2], rows: Range<usize>) -> Self {
         let shape = &tensor.shape;
         let own = tensor.seen == shape.dims;
-        // Whether so many, from this one on, lie in the ring without a break.
+        // Whether these rows lie in the ring without a break.
         let unbroken = |rows: &Range<usize>| {
             (shape.first + rows.start) % shape.ring_rows + rows.len() <= shape.ring_rows
         };

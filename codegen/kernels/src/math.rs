@@ -1,8 +1,8 @@
 //! exp, tanh, erf, log and pow of our own.
 //!
-//! Each is a fixed sequence of IEEE additions, multiplications and divisions without fused operations, so that it
-//! gives the same bits on every target, alone or vectorised. The errors are below 1e-6 of the result; NaN passes
-//! through. Those of `f32` have no branches, so that a loop over them becomes vector code.
+//! Each is a fixed sequence of IEEE additions, multiplications and divisions without fused operations. So it gives the
+//! same bits on every target, alone or vectorised. The errors are below 1e-6 of the result; NaN passes through. The
+//! functions of `f32` have no branches, so that a loop over them becomes vector code.
 #![allow(clippy::excessive_precision, reason = "coefficients as they are printed")]
 
 /// 1.5 · 2^23: adding it to a number below 2^22 rounds that number to an integer, which the low bits then hold.
@@ -30,8 +30,9 @@ fn factors(x: f32) -> (f32, i32) {
     (p, n)
 }
 
-/// The factors of [`factors`] for all. Each step is done for all before the next: a processor does one step of some numbers
-/// while it waits for that of others. (Loops become vector code; closures over arrays do not.)
+/// The factors of [`factors`] for all numbers. Each step is done for all numbers before the next step, so a processor
+/// can do a step for some numbers while it waits for the step of others. (Loops become vector code; closures over
+/// arrays do not.)
 #[inline(always)]
 fn all_factors<const N: usize>(x: &[f32; N]) -> ([f32; N], [i32; N]) {
     let (mut n, mut r, mut p) = ([0; N], [0.0; N], [1.987_569_1e-4; N]);
@@ -65,7 +66,7 @@ pub fn sigmoid(x: f32) -> f32 {
     y
 }
 
-/// [`sigmoid`] of all, step by step, which is faster than one after the other.
+/// [`sigmoid`] of all numbers, step by step, which is faster than one number after the other.
 #[inline(always)]
 pub fn sigmoids<const N: usize>(x: [f32; N]) -> [f32; N] {
     let mut within = [0.0; N];
@@ -218,7 +219,7 @@ fn sqrt_portable(x: f32) -> f32 {
     root as f32
 }
 
-/// The nearest integer, of two equally near ones the even one. What is no number stays as it is.
+/// The nearest integer; of two equally near ones, the even one. NaN stays as it is.
 #[inline(always)]
 pub fn round_half_even(x: f32) -> f32 {
     // From here on all floats are integers; below, the sum's last bit counts ones.

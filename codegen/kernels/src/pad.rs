@@ -8,7 +8,7 @@ use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut};
 use super::rows::{Rows, RowsMut};
 
-/// What padded elements hold.
+/// The values of padded elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum PadMode {
@@ -45,7 +45,7 @@ impl Constant for u8 {
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Pad {
-    /// What padded elements hold.
+    /// The values of padded elements.
     pub mode: PadMode,
     /// Elements added before; negative crops.
     pub before: [i64; 3],
@@ -94,7 +94,7 @@ impl<E: Constant> RowKernel<E, E> for Pad {
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PadElements {
-    /// What padded elements hold.
+    /// The values of padded elements.
     pub mode: PadMode,
     /// Elements added before; negative crops.
     pub before: [i64; MAX_RANK],
@@ -130,8 +130,7 @@ impl<E: Constant> ElementKernel<E, E> for PadElements {
     }
 }
 
-/// The input index that output index `i` shows; none for a constant. What is cropped is gone before the mode looks
-/// for the edge.
+/// The input index that output index `i` shows; none for a constant. Cropping comes before the mode looks for the edge.
 #[inline]
 fn source(mode: PadMode, before: i64, after: i64, size: usize, i: usize) -> Option<usize> {
     let (low, high) = ((-before).max(0), size as i64 - 1 - (-after).max(0));

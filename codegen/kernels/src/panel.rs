@@ -1,11 +1,11 @@
 //! Weights as the micro-kernels read them.
 //!
-//! Output channels are dealt into panels of 16. The last panel of a group has as many channels as are left. A panel
-//! holds the biases of its channels, then for each step of the sum (tap and input channel) their weights, then, with
-//! a PRelu, their slopes. A vector that is longer than what is left of a narrow panel reads on into what follows, and
-//! the results are discarded. Zeros follow the last panel, so that there is something to read.
+//! Output channels are divided into panels of 16. The last panel of a group has the channels that are left. A panel
+//! holds the biases of its channels, then for each step of the sum (tap and input channel) their weights, then, with a
+//! PRelu, their slopes. In a narrow panel, a vector may be longer than the channels that are left. It reads on into the
+//! next data, and these results are discarded. Zeros follow the last panel, so that there is something to read.
 //!
-//! Panels of mixed precision are bytes, made of such panels of floats: see `weight`.
+//! Panels of mixed precision are bytes, made from such panels of floats: see `weight`.
 
 use super::activation::Activation;
 use super::arch::PANEL;
@@ -45,7 +45,7 @@ impl Panels {
         Panels { is_mixed: true, ..self }
     }
 
-    /// Elements of an output channel: bias, weights, slope. As many times the channels before it precede a panel.
+    /// Elements of an output channel: bias, weights, slope. A panel begins at this number times the channels before it.
     pub const fn each(&self) -> usize {
         let [before, slope] = match self.is_mixed {
             true => [<i8 as Weight>::BEFORE, <i8 as Weight>::SLOPE],
@@ -59,7 +59,7 @@ impl Panels {
         PANEL * self.each()
     }
 
-    /// Elements that whole vectors read of the panels of so many channels, the last of which may be narrow.
+    /// Elements that whole vectors read of the panels of `channels` channels. The last panel may be narrow.
     #[inline(always)]
     pub const fn reach(&self, channels: usize) -> usize {
         channels * self.each() + (channels.div_ceil(PANEL) * PANEL - channels)
@@ -98,8 +98,9 @@ impl Panels {
         rest.fill(0.0);
     }
 
-    /// Fills `out`, in mixed precision, with what is packed in `wide`. The scale of an output channel is its largest
-    /// weight's size by 127, and its integers are the nearest, of two equally near ones the even one.
+    /// Fills `out`, in mixed precision, with what is packed in `wide`. The scale of an output channel is the absolute
+    /// value of its largest weight divided by 127. Its integers are the nearest ones; of two equally near ones, the
+    /// even one.
     ///
     /// # Panics
     /// If `out` is not as long as [`Panels::mixed`] says, or `wide` is not [`Panels::len`] long.
@@ -132,7 +133,7 @@ impl Panels {
     }
 }
 
-/// The nearest integer from −127 to 127, of two equally near ones the even one; 0 of 0 by 0.
+/// The nearest integer from −127 to 127; of two equally near ones, the even one. 0 divided by 0 gives 0.
 fn integer(x: f32) -> i8 {
     // Of a sum of this size the last bit counts ones.
     const ONES: f32 = (1 << 23) as f32 * 1.5;
@@ -168,7 +169,7 @@ mod tests {
         }
         want.extend([0.0; 14]);
         assert_eq!(packed, want);
-        // Of a narrow panel, vectors reach beyond its end as far as they are longer.
+        // In a narrow panel, vectors reach beyond its end as far as they are longer.
         assert_eq!([16, 18, 2].map(|channels| panels.reach(channels)), [64, 72 + 14, 8 + 14]);
     }
 

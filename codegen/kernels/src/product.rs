@@ -1,8 +1,8 @@
-//! A matrix product, C = A · B, that primitives of convolutions are made of.
+//! A matrix product, C = A · B, the building block of primitives of convolutions.
 //!
-//! An element of C is the sum of k products in ascending order, begun with what [`Start`] says. Each product is added
-//! fused (by the portable instruction set: rounded, then added). Neither the tile nor the blocks of steps and columns
-//! change the order, so an element's bits depend on the instruction set and its own operands alone.
+//! An element of C is the sum of k products in ascending order. [`Start`] says with what the sum begins. Each product
+//! is added fused (with the portable instruction set, it is rounded and then added). Neither the tile nor the blocks of
+//! steps and columns change the order. So an element's bits depend only on the instruction set and on its own operands.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::mem::MaybeUninit;
@@ -27,14 +27,16 @@ pub(crate) struct Left<'a> {
 pub(crate) enum Right<'a> {
     /// Element (p, j) lies at `p · row + j`.
     Rows { elements: &'a [f32], row: usize },
-    /// Columns are dealt into panels of 16, the last of as many as are left. In a panel of `width` columns from `first`
-    /// on, element (p, j) lies at `first · each + (before + p) · width + j − first`. So `panel::Panels` lie with one
-    /// step, the biases, before the others. With nothing before and k elements each, nothing but the matrix is stored.
+    /// Columns are divided into panels of 16; the last panel has the columns that are left. In a panel of `width`
+    /// columns from `first` on, element (p, j) lies at `first · each + (before + p) · width + j − first`. So
+    /// `panel::Panels` lie with one step, the biases, before the others. If `before` is 0 and `each` is k, only the
+    /// matrix is stored.
     Panels { elements: &'a [f32], before: usize, each: usize },
 }
 
 impl Right<'_> {
-    /// Elements from columns to those that come so many after them; beyond the last, what follows the matrix.
+    /// The distance in elements from columns to the columns that come `count` after them. Beyond the last column, it
+    /// leads to the data after the matrix.
     #[inline(always)]
     fn apart(&self, columns: usize) -> usize {
         match self {
@@ -44,11 +46,11 @@ impl Right<'_> {
     }
 }
 
-/// What the sums begin with.
+/// The values with which the sums begin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Start<'a> {
     Zero,
-    /// What lies in C.
+    /// The content of C.
     Old,
     /// A number for each row.
     Rows(&'a [f32]),
@@ -68,10 +70,10 @@ pub(crate) struct Product<'a> {
     pub activation: Activation,
 }
 
-/// Steps that the columns of a tile go without rest: so much of A and B stays near the core.
+/// Steps of a block. The parts of A and B for this many steps stay in a near cache.
 const DEEP: usize = 512;
 
-/// Elements of B that stay near the core while the rows of A pass by.
+/// Elements of B that stay in a near cache while the rows of A pass by.
 const NEAR: usize = 64 * 1024;
 
 /// Steps whose lines are brought together.
@@ -80,11 +82,11 @@ const STRETCH: usize = 4;
 /// Columns of the widest tile.
 const WIDEST: usize = 8 * PANEL;
 
-/// What sums begin with that begin with nothing.
+/// The zeros with which sums begin that have no start.
 static ZEROS: [f32; WIDEST] = [0.0; WIDEST];
 
 impl Product<'_> {
-    /// Makes C, whose element (i, j) lies at `i · row + j` of `output`. What lies between its rows stays as it is.
+    /// Makes C, whose element (i, j) lies at `i · row + j` of `output`. The elements between its rows stay as they are.
     ///
     /// # Panics
     /// If a matrix or the numbers of `start` reach beyond their slices, if rows of C overlap, or if the activation is a
@@ -119,7 +121,7 @@ impl Product<'_> {
     }
 }
 
-/// A product whose operands have been seen to be long enough.
+/// A product whose operands have been checked to be long enough.
 struct Work<'a> {
     product: &'a Product<'a>,
     output: &'a mut [f32],
@@ -182,7 +184,7 @@ struct Block<'a> {
     columns: usize,
     /// First step, and that after the last.
     steps: [usize; 2],
-    /// Whether these are the first and the last steps.
+    /// Whether these are the first steps, and whether they are the last steps.
     is_first: bool,
     is_last: bool,
     ahead: Ahead,
@@ -209,7 +211,7 @@ impl TileWork for Block<'_> {
                 (elements, [start(0, PANEL), start(last_column, width)], PANEL * each, [PANEL, width])
             }
         };
-        // So many steps have whole vectors of the last panel; of the others only the columns are read.
+        // The number of steps that have whole vectors of the last panel. In the other steps, only the columns are read.
         let whole = match right.len().checked_sub(starts[1] + PANEL) {
             None => 0,
             Some(_) if strides[1] == 0 => to - from,
@@ -404,7 +406,7 @@ mod tests {
             let gap = random.within(0, 4);
             let mut old = random.floats((m - 1) * (n + gap) + n);
             for (at, x) in old.iter_mut().enumerate() {
-                // Nothing is read of C unless the sums begin there, and nothing between its rows ever.
+                // C is read only if the sums begin with it. The elements between its rows are never read.
                 *x = if at % (n + gap) >= n || which != 1 { f32::NAN } else { *x };
             }
             for isa in Isa::all() {

@@ -1,7 +1,7 @@
 //! Reductions over whole dimensions.
 //!
-//! A long sum is made of sums of parts, so that its rounding error grows with the square root of its length at worst;
-//! the parts and their order depend on the lengths of the dimensions alone.
+//! A long sum is made from sums of parts, so that its rounding error grows at worst with the square root of its length.
+//! The parts and their order depend only on the lengths of the dimensions.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::ops::Range;
@@ -42,7 +42,7 @@ pub(crate) const LANES: usize = 16;
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ReduceRows {
-    /// What becomes of the elements.
+    /// The reduction.
     pub function: ReduceFunction,
     /// Whether it is over the columns.
     pub columns: bool,
@@ -93,7 +93,7 @@ impl<E: Element> RowKernel<E, E> for ReduceRows {
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ReduceFrame {
-    /// What becomes of the elements.
+    /// The reduction.
     pub function: ReduceFunction,
 }
 
@@ -142,9 +142,9 @@ impl<E: Element> Job for Frame<'_, '_, '_, E> {
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ReduceElements {
-    /// What becomes of the elements.
+    /// The reduction.
     pub function: ReduceFunction,
-    /// The dimensions that it is over.
+    /// The dimensions that are reduced.
     pub axes: Axes,
     /// Whether these stay, with size 1.
     pub keep_dims: bool,
@@ -250,7 +250,7 @@ impl<F> Planes<F> {
         }
     }
 
-    /// The same of floats, anywhere.
+    /// The same for floats, anywhere.
     #[inline(always)]
     pub(crate) fn fold<'a>(
         &self,
@@ -364,7 +364,7 @@ impl ReduceFunction {
         }
     }
 
-    /// What an element adds.
+    /// The summand of an element.
     #[inline(always)]
     fn part(self, x: f32, shift: f32) -> f32 {
         match self {

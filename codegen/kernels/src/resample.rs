@@ -1,5 +1,5 @@
-//! Resampling of height and width by weights: what [`super::resize`] does not do. An output element is a weighted mean of
-//! the input elements around its place, separately in each direction.
+//! Resampling of height and width by weights, which [`super::resize`] does not do. An output element is a weighted mean
+//! of the input elements around its place, separately in each direction.
 
 use core::ops::Range;
 
@@ -15,11 +15,11 @@ use super::rows::{Rows, RowsMut};
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Resample {
-    /// What an input element weighs.
+    /// The weight of an input element.
     pub weight: Weight,
-    /// Whether what lies outside the input weighs nothing. Otherwise it is the element at the edge.
+    /// Whether elements outside the input have no weight. Otherwise they are the element at the edge.
     pub exclude_outside: bool,
-    /// What becomes of places outside the input, if that is not what their weights make.
+    /// The value of places outside the input, if it does not follow from their weights.
     pub outside: Option<f32>,
     /// Where output rows lie among input rows.
     pub rows: Axis,
@@ -35,15 +35,15 @@ pub struct Axis {
     pub line: Line,
     /// How many elements on each side of a place may have a weight; at least 1.
     pub reach: i64,
-    /// What distances are multiplied by before they are weighed.
+    /// The factor of distances before they are weighed.
     pub scale: f32,
 }
 
-/// What an input element weighs, by its distance from a place.
+/// The weight of an input element, by its distance from a place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum Weight {
-    /// The nearest element alone has a weight.
+    /// Only the nearest element has a weight.
     Nearest(Rounding),
     /// `1 − d`, if that is above 0.
     Linear,
@@ -142,7 +142,7 @@ impl<E: Element> ElementKernel<E, E> for Resample {
 }
 
 impl Resample {
-    /// What is made where a place lies outside, if that is said.
+    /// The value of a place outside, if it is given.
     #[inline]
     fn outside_of(&self, rows: &Taps, columns: &Taps) -> Option<f32> {
         self.outside.filter(|_| rows.is_outside() || columns.is_outside())
@@ -152,13 +152,13 @@ impl Resample {
 /// The input elements that have a weight in one direction.
 struct Taps {
     weight: Weight,
-    /// Coordinates, of which those outside stand for the edge; none, if the place is outside.
+    /// Coordinates. Those outside stand for the edge. There are none if the place is outside.
     around: Range<i64>,
     last: i64,
     /// The place, from the first of them on.
     place: f32,
     scale: f32,
-    /// What weights are multiplied by, so that their sum is 1.
+    /// The factor of weights that makes their sum 1.
     share: f32,
 }
 

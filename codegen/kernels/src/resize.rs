@@ -1,5 +1,5 @@
-//! Resampling of height and width. Where an output coordinate lies in the input is a fraction of integers, so that no tie
-//! and no whole coordinate is lost to rounding.
+//! Resampling of height and width. The place of an output coordinate in the input is a fraction of integers, so that
+//! rounding loses no tie and no whole coordinate.
 
 use core::ops::Range;
 
@@ -15,7 +15,7 @@ use super::rows::{Rows, RowsMut};
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Resize {
-    /// How an output element is made.
+    /// How the kernel makes an output element.
     pub mode: ResizeMode,
     /// Where output rows lie among input rows.
     pub rows: Line,
@@ -41,7 +41,7 @@ pub struct Line {
 pub enum ResizeMode {
     /// The nearest input element.
     Nearest(Rounding),
-    /// Between the two nearest in each direction.
+    /// Interpolated between the two nearest elements in each direction.
     Linear,
 }
 
@@ -75,7 +75,7 @@ impl<E: Element> RowKernel<E, E> for Resize {
     }
 }
 
-/// The same of bytes: what lies between others is rounded to the nearest, of two equally near ones to the even one.
+/// The same for bytes. An interpolated value is rounded to the nearest integer, and a tie to the even one.
 impl RowKernel<u8, u8> for Resize {
     #[inline]
     fn rows(
@@ -109,7 +109,7 @@ impl Resize {
         }
     }
 
-    /// Makes an element of those around it: the nearest as it is, or `between` of their weights and four corners.
+    /// Makes an element from those around it: a copy of the nearest, or `between` of four corners and their weights.
     #[inline]
     fn element<T: Copy>(
         &self,
@@ -138,7 +138,7 @@ impl Resize {
     }
 }
 
-/// Rows between others as work for an instruction set.
+/// Interpolated rows, as work for an instruction set.
 struct Linear<'a, 'o, 'd, E> {
     p: &'a Resize,
     y: Range<usize>,
@@ -183,7 +183,7 @@ impl<E: Element> Job for Linear<'_, '_, '_, E> {
     }
 }
 
-/// Rows of bytes between others as work for an instruction set.
+/// Interpolated rows of bytes, as work for an instruction set.
 struct LinearBytes<'a, 'o, 'd> {
     p: &'a Resize,
     y: Range<usize>,
@@ -230,7 +230,7 @@ impl<E: Element> ElementKernel<E, E> for Resize {
     }
 }
 
-/// The same of bytes.
+/// The same for bytes.
 impl ElementKernel<u8, u8> for Resize {
     #[inline]
     fn elements(
@@ -259,7 +259,7 @@ impl Line {
         Place::of(self.start + position as i64 * self.step, self.over)
     }
 
-    /// The places of all coordinates, without a division for each.
+    /// The places of all coordinates, without one division per coordinate.
     #[inline]
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
         let step = Place::of(self.step, self.over);
@@ -301,7 +301,7 @@ struct Between {
 }
 
 impl Between {
-    /// What falls outside reads the edge.
+    /// Coordinates outside read the edge.
     #[inline]
     fn of(mode: ResizeMode, place: Place, size: usize) -> Self {
         let Place { whole, rest, over } = place;
@@ -321,7 +321,8 @@ impl Between {
         Between { below: below_at, above: above_at, to_below, to_above }
     }
 
-    /// Weights of the four corners, with `self` for the columns: each that of the side that the coordinate is far from.
+    /// Weights of the four corners, with `self` for the columns. A corner's weight is the product of the distances to
+    /// the sides opposite it.
     #[inline]
     fn weights(&self, rows: &Between) -> [f32; 4] {
         [
@@ -344,7 +345,7 @@ fn mix_bytes(weights: [f32; 4], corners: [u8; 4]) -> u8 {
     Requantise { zero_point: 0, low: 0, high: u8::MAX }.round(mix(weights, corners.map(f32::from)))
 }
 
-/// [`mix`] of as many elements.
+/// [`mix`] of several elements at once.
 #[inline(always)]
 fn mix_all(weights: [f32; 4], [a, b, c, d]: [&[f32]; 4], output: &mut [f32]) {
     let corners = a.iter().zip(b).zip(c.iter().zip(d));

@@ -15,17 +15,17 @@ pub struct RowShape {
     pub channels: usize,
     /// Rows that the ring holds.
     pub ring_rows: usize,
-    /// Slot of row 0 of the frame; 0 but for a ring between pipelined partitions, whose count runs on.
+    /// Slot of row 0 of the frame. It is 0, unless the ring is between pipelined partitions: its row count runs on.
     pub first: usize,
 }
 
 impl RowShape {
-    /// A dense tensor of which the whole, or a ring of `ring_rows` rows, is stored.
+    /// A dense tensor that is stored whole or as a ring of `ring_rows` rows.
     pub const fn dense(height: usize, width: usize, channels: usize, ring_rows: usize) -> Self {
         RowShape { height, width, channels, ring_rows, first: 0 }
     }
 
-    /// The same tensor of which only these rows are stored, the first at the start of the storage.
+    /// The same tensor, but only these rows are stored. The first of them is at the start of the storage.
     pub fn stored(mut self, rows: &Range<usize>) -> Self {
         (self.ring_rows, self.first) = ring_of(rows);
         self
@@ -43,7 +43,7 @@ impl RowShape {
     }
 }
 
-/// Rows of the ring that stores these rows and no others, and the slot of row 0 in it, were it there.
+/// The size in rows of a ring that stores exactly these rows, and the slot that row 0 would have in it.
 pub(crate) fn ring_of(rows: &Range<usize>) -> (usize, usize) {
     let ring_rows = rows.len().max(1);
     (ring_rows, (ring_rows - rows.start % ring_rows) % ring_rows)

@@ -1,8 +1,8 @@
 //! A firing that several workers share.
 //!
-//! Kernels make the same rows however many a call makes. So rows are dealt out here, whatever the kernel is. Only where
-//! a firing makes fewer rows than there are workers, or reads more weights than pixels, a convolution deals out its
-//! output channels itself. The bytes are the same for any number of workers.
+//! A row does not depend on how many rows a call makes. So this module deals out rows, whatever the kernel is. There is
+//! one exception: if a firing makes fewer rows than there are workers, or reads more weights than pixels, a convolution
+//! deals out its output channels itself. The bytes are the same for any number of workers.
 //!
 //! ```text
 //! 28 rows of 28 pixels, 2 workers    | 0 1 2 | 3 4 5 6 | 7 8 9 | ...    8 pieces of 3 or 4 rows
@@ -21,22 +21,22 @@ use super::shared::SharedRows;
 pub enum Sharing {
     /// One worker makes all of it.
     Alone,
-    /// Rows are dealt out. A piece begins at a multiple of so many, or where the firing does.
+    /// Rows are dealt out. A piece begins at a multiple of this number of rows, or where the firing begins.
     Rows(usize),
-    /// The kernel deals out what rows are made of.
+    /// The kernel deals out parts of rows itself.
     Kernel,
 }
 
-/// Elements of the output from which on it takes less time to share a firing than to wake those who share it, where
-/// nothing more is known of the work.
+/// A firing with fewer output elements is not shared: waking the other workers would take longer. This is for kernels
+/// of whose work nothing more is known.
 const LEAST: usize = 1 << 14;
-/// Pixels that a piece should have: twelve at a time are in registers.
+/// Pixels that a piece should have. A kernel keeps twelve at a time in registers.
 const PIXELS: usize = 64;
-/// The most pieces of a worker. The more there are, the less it matters that one of them is late.
+/// The most pieces per worker. With more pieces, a late worker delays the others less.
 const PIECES: usize = 4;
 
 impl Sharing {
-    /// Of a kernel that does about the same for every element.
+    /// For a kernel that does about the same work for every element.
     pub const fn by_elements(rows: usize, output: &RowShape) -> Self {
         if rows * output.row_stride() < LEAST { Sharing::Alone } else { Sharing::Rows(1) }
     }

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use super::rows::{RowShape, RowsMut};
 use super::span::SpanMut;
 
-/// Rows that several workers write at once, each its own elements of them.
+/// Rows that several workers write at once. Each worker writes its own elements.
 #[derive(Debug)]
 pub struct SharedRows<'a, T = f32> {
     data: *mut T,
@@ -38,9 +38,9 @@ impl<'a, T> SharedRows<'a, T> {
     /// The rows as one worker sees them.
     ///
     /// # Safety
-    /// No one else reads or writes those rows that are asked of the result while it lives.
+    /// While the result lives, no one else reads or writes the rows that it is asked for.
     pub(crate) unsafe fn rows(&self) -> RowsMut<'a, T> {
-        // SAFETY: what was borrowed; the rest is the caller's.
+        // SAFETY: this is what was borrowed; the caller guarantees the rest.
         RowsMut { data: unsafe { SpanMut::shared(self.data, self.len) }, shape: self.shape }
     }
 
@@ -55,7 +55,7 @@ impl<'a, T> SharedRows<'a, T> {
         self.shape.start(y)
     }
 
-    /// The element at which pixel `x` begins of the row that begins at `start`.
+    /// The element at which pixel `x` begins, in the row that begins at `start`.
     #[inline(always)]
     pub(crate) fn pixel(&self, start: usize, x: usize) -> usize {
         start + x * self.shape.channels
@@ -70,7 +70,7 @@ impl<'a, T> SharedRows<'a, T> {
     /// If they are not within the ring.
     #[inline(always)]
     pub(crate) unsafe fn elements(&self, start: usize, count: usize) -> &'a mut [T] {
-        // SAFETY: within the slice that was borrowed, and the caller's alone.
+        // SAFETY: they are within the slice that was borrowed, and belong to the caller alone.
         unsafe { core::slice::from_raw_parts_mut(self.pointer(start, count), count) }
     }
 

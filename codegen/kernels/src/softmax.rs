@@ -148,7 +148,7 @@ impl<E: Element> Job for Slice<'_, E> {
     fn run<S: Simd>(self) {
         let Slice { log, input, output } = self;
         if input.len() > E::MOST {
-            // Where the exponentials have no room, they are taken twice.
+            // If there is no room for the exponentials, they are computed twice.
             let group = Group::of(log, input.len(), |i| input[i].widen());
             output.iter_mut().zip(input).for_each(|(r, x)| *r = E::narrow(group.value(x.widen())));
             return;
@@ -162,7 +162,7 @@ impl<E: Element> Job for Slice<'_, E> {
     }
 }
 
-/// The softmax of as many floats.
+/// The softmax of several floats at once.
 #[inline(always)]
 fn soften(log: bool, input: &[f32], output: &mut [f32]) {
     let largest = fold_slice(ReduceFunction::Max, input);

@@ -1,13 +1,13 @@
 //! The storage of rings as kernels see it.
 //!
 //! A stage of a pipeline writes rows of a ring while another stage reads other rows of it. A slice of the whole ring
-//! would claim all of its elements. So storage is a start and a length here, and a slice is made of the elements that
-//! a kernel needs, no more.
+//! would claim all of its elements. So storage is a start and a length here, and a slice is made only of the elements
+//! that a kernel needs.
 #![allow(unsafe_code, reason = "slices of storage that is shared; each block says why it is sound")]
 
 use core::marker::PhantomData;
 
-/// Types of which any bytes are a value.
+/// Types for which any bytes are a value.
 ///
 /// # Safety
 /// Every pattern of its bits is a value of the type, and none of its bytes is padding.
@@ -71,7 +71,7 @@ impl<'a, T> Span<'a, T> {
         Span { start: data.as_ptr(), len: data.len(), borrow: PhantomData }
     }
 
-    /// Elements that others may write, but for those that are asked for.
+    /// Elements that others may write, except those that are asked for.
     ///
     /// # Safety
     /// `start` is good for `len` elements as long as `'a`, and nobody writes those that are asked for before the last
@@ -83,7 +83,7 @@ impl<'a, T> Span<'a, T> {
     /// Elements `start .. start + len`.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If there are fewer.
     #[inline(always)]
     pub fn slice(&self, start: usize, len: usize) -> &'a [T] {
         assert!(start <= self.len && len <= self.len - start, "elements beyond the storage");
@@ -94,7 +94,7 @@ impl<'a, T> Span<'a, T> {
     /// Elements `start .. start + len` as a span.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If there are fewer.
     #[inline(always)]
     pub fn part(self, start: usize, len: usize) -> Self {
         assert!(start <= self.len && len <= self.len - start, "elements beyond the storage");
@@ -146,7 +146,7 @@ impl<'a, T> SpanMut<'a, T> {
         SpanMut { start: data.as_mut_ptr(), len: data.len(), borrow: PhantomData }
     }
 
-    /// Elements that others may read and write, but for those that are asked for.
+    /// Elements that others may read and write, except those that are asked for.
     ///
     /// # Safety
     /// `start` is good for `len` elements as long as `'a`, and nobody else reads or writes those that are asked for
@@ -163,7 +163,7 @@ impl<'a, T> SpanMut<'a, T> {
     /// Elements `start .. start + len`.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If there are fewer.
     #[inline(always)]
     pub fn slice(&mut self, start: usize, len: usize) -> &mut [T] {
         assert!(start <= self.len && len <= self.len - start, "elements beyond the storage");
@@ -174,7 +174,7 @@ impl<'a, T> SpanMut<'a, T> {
     /// Elements `start .. start + len` as a span.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If there are fewer.
     #[inline(always)]
     pub fn part(self, start: usize, len: usize) -> Self {
         assert!(start <= self.len && len <= self.len - start, "elements beyond the storage");

@@ -1,4 +1,4 @@
-//! Boxes with high scores that overlap none with a higher one.
+//! Boxes with high scores that overlap no box with a higher score.
 
 use core::cmp::Ordering;
 use core::ops::Range;
@@ -6,14 +6,14 @@ use core::ops::Range;
 use super::elements::{Elements, ElementsMut, MAX_RANK};
 use super::kernel::{Context, ElementKernel};
 
-/// Greedy suppression: of each batch and class, boxes in the order of their scores, without those that overlap one that is
-/// kept.
+/// Greedy suppression: for each batch and class, it takes boxes in the order of their scores and drops each box that
+/// overlaps a box that is kept.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct NonMaxSuppression {
     /// Most boxes that are kept of a class. They fit the output.
     pub most: usize,
-    /// Two boxes overlap if their intersection is a larger part of their union.
+    /// Two boxes overlap if their intersection is more than this share of their union.
     pub overlap: f32,
     /// Only boxes with higher scores are looked at; none for all boxes.
     pub score: Option<f32>,
@@ -21,10 +21,10 @@ pub struct NonMaxSuppression {
     pub centred: bool,
 }
 
-/// Two operands: boxes `[N, B, 4]`, B at most 2^24, and scores `[N, C, B]`. The output is `[R, 3]`: of each box that is kept
-/// its n, c and b, and then rows of −1. The workspace has `most` elements.
+/// Two operands: boxes `[N, B, 4]`, B at most 2^24, and scores `[N, C, B]`. The output is `[R, 3]`: n, c and b of each
+/// box that is kept, and then rows of −1. The workspace has `most` elements.
 ///
-/// Steps: for each candidate, one look at all boxes of its class, and one at each box that is kept.
+/// Cost: for each candidate, it looks at all boxes of its class once, and at each box that is kept.
 impl ElementKernel<i64> for NonMaxSuppression {
     #[inline]
     fn elements(
@@ -118,7 +118,7 @@ impl NonMaxSuppression {
     }
 }
 
-/// Higher scores first, of equal ones the first box. A sum with 0 makes both zeros equal.
+/// Higher scores come first; of equal scores, the first box. A sum with 0 makes both zeros equal.
 #[inline]
 fn order(a: Found, b: Found) -> Ordering {
     (b.0 + 0.0).total_cmp(&(a.0 + 0.0)).then(a.1.cmp(&b.1))

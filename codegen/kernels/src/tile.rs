@@ -1,8 +1,8 @@
 //! The micro-kernel: sums of products for a tile of pixels and output channels, held in registers.
 //!
-//! A tile is some pixels by some vectors of output channels. How many of each depends on the registers of the
-//! instruction set alone. The order of a sum never depends on the tile. So neither the rows per firing nor the number
-//! of workers changes a byte. Vector instructions are called in loops and not in closures: a closure is not always
+//! A tile is some pixels by some vectors of output channels. Their numbers depend only on the registers of the
+//! instruction set. The order of a sum never depends on the tile. So neither the rows per firing nor the number of
+//! workers changes a byte. Vector instructions are called in loops and not in closures, because a closure is not always
 //! compiled for the caller's instruction set.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
@@ -23,7 +23,8 @@ pub(crate) trait TileWork: Copy {
 }
 
 /// Whether the registers hold the sums of such a tile, and the weights and the pixel of a step. A single pixel needs
-/// many sums at work at once, for each waits for its last product; weights that are used once need no register.
+/// many sums at work at once, because each sum waits for its last product. Weights that are used only once need no
+/// register.
 const fn fits<S: Simd>(pixels: usize, vectors: usize) -> bool {
     pixels <= S::PIXELS
         && vectors.is_multiple_of(panel_vectors::<S>())
@@ -63,7 +64,7 @@ pub(crate) unsafe fn call<S: Simd, W: TileWork>(work: W, pixels: usize, panels: 
     }
 }
 
-/// Panels of the widest tile of so many pixels.
+/// Panels of the widest tile of `pixels` pixels.
 #[inline(always)]
 pub(crate) const fn most_panels<S: Simd>(pixels: usize) -> usize {
     let vectors = match () {
@@ -90,17 +91,18 @@ pub(crate) const fn panel_vectors<S: Simd>() -> usize {
     PANEL / S::LANES
 }
 
-/// How many of `vectors` are not of the last panel, and so of full ones.
+/// How many of `vectors` vectors do not belong to the last panel, and so belong to full panels.
 pub(crate) const fn full_vectors<S: Simd>(vectors: usize) -> usize {
     vectors.saturating_sub(panel_vectors::<S>())
 }
 
-/// The weights that come next. A tile brings one panel of them near the core while it sums products, a line at each step: the
-/// first tile brings the first panel, the second tile the second one, and so on. So all are there once as many tiles are made
-/// as there are panels.
+/// The weights that come next. While a tile sums products, it brings one panel of them into a near cache, a line at
+/// each step. The first tile brings the first panel, the second tile brings the second panel, and so on. So all panels
+/// are there once as many tiles are made as there are panels.
 ///
-/// Behind a run's weights lie those of the next run; behind the last run's, those of the next layer, or anything. The addresses
-/// are not checked: an instruction that brings a line passes over an address that is not there.
+/// After a run's weights lie those of the next run. After the last run's weights lie those of the next layer, or
+/// anything else. The addresses are not checked: an instruction that brings a line passes over an address that is not
+/// there.
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead {
     /// How many tiles have been made with these weights.
@@ -153,8 +155,8 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, W: Weig
     *tile = sums;
 }
 
-/// What the sums of a pixel begin with. (Vector instructions are kept out of closures, which would not always be compiled
-/// for the instruction set.)
+/// The values with which the sums of a pixel begin. (Vector instructions are kept out of closures, which would not
+/// always be compiled for the instruction set.)
 ///
 /// # Safety
 /// As [`Weight::begin`].
@@ -170,7 +172,7 @@ pub(crate) unsafe fn begin<S: Simd, const N: usize, W: Weight>(lanes: &[Lanes<W>
     }
 }
 
-/// What becomes of a sum while it is in a register: bounds, or the slopes of a PRelu.
+/// The operation on a sum while it is in a register: bounds, or the slopes of a PRelu.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ending {
     bounds: Option<[f32; 2]>,
@@ -182,13 +184,13 @@ impl Ending {
     /// Nothing.
     pub const NONE: Ending = Ending { bounds: None, slopes: false };
 
-    /// The activation, but for what [`Ending::is_all`] says is left.
+    /// The activation, as far as it can be done in registers; see [`Ending::is_all`].
     pub fn of(activation: Activation) -> Self {
         let bounds = activation.bounds().filter(|_| activation != Activation::None);
         Ending { bounds, slopes: activation == Activation::PRelu }
     }
 
-    /// Whether nothing of the activation is left to be done.
+    /// Whether the ending does the whole activation.
     pub fn is_all(self, activation: Activation) -> bool {
         self.bounds.is_some() || self.slopes || activation == Activation::None
     }
@@ -332,8 +334,9 @@ pub(crate) const MOST_PIXELS: usize = 12;
 /// Most output channels whose sums wait: as many panels as the widest tile has.
 pub(crate) const MOST_WAITING: usize = 8 * PANEL;
 
-/// Where sums wait as floats for the rest of their products, or for an activation that is not done in registers. So they
-/// are rounded once, as they become elements. Tiles follow each other, and each lies as it was in registers.
+/// The place where sums wait as floats, for the rest of their products or for an activation that is not done in
+/// registers. So they are rounded only once, when they become elements. Tiles follow each other, and each lies as it
+/// was in registers.
 pub(crate) struct Waiting([MaybeUninit<f32>; MOST_PIXELS * MOST_WAITING]);
 
 impl Waiting {

@@ -83,7 +83,7 @@ impl TopK {
         });
     }
 
-    /// The element that comes next after this one; the first of all, if there is none.
+    /// The element that comes next after this one; the first of all, if no element is given.
     #[inline]
     fn next(&self, after: Option<Found>, size: usize, get: &mut impl FnMut(usize) -> f32) -> Found {
         let mut best: Option<Found> = None;

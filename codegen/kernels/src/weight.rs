@@ -1,9 +1,9 @@
-//! Weights as they lie in panels: elements as those of the tensors, or integers of 8 bits.
+//! Weights as they lie in panels: elements of the tensors' type, or integers of 8 bits.
 //!
-//! A panel of integers has room for other constants of its channels, so it is bytes: `f32` scales of all channels, their
-//! biases as halves, the integers step by step, and with a PRelu its slopes as halves. An output channel is
-//! `scale · Σ integer · x + bias`: the integers are widened as they are loaded, and the scale is applied once, when the
-//! sum ends. Nothing of such a panel needs alignment.
+//! A panel of integers also holds other constants of its channels, so it consists of bytes: `f32` scales of all
+//! channels, their biases as halves, the integers step by step, and with a PRelu its slopes as halves. An output
+//! channel is `scale · Σ integer · x + bias`: the integers are widened as they are loaded, and the scale is applied
+//! once, when the sum ends. No part of such a panel needs alignment.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use super::arch::{PANEL, Simd};
@@ -36,7 +36,7 @@ impl<W: Weight> Lanes<W> {
     }
 }
 
-/// What weights are kept as: an [`Element`], or `i8`.
+/// The type in which weights are kept: an [`Element`], or `i8`.
 pub(crate) trait Weight: Copy + Send + Sync + 'static {
     /// Elements of an output channel before its weights, and as many of its slope, if it has one.
     const BEFORE: usize;
@@ -63,7 +63,7 @@ pub(crate) trait Weight: Copy + Send + Sync + 'static {
         sums: &mut [[S::V; N]; M],
     );
 
-    /// Slopes, which follow so many steps.
+    /// Slopes, which come after `steps` steps.
     ///
     /// # Safety
     /// As [`Weight::begin`]; the panel has slopes.
@@ -157,7 +157,7 @@ unsafe fn floats<S: Simd>(p: *const i8, left: usize) -> S::V {
     }
 }
 
-/// The same of halves, widened.
+/// The same for halves, widened.
 ///
 /// # Safety
 /// As [`floats`].

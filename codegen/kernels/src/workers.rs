@@ -1,8 +1,8 @@
 //! Workers that share one firing.
 //!
-//! A firing is cut into pieces. Each worker, the caller among them, has a share of them: the pieces that lie where its
-//! share lay in the layer before, so that its cache has what they read. Who is done with its own takes pieces from the
-//! ends of other shares.
+//! A firing is cut into pieces. Each worker, including the caller, has a share of them: the pieces at the places where
+//! its share lay in the layer before, so that its cache has the data that they read. A worker that is done with its own
+//! share takes pieces from the ends of other shares.
 //!
 //! ```text
 //! pieces      0 1 2 3 | 4 5 6 7
@@ -10,9 +10,9 @@
 //! worker 1                → → →   its own, and then 3, if nobody has begun it
 //! ```
 //!
-//! A thread that comes late finds nothing left, and nobody waits for it: on a busy machine, a frame takes no longer than
-//! with the caller alone, but for the pieces that others have begun. Nothing is allocated once the threads are there.
-//! Without feature `std` there is one worker, the caller, whatever the number asked for.
+//! A thread that comes late finds nothing left, and nobody waits for it. So on a busy machine, a frame takes no longer
+//! than with the caller alone, except for the pieces that others have begun. Nothing is allocated once the threads
+//! exist. Without feature `std` there is only one worker, the caller, whatever number is asked for.
 #![allow(unsafe_code, reason = "threads borrow what their caller waits for; each block says why it is sound")]
 
 #[cfg(any(test, feature = "std"))]
@@ -235,7 +235,8 @@ mod crew {
 
             let common = &*self.common;
             assert!(pieces as u64 <= MOST, "pieces of a firing");
-            // SAFETY: a borrow for any time, of which nothing is left when this returns: no piece is undone then.
+            // SAFETY: the borrow may have any lifetime, since nothing of it is left when this returns: all pieces are
+            // done then.
             let call = unsafe {
                 core::mem::transmute::<&(dyn Fn(usize, usize) + Sync), &'static (dyn Fn(usize, usize) + Sync)>(
                     job,

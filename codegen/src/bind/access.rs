@@ -15,23 +15,24 @@ pub(super) fn image_rows(shape: &Shape, ring_rows: usize) -> Option<RowShape> {
 }
 
 impl Operand<'_> {
-    /// The rows of an operand that is seen as the image that it is, perhaps in the other order, or as an image whose
-    /// rows its elements happen to lie as.
+    /// The rows of an operand that is seen as an image: either as the same image, perhaps with its dimensions in the
+    /// other order, or as another image if its elements lie like the rows of that image.
     pub(super) fn image(&self) -> Option<Input<RowShape>> {
         let rows = image_rows(self.seen, self.seen.rows())?;
         let (own, ring_rows) = (self.own.rows(), self.ring_rows);
         if self.own.keeps_rows(self.seen) {
             return Some(Input::of(RowShape { ring_rows, ..rows }));
         }
-        // One row of what is no image of several, so that the choice of a kernel never hangs on the ring.
+        // The operand must have one row, and its tensor must not be an image of several rows. So the choice of a kernel
+        // never depends on the ring.
         let one_row = self.seen.rows() == 1 && (own == 1 || !self.own.is_image());
         let lies_so = is_row_major(self.own, self.order()) && is_row_major(self.seen, self.seen.order);
         let input = Input { shape: RowShape { ring_rows: ring_rows / own, ..rows }, fold: own, into: 1 };
         (one_row && lies_so && ring_rows.is_multiple_of(own)).then_some(input)
     }
 
-    /// An operand whose elements lie in the row-major order in which they are seen, as `rows` rows of `pixels` pixels in
-    /// all; a single pixel is one row.
+    /// An operand whose elements lie in the row-major order in which they are seen, as `rows` rows. `pixels` is the
+    /// number of pixels of all rows. A single pixel is one row.
     pub(super) fn flat(&self, rows: usize, pixels: usize) -> Option<Input<RowShape>> {
         if !is_row_major(self.own, self.order()) {
             return None;
@@ -65,14 +66,14 @@ impl Operand<'_> {
         let by_rows = self.own.keeps_rows(self.seen) && self.seen.row_axis() == output.row_axis();
         let rows = self.own.rows();
         if !self.own.is_image() && !by_rows && self.ring_rows.is_multiple_of(rows) {
-            // Nothing makes less of it than the whole.
+            // No kernel needs only a part of it.
             let shape = elements(&Shape::new([self.own.elements()]), Order::ChannelsFirst, self.seen, 1)?;
             return Ok(Input { shape, fold: rows, into: 1 });
         }
         elements(self.own, self.order(), self.seen, self.ring_rows).map(Input::of)
     }
 
-    /// The order of dimensions in which its elements are dealt out.
+    /// The order of dimensions in which its elements lie.
     fn order(&self) -> Order {
         let is_reordered = self.own.rank() == 4 && self.seen.rank() == 4 && self.own.order != self.seen.order;
         if is_reordered { self.seen.order } else { self.own.order }
@@ -91,7 +92,8 @@ pub(super) fn elements(own: &Shape, order: Order, seen: &Shape, ring_rows: usize
     let shape = match (image_rows(own, ring_rows), order) {
         (Some(rows), Order::ChannelsFirst) => ElementShape::channels_first(rows),
         (Some(rows), Order::ChannelsLast) => ElementShape::channels_last(rows),
-        // Seen by rows as they are, so that an index is a place without arithmetic; else by its own.
+        // If possible, the dimensions as they are seen give the rows, so that an index is a place without arithmetic.
+        // Otherwise the tensor's own dimensions do.
         (None, _) => match (own.row_axis(), seen.row_axis().filter(|_| own.keeps_rows(seen))) {
             (Some(_), Some(axis)) => ElementShape::by_rows(&seen.dims, axis, ring_rows),
             (Some(axis), None) => ElementShape::by_rows(&own.dims, axis, ring_rows),

@@ -27,12 +27,12 @@ pub(super) trait ElementFloats: ElementKernel + ElementKernel<F16, F16> + Parame
 
 impl<K: ElementKernel + ElementKernel<F16, F16> + Parameters + Copy> ElementFloats for K {}
 
-/// Kernels that move elements by rows, whatever these are.
+/// Kernels that move elements of any type by rows.
 pub(super) trait RowMoves: RowFloats + RowKernel<u8, u8> {}
 
 impl<K: RowFloats + RowKernel<u8, u8>> RowMoves for K {}
 
-/// Kernels that move elements one by one, whatever these are.
+/// Kernels that move elements of any type one by one.
 pub(super) trait ElementMoves: ElementFloats + ElementKernel<u8, u8> {}
 
 impl<K: ElementFloats + ElementKernel<u8, u8>> ElementMoves for K {}
@@ -122,14 +122,14 @@ impl Choice {
         self
     }
 
-    /// With parameters in panels.
+    /// This choice with parameters in panels.
     pub(super) fn with_panels(self, site: &Site<'_>, part: Part, in_place: bool) -> Result<Self, String> {
         let next = part.parameters.end;
         let choice = self.with(part.packing, part.parameters);
         if in_place { choice.with_p_relu(site, site.operator.activation(), next) } else { Ok(choice) }
     }
 
-    /// With the slopes of a fused PRelu, which is parameter `index`, applied in place.
+    /// This choice with the slopes of a fused PRelu, parameter `index`, applied in place.
     pub(super) fn with_p_relu(
         self,
         site: &Site<'_>,

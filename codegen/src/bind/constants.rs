@@ -1,12 +1,12 @@
 //! Packing: from the parameter tensors of a layer to the form in which kernels read them.
 //!
-//! The filters of a convolution, or the weights of a matrix product by constants, lie in panels of 16 output channels,
-//! the last panel of a group of as many as are left. A panel holds as many biases (zeros where there are none), the
-//! weights, step by step of the sum, and the slopes of a PRelu that has one per channel. A narrow last panel is followed by
-//! as many zeros as it has channels less than 16, so that kernels may read whole vectors. Primitives of convolutions
-//! that read several layouts keep the biases of all filters, or zeros, and then the filters in an order of their own, or
-//! transformed. All other parameters are kept as they are, or as the pixels of an image. The parameters of each layer
-//! begin at a multiple of 64 bytes, and what a layer keeps is rounded up to that.
+//! The filters of a convolution, or the weights of a matrix product by constants, lie in panels of 16 output channels.
+//! The last panel of a group has the channels that are left. A panel holds a bias for each channel (zeros if there are
+//! no biases), the weights, step by step of the sum, and the slopes of a PRelu that has one slope per channel. A narrow
+//! last panel is followed by as many zeros as it has channels less than 16, so that kernels may read whole vectors.
+//! Primitives of convolutions that read several layouts keep the biases of all filters, or zeros, and then the filters
+//! in an order of their own, or transformed. All other parameters are kept as they are, or as the pixels of an image.
+//! The parameters of each layer begin at a multiple of 64 bytes, and their size is rounded up to such a multiple.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ pub struct Part {
 /// How parameters are packed.
 #[derive(Debug, Clone)]
 pub enum Packing {
-    /// In panels: filters, biases and slopes; after them scales and shifts of what becomes of the input.
+    /// In panels: filters, biases and slopes; after them, the scales and shifts that are applied to the input.
     Conv {
         /// The convolution that reads them.
         conv: Conv,
@@ -64,25 +64,24 @@ pub enum Packing {
         transposed: bool,
         /// Whether there are biases.
         bias: bool,
-        /// Channels and pixels of the image that the input is, where it lies pixel by pixel, but is seen channel by
-        /// channel.
+        /// Channels and pixels of the input, if it is an image that lies pixel by pixel but is seen channel by channel.
         image: Option<[usize; 2]>,
     },
-    /// Biases, zeros where there are none, and then filters in the order that the scenario says.
+    /// Biases (zeros if there are none), and then filters in the order of the scenario.
     Scenario {
         /// The convolution that reads them.
         scenario: Scenario,
         /// Whether there are biases.
         bias: bool,
     },
-    /// Biases, zeros where there are none, and transformed filters.
+    /// Biases (zeros if there are none), and transformed filters.
     Winograd {
         /// The convolution that reads them.
         winograd: Winograd,
         /// Whether there are biases.
         bias: bool,
     },
-    /// Biases, zeros where there are none, cosines and sines, and filters or their spectra.
+    /// Biases (zeros if there are none), cosines and sines, and filters or their spectra.
     Fft1d {
         /// The convolution that reads them.
         fft: Fft1d,
@@ -96,7 +95,7 @@ pub enum Packing {
         /// Whether there are biases.
         bias: bool,
     },
-    /// The panels of a convolution or of a matrix product, with weights of 8 bits and all else of 16.
+    /// The panels of a convolution or of a matrix product, with weights of 8 bits and everything else of 16 bits.
     Mixed(Box<Packing>),
     /// Constants of a kernel of 8-bit integers.
     Integers(Integers),
@@ -137,7 +136,7 @@ impl Packing {
         }
     }
 
-    /// The convolution whose panels these are, or the one that a matrix product is.
+    /// The convolution whose panels these are. A matrix product counts as a convolution.
     pub fn conv(&self) -> Option<Conv> {
         match self {
             Packing::Conv { conv, .. } => Some(*conv),
@@ -147,7 +146,7 @@ impl Packing {
         }
     }
 
-    /// How the same parameters of so many output channels are packed, if they are in panels that may be dealt out.
+    /// How the same parameters of `filters` output channels are packed, if they are in panels that can be divided.
     pub(super) fn of_filters(&self, filters: usize) -> Option<Packing> {
         let mut part = self.clone();
         match &mut part {
@@ -166,7 +165,7 @@ impl Packing {
         self.len() == 0
     }
 
-    /// How kernels see it that see tensors by rows: what is no image is one row of one pixel.
+    /// How kernels by rows see it. A constant that is no image is one row of one pixel.
     pub fn rows(&self) -> RowShape {
         match self {
             Packing::Image { rows } | Packing::Row { rows } => *rows,
@@ -175,7 +174,7 @@ impl Packing {
         }
     }
 
-    /// How kernels see it that see tensors element by element: what has no dimensions of its own in one.
+    /// How kernels by elements see it. A constant without dimensions of its own has one dimension.
     pub fn elements(&self) -> View {
         if let Packing::Integers(Integers::Constant { elements, .. }) = self {
             return elements.elements();
@@ -187,10 +186,10 @@ impl Packing {
         View { shape, seen: shape.dims }
     }
 
-    /// Packs parameters, in the order of the operator's documentation, into as many floats as they take.
+    /// Packs parameters, in the order of the operator's documentation, into exactly the floats that they take.
     ///
     /// # Errors
-    /// When they are not as many as they should be, or are packed as integers: see [`Integers::pack`], and `mixed`.
+    /// When their number is wrong, or they are packed as integers: see [`Integers::pack`], and `mixed`.
     pub fn pack(&self, parameters: &[Vec<f32>], packed: &mut [f32]) -> Result<(), String> {
         let none = Vec::new();
         let parameter = |index: usize| parameters.get(index).unwrap_or(&none).as_slice();
@@ -202,7 +201,7 @@ impl Packing {
             let bias = has_bias.then(|| parameter(1));
             bias_and_slopes(bias, parameter(1 + usize::from(has_bias)), filters, activation)
         };
-        // Of a convolution of one group and without what has constants of its own.
+        // A convolution of one group, without a prologue or activation that has constants of its own.
         let plain = |conv: &Conv, has_bias: bool| {
             expect(0, conv.filters * conv.channels * conv.kernel[0] * conv.kernel[1])?;
             let [bias, _] = after_weights(has_bias, conv.filters, conv.activation)?;
@@ -349,8 +348,8 @@ fn slope_per_channel(operator: &Operator, slope: &[usize], filters: usize) -> bo
     elements == 1 || (elements == filters && at_channels == Some(filters))
 }
 
-/// Elements that a layer's parameters take as packed. `inputs` are the shapes in which the layer sees its operands,
-/// `elements` how many parameters it has.
+/// Elements that a layer's parameters take as packed. `inputs` are the shapes in which the layer sees its operands, and
+/// `elements` is the number of its parameters.
 pub(super) fn stored_elements(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
     let in_panels = panels(operator, inputs).map(|(part, in_place)| {
         let slopes = match operator.activation() {

@@ -27,7 +27,7 @@ pub struct Source<'a> {
 /// Where rows of a frame are in some storage.
 #[derive(Debug, Clone)]
 pub enum Slots {
-    /// It is the ring that the layer is bound with; the slot of row 0.
+    /// In the ring with which the layer is bound. The number is the slot of row 0.
     Ring(usize),
     /// These rows alone, the first at the start.
     Only(Range<usize>),
@@ -42,9 +42,9 @@ pub struct Target<'a> {
     pub slots: Slots,
 }
 
-/// What applies the slopes of a PRelu to what another kernel has made.
+/// The kernel that applies the slopes of a PRelu to the output of another kernel.
 const SLOPES: Typed<PReluInPlace, f32, f32> = Typed::new(PReluInPlace);
-/// The same of 16-bit floats.
+/// The same for 16-bit floats.
 const HALF_SLOPES: Typed<PReluInPlace, F16, F16> = Typed::new(PReluInPlace);
 
 impl Call {
@@ -118,7 +118,7 @@ impl<'a> Source<'a> {
 }
 
 impl Slots {
-    /// Those of the rows that a kernel sees of an operand.
+    /// The slots of an operand's rows as a kernel sees them.
     fn of<S>(&self, input: &Input<S>) -> Slots {
         match self {
             Slots::Ring(first) => Slots::Ring(first / input.fold * input.into),

@@ -1,10 +1,10 @@
 //! Constants of kernels of 8-bit integers: from the parameters of a layer to bytes.
 //!
-//! The parameters of a convolution or of a matrix product are its weights, its biases, the scales and shifts of what is
-//! multiplied, if there are any, and after them the scales of the weights, one for each output channel. All are given as
-//! floats: an integer is the quotient of a weight and its scale.
-//! Such a layer keeps a byte of each weight, and four of the bias and the multiplier of each output channel. A function of
-//! one element is a table of what it makes of all 256.
+//! The parameters of a convolution or of a matrix product are its weights, its biases, the scales and shifts of its
+//! prologue, if it has one, and then the scales of the weights, one for each output channel. All are given as floats:
+//! an integer is the quotient of a weight and its scale. Such a layer keeps a byte of each weight, and for each output
+//! channel four bytes of the bias and four of the multiplier. A function of one element is a table of its values for
+//! all 256 integers.
 
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::quantised::binary::{QBinary, QFunction};
@@ -29,10 +29,10 @@ pub enum Integers {
         conv: QConv,
         /// Whether there are biases.
         bias: bool,
-        /// Scales of what it multiplies and makes.
+        /// Scales of the integers that it multiplies, and of those that it makes.
         scales: [f32; 2],
     },
-    /// The same of a matrix product.
+    /// The same for a matrix product.
     Gemm {
         /// The product that reads them.
         gemm: QGemm,
@@ -42,7 +42,7 @@ pub enum Integers {
         bias: bool,
         /// As in [`Packing::Gemm`].
         image: Option<[usize; 2]>,
-        /// Scales of what it reads and makes.
+        /// Scales of the integers that it reads, and of those that it makes.
         scales: [f32; 2],
     },
     /// An operand.
@@ -52,11 +52,11 @@ pub enum Integers {
         /// Which numbers the integers stand for.
         quantisation: Quantisation,
     },
-    /// What a function makes of each integer.
+    /// The values of a function for all integers.
     Table {
         /// The function.
         function: Unary,
-        /// Which numbers the integers stand for that it reads, and those that it makes.
+        /// The quantisations of its input and of its output.
         quantisations: [Quantisation; 2],
     },
 }
@@ -72,12 +72,12 @@ pub enum Unary {
         function: BinaryFunction,
         /// Whether the constant is the left operand.
         left: bool,
-        /// What becomes of the result.
+        /// Applied to the result.
         activation: Activation,
     },
-    /// The same of a constant that is an integer too.
+    /// The same for a constant that is an integer too.
     Integers {
-        /// The function, and what its operands stand for.
+        /// The function, with the quantisations of its operands.
         function: QBinary,
     },
 }
@@ -93,7 +93,7 @@ impl Integers {
         }
     }
 
-    /// The convolution whose panels these are, or the one that a matrix product is.
+    /// The convolution whose panels these are. A matrix product counts as a convolution.
     pub fn conv(&self) -> Option<QConv> {
         match self {
             Integers::Conv { conv, .. } => Some(*conv),
@@ -110,7 +110,7 @@ impl Integers {
     /// Packs parameters into [`Integers::len`] bytes.
     ///
     /// # Errors
-    /// When they are not as many as they should be, or weights are no integers of 8 bits times their scale.
+    /// When their number is wrong, or weights are not 8-bit integers times their scale.
     pub fn pack(&self, parameters: &[Vec<f32>], packed: &mut [u8]) -> Result<(), String> {
         match self {
             Integers::Conv { conv, bias, scales } => {
@@ -153,7 +153,7 @@ impl Integers {
 }
 
 impl Unary {
-    /// What it makes of an integer, and of the constant if there is one.
+    /// Its value for an integer, and for the constant if there is one.
     fn of(self, q: u8, constant: f32, [read, made]: [Quantisation; 2]) -> u8 {
         let x = read.number(q);
         match self {
@@ -167,8 +167,8 @@ impl Unary {
     }
 }
 
-/// A function of an integer and of this constant. A sum is rounded as ONNX Runtime rounds that of a tensor and one
-/// element: what does not change first, and then all at once.
+/// A function of an integer and of this constant. A sum is rounded as ONNX Runtime rounds the sum of a tensor and one
+/// element: first the part that does not change, and then everything at once.
 fn with_constant(binary: &QBinary, q: u8, constant: f32) -> u8 {
     let (of_constant, of_element) = if binary.constant_first { (0, 1) } else { (1, 0) };
     let [[scale, zero_point], [constant_scale, constant_zero_point]] =
@@ -202,7 +202,7 @@ fn with_constant(binary: &QBinary, q: u8, constant: f32) -> u8 {
     (rounded as u8).clamp(binary.low, binary.high)
 }
 
-/// A function of two numbers, but for powers.
+/// A function of two numbers, except powers.
 fn of_two(function: BinaryFunction, a: f32, b: f32) -> f32 {
     match function {
         BinaryFunction::Add => a + b,
@@ -215,7 +215,7 @@ fn of_two(function: BinaryFunction, a: f32, b: f32) -> f32 {
     }
 }
 
-/// Scales and shifts of what a convolution multiplies, after its weights and biases, if there are any.
+/// Scales and shifts of a convolution's prologue, if there are any. They come after its weights and biases.
 fn before<'p>(parameters: &'p [Vec<f32>], bias: bool, q: &QConv) -> Result<[&'p [f32]; 2], String> {
     let first = 1 + usize::from(bias);
     match (q.pre, parameters.get(first..first + 2)) {
@@ -239,8 +239,8 @@ struct Units {
 }
 
 impl Units {
-    /// From weights, biases and scales of so many output channels, each of so many products. `of` is the output channel
-    /// of a weight.
+    /// From the weights, biases and scales of the output channels, each a sum of the same number of products. `of`
+    /// gives the output channel of a weight.
     fn of(
         parameters: &[Vec<f32>],
         bias: bool,
@@ -258,7 +258,7 @@ impl Units {
         let scales = parameter(parameters.len().saturating_sub(1), units)?;
         let integer = |(at, &weight): (usize, &f32)| {
             let q = (f64::from(weight) / f64::from(scales[of(at)])).round_ties_even();
-            // A quotient of two zeros is no number, and stands for 0.
+            // A quotient of two zeros is NaN, and counts as 0.
             let fits = q.is_nan() || (f64::from(i8::MIN)..=f64::from(i8::MAX)).contains(&q);
             if fits {
                 Ok(q as i8)

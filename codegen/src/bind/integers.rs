@@ -1,8 +1,8 @@
-//! Kernels of 8-bit integers: which layers have one, and which it is.
+//! Kernels of 8-bit integers: which layers have one, and which kernel that is.
 //!
-//! A layer that reads and makes 8-bit integers computes what its operator computes on the numbers that they stand for,
-//! and rounds once. Sums are exact. The scales of input, weights and output are one multiplier for each output channel.
-//! An activation that only bounds its argument becomes bounds of the integers. A function of one element is a table.
+//! A layer that reads and makes 8-bit integers computes its operator on the numbers that they stand for, and rounds
+//! once. Sums are exact. The scales of input, weights and output are one multiplier for each output channel. An
+//! activation that only bounds its argument becomes bounds of the integers. A function of one element is a table.
 
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::Conv;
@@ -28,8 +28,9 @@ use super::kernel::{Kernel, Operand, Site};
 use super::products::{self, ProductRows};
 use super::{own_kernels, primitive, translate};
 
-/// Whether this is a convolution of one tensor or, if it has one group, of parts of one, with nothing added, whose activation
-/// is a bound at most. If it has one group, and is not depthwise, it may have a prologue whose activation is such.
+/// Whether this is a convolution that such kernels compute. It has no residual, and its activation, if any, only bounds
+/// its argument. It reads one tensor; with one group, it may read the parts of a tensor. If it has one group and is not
+/// depthwise, it may have a prologue, whose activation only bounds its argument too.
 pub(super) fn is_conv(operator: &Operator, inputs: &[&Shape]) -> bool {
     let Operator::Conv(conv) = operator else { return false };
     let is_before = |pre: &operator::Pre| {
@@ -45,7 +46,7 @@ pub(super) fn is_conv(operator: &Operator, inputs: &[&Shape]) -> bool {
         && bounds_at_most(conv.activation.as_ref())
 }
 
-/// The same of a matrix product by constants.
+/// The same for a matrix product by constants.
 pub(super) fn is_gemm(operator: &Operator, _: &[&Shape]) -> bool {
     matches!(operator, Operator::Gemm(gemm) if bounds_at_most(gemm.activation.as_ref()))
 }
@@ -103,8 +104,7 @@ fn bounds_at_most(activation: Option<&Function>) -> bool {
     matches!(activation, None | Some(Function::Relu | Function::Clip { .. }))
 }
 
-/// Bytes of so many parameters of a layer: a byte of each weight, and four of each bias, scale and constant that is a
-/// float.
+/// Bytes of a layer's parameters: one byte for each weight, and four for each bias, scale and constant that is a float.
 pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
     match beside_weights(operator, inputs) {
         Some(beside) => elements + 3 * beside,
@@ -119,7 +119,7 @@ fn has_constant_integers(operator: &Operator) -> bool {
     binary.constant.as_ref().is_some_and(|constant| constant.quantisation.is_some())
 }
 
-/// Biases and scales of sums of products, and scales and shifts of what they are of.
+/// The number of biases and scales of sums of products, and of scales and shifts of a prologue.
 fn beside_weights(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let (units, bias, affine) = match operator {
         Operator::Conv(conv) => (conv.filters, conv.bias, conv.pre.as_ref().is_some_and(|pre| pre.affine)),
@@ -160,7 +160,7 @@ fn bare(conv: Conv) -> Conv {
     Conv { pre: None, activation: Activation::None, ..conv }
 }
 
-/// What becomes of its input, which stands for these numbers, and what that makes for those.
+/// The prologue of a convolution, from integers of quantisation `read` to integers of quantisation `made`.
 fn pre(conv: &Conv, read: Quantisation, made: Quantisation) -> Option<QPre> {
     let Quantisation { scale, zero_point } = read;
     let read = Dequantise { scale, zero_point };
@@ -169,21 +169,21 @@ fn pre(conv: &Conv, read: Quantisation, made: Quantisation) -> Option<QPre> {
     conv.pre.map(|csdfc_kernels::conv::Pre { affine, activation }| QPre { read, affine, activation, made })
 }
 
-/// What a layer rounds its sums to.
+/// How a layer rounds its sums to integers.
 fn requantise(made: Quantisation, activation: Option<&Function>) -> Requantise {
     let [low, high] = match activation {
         Some(Function::Relu) => [Some(0.0), None],
         Some(Function::Clip { min, max }) => [*min, *max],
         _ => [None; 2],
     };
-    // The upper bound counts where the two cross, as in a Clip.
+    // If the two bounds cross, the upper one counts, as in a Clip.
     let high = high.map_or(u8::MAX, |high| made.integer(high));
     let low = low.map_or(0, |low| made.integer(low)).min(high);
     Requantise { zero_point: made.zero_point, low, high }
 }
 
 impl Site<'_> {
-    /// Which numbers the integers stand for that it reads first, and those that it makes.
+    /// The quantisations of its first operand and of its output.
     fn quantisations(&self) -> Result<[Quantisation; 2], String> {
         let read = self.inputs.first().and_then(|x| x.quantisation);
         match read.zip(self.quantisation) {
@@ -210,7 +210,7 @@ pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
     if site.inputs.iter().any(|part| part.quantisation != Some(read)) {
         return Err("its operands are of integers that stand for different numbers".into());
     }
-    // What is multiplied.
+    // The integers that are multiplied.
     let sums = attributes.pre.as_ref().and_then(|pre| pre.quantisation).unwrap_or(read);
     let requantise = requantise(made, attributes.activation.as_ref());
     let pre = pre(&conv, read, sums);
@@ -241,7 +241,7 @@ pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
     Ok(choice.with(Packing::Integers(packing), 0..part.parameters.end + 1))
 }
 
-/// A function of each integer: a table of what it makes of all.
+/// A function of each integer, as a table of its values for all integers.
 fn of_each(site: &Site<'_>, function: Unary) -> Result<Choice, String> {
     let Some(x) = site.inputs.first() else { return site.unsupported() };
     let packing = Integers::Table { function, quantisations: site.quantisations()? };

@@ -1,4 +1,4 @@
-//! The kernels, and what they are called with.
+//! The kernels, and the arguments of their calls.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,17 +28,17 @@ pub struct Site<'a> {
     pub output: &'a Shape,
     /// Layout of its output.
     pub layout: Layout,
-    /// Elements that its primitive reads, and elements that this makes.
+    /// Elements that its primitive reads, and elements that its primitive makes.
     pub elements: [Element; 2],
-    /// Which numbers the elements of its output stand for, if they are 8-bit integers.
+    /// The quantisation of its output, if that has 8-bit integers.
     pub quantisation: Option<Quantisation>,
     /// Rows of the ring that it writes.
     pub ring_rows: usize,
 }
 
 impl<'a> Site<'a> {
-    /// A layer of 32-bit floats of which every tensor is stored whole, as HWC. The operands are tensors as they are, and as
-    /// they are seen.
+    /// A layer of 32-bit floats whose tensors are all stored whole, in HWC. For each operand, the shape of its tensor
+    /// and the shape in which it is seen are given.
     pub fn whole(
         operator: &'a Operator,
         operands: impl Iterator<Item = (&'a Shape, &'a Shape)>,
@@ -64,7 +64,7 @@ pub struct Operand<'a> {
     pub seen: &'a Shape,
     /// Layout of the tensor.
     pub layout: Layout,
-    /// Which numbers its elements stand for, if they are 8-bit integers.
+    /// Its quantisation, if it has 8-bit integers.
     pub quantisation: Option<Quantisation>,
     /// Rows of the ring that it is read from.
     pub ring_rows: usize,
@@ -73,7 +73,7 @@ pub struct Operand<'a> {
 /// A layer bound to a kernel.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// What computes it, and how that sees its tensors.
+    /// The kernel that computes it, and how the kernel sees its tensors.
     pub form: Form,
     /// The parts of the layer's packed parameters.
     pub constants: Vec<Constant>,
@@ -118,13 +118,13 @@ pub struct Kernel<K: ?Sized> {
     pub calls: Arc<K>,
     /// The kernel as Rust writes it.
     pub literal: Literal,
-    /// What it reads, and what its constants are.
+    /// The element type of its operands and its constants.
     pub reads: Element,
-    /// What it makes.
+    /// The element type of its output.
     pub makes: Element,
 }
 
-/// What parameters of kernels are.
+/// The traits that parameters of kernels have.
 pub trait Parameters: Serialize + Send + Sync + 'static {}
 
 impl<K: Serialize + Send + Sync + 'static> Parameters for K {}
@@ -154,7 +154,7 @@ impl Call {
         }
     }
 
-    /// Whether the kernel sees an operand as other rows than it is made of, and so takes it in one piece.
+    /// Whether the kernel sees an operand as other rows than those of its tensor, and so takes it in one piece.
     pub fn folds(&self, operand: usize) -> bool {
         let rows = match &self.form {
             Form::Rows(call) => call.inputs.get(operand).map(|input| [input.fold, input.into]),

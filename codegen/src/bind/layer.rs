@@ -1,4 +1,4 @@
-//! Layers of a plan among its stores.
+//! Binds the layers of a plan, given its stores.
 
 use csdfc_plan::check::{CnnIndex, Store};
 use csdfc_plan::format::Element;
@@ -45,8 +45,8 @@ pub(crate) fn workspace_of(stores: &[Store], layer: usize) -> Option<usize> {
     stores.iter().position(|store| store.tensor == layer && store.is_workspace())
 }
 
-/// Binds a layer of a plan to the kernel that computes it. Where only the caller holds its tensor, the kernel writes into
-/// room for `room` rows. None for what no kernel makes: network inputs, and tensors that are stored nowhere.
+/// Binds a layer of a plan to the kernel that computes it. If only the caller holds its tensor, the kernel writes into
+/// room for `room` rows. `None` for layers without a kernel: network inputs, and layers whose tensor is stored nowhere.
 ///
 /// # Errors
 /// When no kernel does, or it does not suit the places of the tensors.

@@ -5,7 +5,7 @@ use std::fmt::Error;
 use serde::Serialize;
 use serde::ser::{self, Impossible, Serializer};
 
-/// A value as Rust writes it, but for the paths of types.
+/// A value as Rust writes it, without the paths of types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Literal {
     /// A number or a truth value.

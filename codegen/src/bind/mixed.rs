@@ -1,5 +1,5 @@
-//! Mixed precision: which kernel computes a layer of 16-bit floats whose weights are 8-bit integers, and how these are made
-//! of the floats of the model.
+//! Mixed precision: which kernel computes a layer of 16-bit floats whose weights are 8-bit integers, and how these
+//! integers are made from the floats of the model.
 
 use csdfc_kernels::conv::mixed::{MixedConv, MixedGemm};
 use csdfc_kernels::element::F16;
@@ -37,7 +37,8 @@ fn of_integers(part: Part) -> Part {
     Part { packing: Packing::Mixed(Box::new(part.packing)), ..part }
 }
 
-/// Bytes of so many parameters of a layer: 1 of each weight, 4 of the scale of each output channel, 2 of all else.
+/// Bytes of a layer's parameters: 1 for each weight, 4 for the scale of each output channel, and 2 for every other
+/// parameter.
 pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
     let panels = constants::panels(operator, inputs).and_then(|(part, _)| part.packing.conv());
     let [weights, filters] = panels.map_or([0; 2], |conv| {
@@ -47,7 +48,7 @@ pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: 
     2 * elements - weights + 4 * filters
 }
 
-/// Pairs of bytes that a layer's parameters take as packed: as many halves as the layer's kernel is told of.
+/// Pairs of bytes that a layer's parameters take as packed. The layer's kernel sees them as this many halves.
 pub(super) fn stored_halves(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
     let Some((part, in_place)) = constants::panels(operator, inputs) else { return elements };
     let slopes = match operator.activation() {
@@ -60,7 +61,7 @@ pub(super) fn stored_halves(operator: &Operator, inputs: &[&Shape], elements: u6
 /// Packs the parameters of a convolution, or of a matrix product by constants, in mixed precision.
 ///
 /// # Errors
-/// When they are not as many as they should be, or a weight is no number.
+/// When their number is wrong, or a weight is NaN.
 pub(crate) fn pack(panels: &Packing, parameters: &[Vec<f32>], packed: &mut [u8]) -> Result<(), String> {
     let weights = parameters.first().map_or(&[][..], Vec::as_slice);
     if let Some(weight) = weights.iter().find(|weight| !weight.is_finite()) {

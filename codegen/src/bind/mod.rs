@@ -1,15 +1,15 @@
-//! From a layer of a plan to a kernel: which one computes it, with what constants, on what rows.
+//! From a layer of a plan to a kernel: which kernel computes the layer, with which constants, on which rows.
 //!
 //! A kernel is a structure of parameters with one method. [`RowKernel::rows`](csdfc_kernels::kernel::RowKernel::rows)
-//! sees tensors by rows, [`ElementKernel::elements`](csdfc_kernels::kernel::ElementKernel::elements) sees them
-//! element by element. [`bind`] chooses a kernel and says how it sees the operands, the constants and the output: all
-//! by rows, or all by elements ([`Form`]). So no kernel can be bound to a form that it does not know. `run` calls the
-//! method. `emit` prints the structure and the same call; `literal` writes the structure down by `serde`. What fits a
-//! kernel is therefore said once.
+//! sees tensors by rows, [`ElementKernel::elements`](csdfc_kernels::kernel::ElementKernel::elements) sees them element
+//! by element. [`bind`] chooses a kernel and says how it sees the operands, the constants and the output: all by rows,
+//! or all by elements ([`Form`]). So no kernel can be bound to a form that it does not know. `run` calls the method.
+//! `emit` prints the structure and the same call; `literal` writes the structure by means of `serde`. So only this
+//! module decides which kernel fits a layer.
 //!
-//! An operand whose elements lie as the rows of an image is given by rows, whatever part of it is there. An operand
-//! whose elements lie in the row-major order of the dimensions seen is given as pixels, dealt out among the rows of
-//! the output. All others go element by element.
+//! A kernel sees an operand in one of three ways. If its elements lie as the rows of an image, the kernel sees rows,
+//! even if only a part of them is stored. If its elements lie in the row-major order of the dimensions seen, the kernel
+//! sees pixels, divided among the rows of the output. All other operands are seen element by element.
 mod access;
 #[cfg(test)]
 mod both_tables;

@@ -1,4 +1,4 @@
-//! Which kernel computes a layer.
+//! Which kernel computes a layer whose operator has a kernel of its own.
 
 use csdfc_kernels::arg_max::{ArgMax, ArgMaxElements};
 use csdfc_kernels::binary::Binary;
@@ -65,7 +65,7 @@ impl Site<'_> {
         image_rows(self.output, self.ring_rows)
     }
 
-    /// The output as so many pixels, dealt out among its rows, if its elements lie in row-major order.
+    /// The output as `pixels` pixels, divided among its rows, if its elements lie in row-major order.
     pub(super) fn flat(&self, pixels: usize) -> Option<RowShape> {
         let (rows, channels) = (self.output.rows(), self.output.elements() / pixels.max(1));
         let is_flat = access::is_row_major(self.output, self.output.order) && pixels.is_multiple_of(rows);
@@ -101,7 +101,7 @@ impl Site<'_> {
         Ok(Choice::new(Form::Elements(ElementCall { kernel, inputs, output })))
     }
 
-    /// What padded elements hold: of 8-bit integers, the one that stands for the constant.
+    /// The value of padded elements. For 8-bit integers, it is the integer that stands for the constant.
     fn pad_mode(&self, mode: &operator::PadMode) -> PadMode {
         match (mode, self.quantisation) {
             (operator::PadMode::Constant { value }, Some(made)) => {
@@ -203,8 +203,8 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> 
     of_two(site, site.forms_of(kernel), constant, finish)
 }
 
-/// A function of two elements, of which one may be that of a constant of these dimensions, in the first form that can be
-/// finished.
+/// A function of two elements, in the first form that works. One of the two may be an element of a constant of these
+/// dimensions.
 pub(super) fn of_two(
     site: &Site<'_>,
     kernel: Forms,
@@ -235,7 +235,8 @@ fn binary_by_rows(site: &Site<'_>, kernel: &Kernel<ByRows>) -> Option<Choice> {
     Some(Choice::by_rows(kernel.clone(), inputs, output))
 }
 
-/// As rows of pixels, cut where every operand is whole or one element on both sides, and in no row of the output.
+/// As rows of pixels. The dimensions are cut at a place where, on both sides, every operand is whole or a single
+/// element, and which lies within no row of the output.
 fn binary_by_pixels(site: &Site<'_>, kernel: &Kernel<ByRows>, constant: Option<&[usize]>) -> Option<Choice> {
     if site.image().is_some() {
         return None;
@@ -270,7 +271,7 @@ pub(super) fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
             return None;
         }
         if site.output.row_axis() == Some(axis) {
-            // Each row is one of an operand.
+            // Each row of the output is a row of an operand.
             let input = |x: &Operand<'_>| x.flat(x.seen.dims[axis], x.seen.dims[axis]);
             let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
             return Some(Choice::by_rows(
@@ -357,7 +358,7 @@ fn depth_to_space(blocks: &operator::DepthToSpace) -> DepthToSpace {
     DepthToSpace { block, depth_first }
 }
 
-/// The kernel that a resize of height and width becomes, if it does.
+/// The kernel of a resize of height and width, if it has one.
 fn resized<K>(
     site: &Site<'_>,
     x: &Operand<'_>,

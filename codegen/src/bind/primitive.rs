@@ -1,4 +1,4 @@
-//! The primitives: every way in which csdfc can compute a layer, each a row of one table.
+//! The primitives: every way in which csdfc can compute a layer. Each is a row of one table.
 //!
 //! A primitive is named `<family>-<variant>-<in>-<out>`, by the layouts that it reads and writes. A plan names one for
 //! each layer. To add one: write its kernel, choose the kernel for a [`Site`] in `bind/`, add a row here, and add what
@@ -18,7 +18,7 @@ use super::kernel::Site;
 use super::scenarios::{self, Member};
 use super::{constants, integers, layouts, mixed, own_kernels, products};
 
-/// The most that a primitive of plain sums and products errs by; see [`Primitive::error`].
+/// The largest error of a primitive of plain sums and products; see [`Primitive::error`].
 pub(super) const ERROR: f64 = 1e-5;
 
 /// A row of the table.
@@ -34,7 +34,7 @@ struct Row {
     workspace: fn(&Operator, &[&Shape], &Shape) -> u64,
     /// Whether it keeps weights as 8-bit integers beside 16-bit floats.
     is_mixed: bool,
-    /// Elements that it keeps of so many parameters; bytes if it reads 8-bit integers.
+    /// Elements that it keeps of this number of parameters; bytes if it reads 8-bit integers.
     stored: fn(&Operator, &[&Shape], u64) -> u64,
     /// The kernel, and how it sees its tensors.
     kernel: fn(&Site<'_>) -> Result<Choice, String>,
@@ -53,7 +53,7 @@ impl Row {
         Row { name, layouts, elements, computes, workspace: |_, _, _| 0, is_mixed, stored, kernel }
     }
 
-    /// The same of tensors in HWC of 8-bit integers.
+    /// The same for tensors in HWC of 8-bit integers.
     const fn of_integers(
         name: &'static str,
         computes: fn(&Operator, &[&Shape]) -> bool,
@@ -63,7 +63,7 @@ impl Row {
         Row { elements, stored, ..Row::new(name, [Hwc, Hwc], computes, kernel) }
     }
 
-    /// The same of images in HWC whose elements, and whose parameters, are 16-bit floats.
+    /// The same for images in HWC whose elements, and whose parameters, are 16-bit floats.
     const fn half(
         name: &'static str,
         computes: fn(&Operator, &[&Shape]) -> bool,
@@ -82,7 +82,7 @@ impl Row {
     }
 }
 
-/// Of several primitives that compute a layer, the first is taken unless another one was chosen.
+/// If several primitives compute a layer, the first is taken, unless another one was chosen.
 static TABLE: &[Row] = &[
     Row::new(
         "indirect-gemm-hwc-hwc",
@@ -217,7 +217,8 @@ pub(super) fn is_conv(operator: &Operator, inputs: &[&Shape], depthwise: bool) -
     depthwise == (groups == channels && groups == filters)
 }
 
-/// The attributes of a convolution that is the product of its windows, which are copied, by its filters.
+/// The attributes of a convolution that is computed as a matrix product of its windows, which are copied, and its
+/// filters.
 fn of_windows<'a>(operator: &'a Operator, inputs: &[&Shape]) -> Option<&'a Conv> {
     let Operator::Conv(conv) = operator else { return None };
     let alone = inputs.len() == 1 && conv.groups == 1 && conv.pre.is_none() && !conv.residual;
@@ -240,7 +241,7 @@ fn is_element_wise(operator: &Operator, inputs: &[&Shape]) -> bool {
     !matches!(element_wise.function, Function::PRelu { .. }) && inputs.iter().all(|input| input.is_image())
 }
 
-/// Whether this is none of the operators that have families of primitives.
+/// Whether this operator has a kernel of its own and no family of primitives.
 fn has_own_kernel(operator: &Operator) -> bool {
     !matches!(
         operator,
@@ -252,7 +253,7 @@ fn has_own_kernel(operator: &Operator) -> bool {
 #[derive(Clone, Copy)]
 pub struct Primitive(Entry);
 
-/// What says of a primitive what it is.
+/// Where a primitive is defined.
 #[derive(Clone, Copy)]
 enum Entry {
     /// A row of the table.
@@ -302,7 +303,8 @@ impl Primitive {
         }
     }
 
-    /// Elements that it reads, and elements that it makes. What makes indices makes them whatever the elements are.
+    /// Elements that it reads, and elements that it makes. Operators that make indices make them for elements of any
+    /// type.
     pub fn elements(self) -> [Element; 2] {
         match self.0 {
             Entry::Row(row) => row.elements,
@@ -310,12 +312,12 @@ impl Primitive {
         }
     }
 
-    /// How the tensors lie that it reads.
+    /// The format of the tensors that it reads.
     pub fn reads(self) -> Format {
         Format { layout: self.layouts()[0], element: self.elements()[0] }
     }
 
-    /// How the tensor lies that it makes, as the output of this operator.
+    /// The format of the tensor that it makes, as the output of this operator.
     pub fn makes(self, operator: &Operator) -> Format {
         let element = if operator.makes_indices() { Element::I64 } else { self.elements()[1] };
         Format { layout: self.layouts()[1], element }
@@ -326,8 +328,8 @@ impl Primitive {
         matches!(self.0, Entry::Row(Row { is_mixed: true, .. }))
     }
 
-    /// Bytes of so many parameters of a layer, before they are packed; `inputs` are the operands as seen. Beside weights of 8
-    /// bits, biases and scales have 4 bytes each, or, in mixed precision, biases 2.
+    /// Bytes of `elements` parameters of a layer, before they are packed. `inputs` are the operands as seen. Beside
+    /// weights of 8 bits, biases and scales have 4 bytes each; in mixed precision, biases have 2.
     pub fn parameter_bytes(self, operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
         match self.elements()[0] {
             _ if self.is_mixed() => mixed::parameter_bytes(operator, inputs, elements),
@@ -345,7 +347,7 @@ impl Primitive {
     }
 
     /// How much an output element may differ from the exact sum, as a share of the largest `Σ|x||w|` of the output.
-    /// Tests hold every primitive to it.
+    /// Tests check every primitive against it.
     pub fn error(self) -> f64 {
         match self.0 {
             Entry::Row(_) => ERROR,
@@ -353,8 +355,7 @@ impl Primitive {
         }
     }
 
-    /// Bytes of workspace of the primitive that computes an operator unless another one was chosen: that of [`Self::of`],
-    /// found at once.
+    /// Bytes of workspace of the primitive that [`Self::of`] returns for an operator, without a search.
     pub fn first_workspace_bytes(operator: &Operator) -> u64 {
         own_kernels::workspace_bytes(operator)
     }
@@ -367,14 +368,14 @@ impl Primitive {
         }
     }
 
-    /// Bytes that it keeps of a layer's parameters, of which there are so many. `inputs` are the operands as seen.
+    /// Bytes that it keeps of a layer's parameters, given their number. `inputs` are the operands as seen.
     pub fn stored_bytes(self, operator: &Operator, inputs: &[&Shape], parameters: u64) -> u64 {
         let elements = match self.0 {
             Entry::Row(row) => (row.stored)(operator, inputs, parameters),
             Entry::Member(member) => member.stored_len(operator, inputs) as u64,
         };
         let bytes = match self.elements()[0] {
-            // The row says bytes.
+            // The row counts bytes.
             Element::U8 => elements,
             float => elements * float.bytes(),
         };

@@ -14,7 +14,7 @@ use super::constants::{self, Packing, Part};
 use super::kernel::{Operand, Parameters, Site};
 use super::seen::Input;
 
-/// A convolution, of all its operands, or a transposed one.
+/// A convolution of all its operands, or a transposed convolution.
 pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
     let Some((part, in_place)) = constants::panels(site.operator, &seen) else { return site.unsupported() };
@@ -46,14 +46,14 @@ pub(super) fn of_one_image<K: RowKernel + Parameters>(
     Choice::by_f32_rows(kernel(*conv), vec![input], output).with_panels(site, part, in_place)
 }
 
-/// Whether the kernel does what becomes of the input: it knows no slopes there.
+/// Whether the kernel computes the prologue. It does not know slopes there.
 pub(super) fn is_computed(conv: &Conv) -> bool {
     conv.pre.is_none_or(|pre| {
         pre.activation != Activation::PRelu && (!conv.is_depthwise() || pre.suits_depthwise())
     })
 }
 
-/// How a matrix product by constants sees its tensors, if by rows.
+/// How a matrix product by constants sees its tensors, if it sees them by rows.
 pub(super) struct ProductRows {
     pub input: Option<Input<RowShape>>,
     pub output: Option<RowShape>,
@@ -61,7 +61,7 @@ pub(super) struct ProductRows {
     pub image: Option<[usize; 2]>,
 }
 
-/// The rows of a matrix product of so many elements each.
+/// The rows of a matrix product, with `inner` elements each.
 pub(super) fn rows_of_product(site: &Site<'_>, x: &Operand<'_>, inner: usize) -> ProductRows {
     let pixels = x.seen.elements() / inner.max(1);
     let (input, output) = (x.flat(site.output.rows(), pixels), site.flat(pixels));
@@ -79,7 +79,7 @@ pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
     gemm_of(site, forms, |part| part)
 }
 
-/// The same by these kernels, whose constants are packed so.
+/// The same by this kernel, with constants in this packing.
 pub(super) fn gemm_of(
     site: &Site<'_>,
     forms: impl FnOnce(Gemm) -> Forms,
@@ -108,7 +108,8 @@ mod tests {
     use csdfc_plan::operator;
     use csdfc_plan::shape::Order;
 
-    /// Binds a convolution 1×1 to these operands, as they are and as they are seen, the last of which is added.
+    /// Binds a 1×1 convolution to these operands, given by the shapes of their tensors and the shapes in which they are
+    /// seen. The last operand is added.
     fn check(operands: &[[Shape; 2]], expected: Result<usize, &str>) {
         let conv = operator::Conv {
             filters: 4,

@@ -1,5 +1,5 @@
-//! Primitives of convolutions that read and write several layouts: a family is a kernel with one of its variants, and has
-//! a primitive for each pair of layouts.
+//! Primitives of convolutions that read and write several layouts. A family is one variant of a kernel, and has a
+//! primitive for each pair of layouts.
 
 use std::sync::LazyLock;
 
@@ -35,10 +35,10 @@ struct Family {
     algorithm: Algorithm,
 }
 
-/// Pairs of a layout that is read and one that is written.
+/// Pairs of a layout that is read and a layout that is written.
 #[derive(Debug, Clone, Copy)]
 enum Pairs {
-    /// Each of those read with each of those written.
+    /// Each layout of the first list, read, with each layout of the second list, written.
     Each([&'static [Layout]; 2]),
     These(&'static [[Layout; 2]]),
 }
@@ -54,7 +54,7 @@ impl Pairs {
     }
 }
 
-/// What computes a scenario.
+/// The algorithm that computes a scenario.
 #[derive(Debug, Clone, Copy)]
 enum Algorithm {
     Direct(LoopOrder),
@@ -66,7 +66,7 @@ enum Algorithm {
     Fft1d(Spectra),
     Fft2d(Spectra),
     Pointwise,
-    /// Tiles of so many rows and columns, of filters of so many columns.
+    /// Tiles of this many rows and columns, for filters of this many columns.
     Winograd {
         tile: [usize; 2],
         taps: usize,
@@ -80,7 +80,7 @@ enum Rows {
     Strip,
 }
 
-/// One of them.
+/// One primitive of a family.
 pub(super) struct Member {
     pub name: String,
     pub layouts: [Layout; 2],
@@ -88,18 +88,18 @@ pub(super) struct Member {
     algorithm: Algorithm,
 }
 
-/// Elements of biases, turns and spectra of filters, kept or made, of a convolution by spectra of planes. With more it would
-/// only take memory and time: each channel of each filter has a spectrum of the image's size.
+/// The most elements of biases, turns and spectra of filters, kept or made, of a convolution by spectra of planes. A
+/// larger one would only take memory and time, since each channel of each filter has a spectrum of the image's size.
 const MOST_SPECTRA: usize = 1 << 22;
 
 const ANY: &[Layout] = &[Chw, Hcw, Hwc];
-/// Layouts whose columns lie on end.
+/// Layouts whose columns are contiguous.
 const LINES: &[Layout] = &[Chw, Hcw];
 const PLANES: &[Layout] = &[Chw];
 const PIXELS: &[Layout] = &[Hwc];
 
-/// Pairs of one layout; and those of tiles that are transformed along both axes, which also bring an image from HWC into
-/// CHW or back.
+/// Pairs of equal layouts; and the pairs for tiles that are transformed along both axes, which can also bring an image
+/// from HWC into CHW or back.
 const SAME: &[[Layout; 2]] = &[[Hwc, Hwc], [Chw, Chw], [Hcw, Hcw]];
 const SAME_OR_TURNED: &[[Layout; 2]] = &[[Hwc, Hwc], [Chw, Chw], [Hcw, Hcw], [Chw, Hwc], [Hwc, Chw]];
 
@@ -142,7 +142,7 @@ const FAMILIES: &[Family] = &[
     ),
     family("im2row-steps", [ANY, PIXELS], Filters::Steps, Algorithm::Lowered(PatchMatrix::Rows, Rows::All)),
     family("im2row-panels", [ANY, PIXELS], Filters::Panels, Algorithm::Lowered(PatchMatrix::Rows, Rows::All)),
-    // From HWC there is an older one, whose strips are single rows.
+    // From HWC there is an older primitive, whose strips are single rows.
     family(
         "im2row-strip",
         [LINES, PIXELS],
@@ -192,7 +192,7 @@ pub(super) fn members() -> &'static [Member] {
 }
 
 impl Member {
-    /// The scenario of an operator of these operands, as seen, if it is one that such kernels know.
+    /// The scenario of an operator of these operands, as seen, if such kernels know it.
     fn scenario(&self, operator: &Operator, inputs: &[&Shape]) -> Option<(Scenario, bool)> {
         let (Operator::Conv(conv), [x]) = (operator, inputs) else { return None };
         let has_slopes = matches!(conv.activation, Some(Function::PRelu { .. }));
@@ -330,7 +330,7 @@ fn tiled(scenario: Scenario, tile: [usize; 2]) -> Winograd {
 }
 
 impl Rows {
-    /// How many they are.
+    /// Their number.
     fn of(self, scenario: &Scenario) -> usize {
         match self {
             Rows::All => scenario.output[0],

@@ -16,15 +16,16 @@ pub struct View {
 pub struct Input<S> {
     /// The rows or elements.
     pub shape: S,
-    /// Rows of the tensor that are [`Input::into`] rows of the shape, where these are other ones: then all are there.
-    /// A shape without rows counts as one.
+    /// The number of tensor rows that form [`Input::into`] rows of the shape, if the two differ. Then all rows are
+    /// stored. A shape without rows counts as one row.
     pub fold: usize,
-    /// Rows of the shape that they are: the slot of the first is to be divided by the one and multiplied by the other.
+    /// The number of rows of the shape that they form. The slot of the first row is divided by `fold` and multiplied by
+    /// `into`.
     pub into: usize,
 }
 
 impl<S> Input<S> {
-    /// Rows that are those of the tensor.
+    /// Rows of the shape that are the rows of the tensor.
     pub(super) fn of(shape: S) -> Self {
         Input { shape, fold: 1, into: 1 }
     }

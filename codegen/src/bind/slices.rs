@@ -1,8 +1,8 @@
-//! Slices: some of a layer's output channels at a time, where its weights are read so.
+//! Slices: some of a layer's output channels at a time, if its weights are read slice by slice.
 //!
-//! A slice is what the layer would be if it had no other output channels. Its kernel is that of the layer with fewer
-//! filters, and so are its packed parameters. Only the pixels that it writes, and those that it adds, are as far apart as
-//! those of the whole layer, and the first channel is another.
+//! A slice is the layer as it would be without its other output channels. Its kernel and its packed parameters are
+//! those of the layer with fewer filters. Only two things differ: the pixels that it writes, and those that it adds,
+//! are as far apart as those of the whole layer, and it begins at its own first channel.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ const SLICED: [&str; 8] = [
     "gemm-panels-int8-hwc-hwc",
 ];
 
-/// How the output channels of a layer may be dealt into slices: as many at a time as are wanted, in whole panels.
+/// How the output channels of a layer may be divided into slices: any number at a time, in whole panels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slicing {
     /// Output channels of the layer.
@@ -42,11 +42,11 @@ pub struct Slicing {
 }
 
 impl Slicing {
-    /// Output channels of a panel: a slice has a multiple, or all that are left.
+    /// Output channels of a panel. A slice has a multiple of it, or all channels that are left.
     pub const PANEL: u64 = 16;
 
-    /// How a layer of tensors that are stored whole may be sliced, if it may be. `operands` are as they are and as they
-    /// are seen.
+    /// How a layer whose tensors are stored whole may be sliced, if it may be. `operands` have the shapes of their
+    /// tensors and the shapes in which they are seen.
     pub fn of(
         primitive: Primitive,
         operator: &Operator,
@@ -57,7 +57,7 @@ impl Slicing {
             return None;
         }
         let site = Site::whole(operator, operands.iter().copied(), output);
-        // How long panels are does not depend on what integers stand for.
+        // The length of panels does not depend on the quantisation.
         let quantisation = Some(Quantisation { scale: 1.0, zero_point: 0 });
         let inputs = site.inputs.iter().map(|operand| Operand { quantisation, ..*operand }).collect();
         let site = Site { elements: primitive.elements(), inputs, quantisation, ..site };
@@ -67,7 +67,7 @@ impl Slicing {
         Some(Slicing { filters: panels.conv().filters as u64, panels })
     }
 
-    /// Bytes of a slice of so many output channels.
+    /// Bytes of a slice of `filters` output channels.
     pub fn bytes(&self, filters: u64) -> u64 {
         self.panels.of_filters(filters as usize).len().next_multiple_of(LINE) as u64
     }
@@ -86,8 +86,8 @@ impl Slicing {
 }
 
 impl Call {
-    /// The call that makes `filters` output channels of the layer, whichever they are. Its operands and its output are
-    /// those of the layer, from the first of these channels on ([`Call::is_sliced_operand`]). None if no kernel does.
+    /// The call that makes any `filters` output channels of the layer. Its operands and its output are those of the
+    /// layer, from the first of these channels on ([`Call::is_sliced_operand`]). `None` if no kernel does.
     pub fn slice(&self, operator: &Operator, filters: usize) -> Option<Call> {
         let Form::Rows(call) = &self.form else { return None };
         let [Constant { packing, parameters, .. }] = self.constants.as_slice() else { return None };
@@ -96,7 +96,7 @@ impl Call {
         }
         let panels = Panels::of(self)?;
         let is_one = match (operator, panels) {
-            // A filter of one channel alone would be a depthwise convolution, whose panels of integers are others.
+            // A single filter of one channel would be a depthwise convolution, which has other panels of integers.
             (Operator::Conv(_), _) | (_, Panels::Integers(_)) if panels.conv().channels == 1 => false,
             (Operator::Conv(_), _) => panels.conv().groups == 1,
             (Operator::Gemm(_), _) => true,
@@ -112,7 +112,7 @@ impl Call {
         Some(Call { form, constants, slopes: false })
     }
 
-    /// Whether a slice reads only its own channels of an operand: what is added to the sums.
+    /// Whether a slice reads only its own channels of an operand. This holds for the operand that is added to the sums.
     pub fn is_sliced_operand(&self, operand: usize) -> bool {
         let is_residual = match self.constants.as_slice() {
             [Constant { packing, .. }] => packing.conv().is_some_and(|conv| conv.residual),
@@ -160,7 +160,7 @@ impl Panels {
         }
     }
 
-    /// The same of another convolution.
+    /// The same for another convolution.
     fn with(mut self, other: Conv) -> Self {
         match &mut self {
             Panels::Single(conv) | Panels::Half(conv) => *conv = other,
@@ -170,12 +170,12 @@ impl Panels {
         self
     }
 
-    /// The panels of so many output channels.
+    /// The panels of `filters` output channels.
     fn of_filters(self, filters: usize) -> Self {
         self.with(Conv { filters, ..*self.conv() })
     }
 
-    /// What computes these output channels.
+    /// The kernel that computes these output channels.
     fn kernel(self) -> Kernel<ByRows> {
         match self {
             Panels::Single(conv) => Kernel::rows::<f32, f32>(conv),
@@ -195,7 +195,7 @@ impl Panels {
         }
     }
 
-    /// Bytes of all panels, of zeros that follow them, and of what lies beside them.
+    /// Bytes of all panels, of the zeros that follow them, and of the data beside them.
     fn len(self) -> usize {
         match self {
             Panels::Single(conv) => conv.packed_len() * size_of::<f32>(),
@@ -205,7 +205,7 @@ impl Panels {
         }
     }
 
-    /// Bytes of what lies beside the panels.
+    /// Bytes of the data beside the panels.
     fn beside(self) -> usize {
         match self {
             Panels::Integers(integers) => integers.beside(),
@@ -214,8 +214,8 @@ impl Panels {
     }
 }
 
-/// Where the packed parameters of some output channels are among those of the whole layer, in bytes: those of the
-/// channels, and what every slice has beside them. Between the two, a slice has zeros.
+/// The two byte ranges, among the packed parameters of the whole layer, that some output channels need: the parameters
+/// of the channels, and the data that every slice has beside them. Between the two, a slice has zeros.
 pub(crate) fn packed(call: &Call, filters: Range<usize>) -> Option<[Range<usize>; 2]> {
     let panels = Panels::of(call)?;
     let (each, all) = (panels.each(), panels.len());

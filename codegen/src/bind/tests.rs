@@ -25,10 +25,10 @@ use csdfc_plan::shape::Shape;
 /// Scenarios of each primitive.
 const SCENARIOS: usize = 200;
 
-/// What is before and after memory that nothing may touch.
+/// Elements before and after the memory, which nothing may touch.
 const GUARD: usize = 16;
 
-/// A convolution, its operand and parameters, and what it should make.
+/// A convolution, its operand and parameters, and the expected output.
 struct Scenario {
     conv: Conv,
     operator: Operator,
@@ -45,7 +45,7 @@ fn floats(random: &mut ChaCha8Rng, count: usize) -> Vec<f32> {
     (0..count).map(|_| random.random_range(-1.0..1.0)).collect()
 }
 
-/// Room for so many floats, none of which is a number.
+/// Room for this many floats, all NaN.
 fn not_a_number(floats: usize) -> Bytes {
     let mut bytes = Bytes::zeros(4 * floats).unwrap();
     bytes.fill(0xff);
@@ -182,7 +182,7 @@ impl<'a> Bench<'a> {
         start..end.max(start)
     }
 
-    /// Rows of the output as they lie, made `rows` at a time with a workspace of so many elements.
+    /// The rows of the output as they lie, made `rows` at a time with a workspace of `workspace_len` elements.
     fn make(&self, random: &mut ChaCha8Rng, rows: usize, workspace_len: usize) -> Vec<f32> {
         let [reads, writes] = self.primitive.layouts();
         let Scenario { operator, input, output, parameters, .. } = self.scenario;
@@ -255,7 +255,7 @@ impl<'a> Bench<'a> {
         made
     }
 
-    /// That the output is near the definition's.
+    /// Checks that the output is near the definition's.
     fn compare(&self, made: &[f32]) {
         let Scenario { conv, output, sums, .. } = self.scenario;
         let activation = translate::activation(conv.activation.as_ref());
@@ -359,7 +359,7 @@ fn workers_change_no_byte() {
     }
 }
 
-/// What families that are generic over layouts do not compute, and what only some of them do.
+/// Convolutions that families generic over layouts do not compute, and convolutions that only some of them compute.
 #[test]
 fn other_scenarios_are_refused() {
     let image = Shape::image(6, 9, 8);
@@ -383,7 +383,7 @@ fn other_scenarios_are_refused() {
     assert_eq!(computes(&Conv { residual: true, ..plain.clone() }, &[&image; 2]), [""; 0]);
     assert_eq!(computes(&plain, &[&image; 2]), [""; 0]);
     assert_eq!(computes(&plain, &[&Shape::new([6, 9, 8])]), [""; 0]);
-    // What does not fit into the image.
+    // A kernel that does not fit into the image.
     assert_eq!(computes(&Conv { kernel: [12, 3], ..plain.clone() }, &[&image]), [""; 0]);
     let families = |names: &[&str]| -> Vec<String> {
         let mut families: Vec<String> =

@@ -44,7 +44,7 @@ pub(crate) fn activation(function: Option<&Function>) -> Activation {
     }
 }
 
-/// A function that follows an operator within its kernel: none where a PRelu follows in place.
+/// The function that follows an operator within its kernel; none if a PRelu follows in place.
 pub(super) fn fused(function: Option<&Function>) -> Activation {
     match function {
         Some(Function::PRelu { .. }) => Activation::None,
@@ -52,7 +52,7 @@ pub(super) fn fused(function: Option<&Function>) -> Activation {
     }
 }
 
-/// What becomes of a convolution's input.
+/// A convolution's prologue.
 pub(crate) fn pre(pre: &Pre) -> conv::Pre {
     conv::Pre { affine: pre.affine, activation: activation(pre.activation.as_ref()) }
 }
@@ -132,7 +132,7 @@ pub(super) fn resize(resize: &Resize, size: [usize; 2]) -> Option<resize::Resize
     Some(resize::Resize { mode, rows: line(resize, 0, size)?, columns: line(resize, 1, size)? })
 }
 
-/// The same of a resize that is weighted.
+/// The same for a resize that is weighted.
 pub(super) fn resample(resize: &Resize, size: [usize; 2]) -> Option<resample::Resample> {
     let linear = Filter { cubic: None, antialias: false, exclude_outside: false };
     let (weight, filter) = match resize.mode {
@@ -167,7 +167,7 @@ fn rounding(rounding: Rounding) -> resize::Rounding {
     }
 }
 
-/// Where the output coordinates of an axis lie among the input coordinates of an image of this height and width.
+/// The input coordinates of an axis's output coordinates, for an image of this height and width.
 fn line(resize: &Resize, axis: usize, size: [usize; 2]) -> Option<resize::Line> {
     let (over, under) = fraction(resize.scales[axis])?;
     let [size, made] = [size[axis], resize.size[axis]].map(i128::try_from);
@@ -208,12 +208,12 @@ fn line(resize: &Resize, axis: usize, size: [usize; 2]) -> Option<resize::Line> 
     })
 }
 
-/// A scale as the fraction that it is, both parts above zero.
+/// A scale as an exact fraction, with both parts above zero.
 fn fraction(scale: Scale) -> Option<(i128, i128)> {
     match scale {
         Scale::Ratio(Ratio { over, under }) => Some((over.into(), under.into())),
         Scale::Float(scale) => {
-            // Beyond these bounds no image has a size. A float of 24 bits is whole after 24 doublings from 1 on.
+            // Beyond these bounds, no image has a size. A 24-bit float that is at least 1 is whole after 24 doublings.
             let (mut over, mut under) = (f64::from(scale), 1);
             if !(2f64.powi(-40)..=2f64.powi(40)).contains(&over) {
                 return None;

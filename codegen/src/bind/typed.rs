@@ -1,4 +1,5 @@
-//! Kernels of all elements as one type: tensors are bytes to the caller, and elements of their type to the kernel.
+//! Kernels for elements of any type, as one type. The caller sees tensors as bytes, and the kernel sees elements of
+//! their type.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -16,7 +17,7 @@ use super::seen::View;
 
 /// Elements that tensors are stored as.
 pub trait Stored: Plain {
-    /// What they are called in a plan.
+    /// Their name in a plan.
     const ELEMENT: Element;
 }
 
@@ -39,7 +40,7 @@ impl Stored for i64 {
 /// The bytes of a tensor's storage, and where in it the elements are.
 pub type Lying<'a, S> = (&'a [u8], S);
 
-/// A kernel, whatever its elements. It sees operands and constants as `S`, and its output as `T`.
+/// A kernel for elements of any type. It sees operands and constants as `S`, and its output as `T`.
 pub trait OnBytes<S, T>: Send + Sync {
     /// Makes rows of the output. Where a kernel sees rows, all workers of the context share them; see [`share_rows`].
     ///

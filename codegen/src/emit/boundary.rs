@@ -1,4 +1,4 @@
-//! What a model is handed and hands over: whole frames, or rows.
+//! The types with which a model takes inputs and returns outputs: whole frames, or rows.
 
 use csdfc_plan::operator::{CameraLayout, InputElement};
 use csdfc_plan::shape::Shape;
@@ -135,7 +135,7 @@ impl Model<'_> {
 }
 
 impl InputField<'_> {
-    /// Type of the elements that the caller hands over.
+    /// Type of the elements that the caller hands over for this input.
     pub fn element(&self) -> &'static str {
         match self.input.element {
             InputElement::F32 => "f32",
@@ -166,13 +166,13 @@ impl InputField<'_> {
     }
 }
 
-/// The elements of so many rows.
+/// The elements of `rows` rows.
 fn times(rows: &str, elements: usize) -> String {
     if elements == 1 { rows.into() } else { format!("{rows} * {elements}") }
 }
 
-/// The type of elements of so many bytes.
-/// An output, or input, by its name in the model, its shape there, and how its elements lie.
+/// The type of elements of this many bytes. An output, or input, by its name in the model, its shape there, and how its
+/// elements lie.
 pub(super) fn describe(label: &str, seen: &Shape, own: &Shape) -> String {
     let order = match own.column_axis() {
         Some(columns) if own.rows() * own.dims[columns] > 1 && own.channels() > 1 => {

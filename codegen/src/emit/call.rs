@@ -10,7 +10,7 @@ use crate::bind::{Call, Constant, Form, Input, Literal, View};
 use super::kernels;
 use super::source::Source;
 
-/// Rows as a kernel's argument: where their storage is, and where in it they are.
+/// Rows as a kernel's argument: their storage, and their places in it.
 pub(super) struct Operand {
     pub data: String,
     pub slots: Slots,
@@ -18,13 +18,13 @@ pub(super) struct Operand {
 
 /// Where rows of a frame are in some storage.
 pub(super) enum Slots {
-    /// It is the ring that the layer is bound with; the slot of row 0.
+    /// In the ring with which the layer is bound. The text is the slot of row 0.
     Ring(String),
     /// The rows of this variable alone, the first at the start.
     Only(String),
 }
 
-/// The kernel that applies slopes to what another has made.
+/// The kernel that applies slopes to the output of another kernel.
 const SLOPES: &str = "PReluInPlace";
 
 /// The modules of the kernels that a call needs.
@@ -33,7 +33,7 @@ pub(super) fn modules(call: &Call) -> impl Iterator<Item = &'static str> {
     [Some(call.literal().type_name()), slopes].into_iter().flatten().map(kernels::module_of)
 }
 
-/// What a firing has beside its tensors.
+/// The other arguments of a firing, beside its tensors.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings {
     /// The bytes among which its parameters are, and where they begin there.
@@ -122,7 +122,7 @@ pub(super) fn write(
     }
 }
 
-/// From so many operands on they are a list of their own.
+/// From this number of operands on, they are a list of their own.
 const MANY: usize = 4;
 
 /// A slice of variables.
@@ -132,7 +132,7 @@ fn list(name: &str, numbers: Range<usize>) -> String {
 }
 
 impl Slots {
-    /// Those of the rows that a kernel sees of an operand.
+    /// The slots of an operand's rows as a kernel sees them.
     fn of<S>(&self, input: &Input<S>) -> Slots {
         match (self, input.fold, input.into) {
             (Slots::Only(rows), ..) => Slots::Only(rows.clone()),
@@ -159,7 +159,7 @@ fn write_elements(source: &mut Source, name: &str, data: &str, view: &View, slot
     source.list(&format!("let {name} = Elements {{"), &fields, ";");
 }
 
-/// Writes a value between two texts, on one line where it fits and else a field a line, as rustfmt does.
+/// Writes a value between two texts, on one line if it fits and otherwise with one field per line, as rustfmt does.
 fn write_literal(source: &mut Source, before: &str, literal: &Literal, after: &str) {
     let one = format!("{before}{}{after}", text(literal));
     match literal {

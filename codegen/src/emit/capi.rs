@@ -79,7 +79,7 @@ impl Field<'_> {
     }
 }
 
-/// What every name of a model begins with: the crate's, and the model's where there are several.
+/// The beginning of every name of a model: the crate's name and, if there are several models, the model's.
 fn prefix(name: &str, models: &[Model<'_>], model: &Model<'_>) -> String {
     let library = library(name);
     if models.len() == 1 { library } else { format!("{library}_{}", model.module) }
@@ -114,7 +114,7 @@ fn outputs<'a>(model: &'a Model<'_>) -> Vec<Field<'a>> {
             name: &field.name,
             element: match tensor.format.element {
                 Element::I64 => ["i64", "int64_t"],
-                // No caller holds halves or 8-bit integers: the checker has seen to it.
+                // No caller holds 16-bit floats or 8-bit integers, as the checker has verified.
                 Element::F32 | Element::F16 | Element::U8 => ["f32", "float"],
             },
             elements: tensor.shape.elements(),

@@ -28,8 +28,8 @@ pub fn listed(mut files: Vec<(PathBuf, Vec<u8>)>) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// Bytes of stack that a frame takes at most on the processors and in the networks of `tests/bare_metal`, which measures
-/// them: with floats of 32 bits, and where there are some of 16.
+/// The most bytes of stack that a frame takes on the processors and in the networks of `tests/bare_metal`, which
+/// measures them: with 32-bit floats only, and with some 16-bit floats.
 const STACK: [usize; 2] = [12 * 1024, 40 * 1024];
 
 /// A crate to be written.
@@ -70,7 +70,7 @@ impl Crate<'_> {
         listed(files)
     }
 
-    /// The sources of the library, but for its root.
+    /// The sources of the library, without its root.
     pub(super) fn sources(&self, files: &mut Vec<(PathBuf, Vec<u8>)>) {
         let mut add = |path: &str, text: &str| files.push((path.into(), (self.head() + text).into_bytes()));
         add("src/arena.rs", include_str!("template/arena.rs"));
@@ -107,7 +107,7 @@ impl Crate<'_> {
         layers.any(|entry| entry.tensor.format.element == Element::F16)
     }
 
-    /// What stands at the top of every file.
+    /// The text at the top of every file.
     fn head(&self) -> String {
         format!(
             "// Written by csdfc {} from a plan of `{}`. This code is yours, to use and to change as you like; the\n\
@@ -132,7 +132,7 @@ impl Crate<'_> {
         )
     }
 
-    /// The root of the library, or of a module that holds the same.
+    /// The root of the library, or of a module with the same content.
     pub(super) fn library(&self, is_crate: bool) -> String {
         let (plan, memory) = (self.plan, &self.plan.memory);
         let mut source = Source::default();

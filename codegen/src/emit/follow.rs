@@ -1,4 +1,4 @@
-//! Layers that write in part where they read: from which rows each of theirs is made.
+//! Layers whose output ring shares bytes with a ring that they read: the rows from which each of their rows is made.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::source::Source;
 pub(super) struct Window {
     /// The tensor read.
     pub tensor: usize,
-    /// Name of the variable that they are.
+    /// Name of the variable that holds them.
     pub name: String,
     /// By row of the output.
     rows: Vec<Range<u32>>,
@@ -17,7 +17,7 @@ pub(super) struct Window {
     height: u64,
 }
 
-/// Those of the tensors whose rings share bytes with the ring that a layer writes; none for most layers.
+/// The windows of the tensors whose rings share bytes with the ring that a layer writes; none for most layers.
 pub(super) fn windows(model: &Model<'_>, layer: usize) -> Vec<Window> {
     let stores = model.stores();
     let Some(&own) = model.written(layer).first() else { return Vec::new() };
@@ -54,7 +54,7 @@ pub(super) fn write(source: &mut Source, windows: &[Window]) {
     source.line("let y = y..y + 1;");
 }
 
-/// `stride · y − before .. stride · y + after`, cut off where the tensor ends, if that is what the windows are.
+/// `stride · y − before .. stride · y + after`, cut off where the tensor ends, if the windows have this form.
 fn formula(rows: &[Range<u32>], height: u64) -> Option<String> {
     let height = u32::try_from(height).ok()?;
     let (first, second) = (rows.first()?, rows.get(1)?);
@@ -74,7 +74,7 @@ fn formula(rows: &[Range<u32>], height: u64) -> Option<String> {
     }
     let middle = if stride == 1 { "y".to_owned() } else { format!("{stride} * y") };
     let last = rows.len() as u32 - 1;
-    // What type `y` is, is not known yet where this stands.
+    // The compiler does not know the type of `y` yet at this place.
     let start = match before {
         0 => middle.clone(),
         before => format!("usize::saturating_sub({middle}, {before})"),
@@ -115,7 +115,7 @@ mod tests {
             1,
             Some("usize::min(usize::saturating_sub(y, 1), 1)..usize::min(y, 1)"),
         );
-        // Rows twice, and rows in the end that nothing reads.
+        // Rows that are read twice, and rows at the end that nothing reads.
         check(&[(0, 1), (0, 1), (1, 2), (1, 2)], 2, None);
         check(&[(0, 1), (1, 2), (2, 5)], 5, None);
     }

@@ -1,7 +1,8 @@
-//! The code of a plan as a module of somebody else's crate, for a build script.
+//! The code of a plan as a module of another crate, for a build script.
 //!
-//! It is the code of a crate, but for its root. What a crate leaves to its features is decided here: the weights are
-//! embedded, there is no C interface, and the caller says whether there is a standard library.
+//! It is the code of an emitted crate with another root. An emitted crate leaves some decisions to its features; here
+//! they are made: the weights are embedded, there is no C interface, and the caller says whether there is a standard
+//! library.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use super::EmitError;
 use super::files::Crate;
 use super::names::{self, Names};
 
-/// What is asked of a module beside its plan.
+/// Options of a module.
 #[derive(Debug, Clone)]
 pub struct ModuleOptions<'a> {
     /// Its path from the root of the crate that it becomes part of: `net`, or `nets::net`.
@@ -18,13 +19,13 @@ pub struct ModuleOptions<'a> {
     pub std: bool,
 }
 
-/// The name of a module for what has this name: in snake_case, and no word of Rust.
+/// The name of a module for a CNN or application of this name: in snake_case, and no word of Rust.
 pub fn module_name(name: &str) -> String {
     Names::except(&["core", "std", "alloc", "test"]).give(name)
 }
 
 impl ModuleOptions<'_> {
-    /// Sees whether the path is one.
+    /// Checks that the path is one of a module.
     pub(super) fn verify(&self) -> Result<(), EmitError> {
         let is_name = |name: &str| {
             name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
@@ -38,7 +39,7 @@ impl ModuleOptions<'_> {
         }
     }
 
-    /// A source of a crate as one of the module.
+    /// A source of a crate, changed into a source of the module.
     fn adapt(&self, text: &str) -> String {
         let feature = |is_there: bool| if is_there { "all()" } else { "any()" };
         text.replace("crate::", &format!("crate::{}::", self.path))

@@ -37,7 +37,7 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     source.close("}");
 }
 
-/// Opens a method that runs a frame, which fails where its weights cannot be read. The method is documented already.
+/// Opens a method that runs a frame and fails if its weights cannot be read. The method is documented already.
 pub(super) fn open_fallible(source: &mut Source, model: &Model<'_>, head: &str, parameters: &[&str]) {
     if model.is_paged() {
         source.line("///");
@@ -48,7 +48,7 @@ pub(super) fn open_fallible(source: &mut Source, model: &Model<'_>, head: &str, 
     source.head(head, &parameters, &format!(" {}{{", result(model)));
 }
 
-/// What a frame gives back, before a brace.
+/// The result type of a frame, before a brace.
 fn result(model: &Model<'_>) -> &'static str {
     if model.is_paged() { "-> Result<(), StoreError> " } else { "" }
 }

@@ -59,7 +59,7 @@ fn names(module: &str, text: &str, other: &str) -> bool {
     let name = other.rsplit('/').next().unwrap_or(other);
     let (mut from, mut up) = (Some(module), String::new());
     loop {
-        // Where a path begins, as a folder, and how that is written.
+        // The folder from which a path starts, and how the path states it.
         let (place, written) = match from {
             Some(place) => (format!("{place}/"), up.as_str()),
             None => (String::new(), up.as_str()),
@@ -77,7 +77,8 @@ fn names(module: &str, text: &str, other: &str) -> bool {
     }
 }
 
-/// Whether a text names a module by a path that begins so; without a beginning, a path follows it.
+/// Whether a text names a module by a path that begins with `root`. Without a root, a path must follow the module's
+/// name.
 fn uses(text: &str, root: &str, module: &str) -> bool {
     let starts = |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
     if root.is_empty() {
@@ -121,8 +122,8 @@ fn module(path: &str) -> &str {
     path.strip_suffix("/mod.rs").or(path.strip_suffix(".rs")).unwrap_or(path)
 }
 
-/// The file of a module of the kernels' crate as one of the module `kernels`, in which there are these modules; nothing
-/// writes down parameters there.
+/// The file of a module of the kernels' crate, changed into a file of the module `kernels`, which has these modules.
+/// The code that writes parameters down is left out.
 fn adapt(module: &str, text: &str, needed: &BTreeSet<&str>) -> String {
     let text = without_tests(text).replace("crate::", "crate::kernels::");
     let is_absent = |line: &str| {
@@ -148,7 +149,7 @@ fn adapt(module: &str, text: &str, needed: &BTreeSet<&str>) -> String {
     kept + condition
 }
 
-/// The text without the modules of its tests, in the file or beside it.
+/// The text without its test modules, in the file or beside it.
 fn without_tests(text: &str) -> String {
     let mut kept = String::new();
     let mut lines = text.lines().peekable();
@@ -169,7 +170,7 @@ fn without_tests(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The modules that come with some.
+    /// The modules that come with these.
     fn with(modules: &[&'static str]) -> Vec<&'static str> {
         closure(&modules.iter().copied().collect()).into_iter().collect()
     }
@@ -203,7 +204,7 @@ mod tests {
         let head = heads(&["conv/kn2"]);
         assert!(head.contains("\npub mod kn2;\n") && head.contains("\nmod dense;\n"));
         assert!(!head.contains("mod mec;") && !head.contains("mod tests;"));
-        // A module that is not there leaves no condition behind, which would be that of what follows.
+        // A module that is left out leaves no condition behind, since the condition would apply to the next item.
         let sums =
             adapt("quantised", "#[cfg(a)]\nmod avx2;\n#[cfg(b)]\nmod dense;\nfn f() {}\n", &BTreeSet::new());
         assert_eq!(sums, "fn f() {}\n");

@@ -15,7 +15,7 @@ use super::model::{InputField, Model, OutputField, summary};
 use super::pipeline::Link;
 use super::source::Source;
 
-/// From so many rings on they have no names of their own.
+/// From this number of rings on, they have no names of their own.
 const MANY: usize = 3;
 
 /// Writes the method of a layer.
@@ -92,7 +92,7 @@ fn write_wait(source: &mut Source, model: &Model<'_>, layer: usize) {
     }
     for link in model.links.iter().filter(|link| model.stores()[link.store].tensor == layer) {
         let end = match model.stores()[link.store].kind {
-            // A half has room once the frame before the last is released.
+            // A half has room once the frame before the last one is released.
             Kind::Halves => "0".into(),
             _ => row_end(model, layer),
         };
@@ -100,7 +100,7 @@ fn write_wait(source: &mut Source, model: &Model<'_>, layer: usize) {
     }
 }
 
-/// Has the firing noted, once it need not wait for other stages, if somebody traces.
+/// Writes code that notes the firing, once it need not wait for other stages, if somebody traces.
 fn write_trace(source: &mut Source, model: &Model<'_>, layer: usize) {
     if !model.is_traceable {
         return;
@@ -113,7 +113,7 @@ fn write_trace(source: &mut Source, model: &Model<'_>, layer: usize) {
     source.list("let _firing = crate::trace::Firing::begin(", &names, ";");
 }
 
-/// Hands the rows that a firing has made over to other stages, and gives back those that it needs no more.
+/// Hands the rows that a firing has made to other stages, and gives back the rows that it no longer needs.
 fn write_handover(source: &mut Source, model: &Model<'_>, layer: usize) {
     let several = model.cnn().layers[layer].layer.firings > 1;
     for link in model.links.iter().filter(|link| model.stores()[link.store].tensor == layer) {
@@ -144,7 +144,7 @@ fn row_end(model: &Model<'_>, layer: usize) -> String {
     if entry.layer.firings == 1 { entry.rows().to_string() } else { "y.end".into() }
 }
 
-/// What is before the names of network inputs and outputs: the frame has them, stages are given them.
+/// The text before the names of network inputs and outputs. A frame has them as fields; stages get them as parameters.
 fn caller(model: &Model<'_>) -> &'static str {
     if model.stages.is_empty() { "self." } else { "" }
 }
@@ -235,12 +235,12 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
     }
 }
 
-/// What a call of a kernel makes: all output channels, or some of them.
+/// The part of a layer that a call of a kernel makes: all output channels, or some of them.
 struct Part<'c> {
     call: &'c Call,
     /// Number of the slice of its weights, an expression, if they are paged.
     slice: Option<&'c str>,
-    /// Whether it makes the channels from `first` on only.
+    /// Whether it makes only channels from `first` on.
     is_sliced: bool,
 }
 
@@ -250,11 +250,11 @@ impl<'c> Part<'c> {
     }
 }
 
-/// Writes what makes a layer whose weights are paged, slice by slice.
+/// Writes the code that makes a layer whose weights are paged, slice by slice.
 fn write_slices(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call, paged: &Paged) {
     let (slices, blocks) = (paged.slices.len(), paged.blocks.len());
     let is_sliced = slices > 1;
-    // There is one output then: `Model::bind` has seen to it.
+    // There is only one output then, as `Model::bind` has checked.
     let room = outputs(model, layer).next().filter(|_| is_sliced && model.written(layer).is_empty());
     if let Some(output) = room {
         write_room(source, model, output, "let mut output");
@@ -280,7 +280,7 @@ fn write_slices(source: &mut Source, model: &Model<'_>, layer: usize, call: &Cal
         }
         let call = paged.call(range.start).unwrap_or(call);
         write_kernel(source, model, layer, &Part { call, slice: Some(&number), is_sliced });
-        // The block is free for the slice that comes into it next.
+        // The block is free for its next slice.
         let start = |source: &mut Source, block: &str, next: &str| {
             loads::write_start(source, model, layer, block, next);
         };
@@ -325,7 +325,7 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
         source.open(format!("for y in {y} {{"));
         follow::write(source, &follows);
     }
-    // The channels of a slice are the last ones of what is left of the storage.
+    // The rest of the storage begins with the channels of the slice.
     let channels = |data: String, is_some: bool, elements: &dyn Display| match part.is_sliced && is_some {
         true => format!("{data}.part(first, {elements} - first)"),
         false => data,
@@ -403,7 +403,7 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
         let places: Vec<&str> =
             [read.as_str()].into_iter().chain(others.iter().map(|(name, _)| *name)).collect();
         let place = if others.is_empty() { read.clone() } else { format!("({})", places.join(", ")) };
-        // Of no ring there is no type of elements to be seen.
+        // Without a ring, the compiler cannot infer an element type.
         let method = if rings.is_empty() { format!("{method}::<f32, _, _>") } else { method.to_owned() };
         let arguments: Vec<String> =
             [list].into_iter().chain(others.iter().map(|(_, ring)| ring.clone())).collect();
@@ -444,7 +444,7 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
             let data = if part.is_sliced { "output.again()" } else { "output" };
             let room =
                 Operand { data: channels(data.into(), true, &elements), slots: Slots::Ring("0".into()) };
-            // Each output is made for itself.
+            // Each output is made by itself.
             let several = outputs(model, layer).count() > 1;
             for output in outputs(model, layer) {
                 if several {
@@ -523,7 +523,7 @@ fn first(model: &Model<'_>, store: usize) -> String {
     format!("self.frame * {rows} % {}", model.stores()[store].ring_rows)
 }
 
-/// The row of a ring, counted over frames where its count runs on, that row `y` of the frame is.
+/// The row of a ring that is row `y` of the frame, counted over all frames if its count runs on.
 fn slot(model: &Model<'_>, store: usize, y: &str) -> String {
     match runs_on(model, store) {
         Some(rows) => format!("self.frame * {rows} + {y}"),
@@ -531,7 +531,7 @@ fn slot(model: &Model<'_>, store: usize, y: &str) -> String {
     }
 }
 
-/// The rows of a frame, where the next one begins in another slot.
+/// The rows of a frame, if the next frame begins in another slot.
 fn runs_on(model: &Model<'_>, store: usize) -> Option<u64> {
     let store = &model.stores()[store];
     let rows = model.cnn().layers[store.tensor].rows();

@@ -1,6 +1,6 @@
-//! Loads of paged weights: when each begins in a frame, and the tables that say what it reads.
+//! Loads of paged weights: when each begins in a frame, and the tables that say which bytes it reads.
 //!
-//! Loads are waited for in the order in which they begin, so that a frame keeps no more of them than which are under way
+//! A frame waits for loads in the order in which they begin. So it only keeps the loads that are under way
 //! (`template/store.rs`).
 
 use csdfc_kernels::arch::Isa;
@@ -18,7 +18,7 @@ use super::source::Source;
 pub(super) struct PagedLayer {
     /// Its slices and blocks.
     pub paged: Paged,
-    /// Of each slice, the CRC-32C of its packed weights.
+    /// For each slice, the CRC-32C of its packed weights.
     checksums: Vec<u32>,
 }
 
@@ -26,7 +26,7 @@ impl PagedLayer {
     /// Appends the layer's slices to the bytes of the store.
     ///
     /// # Errors
-    /// When parameters cannot be had or packed.
+    /// When parameters cannot be read or packed.
     pub fn pack(
         paged: Paged,
         call: &Call,
@@ -46,7 +46,7 @@ impl PagedLayer {
     }
 }
 
-/// How many loads of a frame are under way at once at most.
+/// The most loads of a frame that are under way at once.
 pub(super) fn at_once(model: &Model<'_>) -> usize {
     let blocks = |group: &Vec<usize>| {
         let layers = model.cnn().layers.iter().zip(&model.paged);
@@ -76,7 +76,7 @@ fn starting(model: &Model<'_>, may: impl Fn(usize, Begin) -> bool) -> Vec<(usize
     loads
 }
 
-/// Writes what starts the loads of the beginning of a frame of these partitions.
+/// Writes the code that starts the loads at the beginning of a frame of these partitions.
 pub(super) fn write_at_start(source: &mut Source, model: &Model<'_>, group: &[usize]) {
     for (layer, slice) in at_start(model, group) {
         write_start(source, model, layer, &slice.to_string(), &slice.to_string());
@@ -89,7 +89,7 @@ pub(super) fn starts_some(model: &Model<'_>, layer: usize) -> bool {
     stated.times_read() > 1 || (0..stated.firings).any(|firing| !after(model, layer, firing).is_empty())
 }
 
-/// Writes what starts the loads of the end of a firing, whose rows are `y`.
+/// Writes the code that starts the loads at the end of a firing, whose rows are `y`.
 pub(super) fn write_after(source: &mut Source, model: &Model<'_>, layer: usize) {
     let entry = &model.cnn().layers[layer];
     for firing in 0..entry.layer.firings {
@@ -138,7 +138,7 @@ pub(super) fn block(model: &Model<'_>, paged: &Paged, number: &str) -> String {
     format!("{place}::{}[{number}]", model.rings[block.store])
 }
 
-/// Writes the table of what is read.
+/// Writes the table of slices.
 pub(super) fn write_table(source: &mut Source, model: &Model<'_>) {
     source.line("/// Weights in `store.bin`, as slices of layers.");
     source.open("mod slices {");

@@ -1,9 +1,9 @@
 //! Emits a plan as a Rust crate that needs nothing but the compiler.
 //!
-//! A crate is made in memory, as paths and bytes: [`emit`] does no I/O. Each model becomes a file with its schedule's
-//! loops, in which each firing is a call of a kernel with constants; the kernels' sources come along, and so does one
-//! file of packed weights, and one of those that are paged. Only the arena, the weights, the store, the kernels and the C
-//! interface are `unsafe` inside.
+//! A crate is made in memory, as paths and bytes: [`emit`] does no I/O. Each model becomes a file with the loops of its
+//! schedule, in which each firing is a call of a kernel with constants. The crate also has the sources of the kernels,
+//! a file of packed weights and, if weights are paged, a file for the store. Only the arena, the weights, the store,
+//! the kernels and the C interface have `unsafe` code inside.
 
 mod boundary;
 mod call;
@@ -51,7 +51,7 @@ pub use form::{ModuleOptions, module_name};
 pub use hash::hash;
 pub use trials::emit_trials;
 
-/// What is asked of a crate beside its plan.
+/// Options of a crate.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Name of the crate; that of the application if absent.
@@ -77,7 +77,7 @@ pub enum EmitError {
         /// What is in the way.
         why: String,
     },
-    /// The path given is none that a module can have.
+    /// The given path cannot be that of a module.
     #[error(
         "`{path}` is no path of a module: names in snake_case with `::` between them, from the root of the crate"
     )]
@@ -85,7 +85,7 @@ pub enum EmitError {
         /// The path.
         path: String,
     },
-    /// The name given is none that a crate can have.
+    /// The given name cannot be that of a crate.
     #[error("`{name}` is no name for a crate: letters, digits, `-` and `_`, beginning with a letter")]
     CrateName {
         /// The name.
@@ -105,7 +105,7 @@ impl EmitError {
 /// same bytes.
 ///
 /// # Errors
-/// When the checker refuses the plan, a layer cannot be computed, parameters cannot be had, or the name is none.
+/// When the checker refuses the plan, a layer cannot be computed, parameters cannot be read, or the name is not valid.
 pub fn emit(
     plan: &Plan,
     parameters: &Parameters<'_>,
@@ -119,10 +119,10 @@ pub fn emit(
     })
 }
 
-/// The files of a plan as a module of somebody else's crate, as [`emit`] has them of a crate of its own.
+/// The files of a plan as a module of another crate, like those that [`emit`] makes for a crate of its own.
 ///
 /// # Errors
-/// As [`emit`], and when the path is none of a module.
+/// As [`emit`], and when the path is not that of a module.
 pub fn emit_module(
     plan: &Plan,
     parameters: &Parameters<'_>,

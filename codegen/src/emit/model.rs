@@ -1,4 +1,4 @@
-//! What is known of a model that is emitted: names, calls, places.
+//! The data of a model that is emitted: names, calls, places.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -26,15 +26,15 @@ pub(super) struct Model<'r> {
     pub c: usize,
     /// Name of its module.
     pub module: String,
-    /// Of each layer, the name of its method.
+    /// The name of each layer's method.
     pub methods: Vec<String>,
-    /// Of each store, the name of its ring's constant.
+    /// The name of the constant of each store's ring.
     pub rings: Vec<String>,
-    /// Of each layer, what computes it; `None` for network inputs, and for layers that nothing reads.
+    /// The call that computes each layer; `None` for network inputs, and for layers that nothing reads.
     pub calls: Vec<Option<Call>>,
-    /// Of each layer, its parameters among the weights that stay in memory, in bytes.
+    /// Each layer's parameters among the weights that stay in memory, in bytes.
     pub weights: Vec<Range<usize>>,
-    /// Of each layer, what is read from the store, if its weights are paged.
+    /// Each layer's slices in the store, if its weights are paged.
     pub paged: Vec<Option<PagedLayer>>,
     /// Most loads that are under way at once.
     pub loads_at_once: usize,
@@ -42,24 +42,24 @@ pub(super) struct Model<'r> {
     pub inputs: Vec<InputField<'r>>,
     /// Network outputs.
     pub outputs: Vec<OutputField<'r>>,
-    /// The stages of a pipeline; none where partitions run one after another.
+    /// The stages of a pipeline; none if partitions run one after another.
     pub stages: Vec<Stage>,
     /// The rings between them.
     pub links: Vec<Link>,
     /// Whether it may run at the same time as other models.
     pub is_shared: bool,
-    /// Whether its firings are noted where the crate has the feature `trace`.
+    /// Whether its firings are noted if the crate has the feature `trace`.
     pub is_traceable: bool,
 }
 
 /// The packed weights of all models.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
-    /// Those that stay in memory.
+    /// The weights that stay in memory.
     pub weights: Vec<u8>,
-    /// Bytes of these, whether they are packed or have only got their places.
+    /// Their bytes, even if they have only places and are not packed.
     pub len: usize,
-    /// Those that are read from the store, as slices.
+    /// The weights that are read from the store, as slices.
     pub store: Vec<u8>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct InputField<'r> {
     /// Its layer.
     pub layer: usize,
     pub input: &'r Input,
-    /// Whether it is handed over row by row; else the caller holds the frame, which layers read in place.
+    /// Whether it is handed over row by row. Otherwise the caller holds the frame, and layers read it in place.
     pub by_rows: bool,
 }
 
@@ -137,11 +137,11 @@ impl<'r> Model<'r> {
         self.stores().iter().map(period).fold(1, |all, one| all / gcd(all, one) * one)
     }
 
-    /// Names a CNN's parts, binds its layers to kernels and packs their weights. Without parameters, weights only get their
-    /// places, and none are paged.
+    /// Names a CNN's parts, binds its layers to kernels and packs their weights. Without parameters, weights only get
+    /// their places, and no weights are paged.
     ///
     /// # Errors
-    /// When a layer cannot be computed or parameters cannot be had.
+    /// When a layer cannot be computed or parameters cannot be read.
     pub fn bind(
         resolved: &'r Resolved<'r>,
         c: usize,
@@ -339,7 +339,7 @@ pub(super) fn together(resolved: &Resolved<'_>) -> BTreeSet<Vec<usize>> {
     elements.filter(|cnns| cnns.len() > 1).collect()
 }
 
-/// What a layer computes, and how often.
+/// A line that says what a layer computes, and how often.
 pub(super) fn summary(cnn: &CnnIndex<'_>, layer: usize) -> String {
     let entry = &cnn.layers[layer];
     let Layer { name, operator, rows_per_firing, firings, parameters, .. } = entry.layer;
@@ -360,7 +360,8 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Appends the packed parameters of a layer to the bytes of those before it: no more than one layer's are there twice.
+/// Appends the packed parameters of a layer to the bytes of the layers before it. At most one layer's parameters are in
+/// memory twice.
 fn append(
     call: &Call,
     values: &dyn Fn(usize) -> Result<Vec<f32>, String>,

@@ -111,7 +111,7 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         source.gap();
     }
     let paged = model.is_paged();
-    // What is said once more of the store of a paged model.
+    // The additional documentation of the store of a paged model.
     let [bound, parameter, store, stored] = match paged {
         true => [", S: Store", ", S", ", store: S", ", store"],
         false => [""; 4],

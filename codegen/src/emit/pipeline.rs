@@ -36,9 +36,9 @@ pub(super) struct Link {
     pub readers: Vec<usize>,
 }
 
-/// What is known of the layers of a CNN when its stages are looked for.
+/// The data of a CNN's layers from which its stages are found.
 pub(super) struct Layers<'a> {
-    /// Of each layer, the name of its method.
+    /// The name of each layer's method.
     pub methods: &'a [String],
     /// Whether a layer reads what the caller hands over.
     pub takes_inputs: &'a dyn Fn(usize) -> bool,

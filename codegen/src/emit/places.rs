@@ -1,4 +1,4 @@
-//! Where rings lie: a table for each part of a model that runs for itself, and a constant for each ring.
+//! Where rings lie: a table for each part of a model that runs by itself, and a constant for each ring.
 
 use csdfc_plan::check::Kind;
 use csdfc_plan::format::Element;

@@ -114,7 +114,7 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.finish()
 }
 
-/// In which order all CNNs run, in words.
+/// The order in which all CNNs run, in words.
 pub(super) fn turns(models: &[Model<'_>]) -> String {
     let name = |c: &usize| one_line(&models[*c].cnn().cnn.name);
     let group = |cnns: &Vec<usize>| match &cnns[..] {
@@ -124,7 +124,7 @@ pub(super) fn turns(models: &[Model<'_>]) -> String {
     groups(models).iter().map(group).collect::<Vec<_>>().join(", then ")
 }
 
-/// All CNNs in the order in which the program runs them, those together that the plan has together.
+/// All CNNs in the order in which the program runs them. CNNs that run at the same time in the plan are together.
 fn groups(models: &[Model<'_>]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut left: Vec<usize> = (0..models.len()).collect();
@@ -139,7 +139,7 @@ fn groups(models: &[Model<'_>]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Runs the CNN that is named or, if none is, all of them.
+/// Writes code that runs the named CNN or, if none is named, all of them.
 fn write_all(source: &mut Source, models: &[Model<'_>]) {
     source.line("let files = &arguments.names[..];");
     source.line("if arguments.turns.is_empty()");
@@ -295,12 +295,12 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) 
     source.close("}");
 }
 
-/// What the program calls a model where it tells of it: its name, if there are others.
+/// How the program refers to a model in its output: by its name, if there are several.
 fn called(model: &Model<'_>, several: bool) -> String {
     format!("{:?}", if several { one_line(&model.cnn().cnn.name) } else { String::new() })
 }
 
-/// Whether the program runs a model as a pipeline: outputs that leave it at several stages need rooms of their own.
+/// Whether the program runs a model as a pipeline. Outputs that leave it at different stages need separate buffers.
 pub(super) fn is_piped(model: &Model<'_>) -> bool {
     model.stages.iter().filter(|stage| stage.makes_outputs).count() == 1
 }
@@ -332,7 +332,7 @@ fn write_pipeline(
     source.line(format!("ended.report({called});"));
 }
 
-/// The frames that a pipeline is handed, and the room that it fills.
+/// The frames that a pipeline takes, and the buffers that it fills.
 fn write_frames(source: &mut Source, model: &Model<'_>, path: &str) {
     let (repeated, timed) = (frames_name(model, "Repeated"), frames_name(model, "Timed"));
     source.line("/// The same frame again and again.");

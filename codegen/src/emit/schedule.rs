@@ -11,7 +11,7 @@ pub(super) fn write(source: &mut Source, steps: &[Step], calls: &BTreeMap<&str, 
     for step in steps {
         match step {
             Step::Fire { fire } => {
-                // Every layer of a schedule is one of its partition's: the checker has seen to it.
+                // Every layer of a schedule belongs to its partition, as the checker has verified.
                 if let Some(call) = calls.get(fire.as_str()) {
                     source.line(format!("{call};"));
                 }

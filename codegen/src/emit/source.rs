@@ -35,7 +35,7 @@ impl Source {
         self.depth += 1;
     }
 
-    /// Adds a line that ends what the last open one began.
+    /// Adds a line that closes the block of the last open line.
     pub fn close(&mut self, line: impl AsRef<str>) {
         self.depth -= 1;
         self.line(line);
@@ -58,17 +58,17 @@ impl Source {
         self.line(format!("{mark} {line}"));
     }
 
-    /// Lines stand as deep again as before the last open one.
+    /// Returns to the indentation before the last open line.
     pub fn dedent(&mut self) {
         self.depth -= 1;
     }
 
-    /// Whether a line is no longer than it may be.
+    /// Whether a line fits the width.
     pub fn fits(&self, line: &str) -> bool {
         self.depth * 4 + line.chars().count() <= WIDTH
     }
 
-    /// Adds `head(items…)tail`, on one line where it fits and else with one item per line, as rustfmt does.
+    /// Adds `head(items…)tail`, on one line if it fits and otherwise with one item per line, as rustfmt does.
     pub fn list(&mut self, head: &str, items: &[String], tail: &str) {
         let (end, spaced) = match head.chars().last() {
             Some('(') => (")", ""),
@@ -103,7 +103,7 @@ impl Source {
         }
     }
 
-    /// Opens a function: `head` and `tail` with parameters between, one per line where they do not fit.
+    /// Opens a function: `head` and `tail` with parameters between, one per line if they do not fit on one.
     pub fn head(&mut self, head: &str, parameters: &[String], tail: &str) {
         let one = format!("{head}{}){tail}", parameters.join(", "));
         if self.fits(&one) {

@@ -1,10 +1,10 @@
 //! A model as a pipeline: each partition is a stage with a structure of its own, run in turns or on threads.
 //!
-//! Each stage has a table of the rings that it may reach. The arena is split among the stages after their tables are
-//! seen to be apart (`template/arena.rs`). Only a ring between two stages is in the tables of both. Two counts that
-//! run on over frames say who may touch which of its rows: rows written, and rows released (`template/ring.rs`). A
-//! slice of the whole ring would cover rows of the other stage. So kernels get storage as a `Span`, a start and a
-//! length, and make slices of single rows.
+//! Each stage has a table of the rings that it may reach. The arena is split among the stages once their tables have
+//! been checked to be disjoint (`template/arena.rs`). Only a ring between two stages is in the tables of both. Two
+//! counts that run on over frames say who may touch which of its rows: rows written, and rows released
+//! (`template/ring.rs`). A slice of the whole ring would cover rows of the other stage. So kernels get storage as a
+//! `Span`, a start and a length, and make slices of single rows.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn arguments(inputs: bool, outputs: bool) -> &'static str {
     }
 }
 
-/// Writes the traits by which a pipeline goes from frame to frame.
+/// Writes the traits with which a pipeline goes from frame to frame.
 pub(super) fn write_frames(source: &mut Source) {
     source.line("/// Hands over inputs frame by frame, to a pipeline.");
     source.line("#[cfg(feature = \"std\")]");
@@ -87,7 +87,7 @@ fn workers(stage: &Stage) -> String {
     format!("{}_workers", stage.name)
 }
 
-/// Deals the model's workers out to its stages.
+/// Divides the model's workers among its stages.
 fn write_workers(source: &mut Source, model: &Model<'_>) {
     if model.threads() == 1 {
         return;
@@ -100,7 +100,7 @@ fn write_workers(source: &mut Source, model: &Model<'_>) {
     source.list("let [", &names.collect::<Vec<String>>(), " = &mut self.workers;");
 }
 
-/// Makes a stage, its ends of links given by this.
+/// Writes code that makes a stage. `end` gives its ends of links.
 fn write_new(
     source: &mut Source,
     model: &Model<'_>,
@@ -195,7 +195,7 @@ fn write_pipeline(source: &mut Source, model: &Model<'_>) {
         write_new(source, model, place, "let mut", &|number| format!("Some(&links[{number}])"), &stage.name);
     }
     source.open("std::thread::scope(|scope| {");
-    // The first stage runs here, so that the others are to be there before.
+    // The first stage runs on this thread, so the others must be started before.
     for (place, stage) in stages.iter().enumerate().skip(1).chain(stages.iter().enumerate().take(1)) {
         let (variable, label) = (&stage.name, format!("{:?}", stage.label));
         source.open(match place {

@@ -43,7 +43,7 @@ fn counts_run_on_from_frame_to_frame() {
     writer.end_frame();
     reader.end_frame();
     writer.publish(1);
-    // Of the new frame one layer has released a row and the other none.
+    // In the new frame, one layer has released a row and the other none.
     reader.release(1, 1);
     assert_eq!([CAPACITY, 1].map(|end| writer.room(end)), [Ok(()); 2]);
     assert_eq!(reader.arrived(1), Ok(()));

@@ -1,8 +1,8 @@
 //! Several plans of one model each, as a library that a program measures: it runs the plans one after another and asks when
 //! firings ended.
 //!
-//! The plans share the kernels, one arena, and weights, which are made up when the program starts: what a layer takes does
-//! not depend on them. So there is nothing to pack and no file of weights.
+//! The plans share the kernels, one arena, and weights. The weights are made up when the program starts, since the time
+//! of a layer does not depend on them. So there is nothing to pack, and no file of weights.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use super::{EmitError, Options, crate_name, kernels, module, refused};
 /// the caller's: it finds the plans in `TRIALS` of the library, in this order.
 ///
 /// # Errors
-/// When there is no plan, the checker refuses one, a layer cannot be computed, or the name is none of a crate.
+/// When there is no plan, the checker refuses one, a layer cannot be computed, or the name is not that of a crate.
 pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
     let first = plans.first().ok_or_else(|| EmitError::Refused { first: "there is none".into() })?;
     let name = crate_name(first, options)?;
@@ -125,7 +125,7 @@ fn library(trials: usize, arena: u64, weights: usize) -> String {
     source.finish()
 }
 
-/// The function of a module that readies its model and hands on what runs a frame.
+/// The function of a module that prepares its model and hands on the closure that runs a frame.
 fn run(model: &Model<'_>, resolved: &Resolved<'_>) -> String {
     let layers = &resolved.index.cnns[model.c].layers;
     let mut source = Source::default();

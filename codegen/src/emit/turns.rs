@@ -1,4 +1,4 @@
-//! In what order the partitions of a group fire when nobody runs at the same time.
+//! The order in which the partitions of a group fire on a single thread.
 
 use csdfc_plan::check::{Kind, Resolved};
 use csdfc_plan::plan::Step;
@@ -6,15 +6,15 @@ use csdfc_plan::plan::Step;
 /// Longest body of a loop that is looked for, in firings.
 const LONGEST: usize = 64;
 
-/// The layers of a group in the order in which they fire in a frame that begins with all rings empty: each partition
-/// goes on as long as the rows that it waits for are there and those that it makes have room.
+/// The layers of a group in the order in which they fire in a frame that begins with all rings empty. Each partition
+/// goes on as long as the rows that it waits for are written and there is room for the rows that it makes.
 pub(super) fn turns(resolved: &Resolved<'_>, c: usize, group: &[usize]) -> Vec<u32> {
     let (index, stores) = (&resolved.index, &resolved.stores[c]);
     let cnn = &index.cnns[c];
     let mut done = vec![0; group.len()];
     let mut fired = vec![0u64; cnn.layers.len()];
     let mut order = Vec::new();
-    // Of a layer, the rows of a tensor that its firings so far have released.
+    // The rows of a tensor that a layer's firings so far have released.
     let released = |reader: usize, tensor: usize, fired: &[u64]| {
         let held = resolved.rates[c][reader].iter().find(|held| held.tensor == tensor);
         held.and_then(|held| held.keep.get(fired[reader] as usize)).map_or(u64::MAX, |&row| row.into())
@@ -46,7 +46,7 @@ pub(super) fn turns(resolved: &Resolved<'_>, c: usize, group: &[usize]) -> Vec<u
                 *done += 1;
             }
         }
-        // The checker has replayed the group, so that the end is that of all schedules.
+        // The checker has replayed the group, so this is the end of all schedules.
         if order.len() == before {
             return order;
         }
@@ -61,7 +61,7 @@ pub(super) fn loops(order: &[u32], name: &dyn Fn(u32) -> String) -> Vec<Step> {
         let repeats = |period: usize| {
             rest.chunks_exact(period).take_while(|chunk| *chunk == &rest[..period]).count().max(1)
         };
-        // The period that covers most; of equals, the shortest.
+        // The period that covers the most firings; the shortest of equal ones.
         let covers = |&period: &usize| (repeats(period) * period, std::cmp::Reverse(period));
         let periods = (1..=LONGEST.min(rest.len())).filter(|&period| period == 1 || repeats(period) > 1);
         let period = periods.max_by_key(covers).unwrap_or(1);

@@ -1,5 +1,5 @@
-//! What the convolutions of a crate are: the file `conv/uses.rs` of its kernels, by which the compiler leaves out the code for
-//! others.
+//! Which kinds of convolutions a crate uses. The file `conv/uses.rs` of its kernels states this, so that the compiler
+//! leaves out the code for other kinds.
 
 use crate::bind::{Call, Form, Literal};
 
@@ -17,7 +17,7 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    /// Those of these calls.
+    /// The uses of these calls.
     pub fn of<'a>(calls: impl Iterator<Item = &'a Call>) -> Self {
         let mut uses = Uses::default();
         for call in calls {
@@ -30,7 +30,7 @@ impl Uses {
         uses
     }
 
-    /// Those of the calls of both.
+    /// The uses of both.
     pub fn or(self, other: Self) -> Self {
         Uses {
             depthwise: self.depthwise || other.depthwise,
@@ -41,7 +41,7 @@ impl Uses {
         }
     }
 
-    /// Adds the convolution that a kernel of so many operands is, or that it is made of.
+    /// Adds the convolution that a kernel with `operands` operands is, or that it contains.
     fn add(&mut self, kernel: &Literal, operands: usize) {
         let Literal::Type { name, fields, inner, .. } = kernel else { return };
         if *name != "Conv" {
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// A 3×3 convolution of 8 channels, which only has to be looked at.
+    /// A 3×3 convolution of 8 channels, which is never run.
     const PLAIN: Conv = Conv {
         channels: 8,
         filters: 8,
@@ -107,7 +107,7 @@ mod tests {
         activation: Activation::None,
     };
 
-    /// The constants of a kernel of so many operands: depthwise, 3 wide, 5 wide, prologues, parts.
+    /// The constants for a kernel with `operands` operands: depthwise, 3 wide, 5 wide, prologues, parts.
     fn uses(kernel: &Literal, operands: usize) -> [bool; 5] {
         let mut uses = Uses::default();
         uses.add(kernel, operands);
@@ -127,12 +127,12 @@ mod tests {
         assert_eq!(of(PLAIN, 2), [false, false, false, false, true]);
         assert_eq!(of(Conv { residual: true, ..PLAIN }, 2), [false; 5]);
         assert_eq!(of(Conv { residual: true, ..PLAIN }, 3), [false, false, false, false, true]);
-        // One that another kernel is made of.
+        // A convolution that is contained in another kernel.
         let mixed = Literal::of(&MixedConv { conv: Conv { groups: 8, kernel: [5, 5], pre, ..PLAIN } });
         assert_eq!(uses(&mixed, 1), [true, false, true, true, false]);
     }
 
-    /// The kernels' own file, which says that all is so, has the same words.
+    /// The kernels' own file, in which all constants are true, has the same text.
     #[test]
     fn the_text_is_the_kernels_own_but_for_its_head() {
         let (_, own) = SOURCES.iter().find(|(path, _)| *path == FILE).unwrap();

@@ -1,8 +1,8 @@
-//! The memory of a plan: one allocation, from which each firing borrows the ring that it writes and the rings that
-//! it reads, or the row and the rows, where these rings share bytes.
+//! The memory of a plan: one allocation. Each firing borrows from it the ring that it writes and the rings that it
+//! reads. If these rings share bytes, it borrows single rows of them.
 //!
-//! A kernel reads no byte that it writes (rules 5 and 7 of the checker). The arena still asks, so that a mistake ends
-//! in an error instead of in wrong figures.
+//! A kernel reads no byte that it writes (rules 5 and 7 of the checker). The arena checks this again, so that a mistake
+//! ends in an error instead of wrong figures.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use crate::bytes::{Bytes, LINE};
 /// Bytes of known content on both sides of the arena, in debug builds.
 const GUARD: usize = if cfg!(debug_assertions) { LINE } else { 0 };
 
-/// What guards hold. As floats they are numbers that no kernel makes.
+/// The content of guards. As floats, these are numbers that no kernel makes.
 const GUARD_BYTE: u8 = 0x5a;
 
-/// What nothing may read. As floats of any width it is "not a number".
+/// The content of bytes that nothing may read. As floats of any width, it is NaN.
 const POISON: u8 = 0xff;
 
 /// Exactly as many bytes as a plan states, from the start of a cache line.
@@ -24,12 +24,13 @@ pub(super) struct Arena {
     memory: Bytes,
 }
 
-/// The arena but for what is being written: what lies below, between and above, each with its first byte.
+/// The arena without the bytes that are being written: the parts below, between and above them, each with its first
+/// byte.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest<'a>([(usize, &'a [u8]); 3]);
 
 impl Arena {
-    /// An arena of so many bytes, which nothing may read in debug builds before they are written.
+    /// An arena of `bytes` bytes. In debug builds, nothing may read a byte before it is written.
     pub fn new(bytes: u64) -> Option<Self> {
         let mut memory = Bytes::zeros(usize::try_from(bytes).ok()?.checked_add(2 * GUARD)?)?;
         if cfg!(debug_assertions) {
@@ -71,19 +72,19 @@ impl Arena {
         self.memory.get_mut(GUARD..end)?.get_mut(range)
     }
 
-    /// Copies bytes that do not overlap with where they go.
+    /// Copies bytes to a place that does not overlap them.
     pub fn copy(&mut self, from: Range<usize>, to: usize) {
         self.memory.copy_within(GUARD + from.start..GUARD + from.end, GUARD + to);
     }
 
-    /// Makes these bytes "not a number", in debug builds: nothing may read them before they are written.
+    /// Makes these bytes NaN, in debug builds, since nothing may read them before they are written.
     pub fn poison(&mut self, range: Range<usize>) {
         if cfg!(debug_assertions) {
             self.memory[GUARD + range.start..GUARD + range.end].fill(POISON);
         }
     }
 
-    /// Whether nothing was written beyond the arena; always, as far as release builds know.
+    /// Whether nothing was written beyond the arena. Release builds do not check and say yes.
     pub fn is_intact(&self) -> bool {
         let (before, rest) = self.memory.split_at(GUARD);
         before.iter().chain(&rest[self.len()..]).all(|byte| *byte == GUARD_BYTE)

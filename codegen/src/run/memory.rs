@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use csdfc_plan::check::{Kind, Store};
 
-/// The bytes of a ring; of a double buffer those of the half that this frame takes.
+/// The bytes of a ring, or of the half of a double buffer that this frame takes.
 pub(super) fn ring_bytes(store: &Store, frame: u64) -> Range<usize> {
     let half = if store.kind == Kind::Halves { frame % 2 } else { 0 };
     let base = store.bases[half as usize];
@@ -19,7 +19,7 @@ pub(super) fn first_slot(store: &Store, frame: u64, rows: u64) -> usize {
     }
 }
 
-/// The bytes of a row of a frame of so many rows.
+/// The bytes of a row of a frame with `rows` rows.
 pub(super) fn row_bytes(store: &Store, frame: u64, rows: u64, row: u64) -> Range<usize> {
     let slot = (first_slot(store, frame, rows) as u64 + row) % store.ring_rows;
     let start = ring_bytes(store, frame).start as u64 + slot * store.row_bytes;

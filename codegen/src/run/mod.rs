@@ -1,15 +1,16 @@
 //! Runs a plan in this process, with the kernels of the emitted crate, in memory of exactly the planned size.
 //!
 //! Each layer is bound once to a kernel and to the places that it reads and writes ([`crate::bind`]); then each frame
-//! walks the schedules. Partitions that run at the same time take turns here, by the blocking rule that the checker
-//! replays them by, and a frame is finished before the next begins; where their rings and double buffers go on from
-//! frame to frame, so they do here. A layer that writes in part where it reads is called once a row, with those rows
-//! alone that it makes it from. Paged weights are written to a file first, and each frame reads them into blocks of the
-//! arena, as soon as the plan lets a load start. In debug builds rows are made "not a number" as soon as no reader needs them any more,
-//! before their bytes may be another ring's, and nothing may be written beyond the arena.
+//! walks the schedules. Partitions that run at the same time take turns here, by the same blocking rule with which the
+//! checker replays them. Each frame is finished before the next begins, but rings and double buffers between partitions
+//! go on from frame to frame, as in the emitted crate. If a layer's output ring shares bytes with a ring that it reads,
+//! the layer is called once per row, with only the rows from which it makes that row. Paged weights are first written
+//! to a file. Each frame reads them into blocks of the arena, as soon as the plan lets a load start. In debug builds,
+//! rows become NaN as soon as no reader needs them any more, before another ring may use their bytes, and writes beyond
+//! the arena are detected.
 //!
 //! The caller's memory lies beside the arena: network outputs, and inputs that are delivered whole, as rows. In model
-//! `edges` a layer writes into the buffer of its first edge, and rows are copied to those of the others.
+//! `edges`, a layer writes into the buffer of its first edge, and rows are copied to the buffers of its other edges.
 
 mod arena;
 mod memory;
@@ -59,7 +60,7 @@ pub enum RunError {
         /// What is in the way.
         why: String,
     },
-    /// An input is not what the plan takes.
+    /// The plan cannot take an input.
     #[error("input {input} of CNN {cnn}: {why}")]
     Input {
         /// The CNN.
@@ -69,7 +70,7 @@ pub enum RunError {
         /// What is wrong with it.
         why: String,
     },
-    /// There is not as much memory as the plan needs.
+    /// There is less memory than the plan needs.
     #[error("there is no memory of {bytes} bytes for the plan")]
     Memory {
         /// Bytes of the arena, of the weights or of an output.
@@ -129,7 +130,7 @@ impl<'p> Runner<'p> {
     /// Checks a plan, packs the weights of its CNNs, and allocates its arena.
     ///
     /// # Errors
-    /// When the checker refuses the plan, a layer cannot be computed, or parameters cannot be had.
+    /// When the checker refuses the plan, a layer cannot be computed, or parameters cannot be read.
     pub fn new(plan: &'p Plan, parameters: &Parameters<'_>) -> Result<Self, RunError> {
         let resolved = check::resolve(plan).map_err(|violations| RunError::Refused {
             first: violations.first().map(ToString::to_string).unwrap_or_default(),
@@ -264,7 +265,7 @@ impl<'p> Runner<'p> {
             }
             match stuck {
                 _ if all_done => return Ok(()),
-                // The checker has replayed the plan, so that this is its mistake or ours.
+                // The checker has replayed the plan, so this is a mistake of the checker or of this code.
                 Some(l) if !progress => {
                     let why = "it waits for rows that never come: a mistake in csdfc".into();
                     return Err(layer_error(&self.resolved, c, l, why));
@@ -274,7 +275,8 @@ impl<'p> Runner<'p> {
         }
     }
 
-    /// The blocking rule: rows from partitions that run at the same time are there, and those for them have room.
+    /// The blocking rule: rows from partitions that run at the same time are written, and there is room for rows that
+    /// they read.
     fn is_ready(&self, c: usize, l: usize) -> bool {
         let (index, state) = (&self.resolved.index, &self.cnns[c]);
         let cnn = &index.cnns[c];
@@ -392,8 +394,8 @@ impl<'p> Runner<'p> {
         }
     }
 
-    /// Makes some of the rows of a firing: all of them or, where it writes in part where it reads, one. If the layer's weights
-    /// come in slices, these are made and read one after another.
+    /// Makes rows of a firing: one row if the output ring shares bytes with a ring that is read, and otherwise all. If
+    /// the layer's weights come in slices, it reads the slices and makes their channels one after another.
     fn make(
         &mut self,
         c: usize,
@@ -416,7 +418,7 @@ impl<'p> Runner<'p> {
         Ok(())
     }
 
-    /// Makes the output channels of one slice of weights, or all.
+    /// Makes the output channels of one slice of weights, or all channels.
     fn make_slice(
         &mut self,
         c: usize,
@@ -455,7 +457,8 @@ impl<'p> Runner<'p> {
         if let Some(call) = &state.calls[l] {
             let paged = state.paged[l].as_ref();
             let call = paged.and_then(|paged| paged.call(slice)).unwrap_or(call);
-            // The first channel that is made, in bytes of the pixels that are written, and of those that are added.
+            // The place of the first channel that is made, in bytes, within the pixels that are written and those that
+            // are added.
             let start = paged.map_or(0, |paged| paged.slices[slice].filters.start)
                 * call.elements()[1].bytes() as usize;
             let source = |operand: usize| {
@@ -500,7 +503,7 @@ impl<'p> Runner<'p> {
             let rows = self.cnns[c].externals[l].as_deref()?;
             Some(value::read(rows, cnn.layers[l].tensor.format.element, own, seen))
         };
-        // Every output is in the caller's memory: the checker has seen to it.
+        // Every output is in the caller's memory, as the checker has verified.
         cnn.cnn.outputs.iter().filter_map(output).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What lasts from frame to frame of one CNN.
+//! The state of one CNN that lasts from frame to frame.
 
 use std::ops::Range;
 
@@ -13,16 +13,16 @@ use super::memory::{first_slot, ring_bytes, row_bytes};
 use super::value::{self, Value};
 use super::{RunError, layer_error};
 
-/// What lasts from frame to frame of one CNN.
+/// The state of one CNN that lasts from frame to frame.
 pub(super) struct State {
-    /// Of each layer, what computes it; `None` for network inputs, and for layers that nothing reads.
+    /// The call that computes each layer; `None` for network inputs, and for layers that nothing reads.
     pub calls: Vec<Option<Call>>,
-    /// Of each layer, its parameters in the blob.
+    /// Each layer's parameters in the blob.
     pub weights: Vec<Range<usize>>,
-    /// Of each layer, its slices in the store, if its weights are paged.
+    /// Each layer's slices in the store, if its weights are paged.
     pub paged: Vec<Option<Paged>>,
     pub places: Vec<Places>,
-    /// Of each layer, the caller's copy of its tensor, as rows, if the caller has one.
+    /// The caller's copy of each layer's tensor, as rows, if the caller has one.
     pub externals: Vec<Option<Bytes>>,
     /// Layers of the network inputs, in the plan's order.
     pub inputs: Vec<usize>,
@@ -44,7 +44,7 @@ pub(super) struct Places {
     pub holds: Vec<Option<usize>>,
     /// The stores written; the first by the kernel.
     pub writes: Vec<usize>,
-    /// By operand, which tensor held it is if the kernel writes in part where it is read.
+    /// By operand, the index of its tensor among those held, if its ring shares bytes with the ring that is written.
     pub follows: Vec<Option<usize>>,
     /// The bytes of its workspace.
     pub workspace: Range<usize>,
@@ -105,7 +105,8 @@ impl State {
         })
     }
 
-    /// What a layer reads as one of its operands to make rows `y`, from the arena but for what is being written.
+    /// The bytes that a layer reads as one of its operands to make rows `y`, from the arena without the bytes that are
+    /// being written.
     pub fn source<'a>(
         &'a self,
         resolved: &Resolved<'_>,
@@ -122,7 +123,7 @@ impl State {
         let places = &self.places[l];
         match (places.reads[operand], places.follows[operand]) {
             (Some(s), Some(held)) => {
-                // One row is made, from these and no others.
+                // One row is made, from only these rows.
                 let window = resolved.rates[c][l][held].rows.get(y.start)?;
                 let rows = window.start as usize..window.end as usize;
                 let (ring, row) = (ring_bytes(&stores[s], frame), stores[s].row_bytes as usize);
@@ -169,8 +170,8 @@ impl State {
         Some(value::read(&bytes, element, shape, shape))
     }
 
-    /// Notes that a layer has released the rows of a frame below `keep` of each tensor that it holds, and gives the rows
-    /// that nobody needs any more. Where `keep` is `None`, it has released no more than before.
+    /// Notes that a layer has released the rows of a frame below `keep` of each tensor that it holds, and gives the
+    /// rows that nobody needs any more. If `keep` is `None`, it has released no more than before.
     pub fn release(
         &mut self,
         cnn: &CnnIndex<'_>,

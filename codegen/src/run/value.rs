@@ -1,4 +1,4 @@
-//! What the caller hands over and gets back: whole tensors in the model's own order of dimensions.
+//! The values that the caller hands over and gets back: whole tensors in the model's own order of dimensions.
 
 use csdfc_kernels::element::F16;
 
@@ -51,8 +51,8 @@ impl Data {
     }
 }
 
-/// The dimensions of what a caller hands over for an input of this shape: those of the model or, for camera bytes,
-/// of the camera, without the batch.
+/// The dimensions of the value that a caller hands over for an input of this shape: the model's dimensions or, for
+/// camera bytes, those of the camera, without the batch.
 pub fn input_dims(input: &Input, shape: &Shape) -> Vec<usize> {
     let (Some(camera), Some(row), Some(column)) = (&input.camera, shape.row_axis(), shape.column_axis())
     else {
@@ -85,7 +85,7 @@ pub(super) fn check_input(input: &Input, shape: &Shape, value: &Value) -> Result
     Ok(())
 }
 
-/// Writes row `y` of an input as the network keeps it, pixels of channels.
+/// Writes row `y` of an input in the form in which the network keeps it, as pixels of channels.
 pub(super) fn deliver(input: &Input, shape: &Shape, value: &Value, y: usize, row: &mut [f32]) {
     let channels_first = shape.order == Order::ChannelsFirst;
     let Some(column) = shape.column_axis() else {
@@ -192,7 +192,7 @@ mod tests {
         }
         assert_eq!(rows[..4], [0.0, 12.0, 1.0, 13.0]);
         assert_eq!(collect(&rows, &shape, &shape), values);
-        // A flattened image has its channels slowest, a reordered one last.
+        // The channels of a flattened image vary slowest; those of a reordered image come last.
         assert_eq!(collect(&rows, &shape, &Shape::new([1, 24])), values);
         let last = Shape { dims: vec![1, 3, 4, 2], order: Order::ChannelsLast };
         assert_eq!(collect(&rows, &shape, &last), rows);

@@ -174,7 +174,7 @@ fn export(args: &AnalyzeArgs, subjects: &[AnalysedGraph]) -> Result<bool, Error>
     Ok(false)
 }
 
-/// What is left for the analyses to come.
+/// The rest of the budget, for the analyses to come.
 #[derive(Debug, Clone, Copy)]
 enum Purse {
     Until(Instant),
@@ -188,13 +188,13 @@ impl Purse {
             Some(SearchBudget::Steps(steps)) => Purse::Steps(steps),
             Some(SearchBudget::Time(time)) => {
                 let now = Instant::now();
-                // A time too long for the clock is as good as none.
+                // A time that is too long for the clock is no limit.
                 now.checked_add(time).map_or(Purse::Steps(u64::MAX), Purse::Until)
             }
         }
     }
 
-    /// The part of one, with so many still to come (itself included).
+    /// The part of one analysis, with `of` analyses still to come, including this one.
     fn share(&mut self, of: usize) -> Purse {
         match self {
             Purse::Steps(steps) => {
@@ -226,7 +226,7 @@ struct Analyst<'a> {
 }
 
 impl Analyst<'_> {
-    /// The analysis, and whether all that was asked has an answer and the graph runs.
+    /// The analysis, and whether every question has an answer and the graph runs.
     fn analyze(mut self) -> Result<(Analysis, bool), Error> {
         let graph = &self.subject.graph;
         let repetition = csdf::repetition_vector(graph)?;
@@ -254,7 +254,7 @@ impl Analyst<'_> {
             analysis.blocked = Some(blocked);
             return Ok((analysis, false));
         }
-        // What comes first may leave more to what comes after, which is harder.
+        // The first analyses may leave more to the later ones, which are harder.
         let mut to_come = 3 + usize::from(self.args.at.is_some()) + usize::from(self.args.pareto);
         let budget = self.purse.budget(to_come);
         analysis.throughput = answered(csdf::throughput(graph, &stated(graph), &budget))?;
@@ -312,7 +312,7 @@ impl Analyst<'_> {
     }
 
     fn smallest(&mut self, goal: Goal, to_come: usize) -> Result<Option<Distribution>, Error> {
-        // As much again for its schedule, if that is asked for.
+        // The same amount again for its schedule, if that is asked for.
         let parts = if self.args.schedule { 2 * to_come } else { to_come };
         let options = self.options(parts);
         let Some(storage) = answered(csdf::smallest(&self.subject.graph, goal, &options))? else {
@@ -364,7 +364,7 @@ impl Analyst<'_> {
     }
 }
 
-/// The capacities that channels state, but for those from an actor to itself.
+/// The capacities that channels state, except channels from an actor to itself.
 fn stated(graph: &Graph) -> Vec<Option<u64>> {
     let capacities = graph.capacities().into_iter().enumerate();
     capacities.map(|(index, capacity)| capacity.filter(|_| !is_own(graph, index))).collect()
@@ -376,7 +376,8 @@ fn is_own(graph: &Graph, channel: usize) -> bool {
     channel.readers.iter().all(|reader| reader.actor == channel.producer)
 }
 
-/// The answer. `None` if the budget ended before there was one, or if the request is out of reach; the log says which.
+/// The answer. `None` if the budget ended before there was an answer, or if the request is out of reach; the log says
+/// which.
 fn answered<T>(result: Result<T, csdf::Error>) -> Result<Option<T>, Error> {
     match result {
         Ok(answer) => Ok(Some(answer)),

@@ -9,7 +9,7 @@ use super::read::read_plan;
 use crate::cli::{CheckArgs, Format};
 use crate::report;
 
-/// Violations that are shown of a plan that is refused.
+/// Most violations of a refused plan that are shown.
 const VIOLATION_LINES: usize = 20;
 
 /// Checks a plan: its replay finds nothing wrong, and its layers are those of its models.

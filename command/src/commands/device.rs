@@ -1,10 +1,10 @@
-//! Whether a plan's frame rates are those of the processor that this runs on.
+//! Warns if a plan's frame rates are not those of this machine's processor.
 
 use csdfc::cost::DeviceProfile;
 use csdfc::profile::machine;
 use csdfc_plan::plan::{Device, Plan};
 
-/// Warns where the plan's device profile was not measured on this processor.
+/// Warns if the plan's device profile was not measured on this processor.
 pub(super) fn warn_if_other(plan: &Plan) {
     let here = machine::processor_name();
     if !is_of(&plan.device, here.as_deref()) {

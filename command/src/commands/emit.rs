@@ -68,7 +68,7 @@ pub fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), Error> {
             std::fs::remove_file(&file).map_err(|error| Error::write(&file, error))?;
         }
     }
-    // The manifest comes last. If the run stops before, the next run finds the very files that it would write.
+    // The manifest comes last. If the run stops before that, the next run finds exactly the files that it would write.
     due.sort_by_key(|(file, _)| file.ends_with(MANIFEST));
     due.into_iter().try_for_each(|(file, content)| output::write_file(&file, content))
 }

@@ -1,4 +1,4 @@
-//! Frames that networks are run on: from files, or drawn.
+//! Frames on which networks run: from files, or drawn at random.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::npy;
 
-/// So many random frames.
+/// `count` random frames.
 pub(super) fn random(network: &Network, count: u64, seed: u64) -> Vec<Vec<Value>> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut frame = || inputs(network).map(|(layer, input)| draw(input, &layer.shape, &mut random)).collect();

@@ -9,7 +9,8 @@ use super::output;
 use crate::cli::{Format, InspectArgs};
 use crate::report;
 
-/// Shows the layers of an application and what they need, and writes its only CNN as an ONNX model where that is asked for.
+/// Shows the layers of an application and what they need, and writes its only CNN as an ONNX model if that is asked
+/// for.
 ///
 /// # Errors
 /// When the application cannot be read, analysed or written as a model, or standard output cannot be written.

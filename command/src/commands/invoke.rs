@@ -65,7 +65,7 @@ fn run(cli: &Cli) -> Result<Ending, Error> {
 
 fn report(cli: &Cli, error: Error) {
     let colour = cli.global.colour();
-    // Fails only where a hook was set before.
+    // Fails only if a hook was set before.
     let _ =
         miette::set_hook(Box::new(move |_| Box::new(miette::MietteHandlerOpts::new().color(colour).build())));
     let report = miette::Report::new(error);

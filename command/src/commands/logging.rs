@@ -1,4 +1,4 @@
-//! What goes to standard error while a command works.
+//! The log, which goes to standard error while a command works.
 
 use csdfc::error::Error;
 use tracing::level_filters::LevelFilter;
@@ -35,7 +35,7 @@ pub fn start(global: &Global) -> Result<(), Error> {
         })?,
         _ => Targets::new().with_default(level),
     };
-    // With -vv each pass says on its end how long it took.
+    // With -vv, each pass logs at its end how long it took.
     let spans = if level >= LevelFilter::DEBUG { FmtSpan::CLOSE } else { FmtSpan::NONE };
     let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
@@ -45,7 +45,7 @@ pub fn start(global: &Global) -> Result<(), Error> {
         LogFormat::Text => log.with_timer(()).with_target(false).boxed(),
         LogFormat::Json => log.json().boxed(),
     };
-    // The error says no more than that a log was started before.
+    // The only error is that a log was started before.
     let _ = tracing_subscriber::registry().with(filter).with(log).try_init();
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! What the commands do. They print results on standard output, and what could not be reached on standard error.
+//! The work of the commands. They print results on standard output. If constraints could not be met, they say so on
+//! standard error.
 //!
 //! [`invoke`](invoke::invoke) is one call of `csdfc`, from its arguments to its exit code. Each command has a file of
 //! its own, with one function that takes the arguments of the command line.

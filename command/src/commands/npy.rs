@@ -5,7 +5,7 @@ use std::path::Path;
 use csdfc::error::Error;
 use csdfc_codegen::run::{Data, Value};
 
-/// What every file begins with.
+/// The beginning of every file.
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Most dimensions of a tensor.

@@ -35,7 +35,7 @@ const MOST_MACS: u64 = 1 << 33;
 /// A layer with at most this many pixels, summed over its patches, is always replayed.
 const ALWAYS_REPLAYED: u64 = 1 << 20;
 
-/// Offloads what the arguments say.
+/// Offloads the layer or model that the arguments name.
 ///
 /// # Errors
 /// When a file cannot be read or written, or the layer cannot be offloaded at all.
@@ -142,7 +142,7 @@ fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Ending, Error> 
     Ok(if report.met { Ending::Yes } else { Ending::No })
 }
 
-/// What the simulator made of a strategy.
+/// The result of the simulator for a strategy.
 struct Replayed {
     trace: Option<Trace>,
     violation: Option<String>,

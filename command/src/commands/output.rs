@@ -24,14 +24,14 @@ pub fn print(text: &str) -> Result<(), Error> {
 /// A file appears under its name whole or not at all: it is written beside it and renamed.
 ///
 /// # Errors
-/// When it cannot be written; what was there before is then unharmed.
+/// When it cannot be written; the old content is then unharmed.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     if path.as_os_str() == "-" {
         return print(text);
     }
     let failed = |error: std::io::Error| Error::write(path, error);
     match std::fs::metadata(path) {
-        // Follow links. What is not a file (a device, a pipe) cannot be replaced by a rename.
+        // Follow links. A rename cannot replace a device or a pipe.
         Ok(meta) if meta.is_file() => {
             replace(&path.canonicalize().map_err(failed)?, text.as_bytes()).map_err(failed)
         }
@@ -48,7 +48,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
 /// Writes a file, and the folders that it lies in. It appears under its name whole or not at all.
 ///
 /// # Errors
-/// When it cannot be written; what was there before is then unharmed.
+/// When it cannot be written; the old content is then unharmed.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<(), Error> {
     let folders = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     folders.and_then(|()| replace(path, content)).map_err(|error| Error::write(path, error))

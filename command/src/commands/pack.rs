@@ -57,7 +57,7 @@ pub fn pack(args: &PackArgs) -> Result<Ending, Error> {
     Ok(if result.fits == Some(false) { Ending::No } else { Ending::Yes })
 }
 
-/// What is asked first is whether the buffers fit, then how low they can be.
+/// Asks first whether the buffers fit, and then how low they can be packed.
 fn solve(problem: &Problem, capacity: Option<u64>, budget: &mut Budget) -> Solution {
     let _span = tracing::info_span!("pack").entered();
     let Some(capacity) = capacity else { return packing::pack(problem, budget) };

@@ -1,4 +1,4 @@
-//! `csdfc completions` and `csdfc man`: what shells and `man` know of the command line.
+//! `csdfc completions` and `csdfc man`: the command line, for shells and for `man`.
 
 use csdfc::error::{Ending, Error};
 

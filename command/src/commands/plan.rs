@@ -27,13 +27,13 @@ use crate::cli::{Format, PlanArgs};
 use crate::picture::front::FrontPicture;
 use crate::report;
 
-/// Where a plan goes that our own checker refuses, unless `-o` names a file.
+/// The file for a plan that our own checker refuses, unless `-o` names a file.
 const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
 
-/// Parts of a saved front that do not apply of which is said why.
+/// The most parts of a saved front for which a warning says why they do not apply.
 const MISMATCH_LINES: usize = 4;
 
-/// Random frames on which an error is measured where neither frames nor their number are given.
+/// Random frames on which an error is measured, if neither frames nor their number are given.
 const RANDOM_FRAMES: u64 = 4;
 
 /// Plans an application.
@@ -47,7 +47,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     let mut app = open::open(&args.app)?;
     args.apply(&mut app.spec, &mut app.origin)?;
     if let (Some((saved, _)), Some(_)) = (&saved, args.front.pick) {
-        // What is picked leaves nothing to a method or to the rows of the file.
+        // A picked plan leaves nothing to a method or to the rows of the file.
         (app.spec.search.method, app.spec.rows) = (None, RowsSpec::Default);
         app.spec.storage = Some(args.storage.unwrap_or(saved.storage_model));
     }
@@ -108,7 +108,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
             format!("{}\n  {would}", shortfall::text(&plan, &nearest))
         }
     };
-    // If standard error is closed, nobody is left to tell. The exit code says it too.
+    // If standard error is closed, nobody reads the message. The exit code says it too.
     let _ = writeln!(std::io::stderr(), "csdfc: {text}");
     Ok(Ending::No)
 }
@@ -135,7 +135,7 @@ fn as_stated(
     Ok(Chosen { application, device, planned, accuracies: Vec::new(), would: None })
 }
 
-/// Plans an application some of whose precisions are to be chosen.
+/// Plans an application with precisions that csdfc is to choose.
 fn choose(
     app: &Opened,
     is_from_front: bool,
@@ -209,7 +209,7 @@ fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Whether the plan or the front goes to standard output in place of what is printed.
+/// Whether the plan or the front goes to standard output instead of the table.
 fn to_stdout(args: &PlanArgs) -> Result<bool, Error> {
     let files = [&args.output, &args.front.pareto].into_iter().flatten();
     match files.filter(|path| is_stdout(path)).count() {
@@ -278,7 +278,7 @@ fn start(
     Ok(Start::Search(known))
 }
 
-/// Warns where the figures of a picked plan differ from the saved ones, for instance on another device.
+/// Warns if the figures of a picked plan differ from the saved ones, for instance on another device.
 fn compare(saved: &SavedFront, number: usize, plan: &Plan) {
     let Some(point) = number.checked_sub(1).and_then(|index| saved.pareto.get(index)) else { return };
     if point.memory != plan.memory.total {
@@ -289,7 +289,7 @@ fn compare(saved: &SavedFront, number: usize, plan: &Plan) {
     }
     for cnn in &plan.cnns {
         let then = point.fps.get(&cnn.name).copied().unwrap_or(0.0);
-        // What a file keeps of a number is a little less than the number.
+        // A file keeps a number with slightly less precision.
         if (then - cnn.fps).abs() > 1e-9 * then.abs() {
             warn!(
                 "{} had {then:.1} fps on device {} when plan {number} was saved, and now has {:.1} on {}",

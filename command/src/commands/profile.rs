@@ -19,7 +19,7 @@ use crate::cli::Format;
 use crate::cli::profile::ProfileArgs;
 use crate::report;
 
-/// The processor that partitions are on unless their application names another.
+/// The processor of partitions, unless their application names another.
 const CPU: &str = "cpu";
 /// How often the file is written while csdfc measures.
 const SAVED_EVERY: Duration = Duration::from_secs(10);
@@ -113,7 +113,8 @@ fn file(args: &ProfileArgs) -> Result<PathBuf, Error> {
     })
 }
 
-/// The profile that the measurement goes on with: what the file holds, or that of a machine of which nothing is known.
+/// The profile with which the measurement begins: the content of the file, or the profile of a machine of which nothing
+/// is known.
 fn begun(path: &Path, processor: &str) -> Result<DeviceProfile, Error> {
     let generic = DeviceProfile::find("generic", Path::new(""))?;
     let basis = DeviceProfile::basis_of(processor);
@@ -140,7 +141,7 @@ fn begun(path: &Path, processor: &str) -> Result<DeviceProfile, Error> {
     Ok(known)
 }
 
-/// How far a measurement is that has gone on for so long.
+/// A line on the progress of a measurement, and the time that it has taken so far.
 fn line(cnn: &str, progress: Progress, elapsed: Duration) -> String {
     let Progress { done, left } = progress;
     let seconds = elapsed.as_secs_f64() * left as f64 / done.max(1) as f64;

@@ -1,4 +1,4 @@
-//! `csdfc quantize`: frames from files or a seed, a quantised model, and a report of what that costs.
+//! `csdfc quantize`: frames from files or a seed, a quantised model, and a report of its errors.
 
 use csdfc::error::{Ending, Error};
 use csdfc::export::export;
@@ -13,8 +13,8 @@ use crate::report::quantize as report;
 /// Quantises a model.
 ///
 /// # Errors
-/// When the scheme is none of those that are written, the model or a frame cannot be read or does not fit, the model cannot
-/// be quantised, or a result cannot be written.
+/// When csdfc cannot write the scheme, the model or a frame cannot be read or does not fit, the model cannot be
+/// quantised, or a result cannot be written.
 pub fn quantize(args: &QuantizeArgs) -> Result<Ending, Error> {
     let precision = match args.scheme {
         Scheme::Int8 => None,

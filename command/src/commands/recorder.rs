@@ -1,4 +1,4 @@
-//! What `csdfc run` measures of a frame, as the data that a trace is made of.
+//! The measurements of a frame by `csdfc run`, as the data of a trace.
 
 use std::time::{Duration, Instant};
 

@@ -46,7 +46,7 @@ pub fn report(args: &ReportArgs) -> Result<Ending, Error> {
     Ok(Ending::Yes)
 }
 
-/// A plan that the checker accepts, and what happens in it.
+/// A plan that the checker accepts, and its timeline.
 fn read(path: &Path) -> Result<(Plan, Timeline), Error> {
     let (plan, name, _) = read_plan(path)?;
     let timeline = tracing::info_span!("replay").in_scope(|| timeline::timeline(&plan));

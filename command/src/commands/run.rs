@@ -176,7 +176,7 @@ impl Frames<'_> {
     }
 }
 
-/// That every layer makes its tensor in one firing.
+/// Checks that every layer makes its tensor in one firing.
 fn expect_whole_layers(plan: &Plan) -> Result<(), Error> {
     for cnn in &plan.cnns {
         if let Some(layer) = cnn.layers.iter().find(|layer| layer.firings > 1) {

@@ -98,7 +98,7 @@ fn wrong(name: &str, error: &InstanceError) -> Error {
     Error::Input { message: format!("{name}: {error}"), help: Some(error.help().into()) }
 }
 
-/// What a selection is for.
+/// The subject of a selection.
 struct Subject {
     application: Application,
     /// Which of its CNNs.
@@ -107,7 +107,7 @@ struct Subject {
 }
 
 /// The plan of an application whose CNN has the primitives of a selection, and conversions. Each layer fires once, as
-/// selections count it. So that layouts may change, storage model `tensors` is planned.
+/// selections assume. The plan is in storage model `tensors`, in which layouts may change.
 fn planned(subject: Subject, selected: Cnn, path: &Path) -> Result<Plan, Error> {
     let Subject { mut application, cnn, device } = subject;
     application.cnns[cnn] = selected;
@@ -130,7 +130,7 @@ fn planned(subject: Subject, selected: Cnn, path: &Path) -> Result<Plan, Error> 
     }
 }
 
-/// The application, its device, and the CNN that is meant.
+/// The application, its device, and the CNN that the arguments name.
 fn subject(args: &SelectArgs, app: &str) -> Result<Subject, Error> {
     let mut opened = open::open(app)?;
     args.apply(&mut opened.spec, &mut opened.origin)?;
@@ -156,7 +156,7 @@ fn subject(args: &SelectArgs, app: &str) -> Result<Subject, Error> {
     Ok(Subject { application, cnn, device })
 }
 
-/// What the arguments and the instance ask.
+/// The query of the arguments and the instance.
 fn query(args: &SelectArgs, instance: &Instance) -> Query {
     let kib = |bytes: u64| bytes as f64 / KIB;
     let is_time = args.objective == Quantity::Time;

@@ -1,5 +1,5 @@
-//! What a user may do and see while a command works. Ctrl-C ends a search, and a terminal shows its progress. Of other
-//! long work, only the progress is shown.
+//! The user's control while a command works. Ctrl-C ends a search, and a terminal shows the progress. Other long work
+//! only shows its progress.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use csdfc::units;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
-/// What a shell reports of a command that Ctrl-C ended.
+/// The exit code that shells report for a command that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
 /// Ctrl-C and the terminal.
@@ -49,7 +49,7 @@ impl Watcher {
     /// From now on the first Ctrl-C asks the search to end. A second one ends the process.
     pub fn start() -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        // In this order, the first signal finds the flag down. If signals are not available, Ctrl-C ends the process.
+        // In this order, the first signal finds the flag unset. If signals are not available, Ctrl-C ends the process.
         let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&stop))
             .and_then(|_| flag::register(SIGINT, Arc::clone(&stop)));
         Watcher { stop, line: StatusLine::new() }

@@ -1,5 +1,5 @@
-//! What a page draws, as data. Lists of many numbers are flat, which takes a third of the bytes of lists of objects. Times are
-//! whole nanoseconds.
+//! The data that a page draws. Lists of many numbers are flat, which takes a third of the bytes of lists of objects.
+//! Times are whole nanoseconds.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! What would make a tensor that is in use at the peak smaller.
+//! Hints on how a tensor that is in use at the peak could become smaller.
 
 use csdfc_plan::plan::{Layer, Plan, StorageModel};
 use csdfc_plan::timeline::{Place, PlaceKind};
 
-/// Layers between a writer and a reader from which on the reader counts as far away.
+/// With at least this many layers between it and the writer, a reader counts as far away.
 const FAR: usize = 4;
 
 /// What a place would need to shrink, as a sentence. `segments` are those of its CNN's layers.

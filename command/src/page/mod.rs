@@ -1,12 +1,14 @@
 //! A plan, or two, as a page for a browser: one file, which needs no network.
 //!
-//! The page is made of a head, a style, the plan as data (`data`) and a script that draws it. Names in a plan may hold
-//! anything. The data is JSON in an element of its own, in which nothing can end that element, and the script writes names as
-//! text and never as markup. A policy in the head forbids whatever is not in the file.
+//! The page consists of a head, a style, the plan as data (`data`) and a script that draws it. Names in a plan may
+//! contain anything. So the data is JSON in an element of its own, escaped such that nothing can end that element, and
+//! the script writes names as text and never as markup. A policy in the head forbids everything that is not in the
+//! file.
 //!
-//! The script draws with plain SVG: blocks, bars and step lines are rectangles and paths, of which there are some thousands. A
-//! library of charts would be larger than the page, bring its own licence and its own idea of an axis, and none of them knows a
-//! map of addresses over time. What a screen reader says and what keys do would still have to be written here.
+//! The script draws with plain SVG: blocks, bars and step lines are rectangles and paths, of which there are some
+//! thousands. A library of charts would be larger than the page, and bring its own licence and its own idea of an axis.
+//! No such library knows a map of addresses over time. The texts for screen readers and the handling of keys would
+//! still have to be written here.
 
 mod data;
 mod hints;
@@ -33,15 +35,15 @@ const SCRIPT: [&str; 9] = [
     include_str!("script/main.js"),
 ];
 
-/// The page of one plan, or of two that are compared, each with what happens in it. `front` is drawn in place of the first
-/// plan's own.
+/// The page of one plan, or of two plans that are compared, each with its timeline. `front` is drawn in place of the
+/// first plan's own.
 ///
 /// # Errors
 /// Those of serde. There are none for the plain data of a page.
 pub fn page(plans: &[(Plan, Timeline)], front: Option<&SavedFront>) -> Result<String, Error> {
     let data = data::data(plans, front);
     let data = serde_json::to_string(&data).map_err(|error| Error::Bug(error.to_string()))?;
-    // Only `<` can end the element or open a comment in it. In JSON it stands in strings alone.
+    // Only `<` can end the element or open a comment in it. In JSON, it occurs only in strings.
     let data = data.replace('<', "\\u003c");
     let script = SCRIPT.concat();
     Ok(format!(

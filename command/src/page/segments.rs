@@ -3,7 +3,7 @@
 use csdfc_plan::plan::Plan;
 use csdfc_plan::timeline::Timeline;
 
-/// Of each CNN and layer, the segment that it is in, counted from 1 in the CNN; `None` of a layer that fires once and
+/// For each CNN and layer, the segment of the layer, counted from 1 in the CNN; `None` for a layer that fires once and
 /// alone.
 pub fn segments(plan: &Plan, timeline: &Timeline) -> Vec<Vec<Option<usize>>> {
     let mut of = plan.cnns.iter().map(|cnn| vec![None; cnn.layers.len()]).collect::<Vec<_>>();

@@ -1,13 +1,14 @@
-//! Less of what is too much to draw: a time line in columns, of which each shows what happens in it.
+//! Thins a time line that is too long to draw: it becomes columns, each of which shows everything that happens within
+//! it.
 
 use std::ops::Range;
 
 use csdfc_plan::timeline::{Firing, Timeline};
 
-/// Most steps of lives, firings, or changes of the bytes in use, each, that are drawn as they are.
+/// A time line with more steps of lives, more firings, or more changes of the bytes in use than this is thinned.
 const MOST: usize = 60_000;
 
-/// Columns of a time line with more.
+/// Columns of a thinned time line.
 const COLUMNS: f64 = 8192.0;
 
 /// The same time line, with at most some thousand columns if it has more than can be drawn. Returns whether that is so.
@@ -22,7 +23,7 @@ pub fn thin(timeline: &mut Timeline) -> bool {
         let mut thinned: Vec<(f64, Range<u64>)> = Vec::new();
         for (ns, rows) in life.steps.drain(..) {
             match thinned.last_mut() {
-                // What is in use in some of a column is drawn in all of it.
+                // Rows that are in use in a part of a column are drawn in the whole column.
                 Some((last, union))
                     if column(*last) == column(ns) && !union.is_empty() && !rows.is_empty() =>
                 {

@@ -11,13 +11,13 @@ const ROOM: [f64; 4] = [70.0, 40.0, 30.0, 50.0];
 /// A front, and the plan chosen from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrontPicture {
-    /// What it is of.
+    /// The title.
     pub title: String,
     /// One panel for each CNN: its name, and total bytes and frames per second for each plan, by falling memory.
     pub panels: Vec<(String, Vec<[f64; 2]>)>,
-    /// The same of the plan that was chosen, by CNN.
+    /// The same for the plan that was chosen, by CNN.
     pub chosen: Vec<[f64; 2]>,
-    /// Most bytes that were asked for.
+    /// The memory limit, in bytes.
     pub limit: Option<f64>,
 }
 

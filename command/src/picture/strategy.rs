@@ -19,11 +19,11 @@ const FREED: &str = "#dddddd";
 const NOW: &str = "#009e73";
 const DONE: &str = "#999999";
 
-/// The page, but for its data.
+/// The page without its data.
 const PLAYER: &str = include_str!("player.html");
 
-/// The first steps of a strategy, as many as fit a picture: for each, the input with what is loaded, kept and freed, and
-/// the output with what is computed and has been.
+/// The first steps of a strategy, as many as fit a picture. For each step, it shows the input, with the pixels that are
+/// loaded, kept and freed, and the output, with the patches that are computed now and that were computed before.
 pub fn steps(problem: &Problem, strategy: &Strategy) -> String {
     let convolution = &problem.convolution;
     let ([height, width], [rows, columns]) = (convolution.padded(), convolution.output());
@@ -80,7 +80,7 @@ fn grid(svg: &mut Svg, at: [f64; 2], side: f64, width: usize, colours: &[&str]) 
     svg.end_group();
 }
 
-/// What the page plays.
+/// The data that the page plays.
 #[derive(Debug, Serialize)]
 struct Played<'a> {
     name: &'a str,
@@ -104,7 +104,7 @@ pub fn player(problem: &Problem, strategy: &Strategy) -> String {
         dilation: spec.dilation,
         groups: &strategy.groups,
     };
-    // Numbers and a name of letters: nothing in it ends a script.
+    // The data has only numbers and a name of letters, so nothing in it ends a script.
     let data = serde_json::to_string(&played).unwrap_or_default().replace('<', "\\u003c");
     PLAYER.replace("/*DATA*/null", &data)
 }

@@ -1,4 +1,4 @@
-//! What the dataflow analyses say of graphs, for people and for machines.
+//! The results of the dataflow analyses, for people and for machines.
 
 use std::fmt::Write;
 
@@ -27,8 +27,8 @@ pub enum AnalysisReport {
     },
 }
 
-/// What is known of a graph. Throughputs are iterations per unit of time, as reduced fractions. A throughput is
-/// `unbounded` if nothing that limits the graph takes time. Capacities that the graph states are kept.
+/// The results for a graph. Throughputs are iterations per unit of time, as reduced fractions. A throughput is
+/// `unbounded` if the firings that limit the graph take no time. Capacities that the graph states are kept.
 #[derive(Debug, Serialize)]
 pub struct Analysis {
     /// The graph, or the partition.
@@ -36,11 +36,11 @@ pub struct Analysis {
     /// The CNN that the partition is of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cnn: Option<String>,
-    /// What totals count: `tokens` or `bytes`.
+    /// The unit of totals: `tokens` or `bytes`.
     pub unit: &'static str,
     /// Firings of each actor in one iteration.
     pub repetition: Named<u64>,
-    /// Channels, those from an actor to itself left out of all totals.
+    /// Channels. No total includes channels from an actor to itself.
     pub channels: usize,
     /// Channels from an actor to itself.
     pub self_loops: usize,
@@ -74,7 +74,7 @@ pub struct Blocked {
     pub actor: String,
     /// The channel that it reads or writes.
     pub channel: String,
-    /// What it lacks there: `tokens` or `space`.
+    /// What the actor lacks there: `tokens` or `space`.
     pub lacks: &'static str,
     /// How many tokens or places.
     pub missing: u64,
@@ -87,7 +87,7 @@ pub struct Blocked {
 pub struct Distribution {
     /// Sum of the capacities.
     pub total: u64,
-    /// No smaller total can do.
+    /// No smaller total suffices.
     pub bound: u64,
     /// Whether the two are the same.
     pub proven: bool,

@@ -13,9 +13,9 @@ use serde::Serialize;
 pub struct Verdict<'a> {
     /// Whether the plan is safe.
     pub accepted: bool,
-    /// What was replayed, if it is.
+    /// The counts of the replay, if it is safe.
     pub replayed: Option<&'a Report>,
-    /// What is wrong, if it is not.
+    /// The violations, if it is not safe.
     pub violations: &'a [String],
 }
 

@@ -1,4 +1,4 @@
-//! Why a layer of a plan is computed as it is, as a table.
+//! A table of the primitives that could compute a layer of a plan, with reasons.
 
 use csdfc::driver::{Alternative, Explanation};
 use csdfc::units::grouped;
@@ -6,7 +6,7 @@ use csdfc_plan::plan::TimeBasis;
 
 use csdfc::words::table::table;
 
-/// The alternatives of a layer, and why not.
+/// The alternatives of a layer, and why they were not chosen.
 pub fn text(explanation: &Explanation) -> String {
     let Explanation { cnn, layer, rows_per_firing, bytes_left, alternatives, not_measured } = explanation;
     let rows_text = if *rows_per_firing == 1 { "1 row" } else { &format!("{rows_per_firing} rows") };

@@ -15,14 +15,14 @@ use serde::Serialize;
 
 use csdfc::words::table::table;
 
-/// What `inspect` says of an application.
+/// The result of `inspect` for an application.
 #[derive(Debug, Serialize)]
 pub struct Inspection {
     /// The CNNs.
     pub cnns: Vec<CnnInspection>,
 }
 
-/// What `inspect` says of a CNN; sizes in bytes.
+/// The result of `inspect` for a CNN; sizes in bytes.
 #[derive(Debug, Serialize)]
 pub struct CnnInspection {
     /// Its name.
@@ -35,11 +35,11 @@ pub struct CnnInspection {
     pub parameter_bytes: u64,
     /// Multiply-accumulates of one frame.
     pub macs: u64,
-    /// What memory its tensors take with no processing by parts, by storage model.
+    /// The memory of its tensors without processing by parts, by storage model.
     pub memory: Vec<MemoryInspection>,
 }
 
-/// What memory a CNN's buffers take with no processing by parts; in bytes.
+/// The memory of a CNN's buffers without processing by parts, in bytes.
 #[derive(Debug, Serialize)]
 pub struct MemoryInspection {
     /// The storage model.
@@ -52,7 +52,7 @@ pub struct MemoryInspection {
     pub bound: u64,
 }
 
-/// What `inspect` says of a layer.
+/// The result of `inspect` for a layer.
 #[derive(Debug, Serialize)]
 pub struct LayerInspection {
     /// Its name.

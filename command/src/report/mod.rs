@@ -1,4 +1,4 @@
-//! What the commands print for people. Machines read the same data as JSON or RON.
+//! The texts that commands print for people. Machines read the same data as JSON or RON.
 
 pub mod analyze;
 pub mod check;

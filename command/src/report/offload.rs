@@ -1,4 +1,4 @@
-//! What `csdfc offload` says.
+//! The result of `csdfc offload`.
 
 use std::fmt::Write;
 
@@ -23,13 +23,13 @@ pub struct LayerReport {
     pub filters_at_once: usize,
     /// Passes over the patches, one for each subset of the filters.
     pub passes: u64,
-    /// What loads are counted in.
+    /// The unit of loads.
     pub unit: Unit,
     /// Whether the duration counts writes.
     pub count_writes: bool,
-    /// What made the strategy.
+    /// The method that made the strategy.
     pub strategy: String,
-    /// How, where there is more to say.
+    /// Details of the method, if there are any.
     pub shape: Option<String>,
     /// In cycles: Eq. 15, or Definition 3 with writes.
     pub duration: u64,
@@ -49,9 +49,9 @@ pub struct LayerReport {
     pub memory: u64,
     /// Whether the bounds on memory and loads are kept.
     pub met: bool,
-    /// Bounds that would be kept, where they are not.
+    /// If bounds are not kept: bounds that would be.
     pub nearest: Option<String>,
-    /// The rule that is broken where they are not, and the step that breaks it.
+    /// If bounds are not kept: the rule that is broken, and the step that breaks it.
     pub violation: Option<String>,
     /// Whether the strategy was executed on data, and gave the results of the direct convolution.
     pub simulated: bool,
@@ -87,7 +87,7 @@ pub struct ModelReport {
     pub application: String,
     /// The accelerator; may have no name.
     pub accelerator: String,
-    /// What loads are counted in.
+    /// The unit of loads.
     pub unit: Unit,
     /// Cycles of all layers that are mapped.
     pub duration: u64,
@@ -97,9 +97,9 @@ pub struct ModelReport {
     pub steps: u64,
     /// Whether every layer is mapped.
     pub met: bool,
-    /// The layers that are.
+    /// The layers that are mapped.
     pub layers: Vec<MappedLayer>,
-    /// Those that fit in no way.
+    /// The layers that no strategy fits.
     pub failed: Vec<FailedLayer>,
 }
 

@@ -18,7 +18,7 @@ const SCHEDULE_WIDTH: usize = 160;
 /// Longest choice that the table shows whole, in characters.
 const CHOICE_WIDTH: usize = 60;
 
-/// What a plan needs and how fast it is, in about a screen.
+/// The needs of a plan and its speed, in about a screen.
 pub fn text(plan: &Plan) -> String {
     let cnns = match plan.cnns.len() {
         1 => "1 CNN".to_owned(),
@@ -100,7 +100,7 @@ fn loads(layer: &Layer) -> u64 {
     slices.saturating_mul(layer.times_read())
 }
 
-/// Where the parameters are that are not in memory.
+/// The place of the parameters that are not in memory.
 fn paged(plan: &Plan) -> String {
     let Some(store) = &plan.store else { return String::new() };
     let layers = || plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.paged.as_ref());
@@ -171,7 +171,7 @@ fn read_again(layers: &[Layer]) -> String {
     }
 }
 
-/// What room for more slices is worth: as many as help, and the two least numbers.
+/// The effect of room for more slices in flight: the greatest number that helps, and the two least numbers.
 fn in_flight(plan: &Plan, cnn: usize) -> String {
     let flights = timeline(plan).map(|timeline| flight::flights(plan, &timeline, cnn)).unwrap_or_default();
     let [fewer @ .., most] = flights.as_slice() else { return String::new() };
@@ -184,7 +184,7 @@ fn in_flight(plan: &Plan, cnn: usize) -> String {
     )
 }
 
-/// Where the times of layers come from: what a frame rate is called.
+/// The word for a frame rate, by the origin of the times of its layers.
 fn basis<'l>(layers: impl IntoIterator<Item = &'l Layer>) -> &'static str {
     let (mut measured, mut modelled) = (false, false);
     for layer in layers.into_iter().filter(|layer| !matches!(layer.operator, Operator::Input(_))) {

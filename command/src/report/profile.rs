@@ -1,4 +1,4 @@
-//! What `csdfc profile` prints: the layers that it measured, and which primitive is the fastest of each.
+//! The text of `csdfc profile`: the layers that it measured, and the fastest primitive of each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,8 @@ use csdfc::profile::Reading;
 
 use csdfc::words::table::table;
 
-/// One line for each convolution of which several primitives were measured, what the store does, and where the profile is.
+/// One line for each convolution for which several primitives were measured, the speed of the store, and the file of
+/// the profile.
 pub fn text(
     application: &Application,
     cpu: &Processor,

@@ -1,4 +1,4 @@
-//! What `csdfc run` says.
+//! The result of `csdfc run`.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ pub const TOLERANCE: f64 = 1e-4;
 /// Largest elements of an output that are shown.
 const TOP: usize = 5;
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunReport {
     /// The application.
@@ -22,7 +22,7 @@ pub struct RunReport {
     pub cnns: Vec<CnnRun>,
 }
 
-/// What became of one CNN.
+/// The result of one CNN.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CnnRun {
     /// The CNN.
@@ -67,7 +67,7 @@ pub struct Output {
 pub struct Comparison {
     /// Its name.
     pub name: String,
-    /// What makes a comparison impossible, if anything does.
+    /// The reason why a comparison is impossible, if it is.
     pub mismatch: Option<String>,
     /// Largest absolute difference. It is infinite if only one of two elements is a number.
     pub difference: f64,
@@ -104,7 +104,7 @@ pub struct ProfiledLayer {
 }
 
 impl RunReport {
-    /// Whether all that was compared is equal within [`TOLERANCE`].
+    /// Whether everything that was compared is equal within [`TOLERANCE`].
     pub fn is_equal(&self) -> bool {
         self.cnns
             .iter()

@@ -16,7 +16,7 @@ const POINTS: usize = 40;
 /// An answer as data.
 #[derive(Debug, Serialize)]
 pub struct SelectReport {
-    /// What is minimised.
+    /// The quantity that is minimised.
     pub minimised: Quantity,
     /// How the selection was made.
     pub method: &'static str,
@@ -90,7 +90,7 @@ pub struct BlockedEdge {
     pub no_path: Vec<[String; 2]>,
 }
 
-/// What computes a layer.
+/// The layouts and costs of a layer's primitive.
 #[derive(Debug, Serialize)]
 pub struct LayerChoice {
     /// The layout that it reads.
@@ -136,7 +136,7 @@ pub struct BarReport {
 /// A front as data.
 #[derive(Debug, Serialize)]
 pub struct FrontReport {
-    /// What was asked for.
+    /// The quantity that is minimised.
     pub minimised: Quantity,
     /// The budgets.
     pub budgets: Budgets,
@@ -465,7 +465,7 @@ fn layer_table(problem: &Problem<'_>, report: &SelectReport) -> String {
     table(&lines, &[4, 5])
 }
 
-/// A front as text. Of a long one, points at even distances.
+/// A front as text. A long front shows points at even distances.
 pub fn front_text(report: &FrontReport) -> String {
     let count = report.front.len();
     let all = if report.complete { "these are all" } else { "there may be more between them" };

@@ -1,4 +1,5 @@
-//! Primitives, rows and segments chosen together, beside one after the other: the time of a frame at several budgets.
+//! Primitives, rows and segments chosen together, beside the same chosen one after the other: the time of a frame at
+//! several budgets.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -17,7 +18,7 @@ use super::Tell;
 /// The profile, which comes with csdfc.
 const DEVICE: &str = "epyc-vm";
 
-/// Applications: what they are called, and their text where they are no built-in networks.
+/// Applications: their names, and their text if they are not built-in networks.
 const APPLICATIONS: &[(&str, Option<&str>)] = &[
     ("builtin:mobilenet_v2", None),
     ("builtin:googlenet", None),
@@ -26,7 +27,7 @@ const APPLICATIONS: &[(&str, Option<&str>)] = &[
     ("apps/pipelines/resnet50.ron", Some(include_str!("../../apps/pipelines/resnet50.ron"))),
 ];
 
-/// Budgets between the least memory and that of the plan without a limit, in quarters of the way.
+/// Budgets: this many quarters of the way from the least memory to the memory of the plan without a limit.
 const QUARTERS: [u64; 4] = [0, 1, 2, 3];
 
 const INTRODUCTION: &str = "# Primitives, layouts, rows and segments together
@@ -48,10 +49,10 @@ the best plan so far. Where few layers have several primitives worth a choice, a
 
 ";
 
-/// The page. `tell` is told how far it is.
+/// The page. `tell` receives the progress.
 ///
 /// # Errors
-/// When an application cannot be planned, none is known.
+/// When an application cannot be planned. No such application is known.
 pub fn files(tell: Tell<'_>) -> Result<Vec<(String, String)>, Error> {
     let device = DeviceProfile::find(DEVICE, Path::new(""))?;
     let mut page = String::from(INTRODUCTION);
@@ -88,13 +89,13 @@ struct Row {
 }
 
 impl Row {
-    /// The better one of the others.
+    /// The better of the other times.
     fn other(&self) -> Option<f64> {
         let others = [self.primitives_first, self.memory_first].into_iter().flatten();
         others.min_by(f64::total_cmp)
     }
 
-    /// Share of the others' time that is saved.
+    /// The share of the better other time that the joint choice saves.
     fn saved(&self) -> Option<f64> {
         Some(1.0 - self.joint.0? / self.other()?)
     }
@@ -125,7 +126,7 @@ fn rows(
         tell(&format!("{name}: {told}"));
         let planned = joint(limit)?;
         let Ways { fixed, primitives_first, memory_first } = driver::ways(&with(limit), device, paths())?;
-        // Without primitives that are faster, or that fit, the plan stays as it is.
+        // If no other primitives are faster, or if they do not fit, the plan stays as it is.
         rows.push(Row {
             budget,
             joint: (time(&planned), planned.plan.memory.total),

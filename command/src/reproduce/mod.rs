@@ -8,5 +8,5 @@ pub mod s1;
 pub mod selection;
 pub mod table12;
 
-/// Who is told how far it is, in a line that takes the place of the one before.
+/// A function that receives the progress, as a line that replaces the line before it.
 pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);

@@ -23,11 +23,12 @@ const DEVICE: &str = "generic";
 
 const NETWORKS: [&str; 2] = ["mobilenet_v2", "resnet50"];
 
-/// Bytes a second of the stores, and what they are called.
+/// Bytes per second of the stores, and their names.
 const STORES: [(u64, &str); 3] =
     [(50_000_000, "50 MB/s"), (250_000_000, "250 MB/s"), (2_000_000_000, "2 GB/s")];
 
-/// Budgets from the least memory to what the fastest plan takes, each so many times the one before.
+/// The number of steps between budgets, from the least memory to the memory of the fastest plan. Each step multiplies
+/// the budget by the same factor.
 const STEPS: i32 = 6;
 
 const INTRODUCTION: &str = "# Paged weights: memory and frame rate
@@ -44,10 +45,10 @@ same profile. No figure here is that paper's: it has other networks, on other ha
 
 ";
 
-/// The page. `tell` is told how far it is.
+/// The page. `tell` receives the progress.
 ///
 /// # Errors
-/// When a network cannot be planned, none is known.
+/// When a network cannot be planned. No such network is known.
 pub fn files(tell: Tell<'_>) -> Result<Vec<(String, String)>, Error> {
     let mut page = String::from(INTRODUCTION);
     for name in NETWORKS {
@@ -118,7 +119,8 @@ fn table(name: &str, device: &DeviceProfile) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Bytes and nanoseconds a frame of demand layering, one layer after another, and with the next one loaded meanwhile.
+/// Bytes, and nanoseconds per frame, of demand layering: with one layer after another, and with the next layer loaded
+/// while a layer computes.
 fn layering(name: &str, device: &DeviceProfile) -> Result<[(u64, f64); 2], Error> {
     let mut application = application(name, None, WeightsPlace::Resident)?;
     application.rows = RowsChoice::None;
@@ -138,7 +140,7 @@ fn layering(name: &str, device: &DeviceProfile) -> Result<[(u64, f64); 2], Error
     let weighty: Vec<u64> = layers.iter().map(|(bytes, ..)| *bytes).filter(|bytes| *bytes > 0).collect();
     let pair = weighty.windows(2).map(|pair| pair[0] + pair[1]).max().unwrap_or(largest);
     let alone = layers.iter().map(|(_, read, computing)| read + computing).sum();
-    // A load waits for the one before, and for the layer whose place it takes, the last but one with weights.
+    // A load waits for the load before it, and for the layer whose place it takes: the last but one layer with weights.
     let (mut loaded, mut computed, mut freed) = (0.0f64, 0.0f64, [0.0f64; 2]);
     for &(bytes, read, computing) in &layers {
         if bytes > 0 {

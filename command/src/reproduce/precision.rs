@@ -74,7 +74,8 @@ const TABLES: [Table; 4] = [
     },
 ];
 
-/// How far the print may be from what follows from its own rows, in megabytes: it rounds, or cuts, some of them to a tenth.
+/// By how many megabytes a printed figure may differ from what follows from the printed rows: the paper rounds, or
+/// cuts, some of them to a tenth.
 const ROUNDING: f64 = 0.016;
 
 const TABLE_13: &str = "
@@ -99,7 +100,7 @@ struct Application {
     file: &'static str,
     /// Frames a second, of each CNN, and megabytes.
     required: (f64, f64),
-    /// Whether a rate of half precision is published for all that it runs.
+    /// Whether rates at half precision are published for all its CNNs.
     has_half_rate: bool,
 }
 
@@ -130,10 +131,10 @@ const APPLICATIONS: [Application; 4] = [
     },
 ];
 
-/// The page. `tell` is told how far it is.
+/// The page. `tell` receives the progress.
 ///
 /// # Errors
-/// When an application cannot be planned, none is known.
+/// When an application cannot be planned. No such application is known.
 pub fn files(seed: u64, tell: Tell<'_>) -> Result<Vec<(String, String)>, Error> {
     let mut page = String::from(INTRODUCTION);
     for table in &TABLES {
@@ -169,7 +170,7 @@ fn megabytes(elements: [f64; 2], bytes: [f64; 2]) -> f64 {
 }
 
 impl Table {
-    /// Megabytes of a row that follow from the print's fp32 row, with this many millions of parameters.
+    /// Megabytes of a row that follow from the printed fp32 row, with this many millions of parameters.
     fn by_print(&self, parameters: f64, bytes: [f64; 2]) -> f64 {
         megabytes([self.memory[0] / 4.0 - parameters, parameters], bytes)
     }
@@ -180,7 +181,7 @@ impl Table {
         Ok(self.rows(elements(&found)))
     }
 
-    /// Its rows beside those that follow from so many millions of elements.
+    /// Its rows beside those that follow from this many millions of elements.
     fn rows(&self, elements: [f64; 2]) -> String {
         let mut text = format!("\n### {}\n\n", self.title);
         text.push_str(
@@ -202,7 +203,7 @@ impl Table {
     }
 }
 
-/// What is known of a requirement.
+/// Whether a requirement is met, as far as that is known.
 fn verdict(fits: bool, rate: Option<bool>) -> &'static str {
     match (fits, rate) {
         (false, _) => "not met: memory",
@@ -213,7 +214,7 @@ fn verdict(fits: bool, rate: Option<bool>) -> &'static str {
 }
 
 impl Application {
-    /// Its plan at a precision, within so much memory. What the file requires of rates counts where one is published.
+    /// Its plan at a precision, within this memory. The rates that the file requires count only if a rate is published.
     fn plan(&self, precision: Precision, memory: MemoryGoal) -> Result<Plan, Error> {
         let mut opened = opened(self.file)?;
         if !self.is_published(precision) {
@@ -239,7 +240,7 @@ impl Application {
             let bytes = QUANTISATIONS.iter().find(|row| row.0 == name).map_or([0.0; 2], |row| row.2);
             let counted = megabytes(least, bytes);
             let (own, rates, verdict) = match precision {
-                // Which layers are of integers, a quantised model says.
+                // Only a quantised model states which layers compute on integers.
                 None => ("–".into(), "no published rate".into(), verdict(counted <= most, None)),
                 Some(precision) => {
                     let plan = self.plan(precision, MemoryGoal::Bytes((most * 1e6) as u64))?;

@@ -1,4 +1,4 @@
-//! "CNN offloading in steps: S1 strategies": its figures 9 and 11 to 13, and the figures behind them as tables.
+//! "CNN offloading in steps: S1 strategies": its Figures 9 and 11 to 13, and tables of their numbers.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ const GROUPS: std::ops::RangeInclusive<usize> = 2..=10;
 /// Most loads of a pixel (section 2.3).
 const RELOAD: u32 = 2;
 
-/// Layers beyond the paper's: input and group, with 3x3 filters.
+/// Layers that are larger than the paper's: size of the input and of the group, with 3x3 filters.
 const LARGER: [(usize, usize); 3] = [(32, 4), (32, 8), (56, 8)];
 
 /// A cell of the table: a layer, a size of group, and what the strategies cost.
@@ -38,7 +38,7 @@ struct Cell {
     column: Cost,
     best: Cost,
     bound: u64,
-    /// What made the best.
+    /// The method that found the best duration.
     by: String,
 }
 
@@ -60,7 +60,7 @@ impl Cell {
         })
     }
 
-    /// How much shorter the best is than the better of the paper's heuristics, in per cent.
+    /// By how many per cent the best duration is shorter than that of the better of the paper's heuristics.
     fn gain(&self) -> f64 {
         let better = self.row.duration.min(self.zigzag.duration);
         100.0 * (1.0 - self.best.duration as f64 / better as f64)
@@ -74,7 +74,7 @@ impl Cell {
 /// The page and its figures, by file name.
 ///
 /// # Errors
-/// None for the paper's layers; what the library says is passed on.
+/// Errors of the library are passed on. There are none for the paper's layers.
 pub fn files(budget: Budget, seed: u64, tell: Tell<'_>) -> Result<Vec<(String, String)>, Error> {
     let pairs: Vec<(usize, usize)> =
         SIZES.flat_map(|size| GROUPS.map(move |group| (size, group))).chain(LARGER).collect();
@@ -105,7 +105,7 @@ pub fn files(budget: Budget, seed: u64, tell: Tell<'_>) -> Result<Vec<(String, S
     Ok(files)
 }
 
-/// How the page begins, and its figures, of heuristics alone: what needs no search.
+/// The beginning of the page, and its figures of heuristics alone: all that needs no search.
 ///
 /// # Errors
 /// As [`files`].

@@ -1,7 +1,7 @@
 //! Planning in a build script: an application's plan becomes a module of the crate that is built.
 //!
-//! [`Build::emit`] plans as `csdfc plan` does and writes what `csdfc emit` writes, as a module below `OUT_DIR`. What it
-//! read and wrote is kept there with hashes ([`record`]), so that nothing is planned twice.
+//! [`Build::emit`] plans as `csdfc plan` does and writes what `csdfc emit` writes, as a module below `OUT_DIR`. A
+//! record of what it read and wrote, with hashes, lies there too ([`record`]), so that nothing is planned twice.
 
 mod record;
 
@@ -28,7 +28,7 @@ use crate::search::watch::Watch;
 use crate::units::MemoryGoal;
 use crate::words::{limits, shortfall};
 
-/// A plan to be made in a build script, and what is asked of it.
+/// A plan that a build script makes, with its constraints.
 ///
 /// In `build.rs`:
 ///
@@ -62,7 +62,7 @@ pub struct Build {
 /// Why [`Build`] made no plan, or wrote none. `{:?}`, which Cargo prints, is as readable as `{}`.
 #[derive(thiserror::Error)]
 pub enum BuildError {
-    /// Something that was handed in is wrong, or a file cannot be read or written.
+    /// An input is wrong, or a file cannot be read or written.
     #[error("{}", explained(.0))]
     Failed(#[from] Error),
     /// No plan meets the constraints.
@@ -76,7 +76,8 @@ pub enum BuildError {
 }
 
 impl Build {
-    /// Of an application file, `FILE.onnx`, `FILE.tflite`, or `builtin:NAME`. Relative paths are from the folder of the package.
+    /// A plan of an application file, `FILE.onnx`, `FILE.tflite`, or `builtin:NAME`. Relative paths start from the
+    /// folder of the package.
     pub fn new(source: impl AsRef<Path>) -> Self {
         Build {
             source: source.as_ref().to_string_lossy().into_owned(),
@@ -90,7 +91,7 @@ impl Build {
     }
 
     /// Most bytes that parameters, buffers and workspace may take together: `2MB`, `512KiB`, or `min` for as few as
-    /// there are.
+    /// possible.
     pub fn memory(mut self, most: impl Into<String>) -> Self {
         self.memory = Some(most.into());
         self
@@ -114,7 +115,8 @@ impl Build {
         self
     }
 
-    /// The crate has no standard library: the instruction set is the one that is compiled for, and there is one thread.
+    /// The crate has no standard library. The compiler's target then decides the instruction set, and there is one
+    /// thread.
     pub fn no_std(mut self) -> Self {
         self.std = false;
         self
@@ -126,7 +128,7 @@ impl Build {
         self
     }
 
-    /// Plans, and has the plan checked.
+    /// Plans, and checks the plan.
     ///
     /// # Errors
     /// When the application cannot be read or planned, or no plan meets the constraints.
@@ -135,13 +137,13 @@ impl Build {
         planned(&opened, &opened.resolve()?, Path::new(""))
     }
 
-    /// Plans, and writes the plan's code as a module: `OUT_DIR/NAME.rs`, which the crate includes, and what belongs to it
-    /// in the folder `OUT_DIR/NAME`, which is returned. There are also the plan, `plan.json`, and, where weights are
-    /// paged, `store.bin`, for the program to read. Tells Cargo on standard output which files matter. If neither they
-    /// nor what is asked have changed, nothing is planned.
+    /// Plans, and writes the plan's code as a module. The crate includes `OUT_DIR/NAME.rs`. All other files of the
+    /// module are in the folder `OUT_DIR/NAME`, whose path is returned. This folder also holds the plan, `plan.json`,
+    /// and, if weights are paged, `store.bin`, which the program reads. Tells Cargo on standard output which files
+    /// matter. If neither these files nor the question have changed, nothing is planned.
     ///
     /// # Errors
-    /// As [`Build::plan`], and when the module's path is none, there is no folder, or a file cannot be written.
+    /// As [`Build::plan`], and when the module's path is not valid, there is no folder, or a file cannot be written.
     pub fn emit(&self) -> Result<PathBuf, BuildError> {
         let out = match (&self.folder, std::env::var_os("OUT_DIR")) {
             (Some(folder), _) => folder.clone(),
@@ -160,7 +162,7 @@ impl Build {
             tell_cargo(record.files.keys())?;
             return Ok(folder);
         }
-        // What the file names is known before any of it is seen to be wrong.
+        // The files that it names are known before any of them is found to be wrong.
         let opened = self.open()?;
         let mut files = self.files_of(&opened);
         tell_cargo(&files)?;
@@ -190,12 +192,12 @@ impl Build {
         Ok(folder)
     }
 
-    /// What is asked, as text.
+    /// The question, as text.
     fn asked(&self) -> String {
         format!("csdfc {} {self:?}", env!("CARGO_PKG_VERSION"))
     }
 
-    /// The application, of which this is asked.
+    /// The application that is to be planned.
     fn open(&self) -> Result<Opened, Error> {
         let mut opened = open::open(&self.source)?;
         let constraints = &mut opened.spec.constraints;
@@ -276,7 +278,7 @@ fn external(application: &Application) -> Vec<PathBuf> {
     files
 }
 
-/// What the crate includes: a module, whose file lies below. No lint of the crate's speaks of it.
+/// What the crate includes: a module whose file lies below. The crate's lints do not apply to it.
 fn included(name: &str) -> String {
     format!(
         "#[allow(warnings, clippy::all, clippy::pedantic, clippy::restriction)]\n#[path = \"{name}/src/mod.rs\"]\npub mod \

@@ -1,4 +1,4 @@
-//! What a build script read and what was asked of it, so that the next one knows whether anything has changed.
+//! What a build script read and what it was asked, so that its next run knows whether anything has changed.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::saved::identity::sha256;
 
-/// The file of a record, in the module's folder. It is written last, so what it tells of is all there.
+/// The file of a record, in the module's folder. It is written last, so if it exists, so do the files that it names.
 const FILE: &str = "inputs.json";
 
 /// What a module was made from.
@@ -24,7 +24,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Of this question, and these files as they are now.
+    /// The record of this question, and of these files as they are now.
     ///
     /// # Errors
     /// When one cannot be read.
@@ -58,7 +58,7 @@ impl Record {
         std::fs::write(&file, text).map_err(|error| Error::write(&file, error))
     }
 
-    /// Removes the one of a folder, whose other files are about to change.
+    /// Removes the record of a folder whose other files are about to change.
     ///
     /// # Errors
     /// When it cannot be removed.

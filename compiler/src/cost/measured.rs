@@ -1,12 +1,12 @@
 //! What was measured on a processor: how long a layer takes with each primitive that computes it.
 //!
-//! Layers of one *scenario* do the same work: the same operator on the same shapes. A measurement is of a scenario, a
-//! primitive, a number of workers, and rows per firing. `csdfc profile` makes them, in networks whose other layers run
-//! as well, so that caches are as full as they are in a frame.
+//! Layers of one *scenario* do the same work: the same operator on the same shapes. A measurement belongs to a
+//! scenario, a primitive, a number of workers, and a number of rows per firing. `csdfc profile` measures layers in
+//! whole networks. All other layers run as well, so caches are as full as they are in a frame.
 //!
 //! A plan asks for rows per firing that were not measured, and for partitions that share memory with others. So a
-//! measurement does not replace the model. It corrects the model: at the measured rows the time is the measured one,
-//! and between two measurements it is linear in the number of firings (Eq. 5 of the main paper: a sum over firings).
+//! measurement does not replace the model but corrects it. At the measured rows, the time is the measured one. Between
+//! two measurements, the time is linear in the number of firings (Eq. 5 of the main paper: a sum over firings).
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub struct Sample {
 }
 
 impl Measured {
-    /// Whether its figures do.
+    /// Whether its figures make sense.
     pub(super) fn makes_sense(&self) -> bool {
         let is_time = |sample: &Sample| sample.ns.is_finite() && sample.ns > 0.0;
         let is_sample = |sample: &Sample| is_time(sample) && sample.spread >= 0.0 && sample.rows > 0;
@@ -66,7 +66,7 @@ pub fn scenario(layer: &Layer) -> String {
     format!("{operator} of {}", shapes.join(" "))
 }
 
-/// What was measured of a layer, with its primitive and so many workers. Rows per firing ascend.
+/// The measurements of a layer, with its primitive and this number of workers. Rows per firing ascend.
 pub fn samples<'p>(processor: &'p Processor, layer: &Layer, threads: u64) -> &'p [Sample] {
     if processor.measured.is_empty() || layer.is_input() {
         return &[];
@@ -81,8 +81,8 @@ fn of_scenario<'p>(processor: &'p Processor, layer: &Layer, threads: u64) -> Opt
     processor.measured.iter().find(|measured| measured.threads == threads && measured.scenario == scenario)
 }
 
-/// Nanoseconds of a layer in a frame, from what was measured of it, on a processor that it has to itself; and where
-/// this comes from. `None` without measurements.
+/// Nanoseconds of a layer in a frame, by its measurements, on a processor that it has to itself; and the basis of this
+/// time. `None` without measurements.
 pub fn time(
     samples: &[Sample],
     alone: &Seat<'_>,
@@ -114,7 +114,7 @@ pub fn time(
 pub struct Alternative<'p> {
     /// The primitive.
     pub primitive: Primitive,
-    /// Everything that was measured of it.
+    /// All its measurements.
     pub samples: &'p [Sample],
     /// Nanoseconds of the layer in one firing.
     pub ns: f64,
@@ -124,8 +124,8 @@ pub struct Alternative<'p> {
     pub workspace: u64,
 }
 
-/// The primitives that were measured to make all rows of a convolution in one firing, of those that read and write the
-/// layouts that it has, and err by at most `max_error` ([`Primitive::error`]). The fastest comes first.
+/// The primitives whose time was measured when they make all rows of a convolution in one firing. They read and write
+/// its layouts, and err by at most `max_error` ([`Primitive::error`]). The fastest comes first.
 pub fn alternatives<'p>(
     processor: &'p Processor,
     layer: &Layer,

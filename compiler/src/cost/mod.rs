@@ -7,9 +7,9 @@
 //! - *Rows one by one.* Filters that exceed the nearest cache are read again for every row that is made one by one,
 //!   at four times the speed of memory. On the profile `generic`, a convolution of W pixels a row takes 1 + 1/W times
 //!   as long. Measured: 1.02 to 1.04 at 28 to 35 pixels, 1.06 at 17, 1.09 to 1.29 at 7.
-//! - *Workers.* N workers make a firing of some work 1 + (N − 1) · efficiency times as fast, at the price of a hand-over
-//!   for each firing and worker: one of several rows, or any of a convolution. One core makes every other firing. The
-//!   bandwidth of memory that cores share is divided by the number of cores that may be busy.
+//! - *Workers.* N workers make a firing with enough work 1 + (N − 1) · efficiency times as fast: a firing of several
+//!   rows, or any firing of a convolution. Each such firing costs a hand-over per worker. One core makes every other
+//!   firing. Cores share the bandwidth of memory, so it is divided by the number of cores that may be busy.
 
 pub mod measured;
 pub mod stages;
@@ -54,15 +54,15 @@ const MOST_CORES: u64 = 1024;
 /// A convolution's firing of several rows and of at least this many multiplications is shared (csdfc_kernels::share). In a
 /// smaller one, it takes longer to wake the other workers than to do the work.
 const LEAST_SHARED: f64 = (1 << 17) as f64;
-/// The same of a single row.
+/// The same limit for a firing of a single row.
 const LEAST_SHARED_ROW: f64 = (1 << 19) as f64;
-/// The same of several rows of other layers, in elements of the output.
+/// The same limit for firings of several rows of other layers, in elements of the output.
 const LEAST_ELEMENTS: f64 = (1 << 14) as f64;
 
 /// The version of the file format; [`DeviceProfile::format`] must equal it.
 const FORMAT: &str = "csdfc-profile/1";
 
-/// What stands before the processor's name in the basis of a profile that was measured.
+/// What precedes the processor's name in the basis of a measured profile.
 const MEASURED: &str = "measured on ";
 
 /// What a device can do, from which the time of a layer follows.
@@ -130,15 +130,15 @@ pub struct Processor {
 pub struct Core {
     /// fp32 multiply-accumulates per second of a dense convolution.
     pub macs_per_second: f64,
-    /// Share of that which a depthwise convolution reaches.
+    /// Share of that rate which a depthwise convolution reaches.
     pub depthwise_efficiency: f64,
     /// Output elements per second of layers that multiply nothing.
     pub elements_per_second: f64,
     /// Bytes per second from memory.
     pub bytes_per_second: f64,
-    /// Time of one firing beyond its work, in nanoseconds.
+    /// Time that one firing takes in addition to its work, in nanoseconds.
     pub firing_ns: f64,
-    /// How many times as fast it computes layers of 16-bit floats. 1 where these are only stored so.
+    /// How many times as fast it computes layers of 16-bit floats. It is 1 if 16-bit floats are only a way of storage.
     #[serde(default = "as_fast", skip_serializing_if = "is_as_fast")]
     pub half_speed: f64,
 }
@@ -151,7 +151,7 @@ fn is_as_fast(speed: &f64) -> bool {
     *speed == 1.0
 }
 
-/// What workers make of a firing that they share.
+/// How fast workers are at a firing that they share.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerSharing {
@@ -172,12 +172,12 @@ pub struct Seat<'d> {
     pub busy: u64,
 }
 
-/// What a layer takes in a frame, with as many cores as it has use for.
+/// The time of a layer in a frame, with as many cores as it can use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LayerTime {
-    /// Nanoseconds from begin to end, waits for other partitions left out.
+    /// Nanoseconds from begin to end, without waits for other partitions.
     pub wall_ns: f64,
-    /// Nanoseconds of cores: those of each worker.
+    /// Nanoseconds of cores, the sum over all workers.
     pub core_ns: f64,
 }
 
@@ -245,8 +245,8 @@ pub fn host_path() -> Option<PathBuf> {
     Some(data.join("csdfc").join("host.ron"))
 }
 
-/// A device that somebody named here, on the command line or in a build script, as an application states it: a relative path
-/// is from the working directory, not from the application file's folder.
+/// A device named on the command line or in a build script, in the form in which an application states it. A relative
+/// path then starts from the working directory, not from the application file's folder.
 pub fn from_here(device: &str) -> String {
     let path = device.ends_with(".ron").then(|| std::path::absolute(device).ok()).flatten();
     path.map_or_else(|| device.to_owned(), |path| path.to_string_lossy().into_owned())
@@ -291,10 +291,10 @@ impl DeviceProfile {
         Self::parse(&text, &path)
     }
 
-    /// The profile in a text, which comes from `path`.
+    /// Parses a profile from a text, which comes from `path`.
     ///
     /// # Errors
-    /// When it is none, or makes no sense.
+    /// When the text is no profile, or its figures make no sense.
     pub fn parse(text: &str, path: &str) -> Result<Self, DeviceError> {
         let wrong = |problem: String| DeviceError::Parse { path: path.into(), problem };
         let options =
@@ -366,7 +366,7 @@ impl Processor {
 }
 
 impl<'d> Seat<'d> {
-    /// That of a partition with a processor to itself, of so many workers.
+    /// The seat of a partition with a processor to itself, of this many workers.
     pub fn alone(processor: &'d Processor, threads: usize) -> Self {
         let workers = match processor.workers {
             Some(_) => (threads as u64).clamp(1, processor.cores),
@@ -380,18 +380,18 @@ impl<'d> Seat<'d> {
         Seat { busy: self.workers, ..*self }
     }
 
-    /// How much longer everything takes at most because others run on the processor, as a factor. While there are more
-    /// workers with work than cores, all of them are slowed down alike.
+    /// The factor by which everything takes longer, at most, because other partitions run on the processor. While there
+    /// are more workers with work than cores, all of them are slowed down alike.
     pub fn stretch(&self) -> f64 {
         (self.busy as f64 / self.processor.cores as f64).max(1.0)
     }
 
     /// The time of a layer in one frame, at `rows` rows per firing: the larger of its arithmetic and its traffic, plus
-    /// the cost of its firings. Every firing reads weights again that are too large for the cache. This is the price of
-    /// processing by parts, beside the firings themselves. Workers share the firings that are work enough: those of
-    /// several rows, and large rows of a convolution. A layer that makes the rows of a firing one by one reads its filters
-    /// again for every row but the first, from a cache that is `CACHE_SPEED` times as fast as memory. It hands each row
-    /// to its workers, if a row is work enough.
+    /// the cost of its firings. If weights are too large for the cache, every firing reads them again. This is the
+    /// price of processing by parts, beside the cost of the firings themselves. Workers share the firings that are work
+    /// enough: those of several rows, and large rows of a convolution. A layer that makes the rows of a firing one by
+    /// one reads its filters again for every row but the first, from a cache that is `CACHE_SPEED` times as fast as
+    /// memory. It hands each row to its workers, if a row is work enough.
     pub fn layer(&self, network: &Network, id: LayerId, rows: u64, one_by_one: bool) -> LayerTime {
         let layer = network.layer(id);
         if layer.is_input() {
@@ -420,7 +420,7 @@ impl<'d> Seat<'d> {
             Operator::Conv(conv) if conv.groups > 1 => core.macs_per_second * core.depthwise_efficiency,
             _ => core.macs_per_second,
         };
-        // Of integers, and of mixed precision, nobody has published how much faster they are.
+        // Nobody has published how much faster integers and mixed precision are.
         let is_half = layer.format().element == Element::F16 && !layer.primitive().is_mixed();
         let speed_up = if is_half { core.half_speed } else { 1.0 };
         let arithmetic = if macs > 0.0 { macs / rate } else { elements / core.elements_per_second };
@@ -432,7 +432,7 @@ impl<'d> Seat<'d> {
         let traffic = bytes / self.bytes_per_second(workers);
         let again = if one_by_one { layer.rows() as f64 - firings } else { 0.0 };
         let filters = again * occupancy::filter_bytes(layer) as f64 / (CACHE_SPEED * core.bytes_per_second);
-        // What a call takes is little beside a line of an image, but not beside a single pixel.
+        // A call takes little time compared with a line of an image, but not compared with a single pixel.
         let calls = if layer.shape.is_image() { 0.0 } else { again * core.firing_ns };
         let handovers = again * crew.map_or(0.0, |sharing| others * sharing.handover_ns);
         let wall_ns = arithmetic.max(traffic) / speed * 1e9

@@ -1,10 +1,11 @@
-//! The stages of a CNN: what works on one frame at a time, and how long it takes.
+//! The stages of a CNN, each of which works on one frame at a time, and their times.
 //!
-//! A stage is a partition, or a component of several that wait for each other within a frame
-//! ([`component`]). A component takes as long as a frame that finds all its partitions idle. Their
-//! layers come in pieces, between two moments at which a partition waits or another one waits for it. A piece starts once the
-//! piece before it in its partition has ended, and all that make what it reads. So what runs beside the longest way through
-//! a frame costs nothing. This is a bound: rows may go from one to the other before a piece has ended.
+//! A stage is a partition, or a component of several that wait for each other within a frame ([`component`]). The time
+//! of a component is that of a frame which finds all its partitions idle. The layers of its partitions are cut into
+//! pieces. A piece ends where its partition waits for another one, or where another one waits for it. A piece starts
+//! once two things have ended: the piece before it in its partition, and all pieces that make what it reads. So pieces
+//! beside the longest path through a frame cost nothing. This time is an upper bound, because a piece may pass on rows
+//! before it has ended.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,7 +18,7 @@ use crate::network::{LayerId, Operand, component};
 pub struct Stages {
     /// The partitions of each stage.
     pub partitions: Vec<Range<usize>>,
-    /// Of components of several partitions, what they do in a frame, each piece after those that it waits for.
+    /// The pieces of all components of several partitions. Each piece comes after those that it waits for.
     pieces: Vec<Piece>,
 }
 
@@ -31,12 +32,12 @@ struct Piece {
 }
 
 impl Stages {
-    /// So many partitions, none of which waits for a later one.
+    /// The stages of this many partitions, none of which waits for a later one.
     pub fn each_a_partition(count: usize) -> Self {
         Stages { partitions: (0..count).map(|p| p..p + 1).collect(), pieces: Vec::new() }
     }
 
-    /// Those of a CNN. The partitions of a component follow each other.
+    /// The stages of a CNN. The partitions of a component follow each other.
     pub fn of(task: &CnnTask<'_>) -> Self {
         let components = component::components(task.network, &task.partition_of(), task.partitions.len());
         let range = |component: &Vec<usize>| Some(*component.first()?..component.last()? + 1);
@@ -99,8 +100,8 @@ mod tests {
     use crate::network::{LayerId, Network};
     use crate::open::open;
 
-    /// One of the two expanding convolutions of each fire module of SqueezeNet is on another processor: of the two, the
-    /// longer one counts.
+    /// One of the two expanding convolutions of each fire module of SqueezeNet is on another processor. Of the two,
+    /// only the longer one counts.
     #[test]
     fn what_runs_beside_others_costs_nothing() {
         let mut opened = open("builtin:squeezenet1_0").unwrap();

@@ -1,10 +1,10 @@
-//! When a CNN's frames come and go: its stages, and what they get of their processors.
+//! The frame rate and latency of a CNN, from its stages and from their shares of the processors.
 //!
 //! Partitions that run at the same time on one processor share its cores, as threads do. Let `N` be the number of all
-//! their workers, and `c` the number of cores. While at most `c` workers have work, each goes as fast as it does
-//! alone. While more have, all are slowed down alike, at most `N / c` times. So each stage takes at most `N / c`
-//! times its own time: it is *stretched*. A pipeline is as fast as its slowest stage. This holds whatever the other
-//! partitions do, be they of the same CNN or of another. A CNN that runs beside others is planned with it.
+//! their workers, and `c` the number of cores. While at most `c` workers have work, each goes as fast as it does alone.
+//! While more have, all are slowed down alike, at most `N / c` times. So each stage takes at most `N / c` times its own
+//! time: it is *stretched*. A pipeline is as fast as its slowest stage. This holds whatever the other partitions do, of
+//! the same CNN or of another. A CNN that runs beside others is planned with this bound.
 //!
 //! A CNN that has its processor to itself does better, because its stages wait for each other and leave cores free.
 //! Let `P` be the time of its slowest stage, and `W` the core time of a frame. The time of a frame has two parts. In
@@ -17,10 +17,10 @@
 //! Both are bounds that any fair sharing keeps, not averages. So no order of events makes a plan slower than it says,
 //! and `tests/shares.rs` simulates random applications against them. Rings are sized for them (`frame/couple.rs`).
 //!
-//! A CNN's rate depends on how many workers the others have, and not on what these do. So variants can be chosen CNN
-//! by CNN. The latency of a frame is the sum of the stretched stages. It holds for every frame that comes when the
-//! rate allows. A CNN whose partitions run at the same time in several sets (elements of J) takes turns with itself,
-//! frame by frame.
+//! A CNN's rate depends on how many workers the other CNNs have, and not on what these workers do. So variants can be
+//! chosen CNN by CNN. The latency of a frame is the sum of the stretched stages. It holds for every frame, provided
+//! that frames come no faster than the rate. A CNN whose partitions run at the same time in several sets (elements of
+//! J) takes turns with itself, frame by frame.
 //!
 //! Partitions that wait for each other within a frame are one stage ([`stages`](crate::cost::stages)). `P` is the time of the
 //! slowest stage, of whatever kind.
@@ -47,15 +47,15 @@ pub struct Timing<'d> {
     pub seats: Vec<Seat<'d>>,
     /// The longest time of a frame that is asked for, in nanoseconds.
     pub deadline_ns: Option<u64>,
-    /// What was measured of each layer; nothing at all where the device was not measured.
+    /// The measurements of each layer; empty if the device was not measured.
     samples: Vec<&'d [Sample]>,
-    /// Runs of partitions that are pipelines; those of different runs follow each other, frame by frame.
+    /// Runs of partitions that are pipelines. Different runs follow each other, frame by frame.
     pipelines: Vec<Range<usize>>,
     /// What paged weights are read from, if that is known.
     store: Option<&'d Store>,
     /// Whether no other CNN runs at the same time, and nothing on another processor.
     is_alone: bool,
-    /// What works on one frame at a time.
+    /// The stages, each of which works on one frame at a time.
     stages: Stages,
     /// For each double buffer whose writer and reader are not neighbours: the stages from the writer to the reader. At
     /// most two frames may be between them.
@@ -70,12 +70,12 @@ pub struct FrameTime {
     /// Nanoseconds from a frame's first input to its last output, if it comes no sooner than `period_ns` after the one
     /// before it.
     pub latency_ns: f64,
-    /// Of each partition, how many cores it keeps busy on average while it, and what runs with it, runs.
+    /// For each partition, how many cores it keeps busy on average while it runs together with the others.
     pub loads: Vec<f64>,
 }
 
 impl<'d> Timing<'d> {
-    /// That of a CNN of one partition, which has a processor to itself.
+    /// The timing of a CNN of one partition, which has a processor to itself.
     pub fn alone(processor: &'d Processor, threads: usize) -> Self {
         Timing {
             seats: vec![Seat::alone(processor, threads)],
@@ -121,7 +121,7 @@ impl<'d> Timing<'d> {
                     let others = others.max().unwrap_or(0);
                     let mates =
                         pipeline.clone().filter(|mate| processor((cnn, *mate)) == name).count() as u64;
-                    // All on one processor have as many workers.
+                    // All partitions on one processor have the same number of workers.
                     seat.busy = (mates + others) * seat.workers;
                     is_alone &= others == 0 && mates == pipeline.len() as u64;
                     seats.push(seat);
@@ -150,8 +150,8 @@ impl<'d> Timing<'d> {
         (0..tasks.len()).map(of_cnn).collect()
     }
 
-    /// Nanoseconds of all firings of a layer in a frame, in a partition, while everything else that may run has work;
-    /// perhaps with its rows made one by one.
+    /// Nanoseconds of all firings of a layer in a frame, in a partition, while everything else that may run has work.
+    /// `one_by_one` says whether the layer makes its rows one by one.
     pub fn layer_ns(
         &self,
         task: &CnnTask<'_>,
@@ -163,7 +163,7 @@ impl<'d> Timing<'d> {
         self.layer(task, partition, id, rows, one_by_one).wall_ns * self.seats[partition].stretch()
     }
 
-    /// Nanoseconds as [`Self::layer_ns`] counts them, of a layer that a primitive computes of which this was measured.
+    /// Nanoseconds as [`Self::layer_ns`] counts them, of a layer computed by a primitive with these measurements.
     pub fn layer_ns_by(
         &self,
         samples: &[Sample],
@@ -191,13 +191,13 @@ impl<'d> Timing<'d> {
         plan::LayerTime { ns: self.layer_ns(task, partition, id, rows, one_by_one), basis }
     }
 
-    /// Whether anything was measured. Then a layer may take longer in one firing than in several.
+    /// Whether anything was measured. If so, a layer may take longer in one firing than in several.
     pub fn is_measured(&self) -> bool {
         self.samples.iter().any(|samples| !samples.is_empty())
     }
 
-    /// The time of a layer: the modelled one, times what the measured time is of the modelled one where the partition
-    /// has its processor to itself.
+    /// The time of a layer: the modelled time, times a correction. The correction is the measured time over the
+    /// modelled time, both for a partition that has its processor to itself.
     fn layer(
         &self,
         task: &CnnTask<'_>,
@@ -243,13 +243,13 @@ impl<'d> Timing<'d> {
         self.store.is_some()
     }
 
-    /// Nanoseconds in which the weights of a layer are read, in slices of so many bytes; 0 if the store is not known.
+    /// Nanoseconds that it takes to read the weights of a layer, in slices of these bytes; 0 if the store is not known.
     pub fn read_ns(&self, slices: &[u64]) -> f64 {
         self.store.map_or(0.0, |store| slices.iter().map(|bytes| store.read_ns(*bytes)).sum())
     }
 
-    /// One frame with these rows per firing, where these layers make them one by one at a price. Paged weights are read
-    /// at once, layer by layer, or firing by firing where they are read again.
+    /// One frame with these rows per firing. The layers of `one_by_one` make their rows one by one, at a price. Paged
+    /// weights are read at once, layer by layer, or, if they are read again, firing by firing.
     pub fn frame(&self, task: &CnnTask<'_>, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
         let read = |id: LayerId| {
             let once = task.paging(id).map_or(0.0, |paging| self.read_ns(&[paging.stored]));
@@ -258,7 +258,7 @@ impl<'d> Timing<'d> {
         self.frame_with(task, rows, one_by_one, read)
     }
 
-    /// The same where it takes so long to read the weights of a layer. Nothing is computed meanwhile.
+    /// The same, given the time that it takes to read the weights of each layer. Nothing is computed meanwhile.
     pub fn frame_with(
         &self,
         task: &CnnTask<'_>,
@@ -309,7 +309,7 @@ impl<'d> Timing<'d> {
         stages.iter().copied().chain(spanned).fold(0.0, f64::max)
     }
 
-    /// The most that a frame takes of a CNN that has its processor to itself, if it has.
+    /// The bound on the time of a frame, if the CNN has its processor to itself.
     fn shared(&self, times: &[f64], works: &[f64]) -> f64 {
         let Some(seat) = self.seats.first().filter(|_| self.is_alone) else { return f64::INFINITY };
         let (workers, cores) = (seat.busy as f64, seat.processor.cores as f64);
@@ -335,7 +335,7 @@ fn pipelines(task: &CnnTask<'_>) -> Vec<Range<usize>> {
     pipelines
 }
 
-/// For each tensor of a pipeline that passes stages by: the stages from its writer to its reader.
+/// For each tensor of a pipeline that skips stages: the stages from its writer to its reader.
 fn spans(task: &CnnTask<'_>, pipelines: &[Range<usize>], stages: &Stages) -> Vec<Range<usize>> {
     let partition_of = task.partition_of();
     let stage = |p: usize| stages.partitions.iter().position(|stage| stage.contains(&p));
@@ -389,7 +389,7 @@ mod tests {
             // Equal stages: the work over the cores.
             (2, 1, vec![1.0, 1.0, 1.0], 1.5),
             (4, 4, vec![1.0, 1.0], 2.0),
-            // The slowest is held up at the worst all the time that the others work.
+            // In the worst case, the slowest stage is held up for as long as the others work.
             (2, 1, vec![2.0, 1.0, 1.0], 2.5),
         ] {
             let processor = Processor { cores, ..cpu.clone() };
@@ -401,7 +401,7 @@ mod tests {
             assert!(found <= timing.slowest(&stretched));
             assert!(works.iter().sum::<f64>() <= found * cores as f64 * (1.0 + 1e-12));
         }
-        // Beside others a CNN has its share, whatever they do.
+        // Beside other CNNs, a CNN has its share, whatever they do.
         let processor = Processor { cores: 2, ..cpu };
         let mut timing = timing(&processor, 2, 1);
         timing.is_alone = false;

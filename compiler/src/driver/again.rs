@@ -1,9 +1,10 @@
 //! Weights that are read again within a frame, because memory has too little room to keep them.
 //!
-//! A layer by parts keeps its weights from its first firing to its last. Where no such plan fits, each firing may read them
-//! again instead, slice by slice, so that a block of one panel will do. The search for such a plan lets all layers do so. Then
-//! those keep their weights that can without more memory, one after another, that with the most bytes to read first. The
-//! least memory (`min`) is that of a plan which reads every weight once: nothing forces more reading on it.
+//! A layer by parts keeps its weights from its first firing to its last. If no such plan fits the memory, each firing
+//! may read the weights again instead, slice by slice. Then a block of one panel suffices. First, csdfc searches for a
+//! plan in which all layers read their weights again. Then it takes the layers one after another, beginning with the
+//! layer that reads the most bytes, and lets each keep its weights if that takes no more memory than the budget. If the
+//! least memory (`min`) is asked for, every weight is read once, because no budget forces more reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ use crate::frame::task;
 use crate::search::code;
 use crate::search::known::Start;
 
-/// The plan, or one that takes less memory because some layers read their weights again, if memory is what it lacks.
+/// The plan. If it lacks memory, and a plan in which some layers read their weights again takes less, that plan.
 pub(super) fn smaller(
     planned: Planned,
     application: &Application,
@@ -36,7 +37,8 @@ pub(super) fn smaller(
     let stored = sliceable(&with(&BTreeSet::new()));
     let mut again: BTreeSet<LayerOf> = stored.keys().cloned().collect();
     let mut best = plan(start, &with(&again))?;
-    // Where nobody asked for paged weights, the plan with all weights in memory says what is lacking.
+    // If nobody asked for paged weights, a plan that misses the constraints does not replace the plan with all weights
+    // in memory, whose shortfall is reported.
     let serves = application.paged.is_some() || best.plan.constraints.met;
     let is_smaller = best.plan.memory.total < planned.plan.memory.total;
     if !serves || !is_smaller || !is_better(&best, &planned, application) {
@@ -61,7 +63,7 @@ pub(super) fn smaller(
             "keeps its weights"
         );
         if is_met && tried.plan.memory.total <= most && bytes_read(&tried) < bytes_read(&best) {
-            // The search is still that which found the choices.
+            // The plan states the search that found its choices.
             tried.plan.search = best.plan.search;
             tried.plan.pareto = best.plan.pareto;
             (best, again) = (tried, fewer);
@@ -71,13 +73,13 @@ pub(super) fn smaller(
     Ok(best)
 }
 
-/// Whose weights may be read again: nobody's if memory does not force it.
+/// How weights are paged, if memory forces layers to read them again; otherwise `None`.
 fn who<'a>(application: &'a Application, planned: &Planned) -> Option<&'a Paged> {
     let is_forced = limit(application).is_some_and(|limit| planned.plan.memory.total > limit);
     application.paged.as_ref().or(application.may_be_paged.as_ref()).filter(|_| is_forced)
 }
 
-/// The layers whose weights can be read in slices, with the bytes of these.
+/// The layers whose weights can be read in slices, with the bytes of their weights.
 fn sliceable(application: &Application) -> BTreeMap<LayerOf, u64> {
     let mut layers = BTreeMap::new();
     for (cnn, task) in task::tasks(application).iter().enumerate() {
@@ -89,8 +91,9 @@ fn sliceable(application: &Application) -> BTreeMap<LayerOf, u64> {
     layers
 }
 
-/// Whether a layer could keep so many bytes of weights in a total of `most` bytes, if rings could lie anywhere and other blocks
-/// were nowhere: what lies in the arena between the layer's firings leaves room for them.
+/// Whether a layer could keep `bytes` bytes of weights in a total of `most` bytes. This is optimistic: rings may lie
+/// anywhere, and other blocks take no room. It asks only whether the bytes in use between the layer's firings leave
+/// enough room.
 fn may_keep(plan: &plan::Plan, seen: &Timeline, (cnn, name): &LayerOf, bytes: u64, most: u64) -> bool {
     let layers = &plan.cnns[*cnn].layers;
     let own = seen.firings.iter().filter(|firing| firing.cnn == *cnn && layers[firing.layer].name == *name);
@@ -118,7 +121,7 @@ fn picked(planned: &Planned, application: &Application) -> Option<Start> {
     application.cnns.iter().map(choice).collect::<Option<_>>().map(Start::Picked)
 }
 
-/// The layers that read their weights again, those first that read the most bytes more than once.
+/// The layers that read their weights again. The layer that reads the most bytes more than once comes first.
 fn by_bytes(planned: &Planned) -> Vec<LayerOf> {
     let cnns = planned.plan.cnns.iter().enumerate();
     let layers = cnns.flat_map(|(c, cnn)| cnn.layers.iter().map(move |layer| (c, layer)));

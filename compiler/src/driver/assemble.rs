@@ -1,5 +1,5 @@
-//! Makes the plan, which is plain data with names, from what was chosen. Only its part `search` depends on how the plan
-//! was found.
+//! Makes the plan, which is plain data with names, from the chosen variants. Only its part `search` depends on how the
+//! plan was found.
 
 use csdf::Rates;
 use csdfc_codegen::bind::Primitive;
@@ -198,7 +198,7 @@ impl Parts<'_> {
         })
     }
 
-    /// How the weights of a layer are read. Its slices follow those of others in the store.
+    /// How the weights of a layer are read. In the store, its slices follow those of the layers before it.
     fn paged(
         &self,
         cnn: usize,
@@ -402,13 +402,13 @@ pub fn parameters_stored(tasks: &[CnnTask<'_>]) -> u64 {
     stored(tasks, Layer::primitive)
 }
 
-/// Bytes of those that stay in memory.
+/// Bytes of the packed parameters that stay in memory.
 pub fn parameters_resident(tasks: &[CnnTask<'_>]) -> u64 {
     let paged: u64 = tasks.iter().flat_map(|task| &task.paging).flatten().map(|paging| paging.stored).sum();
     parameters_stored(tasks) - paged
 }
 
-/// The same if every layer that can be of a precision were.
+/// Bytes of all packed parameters if every layer had this precision that can have it.
 pub fn parameters_stored_at(tasks: &[CnnTask<'_>], precision: Precision) -> u64 {
     stored(tasks, |layer| pass::primitive_of(layer, precision).unwrap_or_else(|| layer.primitive()))
 }

@@ -1,12 +1,13 @@
 //! Weights that are paged only because memory has too little room for them.
 //!
-//! With all weights paged, the smallest plan says how much room is left. Weights that stay in memory take some of it: they
-//! need no reading. Blocks take the rest: what is read into them early is read while other layers are computed, and the
-//! room is used again within a frame. Which of the two a byte serves better depends on the network and on the store. So
-//! several shares of the room are given to weights that stay, and the best plan is taken.
+//! The smallest plan with all weights paged says how much room is left. This room has two uses. Weights that stay in
+//! memory need no reading. Larger blocks let loads start early, while other layers are computed, and several layers use
+//! the same block within a frame. Which use of a byte saves more time depends on the network and on the store. So csdfc
+//! tries several shares of the room for weights that stay, leaves the rest to blocks, and takes the best plan.
 //!
-//! Two orders say which weights stay. Small ones are first in both, each of which saves the latency of a read. Then come
-//! either the largest, or those whose reading makes the frame longest for each of their bytes, when all are paged.
+//! Two orders say which weights stay. In both, small weights come first, since each saves the latency of a read. Then
+//! one order takes the largest weights. The other order takes the weights whose reading, when all are paged, makes the
+//! frame longest for each of their bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,13 +26,15 @@ use crate::units::MemoryGoal;
 /// Weights of no more bytes than this are small.
 const SMALL: u64 = 64 * 1024;
 
-/// Percent of the room that is left for which weights are taken.
+/// Shares of the room that weights which stay may take, in percent.
 const SHARES: [u64; 6] = [100, 90, 75, 50, 25, 10];
 
-/// Of how many sets of weights that stay a plan is searched for. The others are planned with the choices of one front.
+/// For this many sets of weights that stay, a plan is searched for. All other sets are planned with the choices of one
+/// front.
 const SEARCHED: usize = 2;
 
-/// Searches, at most: for the smallest plan, for one with all the room for blocks, and with the sets that do best.
+/// The most searches: one for the smallest plan, one for a plan with all the room for blocks, and one for each of the
+/// best sets.
 pub(super) const SEARCHES: usize = 2 + SEARCHED;
 
 /// The best plan with some weights paged, if one meets the constraints.
@@ -92,8 +95,8 @@ pub(super) fn paged(
     Ok(best.plan.constraints.met.then_some(best))
 }
 
-/// Choices with which to plan in about so many bytes: the fastest of a front that fits them, and the smallest. A search, if
-/// the choices are for other layers.
+/// Choices with which to plan in about this many bytes: the fastest of a front that fits them, and the smallest. If the
+/// choices are for other layers, a search.
 fn starts(front: &csdfc_plan::plan::Plan, application: &Application, bytes: u64) -> Vec<Start> {
     let fitting = front.pareto.iter().find(|point| point.memory <= bytes);
     let points = [fitting.map(|point| &point.choices), Some(&front.search.choices)];
@@ -108,14 +111,14 @@ fn starts(front: &csdfc_plan::plan::Plan, application: &Application, bytes: u64)
     if starts.is_empty() { vec![Start::default()] } else { starts }
 }
 
-/// The layers whose weights may stay, with the bytes of these, in both orders.
+/// The layers whose weights may stay, with the bytes of their weights, in both orders.
 fn orders(application: &Application, exposed: &BTreeMap<LayerOf, f64>) -> [Vec<(u64, LayerOf)>; 2] {
     let mut layers = Vec::new();
     for (cnn, task) in task::tasks(application).iter().enumerate() {
         let layer = |id| Some((task.paging(id)?.stored, (cnn, task.network.layer(id).name.clone())));
         layers.extend(task.network.ids().filter_map(layer));
     }
-    // Small ones, the smallest first, then the others, the largest first.
+    // Small weights, the smallest first; then the others, the largest first.
     layers.sort_by_key(|(bytes, _)| if *bytes <= SMALL { (0, *bytes) } else { (1, u64::MAX - *bytes) });
     let large = layers.partition_point(|(bytes, _)| *bytes <= SMALL);
     let mut by_exposure = layers.clone();

@@ -7,8 +7,9 @@ use crate::app::spec::Prefer;
 use crate::driver::{Planned, limit};
 use crate::units::MemoryGoal;
 
-/// The better of two plans of an application: one that the judge accepts, that meets the constraints, and that takes less
-/// memory or is faster, as is asked for. Frame rates of several CNNs are multiplied.
+/// The better of two plans of an application. These count, in this order: that the judge accepts the plan, that it
+/// meets the constraints, and that it takes less memory or is faster, whichever is asked for. Frame rates of several
+/// CNNs are multiplied.
 pub(super) fn better(first: Planned, other: Planned, application: &Application) -> Planned {
     if is_better(&other, &first, application) { other } else { first }
 }
@@ -64,7 +65,7 @@ mod tests {
             ((100, 5.0), (110, 6.0), [true, false]),
             ((100, 5.0), (100, 6.0), [true, true]),
             ((100, 5.0), (100, 4.0), [false, false]),
-            // Of equal plans, the first.
+            // Of two equal plans, the first is taken.
             ((100, 5.0), (100, 5.0), [false, false]),
         ];
         for (which, prefer) in [Prefer::Fps, Prefer::Memory].into_iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Larger blocks of weights where there is room.
 //!
-//! The search counts the smallest slices, of one panel of output channels. So it finds the least memory, but it would read
-//! a few kilobytes at a time. Here slices grow, as far as the arena does not.
+//! The search counts the smallest slices, of one panel of output channels. So it finds the least memory, but its plans
+//! would read only a few kilobytes at a time. This module makes the slices larger, as far as the arena does not grow.
 
 use tracing::info;
 
@@ -18,10 +18,11 @@ use super::loads;
 
 use csdfc_codegen::bind::Slicing;
 
-/// Shares of the room beside a block that are tried, one in so many.
+/// Shares of the room beside a block that are tried, as divisors: 2 stands for one half.
 const SHARES: [u64; 4] = [1, 2, 4, 8];
 
-/// How early loads may start, and in how many sixteenths of the room: blocks that live long leave little to packing.
+/// How early loads may start, and how many sixteenths of the room they may use. Packing needs some slack, because
+/// blocks that live long leave it few ways.
 const TRIED: [(f64, u64); 9] =
     [(1.0, 16), (1.0, 15), (1.0, 14), (0.5, 16), (0.5, 14), (0.25, 15), (0.1, 15), (0.0, 16), (0.0, 14)];
 
@@ -31,7 +32,7 @@ fn reads(task: &CnnTask<'_>, execution: &Execution) -> Vec<(u64, Vec<u64>)> {
     for request in execution.requests.iter().filter(|request| request.kind == RequestKind::Block) {
         let (id, rows) = (request.tensor, execution.rows[request.tensor.0]);
         let (times, slices) = &mut reads[id.0];
-        // The first block says it: others are for the same slices.
+        // The first block suffices, since all blocks of a layer hold the same slices in turn.
         if *times == 0 {
             (*times, *slices) = (task.times_read(id, rows), task.slices(id, rows, request.bytes).1);
         }
@@ -39,7 +40,7 @@ fn reads(task: &CnnTask<'_>, execution: &Execution) -> Vec<(u64, Vec<u64>)> {
     reads
 }
 
-/// Modelled nanoseconds of a frame in which the weights of each layer are read.
+/// For each layer, the modelled nanoseconds of a frame in which its weights are read.
 pub(super) fn read_ns(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
     let each = reads(task, execution).into_iter();
     each.map(|(times, slices)| times as f64 * timing.read_ns(&slices)).collect()
@@ -51,7 +52,7 @@ pub(super) fn bytes_read(task: &CnnTask<'_>, execution: &Execution) -> u64 {
     each.map(|(times, slices)| times * slices.iter().sum::<u64>()).sum()
 }
 
-/// The times of a frame with slices as they are in the end.
+/// The times of a frame with the final slices.
 pub(super) fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> FrameTime {
     let read = read_ns(task, timing, execution);
     let in_turn = timing.frame_with(task, &execution.rows, &execution.one_by_one, |id| read[id.0]);
@@ -66,7 +67,7 @@ pub(super) fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Executi
     }
 }
 
-/// Lets loads overlap computing, in an arena of no more than `budget` bytes: the fastest that is found of [`TRIED`].
+/// Lets loads overlap computing, in an arena of no more than `budget` bytes, in the fastest way among [`TRIED`].
 pub(super) fn overlap(
     subject: &Subject<'_>,
     variants: &mut [Variant],
@@ -134,7 +135,7 @@ pub(super) fn grow(subject: &Subject<'_>, variants: &mut [Variant], arrangement:
                 let slicing = task.slicing(request.tensor, execution.rows[layer]);
                 if let (RequestKind::Block, Some(slicing)) = (request.kind, slicing) {
                     let more = room.saturating_sub(request.bytes) / share;
-                    // Of one slice alone, more would be known than was planned with.
+                    // At least two slices remain, because the layer was planned as one that is computed in slices.
                     let most = (slicing.filters - 1) / Slicing::PANEL * Slicing::PANEL;
                     request.bytes = slicing.bytes(slicing.within(request.bytes + more).min(most));
                 }

@@ -1,4 +1,4 @@
-//! The last step: places the rings of what was found, with patience, and writes the plan.
+//! The last step: places the rings of the chosen variants, with patience, and writes the plan.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::search::subject::Subject;
 use crate::search::{Found, Shortfall, code};
 use crate::storage::{Effort, Storage};
 
-/// All but the variants that a plan is made of.
+/// All parts of a plan except the variants.
 pub(super) struct Finish<'a> {
     pub(super) subject: &'a Subject<'a>,
     pub(super) device: &'a DeviceProfile,
@@ -25,7 +25,7 @@ pub(super) struct Finish<'a> {
 }
 
 impl Finish<'_> {
-    /// Places the rings of what was found, and writes the plan. Nobody has judged it yet.
+    /// Places the rings of the chosen variants, and writes the plan. Nobody has judged it yet.
     pub(super) fn finish(&self, found: Found) -> Planned {
         let Finish { subject, device, method, limit, .. } = *self;
         let Subject { application, tasks, timings, elements, .. } = *subject;
@@ -75,7 +75,7 @@ impl Finish<'_> {
         });
         let shortfall = found.shortfall.filter(|_| !plan.constraints.met);
         if shortfall.is_none() && !plan.constraints.met {
-            // The search counts one read a layer: it took this plan for a little faster than it is.
+            // The search counts one read per layer, so it took this plan for a little faster than it is.
             let rates =
                 || application.cnns.iter().zip(&variants).map(|(cnn, v)| (cnn.name.clone(), v.rate()));
             let shortfall = Shortfall {

@@ -1,8 +1,8 @@
-//! Loads that overlap computing: when each ends, and blocks that let it start earlier.
+//! Loads that overlap computing: when each load ends, and how blocks that live longer let it start earlier.
 //!
-//! The store reads one slice after another, in the order in which layers use them. The first load into a block starts when the
-//! plan lets it and the store is free. A frame is as long as a simulation of this says; loads that start right before they
-//! are needed make computing and reading take turns.
+//! The store reads one slice after another, in the order in which layers use them. The first load into a block starts
+//! when the plan lets it and the store is free. A simulation of this gives the time of a frame. Without overlap, each
+//! load would start right before it is needed, and computing and reading would take turns.
 
 use crate::cost::timing::Timing;
 use crate::frame::execution::Execution;
@@ -23,7 +23,7 @@ pub(super) struct Simulated {
     free: Vec<f64>,
 }
 
-/// The blocks of a layer, in turn, by their places among the requests.
+/// The blocks of a layer, in the order in which slices use them, as indices of requests.
 fn blocks(execution: &Execution, id: LayerId) -> Vec<usize> {
     let is_block = |request: &Request| request.kind == RequestKind::Block && request.tensor == id;
     (0..execution.requests.len()).filter(|i| is_block(&execution.requests[*i])).collect()
@@ -93,7 +93,8 @@ fn simulated_without(
                     }
                 };
                 free = free.max(may) + timing.read_ns(&[*bytes]);
-                // Of a layer that is not sliced, the first firing waits, and so does what it makes.
+                // If a layer is not sliced, its first firing waits for all its weights, and so do the layers that read
+                // its rows.
                 now = now.max(free) + ns * *bytes as f64 / all;
                 used.push(now);
             }
@@ -104,8 +105,9 @@ fn simulated_without(
     Some(Simulated { ns: now, ends, free: free_for })
 }
 
-/// Lets loads start earlier as far as no more than `budget` bytes are in use at once: slices take turns in two blocks, and blocks
-/// begin to live up to `share` of the way to when the store is free for them.
+/// Lets loads start earlier, as long as no more than `budget` bytes are in use at once. Slices take turns in two
+/// blocks. The life of a block begins earlier, by up to `share` of the way to the moment at which the store is free for
+/// it.
 pub(super) fn overlap(
     task: &CnnTask<'_>,
     timing: &Timing<'_>,
@@ -128,7 +130,7 @@ pub(super) fn overlap(
         let request = &execution.requests[first];
         let (bytes, at) = (request.bytes, request.live.0);
         let room = bytes + budget.saturating_sub(used[at]);
-        // Half of the channels at most, so that there are two.
+        // Half of the channels at most, so that there are two slices.
         let half = slicing.filters.div_ceil(2).next_multiple_of(Slicing::PANEL);
         let filters = slicing.within(room / 2).min(half);
         let each = slicing.bytes(filters);

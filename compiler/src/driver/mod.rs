@@ -3,13 +3,13 @@
 //! An application comes with its networks read, rewritten and in order ([`app`](crate::app), [`pass`](crate::pass)).
 //! The driver does the rest:
 //!
-//! 0. on a device that was measured, it is planned several times, with several primitives (`primitives`);
-//! 1. its CNNs are cut into tasks, and how their frames are timed is worked out;
-//! 2. a method makes variants of each CNN (`variants`), each executed, placed and timed, or finds all at once
-//!    ([`paper`]);
+//! 0. on a device that was measured, the application is planned several times, with several primitives (`primitives`);
+//! 1. its CNNs are cut into tasks, and the timing of their frames is derived;
+//! 2. a method makes variants of each CNN (`variants`), each executed, placed and timed; or it finds variants for all
+//!    CNNs at once ([`paper`]);
 //! 3. one variant of each CNN is chosen (`planner`);
 //! 4. their rings are placed with patience, and the plan is written (`finish`, [`assemble`]);
-//! 5. the caller judges the plan. One that it refuses is dropped, and the next best is chosen.
+//! 5. the caller judges the plan. If it refuses the plan, the plan is dropped, and the next best is chosen.
 //!
 //! Each step that takes long has a tracing span.
 
@@ -52,16 +52,17 @@ use crate::units::MemoryGoal;
 pub struct Planned {
     /// The plan, or the nearest plan if the constraints cannot be met.
     pub plan: Plan,
-    /// What there is instead, where constraints cannot be met.
+    /// What can be reached instead, if the constraints cannot be met.
     pub shortfall: Option<Shortfall>,
-    /// Why the plan is refused, where none that is not was left.
+    /// Why the plan is refused, if no other plan was left.
     pub refused: Option<String>,
-    /// Of layers whose weights are read from a store, how much shorter the frame would be if they were in memory, in nanoseconds.
+    /// For each layer whose weights are read from a store, how much shorter the frame would be if they were in memory,
+    /// in nanoseconds.
     exposed: BTreeMap<LayerOf, f64>,
 }
 
 impl From<Plan> for Planned {
-    /// A plan that meets its constraints, with nothing more to say of it.
+    /// A plan that meets its constraints and is not refused.
     fn from(plan: Plan) -> Self {
         Planned { plan, shortfall: None, refused: None, exposed: BTreeMap::new() }
     }
@@ -117,7 +118,7 @@ pub fn plan_from(
             plan_as_is(start, application, device, model_paths.clone(), &watch, judge)
         };
         if let Primitives::Named(name) = application.primitives {
-            // Choices of old plans are for other layers.
+            // The choices of old plans do not fit: they are for other layers.
             let named = primitives::named(application, name, device);
             return plan(&Start::default(), &named);
         }
@@ -129,14 +130,14 @@ pub fn plan_from(
     if let (Some(limit), Some(paged)) = (limit(application), &application.may_be_paged)
         && planned.plan.memory.total > limit
     {
-        // That some must be paged is known only now. So there is as much time again.
+        // Only now is it known that some weights must be paged. So the searches get the same time again.
         let shares = Shares::new(watch, auto::SEARCHES);
         let plan = |start: &Start, application: &Application| with_primitives(start, application, &shares);
         if let Some(fitting) = auto::paged(application, paged, limit, &plan)? {
             planned = fitting;
         }
     }
-    // That memory has too little room is known only now, too.
+    // Only now is it known, too, that memory has too little room.
     let shares = Shares::new(watch, primitives::searches(application, device));
     let plan = |start: &Start, application: &Application| with_primitives(start, application, &shares);
     planned = again::smaller(planned, application, start, &plan)?;
@@ -150,7 +151,7 @@ pub fn plan_from(
     Ok(planned)
 }
 
-/// The plans with which that of [`plan_from`] is compared where primitives are chosen.
+/// The plans with which the plan of [`plan_from`] is compared if primitives are chosen.
 ///
 /// # Errors
 /// As [`plan()`].
@@ -209,7 +210,7 @@ fn plan_as_is(
 
     let demands: Vec<Demand> =
         application.cnns.iter().map(|cnn| application.constraints.of(&cnn.name)).collect();
-    // Where layers were measured, the plan without parts may not be the fastest.
+    // If layers were measured, the plan without parts may not be the fastest.
     let may_settle =
         !timings.iter().any(Timing::is_measured) || limit.is_some_and(|limit| parameters > limit);
     let is_open = watch.scope == Scope::Plan && *start == Start::default() && may_settle;
@@ -228,7 +229,7 @@ fn plan_as_is(
         let planned = judged(found);
         let Some(why) = &planned.refused else { return Ok(planned) };
         if is_settled {
-            // A search has other variants to offer.
+            // A search can offer other variants.
             (planner, is_settled) = (variants::search(start, &subject, method, watch)?, false);
         } else if !planner.drop(&chosen) {
             return Ok(planned);
@@ -253,7 +254,7 @@ pub(crate) fn limit(application: &Application) -> Option<u64> {
     }
 }
 
-/// Warns where no plan fits, since the parameters alone take more than is asked for.
+/// Warns if no plan fits because the parameters alone take more than is asked for.
 fn warn_of_parameters(tasks: &[CnnTask<'_>], limit: u64, why: &str) {
     let parameters = assemble::parameters_resident(tasks);
     if parameters > limit {

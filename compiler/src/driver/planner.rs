@@ -28,7 +28,8 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Of what a method found for each CNN, and of old plans, as a variant of each CNN.
+    /// A planner for the variants that a method found for each CNN, and for old plans, each given as one variant per
+    /// CNN.
     pub(super) fn new(subject: &'a Subject<'a>, fronts: Vec<VariantFront>, known: Vec<Vec<usize>>) -> Self {
         Planner {
             subject,
@@ -119,7 +120,7 @@ impl<'a> Planner<'a> {
         each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].rate())).collect()
     }
 
-    /// What each CNN can do at its best, whatever the others do.
+    /// The best that each CNN can reach, whatever the others do.
     fn best_rates(&self, fastest: &[usize]) -> BTreeMap<String, Rate> {
         let mut rates = self.rates(fastest);
         for (cnn, variants) in self.subject.application.cnns.iter().zip(&self.variants) {
@@ -130,8 +131,8 @@ impl<'a> Planner<'a> {
         rates
     }
 
-    /// The fastest choice whose total is within `limit` bytes, with all rings arranged. What is chosen CNN by CNN may
-    /// be larger when arranged together. Then a smaller budget is tried.
+    /// The fastest choice whose total is within `limit` bytes, with all rings arranged. A choice that was made CNN by
+    /// CNN may be larger when all rings are arranged together. Then a smaller budget is tried.
     fn fastest_within(&self, selection: &Selection<'_>, limit: u64) -> Option<Vec<usize>> {
         let budget = limit.checked_sub(self.subject.parameters)?;
         let smaller = selection.thresholds().into_iter().filter(|threshold| *threshold < budget);
@@ -150,12 +151,12 @@ impl<'a> Planner<'a> {
         limit.is_none_or(|limit| self.subject.parameters + bytes() <= limit)
     }
 
-    /// The choice of least memory, the fastest of those.
+    /// The choice of least memory. If several take the same memory, it is the fastest of them.
     fn smallest(&self, selection: &Selection<'_>) -> Option<Vec<usize>> {
         selection.fastest(selection.least()?)
     }
 
-    /// The choice for these constraints and, where they can't be met, what can.
+    /// The choice for these constraints and, if they cannot be met, what can be reached.
     fn choose(&self, limit: Option<u64>, demands: &[Demand]) -> (Vec<usize>, Option<Shortfall>) {
         let nothing = vec![Demand::default(); demands.len()];
         let asked = self.selection(demands);
@@ -175,7 +176,7 @@ impl<'a> Planner<'a> {
         }
         let within = limit.map_or_else(|| any.fastest(u64::MAX), |limit| self.fastest_within(&any, limit));
         let within = self.or_known(within, limit, &nothing, false);
-        // Every CNN has variants when none is excluded, so there is a smallest choice of all.
+        // Every CNN has variants if none is excluded, so there is a smallest choice.
         let smallest = self.smallest(&any).unwrap_or_else(|| vec![0; self.variants.len()]);
         let unlimited = any.fastest(u64::MAX).unwrap_or_else(|| smallest.clone());
         let shortfall = Shortfall {
@@ -187,9 +188,9 @@ impl<'a> Planner<'a> {
         (within.unwrap_or(smallest), Some(shortfall))
     }
 
-    /// What was chosen, or an old plan that also meets the constraints and is better. An old plan may be better,
-    /// because CNNs that run at the same time are chosen by what each takes alone, and old plans by what the CNNs take
-    /// together.
+    /// The chosen variants, or an old plan that also meets the constraints and is better. An old plan may be better for
+    /// this reason: if CNNs run at the same time, variants are chosen by the bytes that each CNN takes alone, but an
+    /// old plan counts the bytes of all CNNs together.
     fn or_known(
         &self,
         chosen: Option<Vec<usize>>,
@@ -213,7 +214,7 @@ impl<'a> Planner<'a> {
         let worth = |chosen: Vec<usize>| (self.total(&chosen), slowdown(&chosen), chosen);
         let known = self.known.iter().filter(|known| fast_enough(known)).cloned().map(worth);
         let known = known.filter(|(total, ..)| limit.is_none_or(|limit| *total <= limit));
-        // What was chosen is within the limit, though perhaps only as it is placed in the end.
+        // The chosen variants are within the limit, though perhaps only with the patience of the final placement.
         chosen
             .into_iter()
             .map(worth)
@@ -225,7 +226,7 @@ impl<'a> Planner<'a> {
             .map(|(_, _, chosen)| chosen)
     }
 
-    /// Forgets the chosen variants, each of a CNN that has others. Whether there was any.
+    /// Forgets each chosen variant whose CNN has other variants. Returns whether there was one.
     pub(super) fn drop(&mut self, chosen: &[usize]) -> bool {
         let mut is_any = false;
         for (c, (v, all)) in

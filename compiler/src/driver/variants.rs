@@ -43,8 +43,8 @@ pub(super) fn search<'a>(
     Ok(Planner::new(subject, fronts, known))
 }
 
-/// The variants of every CNN that are worth choosing. A method makes them; without a method, they follow from the
-/// choice that is picked or from the rows that the application gives. A method that makes variants has its arm here.
+/// The variants of every CNN that are worth choosing. A method makes them. Without a method, they follow from the
+/// choice that is picked or from the rows that the application gives. Each method that makes variants has its arm here.
 fn evaluate(
     start: &Start,
     subject: &Subject<'_>,

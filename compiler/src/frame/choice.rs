@@ -25,8 +25,8 @@ pub struct Choice {
     /// run, and every other layer is a segment of its own.
     pub barriers: Option<Vec<LayerId>>,
     /// The layers, in ascending order, that may make the rows of a firing one by one at a price, since their filters
-    /// exceed the nearest cache. Such a layer can write where rows lay that it has read. The other layers with so many
-    /// filters make their rows at once. With `None`, a search decides.
+    /// exceed the nearest cache. Such a layer can write to addresses whose rows it has just read. All other layers
+    /// whose filters exceed the cache make their rows at once. With `None`, a search decides.
     pub one_by_one: Option<Vec<LayerId>>,
 }
 
@@ -41,7 +41,7 @@ impl Choice {
         Choice { name: "all".into(), rows: vec![1; network.layers.len()], ..Choice::none(network) }
     }
 
-    /// What the application says of one of its CNNs; `None` where it leaves the choice to the planner.
+    /// The choice that the application gives for one of its CNNs; `None` if it leaves the choice to the planner.
     pub fn given(application: &Application, cnn: usize) -> Option<Self> {
         let network = &application.cnns[cnn].network;
         match &application.rows {

@@ -1,13 +1,13 @@
-//! Rings between partitions that run at the same time, no larger than their speed needs.
+//! Sizes of the rings between partitions that run at the same time: the least that keep the pipeline's speed.
 //!
 //! A tensor between partitions that run one after another is stored whole. Between partitions that run at the same
-//! time, storage model `edges` has a double buffer. Storage model `tensors` has the smallest ring at which the
-//! pipeline keeps its full speed. That is at most two frames of rows, unless the tensor passes stages by.
+//! time, storage model `edges` has a double buffer. Storage model `tensors` has the smallest ring at which the pipeline
+//! keeps its full speed. That is at most two frames of rows, unless the tensor skips a stage.
 //!
 //! To find its size, each partition becomes one actor, with a phase for each firing of its schedule. A tensor cut
 //! between partitions is a channel: each firing makes, needs and forgets as many of its rows as the layer that fires.
-//! Execution times come from the device profile, stretched by what a partition shares its processor with. The rings
-//! get the smallest capacities at which that graph is as fast as with unbounded channels.
+//! Execution times come from the device profile, stretched because partitions share their processor. The rings get the
+//! smallest capacities at which that graph is as fast as with unbounded channels.
 
 use std::num::NonZero;
 
@@ -56,7 +56,7 @@ struct Group {
 }
 
 /// The groups of an execution. A group is left out if it has a tensor that is shared by partitions which do not all run
-/// at the same time. What such a tensor keeps from one frame to the next does not depend on speed alone.
+/// at the same time. The rows that such a tensor keeps from one frame to the next do not depend on speed alone.
 fn groups(task: &CnnTask<'_>, execution: &Execution) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for (index, request) in execution.requests.iter().enumerate() {

@@ -42,7 +42,7 @@ impl Execution {
         self.one_by_one.binary_search(&layer).is_ok()
     }
 
-    /// All layers that could.
+    /// All layers that could do so.
     pub fn costly(&self) -> Vec<LayerId> {
         self.sharing.costly.iter().map(|costly| costly.layer).collect()
     }
@@ -53,11 +53,11 @@ impl Execution {
 pub enum Rings {
     /// On demand: at once, and mostly the best there is.
     OnDemand,
-    /// On demand, but where weights are paged, layers run ahead of it before another layer begins. Its block begins to live
-    /// then, and it is worth while to release rows of whole rings first. Rings have as many rows, and no more bytes are in use
-    /// at any time.
+    /// On demand, but if weights are paged, layers run ahead of demand before another layer begins. The block of that
+    /// layer begins to live when it begins, so it pays to release rows of whole rings before. Rings have the same
+    /// numbers of rows, and no more bytes are in use at any time.
     Ahead,
-    /// The same, and by search where that gives fewer bytes. Schedules that the application gives stay.
+    /// The same, but by search if that gives fewer bytes. Schedules that the application gives stay.
     Smallest,
 }
 
@@ -128,8 +128,8 @@ fn may_run_ahead(task: &CnnTask<'_>) -> bool {
     !task.paging.is_empty() && !task.together.iter().flatten().any(|together| *together)
 }
 
-/// By actor, whether all rows that it makes go into a ring that wraps. Such a ring is in use as a whole from the first of them
-/// on, so that rows made early take no more bytes.
+/// For each actor, whether all rows that it makes go into a ring that wraps. Such a ring is in use as a whole from its
+/// first row on, so rows made early take no more bytes.
 fn wrapping(network: &Network, lowering: &Lowering, execution: &csdf::Execution) -> Vec<bool> {
     let mut wrapping = vec![false; lowering.layers.len()];
     let readers = network.readers();
@@ -156,7 +156,7 @@ fn live_together(segments: &[Vec<LayerId>], span: &mut [Option<(usize, usize)>])
 
 /// The segments of a partition, in topological order. The application may give them. Otherwise the choice's barriers
 /// separate them. Without barriers, each run of layers that go by parts is a segment (with the single-firing layers
-/// among them), and every other layer is one of its own. The partition's stops separate them too.
+/// among them), and every other layer is a segment of its own. The partition's stops separate segments, too.
 fn segments(network: &Network, partition: &PartitionTask, choice: &Choice) -> Vec<Vec<LayerId>> {
     if let Some(steps) = &partition.steps {
         return steps.clone();

@@ -54,7 +54,7 @@ pub fn firings(network: &Network, layer: LayerId, rows: u64) -> u64 {
 pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) -> OperandRates {
     let layer = network.layer(id);
     let tensor = network.layer(layer.inputs[index].layer);
-    // An image of planes is one row.
+    // An image in CHW is one row.
     let access = match [tensor, layer].iter().any(|layer| layer.format().layout == Layout::Chw) {
         true => RowAccess::Whole,
         false => {
@@ -66,7 +66,7 @@ pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) ->
     OperandRates { acquire, release }
 }
 
-/// Rows per firing below which rates are kept once they are worked out.
+/// Rates for fewer rows per firing than this are kept once they are computed.
 const KEPT: usize = 64;
 
 type TensorRates = Vec<(LayerId, Rates, Rates)>;

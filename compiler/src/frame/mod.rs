@@ -1,4 +1,4 @@
-//! What happens within one frame of a CNN: from what was chosen for its layers to the rings that must be stored.
+//! What happens within one frame of a CNN: from a choice for its layers to the rings that must be stored.
 //!
 //! The files in the order in which they follow one another:
 //!

@@ -1,8 +1,8 @@
 //! Occupancy: which bytes of a ring are in use, firing by firing.
 //!
-//! A ring whose rows wrap is in use as a whole as long as it lives. So is a ring between stages. A *whole* ring holds
-//! every row of a frame at a place of its own. It is in use only from the first row that a reader still needs to the
-//! last row begun. Other rings may lie where its rows are not yet, or no longer:
+//! A ring whose rows wrap is in use as a whole as long as it lives, and so is a ring between stages. A *whole* ring
+//! holds every row of a frame at a place of its own. Only the rows from the first that a reader still needs to the last
+//! begun are in use. Other rings may lie at addresses whose rows are not yet begun, or no longer needed:
 //!
 //! ```text
 //! rows of a ring
@@ -16,13 +16,13 @@
 //! ```
 //!
 //! The same holds from row to row within one firing that makes several rows. Row o is made when the rows below
-//! `keep(o)` of each operand are free, where `keep` is that of one row per firing (`operators/rows.rs`).
+//! `keep(o)` of each operand are free. Here `keep` is the count for one row per firing (`operators/rows.rs`).
 //!
 //! # Layers that write where they read
-//! A plan says that two rings share bytes by their addresses alone. A layer whose ring shares bytes with one that it
-//! reads makes its rows one by one, ascending. Row o is written when exactly the rows below `keep(o)` are released.
-//! So a kernel never writes what it reads. `run` and the emitted crate hand the kernel the rows that it reads as a
-//! ring of their own, and one row to write. A mistake in a plan could therefore give wrong figures, but no slice
+//! A plan says that two rings share bytes by their addresses alone. If a layer's ring shares bytes with a ring that it
+//! reads, the layer makes its rows one by one, ascending. Row o is written when exactly the rows below `keep(o)` are
+//! released. So a kernel never writes what it reads. `run` and the emitted crate hand the kernel the rows that it reads
+//! as a ring of their own, and one row to write. A mistake in a plan could therefore give wrong figures, but no slice
 //! would cover another. The checker replays exactly this in an arena of tags.
 
 use csdfc_plan::operator::Operator;
@@ -60,8 +60,8 @@ pub struct Swept {
 }
 
 impl Sweep {
-    /// The row at which the rings that count are fullest, and how many bytes less they then hold than with all rows of
-    /// the firing begun and none released. Of several such rows, it is the first.
+    /// The row at which the rings that count are fullest, and the bytes that this saves compared with all rows of the
+    /// firing begun and none released. If several rows are fullest, it is the first.
     pub fn fullest(&self, counts: impl Fn(usize) -> bool) -> (usize, u64) {
         let begun = |row: usize| if counts(self.output) { self.begun[row] } else { 0 };
         let operands = || self.operands.iter().filter(|operand| counts(operand.request));
@@ -90,7 +90,8 @@ pub struct AddressSharing {
     /// Pairs of requests that share no address, because one of them wraps or the layer is computed in slices. The layer
     /// writes the first and reads the second.
     pub apart: Vec<(usize, usize)>,
-    /// The layers for which making one row at a time costs time, ascending: whether they do is a choice.
+    /// The layers for which it costs time to make one row at a time, ascending. For these, a choice decides whether
+    /// they do.
     pub costly: Vec<Costly>,
 }
 
@@ -198,7 +199,8 @@ impl Lives<'_> {
         self.rows[id.0] > 1 && !is_light
     }
 
-    /// Whether a layer makes some channels of all rows after others. What it reads then stays until its last slice.
+    /// Whether a layer makes its output in slices of channels, each for all rows. Its operands then stay until the last
+    /// slice.
     fn is_sliced(&self, id: LayerId) -> bool {
         self.task.slicing(id, self.rows[id.0]).is_some()
     }
@@ -288,7 +290,7 @@ struct WholeRing {
     row_bytes: u64,
 }
 
-/// Bytes of the filters of a layer that multiplies by some.
+/// Bytes of a layer's filters, if it has any.
 pub fn filter_bytes(layer: &Layer) -> u64 {
     match layer.operator {
         Operator::Conv(_) | Operator::ConvTranspose(_) | Operator::Gemm(_) => {

@@ -1,5 +1,5 @@
-//! Requests: the rings that one frame needs, how many rows each holds, from when to when it holds them, the workspaces of
-//! layers, and the blocks that weights are read into.
+//! Requests for storage within one frame: rings, with their rows and lives; the workspaces of layers; and the blocks
+//! that weights are read into.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,7 +26,7 @@ impl FiringOrder {
     }
 }
 
-/// A ring of rows that must be stored, or a workspace or a block of weights, and when.
+/// A ring of rows, a workspace or a block of weights that must be stored, and its life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The tensor, or the layer whose workspace or block it is.
@@ -48,7 +48,7 @@ pub struct Request {
     pub partition: usize,
     /// Every partition that writes or reads it.
     pub touched: Vec<usize>,
-    /// Whether a partition reads it that runs at the same time as the one that writes it.
+    /// Whether its reader is in a partition that runs at the same time as the partition that writes it.
     pub pipelined: bool,
     /// Which bytes of it are in use while it lives. `None` if all of them are, all the time.
     pub filling: Option<Filling>,
@@ -61,8 +61,8 @@ pub enum RequestKind {
     Ring,
     /// A layer's workspace. It has no rows, and lives from the layer's first firing to its last.
     Workspace,
-    /// A block that a layer's weights are read into. It has no rows. It lives from the end of the firing after which they
-    /// may be read to the layer's last firing.
+    /// A block that a layer's weights are read into. It has no rows. It lives from the end of the firing after which
+    /// the weights may be read to the layer's last firing.
     Block,
 }
 
@@ -93,7 +93,7 @@ impl Filling {
     }
 }
 
-/// What the requests follow from: the capacities that the dataflow analysis found, and when layers fire.
+/// The basis of the requests: the capacities that the dataflow analysis found, and the firings of layers.
 pub(super) struct RequestBuilder<'a> {
     /// The CNN.
     pub(super) task: &'a CnnTask<'a>,
@@ -162,7 +162,7 @@ impl RequestBuilder<'_> {
         requests
     }
 
-    /// What a layer has to itself from its first firing to its last.
+    /// Storage that a layer has to itself from its first firing to its last.
     fn room(&self, layer: LayerId, kind: RequestKind, bytes: u64, partition: usize) -> Request {
         Request {
             tensor: layer,

@@ -29,8 +29,8 @@ pub struct CnnTask<'a> {
 pub struct Paging {
     /// Bytes of all of them.
     pub stored: u64,
-    /// How they can be dealt into slices of output channels: if the layer makes all its rows in one firing, or reads its
-    /// weights again.
+    /// How they can be divided into slices of output channels, if the layer makes all its rows in one firing or reads
+    /// its weights again.
     pub slicing: Option<Slicing>,
     /// Whether each firing of the layer reads all slices again, if it goes by parts. Otherwise the layer keeps its weights
     /// from its first firing to its last.
@@ -42,7 +42,7 @@ pub struct Paging {
 const UNSLICED: u64 = 16 * 1024;
 
 impl Paging {
-    /// Of a layer, if it has any weights.
+    /// The paging of a layer, if it has weights.
     fn of(network: &Network, layer: &Layer) -> Option<Self> {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
         let primitive = layer.primitive();
@@ -71,15 +71,15 @@ impl CnnTask<'_> {
         self.paging.get(id.0)?.as_ref()
     }
 
-    /// How a layer is sliced that makes so many rows at a time: if its weights are paged, and it makes all rows or reads them
-    /// again.
+    /// How a layer is sliced that makes `rows` rows at a time, if its weights are paged, and it makes all rows at once
+    /// or reads its weights again.
     pub fn slicing(&self, id: LayerId, rows: u64) -> Option<Slicing> {
         let makes_all = rows >= self.network.layer(id).rows() as u64;
         self.paging(id).filter(|paging| makes_all || paging.again)?.slicing
     }
 
-    /// How many times a frame reads the weights of a layer that makes so many rows at a time: as often as it fires if they come
-    /// in slices.
+    /// How many times a frame reads the weights of a layer that makes `rows` rows at a time: once per firing if the
+    /// weights come in slices.
     pub fn times_read(&self, id: LayerId, rows: u64) -> u64 {
         match (self.paging(id), self.slicing(id, rows)) {
             (None, _) => 0,
@@ -88,8 +88,8 @@ impl CnnTask<'_> {
         }
     }
 
-    /// The slices of a layer that makes so many rows at a time, in a block of so many bytes: output channels of each but the
-    /// last, if there are several, and the bytes of all.
+    /// The slices of a layer that makes `rows` rows at a time, in a block of `block` bytes: the output channels of each
+    /// slice but the last, if there are several, and the bytes of each.
     pub fn slices(&self, id: LayerId, rows: u64, block: u64) -> (Option<u64>, Vec<u64>) {
         let Some(slicing) = self.slicing(id, rows) else {
             return (None, self.paging(id).map(|paging| paging.stored).into_iter().collect());
@@ -100,7 +100,8 @@ impl CnnTask<'_> {
         (Some(filters), starts.map(of).collect())
     }
 
-    /// Bytes of the least block for the weights of a layer that makes so many rows at a time; 0 if they are not paged.
+    /// Bytes of the least block for the weights of a layer that makes `rows` rows at a time; 0 if the weights are not
+    /// paged.
     pub fn block_bytes(&self, id: LayerId, rows: u64) -> u64 {
         let stored = self.paging(id).map_or(0, |paging| paging.stored);
         self.slicing(id, rows).map_or(stored, |slicing| slicing.bytes(Slicing::PANEL))

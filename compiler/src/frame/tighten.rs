@@ -1,9 +1,9 @@
 //! Smaller rings than those of an execution on demand, by the dataflow engine's search.
 //!
-//! On a chain of layers an execution on demand has the smallest rings there are. Where branches come together, it may
-//! let one branch run ahead of the other. Then the engine looks for smaller capacities, and the order of firings that
-//! it finds for them replaces the order within the segment. This takes time, so it is done only for the variants that
-//! are worth choosing, in storage model `tensors`.
+//! On a chain of layers, an execution on demand has the smallest possible rings. Where branches come together, it may
+//! let one branch run ahead of the other. Then the engine looks for smaller capacities and an order of firings that
+//! keeps to them. This order replaces the order within the segment. This takes time, so it is done only for the
+//! variants that are worth choosing, in storage model `tensors`.
 
 use std::collections::BTreeMap;
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use csdf::{Actor, Rates, Reader};
 
-    /// A skip past a pair of 3×3 layers that halve the rows, and one 1×1 layer that does: `a` is read by both.
+    /// Two branches that both read `a` and halve the rows: a pair of 3×3 layers, and one 1×1 layer.
     fn branches() -> Graph {
         let mut graph = Graph::new();
         let mut actor = |name: &str, rows| graph.add_actor(Actor::new(name, rows)).unwrap();

@@ -1,13 +1,13 @@
-//! What no strategy can do better than.
+//! Lower bounds on all strategies.
 
 use super::problem::Problem;
 
 /// A lower bound on the duration of every strategy of a problem.
 ///
 /// There are two arguments, and the better one counts. First, every covered pixel is loaded at least once. Second, cut
-/// a strategy into runs of steps. Each run is as short as it can be with at least q patches, so it has at most q +
-/// group − 1 patches. What a run's patches cover is loaded in it, but for what the step before it left there (the
-/// argument of Hong and Kung on pebble games, 1981). Both add the fewest steps there can be.
+/// a strategy into runs of steps. Each run is as short as possible with at least q patches, so it has at most q + group
+/// − 1 patches. A run must load all pixels that its patches cover, except those that the step before it left in memory
+/// (the argument of Hong and Kung on pebble games, 1981). Both arguments add the fewest possible steps.
 pub fn lower_bound(problem: &Problem) -> u64 {
     let convolution = &problem.convolution;
     let covered = convolution.covered_pixels() as u64;
@@ -28,7 +28,7 @@ fn run_lengths(patches: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(1usize), |q| Some(q + 1 + q / 16)).take_while(move |q| *q <= patches)
 }
 
-/// The most pixels that a group can cover, hence that a step can leave to the next.
+/// The most pixels that a group can cover, and so the most that a step can leave to the next.
 fn most_held(problem: &Problem) -> u64 {
     let convolution = &problem.convolution;
     let apart = (problem.group * convolution.pixels_per_patch()).min(convolution.covered_pixels()) as u64;
@@ -59,11 +59,12 @@ fn by_runs(problem: &Problem, q: usize, held: u64) -> u64 {
 
 /// No `patches` patches cover fewer pixels than this.
 ///
-/// With stride s, the pixels of each residue class modulo s are covered as by a filter of stride 1 with those of its
-/// elements that fall into the class, a by b of them. If the patches lie in r rows, one has at least m = ⌈patches / r⌉
-/// of them. Moving every row's patches to the left does not grow the union; what each pixel row then holds is at least
-/// b − 1 more than the longest patch row that reaches it; and spreading a sequence over a neighbours adds its maximum a − 1
-/// times at least, level by level. So a class has `patches + (a − 1)·m + (b − 1)·(r + a − 1)` pixels or more.
+/// With stride s, consider the pixels of each residue class modulo s. They are covered as by a filter of stride 1 that
+/// has the a by b elements of the filter which fall into the class. If the patches lie in r rows, one row has at least
+/// m = ⌈patches / r⌉ of them. Moving every row's patches to the left does not enlarge the union. After that, each pixel
+/// row holds at least b − 1 more pixels than the longest patch row that reaches it. Spreading a sequence over a
+/// neighbours adds its maximum at least a − 1 times, level by level. So a class has `patches + (a − 1)·m + (b − 1)·(r +
+/// a − 1)` pixels or more.
 fn fewest_pixels(problem: &Problem, patches: usize) -> u64 {
     let [rows, columns] = problem.convolution.output();
     let spec = problem.convolution.spec();

@@ -27,7 +27,7 @@ pub struct Spec {
     pub channel_groups: usize,
 }
 
-/// A convolution found sane: within the limits of this module and with at least one patch.
+/// A checked convolution: within the limits of this module, and with at least one patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Convolution {
     spec: Spec,
@@ -153,7 +153,7 @@ impl Convolution {
         (self.spec.channels / self.spec.channel_groups) as u64 * self.pixels_per_patch() as u64
     }
 
-    /// Pixels that at least one patch covers: what must be loaded at the very least.
+    /// Pixels that at least one patch covers. Every strategy must load them.
     pub fn covered_pixels(&self) -> usize {
         let covered = |axis: usize| {
             let mut hit = vec![false; self.padded[axis]];

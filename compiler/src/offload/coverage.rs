@@ -11,7 +11,7 @@ pub struct Coverage<'a> {
 }
 
 impl<'a> Coverage<'a> {
-    /// For this layer.
+    /// A counter for this layer.
     pub fn new(convolution: &'a Convolution) -> Self {
         Coverage { convolution, marks: vec![0; convolution.pixels()], mark: 0 }
     }

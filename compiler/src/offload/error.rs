@@ -39,7 +39,7 @@ pub enum OffloadError {
         super::limits::MOST_TAPS
     )]
     TooLarge {
-        /// The figure that is.
+        /// The figure that is too large.
         size: usize,
     },
     /// A step cannot compute even one patch.
@@ -104,9 +104,9 @@ pub enum OffloadError {
     /// No strategy of the kind asked for meets the bounds on memory and loads.
     #[error("{problem}")]
     Unmet {
-        /// What does not hold.
+        /// The condition that does not hold.
         problem: String,
-        /// The nearest that does.
+        /// The nearest strategy that meets it.
         nearest: Option<String>,
     },
 }

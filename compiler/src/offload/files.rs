@@ -29,7 +29,7 @@ struct File {
 /// Reads the groups of a strategy for this problem.
 ///
 /// # Errors
-/// When the text is not of the form, or names a patch that the layer has not.
+/// When the text is not of the form, or names a patch that the layer lacks.
 pub fn parse(text: &str, form: Form, problem: &Problem) -> Result<Groups, OffloadError> {
     let wrong = |problem: String| OffloadError::File { problem };
     let groups = match form {

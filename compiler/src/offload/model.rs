@@ -22,8 +22,8 @@ pub struct NamedLayer {
     pub spec: Spec,
 }
 
-/// The convolutions of a network, in its order. Transposed ones are none. An image in parts is one image; what is added
-/// to the sums is no part of the work, like biases and activations.
+/// The convolutions of a network, in its order. Transposed convolutions do not count. An image in parts is one image. A
+/// tensor that is added to the sums is no part of the work, and neither are biases and activations.
 pub fn convolutions(network: &Network) -> Vec<NamedLayer> {
     let named = network.layers.iter().filter_map(|layer| {
         let Operator::Conv(conv) = &layer.operator else { return None };
@@ -72,7 +72,7 @@ pub fn map(
                     best = Some((duration, problem));
                 }
             }
-            // That of the most filters says what would make the layer fit as a whole.
+            // The error for the most filters says what would make the layer fit as a whole.
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(found[1].spec, Spec::new([14, 14], 6, [5, 5], 16));
     }
 
-    /// Where not all filters fit the memory, some do at a time.
+    /// If not all filters fit the memory, some fit at a time.
     #[test]
     fn filters_are_loaded_in_passes_where_they_must() {
         let spec = Spec::new([8, 8], 4, [3, 3], 32);

@@ -1,4 +1,4 @@
-//! The best strategy: heuristics first, then what proves or improves them.
+//! The best strategy: heuristics first, then the methods that prove or improve them.
 
 use std::time::{Duration, Instant};
 
@@ -27,10 +27,10 @@ const VISITS: u64 = 1 << 29;
 /// Limits of the exact search by default.
 const LIMITS: Limits = Limits { work: 20_000_000, states: 1_000_000, deadline: None };
 
-/// Longest time of the integer program where no other is asked for.
+/// Longest time of the integer program, if no other is asked for.
 const LONGEST_PROGRAM: Duration = Duration::from_secs(60);
 
-/// Changes of a chain between two rounds where only the clock ends the search.
+/// Changes of a chain between two rounds, if only the clock ends the search.
 const PER_ROUND: u64 = 1_000_000;
 
 /// How much is searched.
@@ -44,7 +44,7 @@ pub enum Budget {
     Time(Duration),
 }
 
-/// A strategy and what is known of it.
+/// A strategy, and a bound on all strategies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The strategy.
@@ -55,8 +55,8 @@ pub struct Answer {
     pub stopped_by_time: bool,
 }
 
-/// The best strategy that is found within the budget: of the heuristics, by annealing from the best of them, and of an
-/// exact search where the layer is small.
+/// The best strategy that is found within the budget: by the heuristics, by annealing from the best of them, and, if
+/// the layer is small, by an exact search.
 ///
 /// # Errors
 /// When nothing is found that keeps the problem's bounds. The error says what the nearest heuristic needs.
@@ -69,7 +69,7 @@ pub fn optimise(problem: &Problem, budget: Budget, seed: u64) -> Result<Answer, 
             found.sort_by_key(|strategy| duration(&strategy.groups));
             (found.first().cloned(), found, None)
         }
-        // Loads of a pixel that are too many are mended on the way.
+        // If pixels are loaded too often, annealing mends that on the way.
         Err(error) => (None, vec![nearest(problem)], Some(error)),
     };
     starts.truncate(2);
@@ -125,8 +125,8 @@ pub fn optimise(problem: &Problem, budget: Budget, seed: u64) -> Result<Answer, 
     }
 }
 
-/// The heuristic strategy that loads a pixel least often, and of several the shortest. It is the nearest if none keeps
-/// the bound on loads. It fits the memory, as a group of one patch does.
+/// The heuristic strategy whose most frequently loaded pixel is loaded least often; the shortest of several. It is the
+/// nearest strategy if none keeps the bound on loads. It fits the memory, since a group of one patch fits.
 pub fn nearest(problem: &Problem) -> Strategy {
     let free = Problem { reload: None, ..problem.clone() };
     let found = heuristics(&free).unwrap_or_default();
@@ -202,7 +202,7 @@ fn heuristics(problem: &Problem) -> Result<Vec<Strategy>, OffloadError> {
     Ok(all.into_iter().flatten().collect())
 }
 
-/// Limits of the exact search. Where the clock ends it, it may try as much as it can.
+/// Limits of the exact search. If the clock ends it, the number of groups is not limited.
 fn limits(budget: Budget, started: Instant) -> Limits {
     match budget {
         Budget::Default => LIMITS,

@@ -7,8 +7,7 @@ use super::convolution::Convolution;
 use super::coverage::Coverage;
 use super::error::OffloadError;
 
-/// What loads, writes and their durations are counted in. In pixels (Remark 6) a filter counts its height times its
-/// width.
+/// The unit of loads, writes and their durations. In pixels (Remark 6), a filter counts its height times its width.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -19,7 +18,7 @@ pub enum Unit {
     Elements,
 }
 
-/// What is asked of a strategy beside the layer and the accelerator.
+/// Options of a strategy, beside the layer and the accelerator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Most patches of a group. If absent, as many as the accelerator's `pe` allows.
@@ -36,9 +35,10 @@ pub struct Options {
 
 /// A layer that is to be offloaded.
 ///
-/// The filters are preloaded where all are in memory at a time (section 5.4). Where only `filters_at_once` are, the
-/// patches are passed over once per subset of the filters, each pass in the reverse order of the one before, so that
-/// the last group of a pass is the first of the next and its pixels stay; each subset is loaded at its pass's start.
+/// If all filters are in memory at a time, they are preloaded (section 5.4). If only `filters_at_once` are, there is
+/// one pass over the patches for each subset of the filters, and each subset is loaded at the start of its pass. Each
+/// pass has the reverse order of the pass before it. So the last group of a pass is the first of the next, and its
+/// pixels stay in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The layer.
@@ -57,7 +57,7 @@ pub struct Problem {
     pub count_writes: bool,
 }
 
-/// What a strategy costs.
+/// The cost of a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Cost {
     /// Its duration in cycles: Eq. 15, or Definition 3 where writes are counted.
@@ -144,8 +144,8 @@ impl Problem {
         self.accelerator.tl * weight
     }
 
-    /// Elements in memory while a group of `patches` that covers `pixels` is computed (Eq. 12): its pixels, the
-    /// filters of the pass and the group's outputs; those of the group before have been written back.
+    /// Elements in memory while a group of `patches` that covers `pixels` is computed (Eq. 12): its pixels, the filters
+    /// of the pass and its outputs. The outputs of the group before have been written back.
     pub fn memory(&self, pixels: usize, patches: usize) -> u64 {
         let spec = self.convolution.spec();
         // At most 2^16·2^23 + 2^16·2^39 + 2^16·2^20.
@@ -160,7 +160,7 @@ impl Problem {
         self.accelerator.mem.is_none_or(|mem| self.memory(pixels, patches) <= mem)
     }
 
-    /// What groups cost, one a step. They must divide the patches.
+    /// The cost of groups, one per step. The groups must divide the patches.
     pub fn cost(&self, groups: &[Vec<u32>]) -> Cost {
         let mut coverage = Coverage::new(&self.convolution);
         let mut loads = vec![0u32; self.convolution.pixels()];

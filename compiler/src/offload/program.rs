@@ -2,9 +2,9 @@
 //!
 //! Binary variables say which patch is in which group (Eq. 2–4). A pixel is in a group if and only if one of its
 //! patches is. Each patch bounds the pixel's variable from below, and their sum bounds it from above (Eq. 6; the paper
-//! leaves the second half to the reader). So that variable is 0 or 1 without being declared binary. A pixel is loaded
-//! if it is in a group and not in the one before (Eq. 7, 8). It is loaded at least once, and at most as often as the
-//! bound on loads allows (Eq. 9). Groups fit the memory (Eq. 12).
+//! leaves the second half to the reader). So the pixel's variable is 0 or 1 without being declared binary. A pixel is
+//! loaded if it is in a group and not in the one before (Eq. 7, 8). It is loaded at least once, and at most as often as
+//! the bound on loads allows (Eq. 9). Groups fit the memory (Eq. 12).
 //!
 //! Two things make the program smaller. Pixels that the same patches cover share their variables. A strategy and its reverse
 //! cost the same, so the first patch must be in the first half of the steps.
@@ -29,7 +29,7 @@ pub const MOST_PATCHES: usize = 16;
 /// is not done after 50 s; the paper's solver, a commercial one, took hours for 12×12 inputs.
 pub const SOLVED_PATCHES: usize = 9;
 
-/// What the program says.
+/// The answer of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramAnswer {
     /// Groups of less duration than those to beat, if there are any.
@@ -78,7 +78,7 @@ pub fn solve(problem: &Problem, start: &Groups, limit: Duration) -> Option<Progr
     Some(ProgramAnswer { groups, proved: true })
 }
 
-/// The best groups of so many steps, and whether they are proved to be.
+/// The best groups with `steps` steps, and whether they are proved to be the best.
 fn with_steps(
     problem: &Problem,
     grid: &Grid,

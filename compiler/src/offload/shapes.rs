@@ -94,15 +94,15 @@ pub fn best(problem: &Problem, kind: Kind) -> Result<Strategy, OffloadError> {
     })
 }
 
-/// The strategy of a kind with groups of the problem's size, whether or not it keeps the bounds; of several, the one of
-/// the least duration.
+/// The strategy of a kind with groups of the problem's size, whether or not it keeps the bounds. If there are several,
+/// it is the one of the least duration.
 pub fn unbounded(problem: &Problem, kind: Kind) -> Strategy {
     let free = Problem {
         reload: None,
         accelerator: Accelerator { mem: None, ..problem.accelerator.clone() },
         ..problem.clone()
     };
-    // Without bounds the first candidate is admitted already.
+    // Without bounds, the first candidate is admitted.
     best(&free, kind).unwrap_or_else(|_| Strategy {
         name: name(kind).to_owned(),
         shape: None,
@@ -133,7 +133,7 @@ fn candidates(problem: &Problem, kind: Kind) -> Vec<(Option<String>, Walk)> {
     }
 }
 
-/// As many candidates as may be tried, evenly taken.
+/// Candidates, taken evenly, as many as may be tried.
 fn few(problem: &Problem, all: Vec<(String, Walk)>) -> Vec<(Option<String>, Walk)> {
     let taps = problem.convolution.patches() * problem.convolution.pixels_per_patch();
     let most = (MOST_VISITS / taps.max(1)).max(1);
@@ -264,7 +264,7 @@ impl Combs {
         groups
     }
 
-    /// The patches of one comb: the one of a block that begins at an offset.
+    /// The patches of one comb, which begins at an offset within a block.
     fn comb(&self, output: [usize; 2], block: [usize; 2], at: [usize; 2], offset: [usize; 2]) -> Vec<u32> {
         let lines = |axis: usize| {
             let first = at[axis] * block[axis] + offset[axis];

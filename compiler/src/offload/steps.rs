@@ -56,9 +56,9 @@ pub struct Computation {
 
 impl Computation {
     /// The computation of groups. Every step forgets the pixels that its group does not cover, writes the results of
-    /// the step before, loads the pixels that its group covers and that are not there, and computes. There is a pass
-    /// per subset of the filters, each in the reverse order of the one before, and a subset is loaded with its pass's
-    /// first step.
+    /// the step before, loads the pixels that its group covers and that are not there, and computes. There is one pass
+    /// for each subset of the filters, in the reverse order of the pass before it. The first step of a pass loads its
+    /// subset.
     pub fn new(problem: &Problem, groups: &[Vec<u32>]) -> Self {
         let convolution = &problem.convolution;
         let mut coverage = Coverage::new(convolution);
@@ -98,7 +98,7 @@ fn listed(coverage: &mut Coverage<'_>, before: &[u32], group: &[u32]) -> Vec<u32
     pixels
 }
 
-/// The filters, so many at a time.
+/// The filters, `at_once` at a time.
 fn subsets(convolution: &Convolution, at_once: usize) -> Vec<Range<u32>> {
     // At most 2^20 filters.
     let filters = convolution.spec().filters as u32;

@@ -6,9 +6,9 @@ pub type Groups = Vec<Vec<u32>>;
 /// A way to offload a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Strategy {
-    /// What made it: `row`, `zigzag`, `column`, `annealed`, ….
+    /// The method that made it: `row`, `zigzag`, `column`, `annealed`, ….
     pub name: String,
-    /// How, where there is more to say: the height of the bands, for example.
+    /// Details of the method, if there are any: the height of the bands, for example.
     pub shape: Option<String>,
     /// The groups.
     pub groups: Groups,

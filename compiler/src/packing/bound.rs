@@ -1,11 +1,11 @@
 //! Lower bounds.
 //!
-//! The *liveness* bound is the most bytes that are in use at one moment. Where rings fill and drain among many that
-//! do not, as in DenseNet-121 with all parts, no packing reaches it. The *stacked* bound is higher there. The blocks
-//! of a moment lie one above the other in some order, each at its distance from the one below. The lowest stack is a
-//! shortest path of a travelling salesman. The bound is an assignment instead: each block gets one that lies next
-//! above it. An assignment is never longer than the path, and is quick to compute. This bound is often the least
-//! height there is.
+//! The *liveness* bound is the most bytes that are in use at one moment. If some rings fill and drain among many that
+//! do not, as in DenseNet-121 with all parts, no packing reaches this bound. The *stacked* bound is higher then. The
+//! blocks of a moment lie one above the other in some order, each at its distance from the one below. Finding the
+//! lowest stack is a travelling salesman problem. The bound relaxes it to an assignment, which gives each block another
+//! block that lies next above it. An assignment is never longer than the shortest path, and is quick to compute. This
+//! bound is often the least height.
 
 use std::cmp::Reverse;
 
@@ -29,7 +29,7 @@ pub(super) fn of_part(part: &Subproblem) -> u64 {
     cliques.chain(ends).max().unwrap_or(0)
 }
 
-/// Most steps to find how high cliques stack, of the budget one in so many.
+/// To find how high cliques stack takes at most this many steps, and at most one in `SHARE_OF_STACKS` of the budget.
 const STEPS_OF_STACKS: u64 = 5_000_000;
 const SHARE_OF_STACKS: u64 = 4;
 
@@ -100,7 +100,7 @@ const MOST_HEIGHTS: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Heights {
     unit: u64,
-    /// Whether so many units are a sum of sizes, where these are listed.
+    /// For each number of units, whether it is a sum of sizes. `None` if the sums are not listed.
     sums: Option<Vec<bool>>,
 }
 
@@ -123,7 +123,7 @@ impl Heights {
         Heights { unit, sums }
     }
 
-    /// The least height of at least so many bytes, within those that were asked for.
+    /// The least height of at least `bytes` bytes, among the heights that were asked for.
     pub fn at_least(&self, bytes: u64) -> u64 {
         let units = bytes.div_ceil(self.unit);
         let next = self.sums.as_ref().and_then(|sums| {

@@ -5,7 +5,7 @@ use std::time::Instant;
 /// When a search gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// After so many steps. The result is the same on every machine.
+    /// After this many steps. The result is the same on every machine.
     Work(u64),
     /// At this moment. The result is the best that this machine finds by then.
     Until(Instant),
@@ -23,7 +23,7 @@ pub enum Stopped {
     Time,
 }
 
-/// A limit and what is used of it.
+/// A limit, and how much of it is used.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
     limit: Limit,
@@ -75,7 +75,7 @@ impl Budget {
         }
     }
 
-    /// Why a search ends that this budget cuts short.
+    /// Why this budget ends a search.
     pub(crate) fn reason(&self) -> Stopped {
         match self.limit {
             Limit::Work(_) => Stopped::Work,

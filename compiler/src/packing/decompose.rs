@@ -8,7 +8,7 @@ use super::subproblem::{MOST_BLOCKS, Subproblem};
 use super::{bound, optimum, reduce};
 
 /// Packs a problem as low as the budget allows. It ends early when the height is proven to be the least. The problem is
-/// NP-hard. Everything but the complete searches is polynomial in the number of blocks, and those count against the
+/// NP-hard. All steps are polynomial in the number of blocks, except the complete searches, which count against the
 /// budget.
 ///
 /// The same problem and budget of steps give the same packing on every machine.

@@ -5,7 +5,7 @@
 pub(super) struct Goal {
     /// No lower than this.
     pub enough: u64,
-    /// It is of no use if it must be higher than this.
+    /// A packing that must be higher than this is of no use.
     pub give_up: u64,
 }
 

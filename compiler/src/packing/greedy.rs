@@ -31,7 +31,7 @@ pub(super) fn portfolio(part: &Subproblem, enough: u64) -> Packing {
     Packing { offsets, bytes: downwards.bytes }
 }
 
-/// A part of which every packing is one of this part, upside down.
+/// The part upside down: each of its packings, turned over, is a packing of this part.
 fn upside_down(part: &Subproblem) -> Subproblem {
     let size = |i: usize| part.blocks[i].bytes as i64;
     let turn = |i: usize, link: &Link| Link {
@@ -104,8 +104,8 @@ enum Fit {
 
 /// The orders: by size, by area (size times life), by the pressure of a block's neighbourhood, by length of life, by
 /// beginning forwards and by end backwards. Time is counted in cliques. If blocks are in use in part, there are two
-/// more orders, by number backwards and forwards: a block that fills while another drains mostly lies lower, and mostly
-/// has the higher number.
+/// more orders, by number backwards and forwards. The reason: a block that fills while another drains mostly lies below
+/// it, and mostly has the higher number.
 fn orders(part: &Subproblem) -> Vec<Vec<usize>> {
     let mut lives = vec![(u64::MAX, 0); part.blocks.len()];
     for (at, clique) in (0u64..).zip(&part.cliques) {
@@ -159,7 +159,7 @@ pub(super) fn lowest(part: &Subproblem, block: usize, offsets: &[Option<u64>]) -
 
 fn fitting(part: &Subproblem, block: usize, offsets: &[Option<u64>], fit: Fit) -> u64 {
     let alignment = part.blocks[block].alignment;
-    // Between these, both excluded, it would overlap. An end below 0 limits nothing.
+    // Offsets between these two, both excluded, would overlap. An end below 0 limits nothing.
     let placed = part.links[block].iter().filter_map(|link| offsets[link.other].map(|at| (link, at)));
     let mut taken: Vec<(Option<u64>, u64)> = placed
         .map(|(link, at)| (at.checked_add_signed(-link.above), at.saturating_add_signed(link.below)))

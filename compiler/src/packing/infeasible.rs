@@ -16,7 +16,7 @@ pub struct InfeasibleCore {
 /// A few buffers of a problem that do not fit `capacity` bytes. They are found by leaving out one buffer after another.
 /// `None` if the budget ends before it is known that the buffers do not fit.
 ///
-/// If too much is in use at one moment, they are as few buffers of one moment as possible.
+/// If too many bytes are in use at one moment, the buffers are as few of that moment's as possible.
 pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<InfeasibleCore> {
     let heaviest = |clique: &Vec<Member>| fewest(clique, capacity);
     let mut blocks = match problem.cliques.iter().filter_map(heaviest).min_by_key(Vec::len) {
@@ -30,7 +30,7 @@ pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<Inf
         }
     };
     blocks.sort_unstable();
-    // Large pieces are left out before small ones, so that most blocks go in a few looks.
+    // Large pieces are left out before small ones, so that a few trials remove most blocks.
     let mut size = blocks.len() / 2;
     let mut irreducible = true;
     while size > 0 {

@@ -72,15 +72,15 @@ fn pieces(life: &Life) -> Vec<Piece> {
     pieces
 }
 
-/// For two buffers that are in use together at some time: how much higher the second must lie than the first at least,
-/// how much higher the first must lie than the second, and whether there is no third way to lie (above at one time and
-/// below at another).
+/// For two buffers that are in use together at some time: by how much at least the second must lie above the first, or
+/// else the first above the second; and whether these are the only ways (the second could also lie above at one time
+/// and below at another).
 fn apart(first: &[Piece], second: &[Piece]) -> Option<(i64, i64, bool)> {
     let mut forbidden = Vec::new();
     let (mut a, mut b) = (0, 0);
     while let (Some(p), Some(q)) = (first.get(a), second.get(b)) {
         if p.lower < q.upper && q.lower < p.upper {
-            // The second's offset minus the first's lies not between these.
+            // The second offset minus the first must not lie between these two.
             forbidden.push((i128::from(p.low) - i128::from(q.high), i128::from(p.high) - i128::from(q.low)));
         }
         if p.upper <= q.upper {
@@ -101,8 +101,8 @@ fn apart(first: &[Piece], second: &[Piece]) -> Option<(i64, i64, bool)> {
     Some((i64::try_from(above).ok()?, i64::try_from(below).ok()?, is_exact))
 }
 
-/// The cliques: what is in use at one moment. Moments are left out at which a subset is in use of what is in use at the
-/// moment before or after.
+/// The cliques: the pieces in use at one moment. A moment is left out if its pieces are a subset of those at the moment
+/// before or after.
 fn cliques(pieces: &[Vec<Piece>]) -> Vec<Vec<Member>> {
     let mut events: Vec<(i64, bool, usize, Piece)> = Vec::new();
     for (block, pieces) in pieces.iter().enumerate() {
@@ -111,7 +111,7 @@ fn cliques(pieces: &[Vec<Piece>]) -> Vec<Vec<Member>> {
             events.push((piece.upper, false, block, *piece));
         }
     }
-    // What ends goes before what begins at the same time.
+    // At the same time, ends come before begins.
     events.sort_unstable_by_key(|(at, begins, block, _)| (*at, *begins, *block));
     let mut active: Vec<Member> = Vec::new();
     let mut cliques = Vec::new();

@@ -1,8 +1,8 @@
-//! Packing by address: offsets for buffers of known sizes, of which some are in use at the same time.
+//! Packing by address: offsets for buffers of known sizes. Some of them are in use at the same time.
 //!
-//! A *conflict graph* says which buffers these are, rather than a list of intervals. So gaps in a life, partitions that
-//! run at the same time and CNNs that exclude each other are exact. [`Problem`] is that graph; [`lives`] and the
-//! planner's storage make one.
+//! A *conflict graph* says which buffers are in use together. A graph is exact where intervals are not: for gaps in a
+//! life, partitions that run at the same time, and CNNs that exclude each other. [`Problem`] is that graph; [`lives`]
+//! and the planner's storage make one.
 //!
 //! ```text
 //! address
@@ -16,12 +16,12 @@
 //! [`pack`] works in this order:
 //!
 //! 1. `decompose` takes the graph apart. Parts that never conflict are packed each from address 0. Parts that always
-//!    conflict are packed one above the other. That is exact, since at any address only one of them can be. `reduce`
-//!    leaves out blocks that fit wherever the others lie, and puts them back last. Nothing is left of most networks
-//!    then.
-//! 2. What remains is a `subproblem`. A portfolio of [`greedy`] orders packs it first.
-//! 3. Lower bounds say when that is the least: [`bound`] counts what is in use at one moment, and how high that
-//!    stacks, by an `assignment`.
+//!    conflict are packed one above the other. That is exact, since only one of these parts can use an address.
+//!    `reduce` leaves out blocks that fit wherever the others lie, and puts them back last. For most networks, no block
+//!    is left then.
+//! 2. The remaining blocks are a `subproblem`. A portfolio of [`greedy`] orders packs it first.
+//! 3. Lower bounds say when this packing is the lowest: [`bound`] counts the bytes in use at one moment, and how high
+//!    they stack, by an `assignment`.
 //! 4. Complete searches close the gap, or end with their budget (`optimum` conducts them). `search` goes by rising
 //!    offset. `zones` goes along time. Where lives lie on one line of time (`line`), `search` takes turns with
 //!    `skyline`, which looks for packings that waste next to nothing.

@@ -1,15 +1,15 @@
 //! The least height of a part that cannot be taken apart.
 //!
-//! Greedy orders come first. If they miss the liveness bound, the stacked bound may meet them ([`bound`]). Then come
-//! complete searches:
+//! Greedy orders come first. If they miss the liveness bound, they may still meet the stacked bound ([`bound`]). Then
+//! come complete searches:
 //!
 //! - [`zones`] goes along time. With few zones it is the quickest way to a good packing, also for a sketch. With all
 //!   zones it proves that no packing is lower. Chains of segments need that: few rings live at once there, and they
 //!   fill while others drain, so the liveness bound is often out of reach.
-//! - [`search`] goes upwards. Where all blocks are in use as a whole, it is complete, and better than `zones`.
-//!   Elsewhere it may not know every way in which two blocks can lie. Then it proves nothing by finding nothing.
+//! - [`search`] goes upwards. If all blocks are in use as a whole, it is complete, and better than `zones`. Otherwise
+//!   it may not know every way in which two blocks can lie. Then it proves nothing if it finds nothing.
 //! - [`skyline`](super::skyline) takes turns with `search` where lives lie on one line of time. It finds packings of
-//!   many blocks without waste. It proves nothing, since it knows failed sets by their hashes only.
+//!   many blocks without waste. It proves nothing, since it stores only hashes of the sets that failed.
 //!
 //! All limits are counted in steps. A clock is looked at only if `--budget` names a time.
 
@@ -32,7 +32,8 @@ use super::{greedy, zones};
 /// Steps of the first search for each height; each round over all heights doubles them.
 const FIRST_STEPS: u64 = 50_000;
 
-/// Searches of the lowest height that is not refuted, in each round. Packings without waste are common.
+/// How often each round searches at the lowest height that is not refuted. The reason: packings without waste are
+/// common.
 const TRIES_OF_FLOOR: usize = 4;
 
 /// Steps of the search along a line for each one of a search for a height.
@@ -107,21 +108,20 @@ pub(super) fn optimum(
     (best, bound)
 }
 
-/// Zones that are kept in the first and in the last round of searches along time, and by which factor they grow from
-/// round to round.
+/// The numbers of zones that the first and the last round of searches along time keep.
 const WIDTHS: std::ops::RangeInclusive<usize> = 4..=2048;
 const WIDER: usize = 4;
 
 /// Most steps of searches along time.
 const STEPS_ALONG_TIME: u64 = 20_000_000;
 
-/// After a search that settled nothing, the next heights are skipped: one part in so many of the gap to the best. They
-/// are tried again in rounds that keep more zones.
+/// After a search that settled nothing, the next heights are skipped: this fraction, one in 64, of the gap to the best.
+/// Rounds that keep more zones try them again.
 const COARSENESS: u64 = 64;
 
-/// Searches along time, with more zones in each round, for at most half of the budget. It first tries the floor, where
-/// the least height often is, and then the height just below the best, which often is the least itself. Then it tries
-/// heights halfway.
+/// Searches along time, with more zones in each round, for at most half of the budget. It first tries the floor, which
+/// often is the least height. Then it tries the height just below the best, because the best often is the least height
+/// itself. Then it tries heights halfway.
 fn along_time(
     part: &Subproblem,
     heights: &Heights,
@@ -194,7 +194,7 @@ fn packing(part: &Subproblem, offsets: Vec<u64>) -> Packing {
     Packing { bytes: ends.max().unwrap_or(0), offsets }
 }
 
-/// The search along a line, where lives lie on one.
+/// The search along a line of time, if lives lie on one.
 struct LineSearch {
     line: Option<TimeLine>,
     /// The height that is searched for, and the search, unless it has ended.
@@ -202,7 +202,7 @@ struct LineSearch {
 }
 
 impl LineSearch {
-    /// Looks for a packing of at most `height` bytes for so many steps, from where it ended last.
+    /// Looks for a packing of at most `height` bytes for this many steps. It goes on from where it ended last.
     fn search(&mut self, height: u64, steps: u64, budget: &mut Budget) -> Option<Vec<u64>> {
         let line = self.line.as_ref()?;
         if self.begun.as_ref().is_none_or(|(begun, _)| *begun != height) {
@@ -220,7 +220,7 @@ impl LineSearch {
     }
 }
 
-/// How the next search goes about it.
+/// How the next search orders its blocks.
 struct Tries {
     orders: Vec<Vec<usize>>,
     count: usize,

@@ -32,8 +32,8 @@ pub(crate) struct Link {
     /// If the other block lies below this one: how much lower its offset must be at least. This is the size of the
     /// other block, or less.
     pub below: i64,
-    /// Whether the two blocks can lie in no third way, above at one time and below at another. No search here tries a
-    /// third way.
+    /// Whether no third way is possible, in which the other block lies above at one time and below at another. No
+    /// search here tries a third way.
     pub is_exact: bool,
 }
 
@@ -105,7 +105,7 @@ pub struct Packing {
     pub bytes: u64,
 }
 
-/// The best packing that was found, and what is known of better ones.
+/// The best packing that was found, and a bound on better ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Solution {
     /// The packing.

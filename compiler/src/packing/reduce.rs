@@ -13,7 +13,7 @@ struct Removed {
     host: Option<usize>,
 }
 
-/// What remains of a part, and how to put back what was left out.
+/// The blocks that remain of a part, and how to put the others back.
 #[derive(Debug)]
 pub(super) struct Reduction {
     /// The blocks that remain, ascending.
@@ -73,14 +73,14 @@ fn is_loose(part: &Subproblem, near: &BitSet, b: usize, height: u64) -> bool {
     let size = part.blocks[b].bytes;
     let Some(room) = height.checked_sub(size) else { return false };
     let present = part.links[b].iter().filter(|link| near.contains(link.other));
-    // One that may lie in more ways than above and below leaves at least these.
+    // A neighbour that may lie in more ways than above and below leaves at least these offsets.
     let blocked = |link: &Link| link.above.saturating_add(link.below).unsigned_abs() - part.unit;
     let blocked = present.map(blocked).fold(0, u64::saturating_add);
     blocked < room / part.unit * part.unit + part.unit
 }
 
 impl Reduction {
-    /// Places what was left out among what is placed.
+    /// Places the blocks that were left out among the placed ones.
     pub fn restore(&self, part: &Subproblem, offsets: &mut [Option<u64>]) {
         for removed in self.removed.iter().rev() {
             let at = removed.host.and_then(|host| offsets[host]);

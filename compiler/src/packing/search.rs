@@ -1,19 +1,21 @@
 //! The complete search by rising offset: is there a packing below a given height?
 //!
-//! Blocks are placed by rising offset, each as low as those below it allow. That loses nothing: of the packings of one height,
-//! one whose offsets have the least sum is of this kind (a canonical packing of MiniMalloc, Moffitt, ASPLOS 2023). At each step
-//! the search takes the block that can start lowest. First it starts there. If that is refuted, the block is *put off*: it will
-//! rest on a block that is still to come, which says how high it starts at least. A branch ends
+//! Blocks are placed by rising offset, each as low as the blocks below it allow. That loses nothing: among the packings
+//! of one height, a packing with the least sum of offsets is of this kind (a canonical packing of MiniMalloc, Moffitt,
+//! ASPLOS 2023). At each step the search takes the block that can start lowest, and starts it there. If that is
+//! refuted, the block is *put off*: it will rest on a block that is still to come, which gives a lower bound on its
+//! start. A branch ends
 //!
-//! - where a clique no longer fits: the lowest start of what is still to come, plus all of that, is too high;
+//! - where a clique no longer fits: the lowest start of its blocks that are still to come, plus all their bytes, is too
+//!   high;
 //! - where a block that is still to come would fit wholly below the present one;
 //! - where the same blocks with the same room have failed before.
 //!
-//! Where what is still to come falls into parts that do not conflict, each part is searched by itself.
+//! If the blocks that are still to come fall into parts that do not conflict, each part is searched by itself.
 //!
-//! Where a block is in use in part only, it may lie above what is used of another block and yet start lower. Then not the
-//! start of a block rises, but a point of it ([`Subproblem::rise`]). The points are chosen such that the higher block has the
-//! higher point.
+//! If a block is in use only in part, it may lie above the used part of another block and yet start lower. Then the
+//! search orders blocks not by their starts but by a point in each ([`Subproblem::rise`]). The points are chosen such
+//! that the higher block has the higher point.
 
 use super::budget::Budget;
 use super::graph::{self, BitSet};
@@ -35,14 +37,14 @@ pub(super) enum Answer {
 /// decided first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tightest {
-    /// That which may waste fewest bytes.
+    /// The clique that may waste the fewest bytes.
     Slack,
-    /// That of which fewest blocks can come next.
+    /// The clique with the fewest blocks that can come next.
     Candidates,
 }
 
-/// Looks for a packing of at most `capacity` bytes in at most `steps` steps. It tries blocks in this order where
-/// nothing else decides.
+/// Looks for a packing of at most `capacity` bytes in at most `steps` steps. It tries blocks in this order if nothing
+/// else decides.
 pub(super) fn search(
     part: &Subproblem,
     neighbours: &[BitSet],
@@ -108,7 +110,7 @@ pub(super) fn search(
 struct Twins {
     /// By block: the class that it is in.
     class: Vec<usize>,
-    /// By block: one of the same size that can be demanded to lie below it.
+    /// By block: a twin of the same size that may be required to lie below it.
     below: Vec<Option<usize>>,
 }
 
@@ -156,7 +158,7 @@ struct OffsetSearch<'a> {
     least: Vec<u64>,
     /// By block that is placed: its offset.
     offsets: Vec<u64>,
-    /// By block: how far above it any other has room.
+    /// By block: how far above it any other block has room.
     reach: Vec<u64>,
     placed: Vec<bool>,
     /// By block that is to come: whether it will not lie at its lowest offset.
@@ -174,7 +176,7 @@ struct OffsetSearch<'a> {
     budget: &'a mut Budget,
 }
 
-/// Rounds in which what puts blocks off is passed on to those that would rest on them.
+/// Rounds in which a raised start is passed on to the blocks that would rest on it.
 const ROUNDS: usize = 3;
 
 impl OffsetSearch<'_> {
@@ -184,7 +186,7 @@ impl OffsetSearch<'_> {
         self.budget.spend(steps);
     }
 
-    /// Places what is to come, each independent part of it by itself.
+    /// Places the blocks that are to come, each independent part by itself.
     fn place_all(&mut self, open: &BitSet) -> Verdict {
         let mut parts = graph::components(open, self.neighbours, false);
         // Small parts fail soonest.
@@ -211,7 +213,7 @@ impl OffsetSearch<'_> {
         }
         let mut open = BitSet::new(self.part.blocks.len());
         blocks.iter().for_each(|i| open.insert(*i));
-        // What would fit below a block is not to lie above it.
+        // If a block would fit below another one, it need not lie above it.
         let below = blocks.iter().map(|i| self.lowest[*i] + self.reach[*i]).min().unwrap_or(0);
         let mut put_off = Vec::new();
         let verdict = loop {
@@ -334,7 +336,7 @@ impl OffsetSearch<'_> {
             if above > self.lowest[other] {
                 trail.push((other, self.lowest[other], self.put_off[other]));
                 self.lowest[other] = above;
-                // Of twins that lie one on the other the first in rank lies below.
+                // If twins lie on each other, the first in rank lies below.
                 self.put_off[other] =
                     self.twins.class[block] == self.twins.class[other] && self.rank[other] < self.rank[block];
                 let fixed_below = part.blocks[other].offset.is_some_and(|fixed| fixed < above);

@@ -15,8 +15,8 @@ pub(super) struct Subproblem {
     pub cliques: Vec<Vec<Member>>,
     /// Whether, of any two blocks that conflict, one lies above the other, with no third way.
     pub two_ways: bool,
-    /// Whether the search by offset knows every way in which two blocks may lie. If not, it proves nothing by finding
-    /// nothing.
+    /// Whether the search by offset knows every way in which two blocks may lie. If not, it proves nothing when it
+    /// finds nothing.
     pub exact: bool,
     /// Whether no block is fixed, and every size and distance is a multiple of every alignment. Then all offsets are
     /// aligned without further care.
@@ -25,9 +25,9 @@ pub(super) struct Subproblem {
     pub easy: bool,
     /// All offsets worth trying are multiples of this.
     pub unit: u64,
-    /// By block: how far above its start the point lies whose height a search compares. Of two blocks that conflict,
-    /// the upper one has the higher point. All 0 if the starts of blocks have this property, or if no such points are
-    /// known.
+    /// By block: how far its point lies above its start. A search compares the heights of points. Of two blocks that
+    /// conflict, the upper one has the higher point. All 0 if the starts of blocks have this property, or if no such
+    /// points are known.
     pub rise: Vec<u64>,
 }
 
@@ -80,12 +80,12 @@ impl Subproblem {
         link.above + self.rise[link.other] as i64 - self.rise[block] as i64
     }
 
-    /// How much lower a neighbour's point is where it lies below.
+    /// How much lower a neighbour's point is, if the neighbour lies below.
     pub fn below(&self, block: usize, link: &Link) -> i64 {
         link.below + self.rise[block] as i64 - self.rise[link.other] as i64
     }
 
-    /// How far above a block's point that of any neighbour has room.
+    /// How far above a block's point there is room for the point of any neighbour.
     pub fn reach(&self, block: usize) -> u64 {
         let above = self.links[block].iter().map(|link| self.above(block, link));
         above.max().map_or(0, |above| above.max(0).unsigned_abs())
@@ -98,8 +98,8 @@ impl Subproblem {
     }
 }
 
-/// Points of blocks, as [`Subproblem::rise`] wants them: the lowest such that each is higher than that of any neighbour that
-/// may start lower and yet lie above. `None` where there are none.
+/// Points of blocks, as [`Subproblem::rise`] wants them: the lowest points such that each is higher than the point of
+/// any neighbour above which the block may lie although it starts lower. `None` if there are no such points.
 fn rises(links: &[Vec<Link>]) -> Option<Vec<u64>> {
     let mut rise = vec![0i64; links.len()];
     // Each round settles one more block of a chain of neighbours.
@@ -144,7 +144,7 @@ fn maximal(cliques: Vec<Vec<Member>>, count: usize) -> Vec<Vec<Member>> {
 /// `sizes` divides all sizes and distances.
 fn unit(blocks: &[Block], sizes: u64) -> u64 {
     let mut unit = blocks.iter().fold(sizes, |unit, block| gcd(unit, block.offset.unwrap_or(0)));
-    // What is aligned to a divisor of the unit lies there already.
+    // A block whose alignment divides the unit is aligned at every multiple of the unit.
     while let Some(block) =
         blocks.iter().find(|block| unit > 0 && unit % block.alignment != 0 && block.alignment % unit != 0)
     {

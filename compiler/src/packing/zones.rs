@@ -1,14 +1,15 @@
 //! The complete search along time: is there a packing of a given height?
 //!
-//! Blocks come one by one in the order of time. Of two that conflict, one lies above the other at some distance. So what is
-//! decided so far is a system of differences between offsets. The rest of the search depends only on what that system says of
-//! the *frontier*: the blocks that still have neighbours to come, the ground and the capacity. This is a matrix of least
-//! differences, closed under addition: a *zone*, as timed automata have them (Dill, Timing assumptions and verification of
-//! finite-state concurrent systems, 1989). If one zone allows all that another does, the other is superfluous.
+//! Blocks come one by one in the order of time. If two blocks conflict, one lies above the other at some distance. So
+//! the decisions so far are a system of differences between offsets. The rest of the search depends only on what this
+//! system says of the *frontier*: the blocks that still have neighbours to come, the ground and the capacity. These
+//! differences form a matrix of least differences, closed under addition: a *zone*, as in timed automata (Dill, Timing
+//! assumptions and verification of finite-state concurrent systems, 1989). If one zone allows everything that another
+//! allows, the other is superfluous.
 //!
-//! Where few blocks are in use at any time, there are few zones, and the search takes time in proportion to the length of the
-//! problem. Where there are too many, those that allow most are kept. If nothing is found then, that proves nothing, unless
-//! what came since is already too much by itself.
+//! If few blocks are in use at any time, there are few zones, and the search takes time in proportion to the length of
+//! the problem. If there are too many zones, those that allow most are kept. Finding nothing then proves nothing,
+//! unless the blocks that came since do not fit even by themselves.
 
 use super::budget::Budget;
 use super::search::Answer;
@@ -17,10 +18,11 @@ use super::subproblem::Subproblem;
 /// Most nodes of a zone, since each takes one bit. A block can have no more neighbours among the blocks before it.
 const MOST_NODES: usize = 64;
 
-/// Fewest and most zones that are made of one zone when a block comes, if there are more ways for the block to lie.
+/// The most zones that one zone becomes when a block comes and there are more ways for the block to lie. The limit is
+/// between these two numbers.
 const CHILDREN: std::ops::RangeInclusive<usize> = 8..=64;
 
-/// Most differences that are held at once.
+/// Most differences that are stored at once.
 const MOST_DIFFERENCES: usize = 1 << 22;
 
 /// Most steps to find the ways in which a block may lie in one zone.
@@ -44,25 +46,25 @@ pub(super) fn search(
                 return Answer::Packed(offsets(part, order, &rank, &history));
             }
             Fall::Ended { cut: None } => return Answer::Impossible,
-            // What came since may be too much by itself.
+            // The blocks that came since may be too many by themselves.
             Fall::Ended { cut: Some(cut) } if !budget.exhausted() => first += cut + 1,
             Fall::Through(_) | Fall::Ended { .. } | Fall::Unknown => return Answer::Unknown,
         }
     }
 }
 
-/// How far a search came.
+/// How far a search got.
 enum Fall {
     /// The search came to the end. By block in order, it has for each zone kept the zone before it and which neighbours
     /// lie above.
     Through(Vec<Vec<(u32, u64)>>),
-    /// The search came to a block for which there is no place. It last left out zones at the block `cut`.
+    /// The search came to a block for which there is no place. The last block at which it left out zones is `cut`.
     Ended { cut: Option<usize> },
     /// It was given up.
     Unknown,
 }
 
-/// Lets these blocks come, which are those of some ranks on end.
+/// Lets these blocks come, which have consecutive ranks.
 fn fall(
     part: &Subproblem,
     order: &[usize],
@@ -127,7 +129,7 @@ fn fall(
     Fall::Through(history)
 }
 
-/// What is decided, as far as it matters.
+/// The decisions so far, as far as they matter.
 #[derive(Debug)]
 struct Zone {
     /// By two nodes: how much higher the second is than the first at least. The nodes are the ground and then the
@@ -219,7 +221,7 @@ impl Coming<'_> {
         }
     }
 
-    /// Has the neighbour of a link lie above the block, or below.
+    /// Decides that the neighbour of a link lies above the block, or below.
     fn put(&mut self, between: &mut Between, link: Apart, is_above: bool) {
         self.work += self.nodes as u64;
         for node in 0..self.nodes {
@@ -233,7 +235,7 @@ impl Coming<'_> {
         }
     }
 
-    /// Makes the zone of what is decided.
+    /// Makes the zone of these decisions.
     fn close(&mut self, between: &Between) {
         let kept = || std::iter::once(0).chain(self.kept.iter().copied());
         let mut least = Vec::with_capacity((self.kept.len() + 1).pow(2));

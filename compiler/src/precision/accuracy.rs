@@ -1,4 +1,4 @@
-//! What a CNN errs by at given precisions.
+//! The error of a CNN at given precisions.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ use crate::quantise::frames;
 use crate::quantise::measure::Squares;
 use crate::quantise::simulate::Simulation;
 
-/// A CNN some of whose precisions are open.
+/// A CNN with open precisions.
 pub(super) struct Open {
     /// Its place in the application.
     pub cnn: usize,
     name: String,
-    /// As its model is loaded.
+    /// Its network, as loaded from the model.
     pub network: Network,
     /// The precision of each layer, as the application states it.
     pub stated: Vec<Precision>,
@@ -75,14 +75,14 @@ impl Open {
         self.exact.len()
     }
 
-    /// What it errs by with layers of these precisions, on so many of the frames.
+    /// Its error with layers of these precisions, on this many of the frames.
     pub fn error(&self, precisions: &[Precision], frames: usize) -> Result<f64, Error> {
         let frames = frames.min(self.frames());
         let got = outputs(&self.network, precisions, &self.calibration.frames[..frames])?;
         Ok(worst(&self.exact, &got))
     }
 
-    /// What it errs by in a plan of the application.
+    /// Its error in a plan of the application.
     pub fn error_in(&self, runner: &mut Runner<'_>) -> Result<f64, Error> {
         let outputs = |frame: &Vec<Value>| Ok(runner.infer(self.cnn, frame)?);
         let got: Vec<Vec<Value>> =
@@ -90,7 +90,7 @@ impl Open {
         Ok(worst(&self.exact, &got))
     }
 
-    /// The error, said of the network as it is then.
+    /// The error, with the precisions that the layers of this network have.
     pub fn accuracy(&self, error: f64, network: &Network) -> Accuracy {
         Accuracy {
             cnn: self.name.clone(),
@@ -133,7 +133,7 @@ fn outputs(
 /// Packs the weights of a plan of the application.
 pub(super) fn runner<'p>(plan: &'p Plan, application: &Application) -> Result<Runner<'p>, Error> {
     let parameters = |cnn: usize, layer: usize, parameter: usize| {
-        // A plan may have conversions that the application has not, which have no parameters.
+        // A plan may have conversions that the application lacks. They have no parameters.
         let (network, name) = (&application.cnns[cnn].network, &plan.cnns[cnn].layers[layer].name);
         let id = network.find(name).ok_or_else(|| format!("there is no layer {name}"))?;
         network.parameter(id.0, parameter)
@@ -141,18 +141,18 @@ pub(super) fn runner<'p>(plan: &'p Plan, application: &Application) -> Result<Ru
     Ok(Runner::new(plan, &parameters)?)
 }
 
-/// The largest error of all outputs of all frames that there are.
+/// The largest error of all outputs of all these frames.
 fn worst(exact: &[Vec<Value>], got: &[Vec<Value>]) -> f64 {
     let pairs = exact.iter().zip(got).flat_map(|(exact, got)| exact.iter().zip(got));
     pairs.map(|(exact, got)| error(exact, got)).fold(0.0, f64::max)
 }
 
-/// What an output errs by.
+/// The error of an output.
 fn error(exact: &Value, got: &Value) -> f64 {
     let changed = |changed: usize, all: usize| (changed as f64 / all.max(1) as f64).sqrt();
     match (&exact.data, &got.data) {
         (Data::F32(exact), Data::F32(got)) => {
-            // A number that is none, or infinite, is all error.
+            // NaN or infinity counts as the largest error.
             if got.iter().any(|value| !value.is_finite()) {
                 return 1.0;
             }

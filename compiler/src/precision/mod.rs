@@ -1,20 +1,21 @@
-//! Precision as a choice for each layer, under an allowance of what the outputs may err by.
+//! The choice of a precision for each layer, under an allowance for the error of the outputs.
 //!
-//! The error of a CNN is the largest over its outputs and over the frames that it is measured on: the root of the sum of the
-//! squares of what changed in the output, as a share of that of the output with floats of 32 bits. An output of indices errs
-//! by the root of the share of those that changed. An error is never above 1.
+//! The error of an output is relative: the root of the sum of the squares of its changes, divided by the root of the
+//! sum of the squares of the output with 32-bit floats. For an output of indices, the error is the root of the share of
+//! indices that changed. An error is never above 1. The error of a CNN is the largest over its outputs and over the
+//! frames on which it is measured.
 //!
 //! 1. The application is planned with floats of 32 bits. If that meets the constraints, it is the answer.
 //! 2. Each layer alone is measured at half and at mixed precision, all others with floats of 32 bits (`accuracy`).
-//! 3. Steps, each of which takes one layer to a lower precision, are put into one order: to half precision first, then to
-//!    mixed; among these, those first that save most for the square of the error that they add, since the squares of
-//!    independent errors add up (`order`, `savings`).
-//! 4. The first steps of each CNN are taken together and measured. The most that keep within the allowance are found by halving.
-//!    Steps that alone err by more than the allowance come after all others.
-//! 5. The fewest steps are taken whose plan meets the constraints, or those of the smallest plan, if that is asked for
-//!    (`search`). That plan is run, and its error is what is stated.
+//! 3. A step takes one layer to a lower precision. All steps are put into one order: steps to half precision come
+//!    first, then steps to mixed precision. Among each, the steps come first that save most for the square of the error
+//!    that they add, since the squares of independent errors add up (`order`, `savings`).
+//! 4. The first steps of each CNN are taken together and measured. Bisection finds the largest number of steps within
+//!    the allowance. Steps that alone err by more than the allowance come after all others.
+//! 5. csdfc takes the fewest steps whose plan meets the constraints or, if the smallest plan is asked for, the steps of
+//!    that plan (`search`). It runs this plan and states its error.
 //!
-//! Weights are paged only where no steps that the allowance permits meet the constraints without.
+//! Weights are paged only if no steps within the allowance meet the constraints without paging.
 
 mod accuracy;
 mod order;
@@ -47,13 +48,13 @@ pub struct Calibration {
     pub is_random: bool,
 }
 
-/// Hands over the frames of the CNN at this place of the application.
+/// Hands over the frames of the CNN with this index in the application.
 pub type Frames<'a> = &'a dyn Fn(usize, &Network) -> Result<Calibration, Error>;
 
 /// Plans an application, whose precisions are chosen.
 pub type Plan<'a> = &'a dyn Fn(&Application, &DeviceProfile) -> Result<Planned, Error>;
 
-/// Plans that [`plan`] makes, at most: two of each halving of two thousand steps, and a few more.
+/// The most plans that [`plan`] makes: two for each bisection of two thousand steps, and a few more.
 pub const PLANS: usize = 24;
 
 /// An application whose precisions have been chosen.
@@ -65,9 +66,10 @@ pub struct Chosen {
     pub device: DeviceProfile,
     /// Its plan, the nearest one if the constraints cannot be met.
     pub planned: Planned,
-    /// What the plan errs by: of each CNN whose precisions were open.
+    /// The error of the plan, for each CNN whose precisions were open.
     pub accuracies: Vec<Accuracy>,
-    /// Where the plan does not meet the constraints: with what allowances of which CNNs they would be met, if with any.
+    /// If the plan does not meet the constraints: the allowances of CNNs with which they would be met, if there are
+    /// any.
     pub would: Option<Vec<Accuracy>>,
 }
 
@@ -95,7 +97,7 @@ impl Accuracy {
     }
 }
 
-/// Plans an application some of whose precisions are open.
+/// Plans an application with open precisions.
 ///
 /// # Errors
 /// When it cannot be read or planned, frames do not fit, a network cannot be run on them, or layers whose precision the

@@ -1,21 +1,21 @@
 //! In which order layers go to lower precisions.
 //!
-//! All layers go to half precision before any goes to mixed precision. Half precision saves half of a layer's bytes, mixed
-//! precision at most a quarter more, for weights that are rounded eight times as coarsely. And where all layers around one
-//! are of 16-bit floats, nothing is converted.
+//! All layers go to half precision before any goes to mixed precision. Half precision saves half of a layer's bytes.
+//! Mixed precision saves at most a quarter more, and rounds weights eight times as coarsely. Moreover, a layer needs no
+//! conversions if all layers around it have 16-bit floats.
 
 use crate::app::spec::Precision;
 
 /// What a layer saves and costs at a precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Alternative {
-    /// What it saves of memory and time, compared with 32-bit floats.
+    /// The memory and time that it saves, compared with 32-bit floats.
     pub saves: f64,
-    /// What the CNN errs by if this layer alone has it.
+    /// The error of the CNN if only this layer has it.
     pub error: f64,
 }
 
-/// What a layer may be beside one of 32-bit floats. Mixed precision is none where it is the same as half precision.
+/// The precisions of a layer other than 32-bit floats. There is no mixed precision if it is the same as half precision.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Alternatives {
     pub half: Option<Alternative>,
@@ -29,9 +29,9 @@ pub(super) struct Step {
     pub open: usize,
     pub layer: usize,
     pub precision: Precision,
-    /// What the CNN errs by if this layer alone has that precision.
+    /// The error of the CNN if only this layer has that precision.
     pub error: f64,
-    /// What it saves for the square of the error that it adds.
+    /// Its saving divided by the square of the error that it adds.
     worth: f64,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn steps(open: usize, layers: &[Alternatives]) -> Vec<Step> {
     steps
 }
 
-/// Half precision first, then the most worthy; of equals, the first stays first.
+/// Half precision first, then by falling worth. The sort is stable.
 pub(super) fn sort(steps: &mut [Step]) {
     let is_mixed = |step: &Step| step.precision == Precision::Mixed;
     steps.sort_by(|a, b| is_mixed(a).cmp(&is_mixed(b)).then(b.worth.total_cmp(&a.worth)));
@@ -76,7 +76,7 @@ mod tests {
         let small = Alternatives { half: one(2.0, 1e-3), mixed: one(3.0, 1e-1) };
         let large = Alternatives { half: one(20.0, 1e-3), mixed: one(30.0, 1e-1) };
         assert_eq!(order(&[small, large]), [(1, Half), (0, Half), (1, Mixed), (0, Mixed)]);
-        // Mixed precision that saves no more than half precision is no step. What errs by nothing comes first.
+        // Mixed precision that saves no more than half precision is no step. A step without error comes first.
         let no_more = Alternatives { half: one(0.0, 1e-9), mixed: one(0.0, 1e-9) };
         let exact = Alternatives { half: one(1.0, 0.0), mixed: None };
         assert_eq!(order(&[no_more, exact, Alternatives::default()]), [(1, Half), (0, Half)]);

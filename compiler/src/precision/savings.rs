@@ -1,4 +1,4 @@
-//! What a layer saves at a lower precision, of what is short.
+//! The memory or time that a layer saves at a lower precision, counting only what is short.
 
 use csdfc_plan::plan::Plan;
 
@@ -15,9 +15,10 @@ use crate::network::Network;
 pub(super) struct Savings {
     /// The application at 32-bit floats, half and mixed precision, and its plan without parts.
     at: [(Application, Plan); 3],
-    /// What a byte of a tensor counts beside one of parameters: tensors share the arena.
+    /// The weight of a tensor's byte, relative to a byte of parameters. It is mostly below 1, because tensors share the
+    /// arena.
     share: f64,
-    /// What a byte and a nanosecond are worth: 0 of what is not short.
+    /// The worth of a byte and of a nanosecond: 0 for what is not short.
     prices: [f64; 2],
 }
 
@@ -44,7 +45,7 @@ impl Savings {
         let times = plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.time);
         let time: f64 = times.map(|time| time.ns).sum();
         let is_short = driver::limit(base).is_some() || driver::wants_least(base);
-        // Without parts a plan is as fast as it gets.
+        // A plan without parts is the fastest.
         let is_slow =
             !plan.cnns.iter().all(|cnn| base.constraints.of(&cnn.name).is_met(cnn.fps, cnn.latency_ns));
         let price = |counts: bool, all: f64| if counts && all > 0.0 { 1.0 / all } else { 0.0 };
@@ -69,7 +70,7 @@ impl Savings {
     }
 }
 
-/// The precisions of a CNN's layers if all that are open were at this one.
+/// The precisions of a CNN's layers if all open ones were this precision.
 fn all_at(open: &Open, precision: Precision) -> Vec<Precision> {
     open.stated.iter().map(|stated| if *stated == Precision::Auto { precision } else { *stated }).collect()
 }

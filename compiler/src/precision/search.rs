@@ -15,13 +15,14 @@ use crate::error::Error;
 use crate::frame::task;
 use crate::pass;
 
-/// Frames that a layer alone is measured on: its error is only compared with that of others.
+/// Frames on which a single layer is measured. Few suffice, since its error is only compared with those of others.
 const FRAMES_OF_A_LAYER: usize = 2;
 
-/// Parts of the steps that the allowance permits, at the ends of which a smallest plan is looked for.
+/// The steps within the allowance are divided into this many parts. The smallest plan is searched for at the end of
+/// each part.
 const PARTS: usize = 4;
 
-/// Allowances that are tried before one is said to do, each a quarter larger than the one before.
+/// The most allowances that are tried before one is reported, each a quarter larger than the one before.
 const TRIES: usize = 8;
 
 /// An application with some of the steps taken.
@@ -37,7 +38,7 @@ impl Candidate {
     }
 }
 
-/// The steps of all CNNs, and what plans with them.
+/// The steps of all CNNs, and the means to plan with them.
 pub(super) struct Search<'a> {
     models: &'a Models<'a>,
     device: &'a DeviceProfile,
@@ -45,12 +46,12 @@ pub(super) struct Search<'a> {
     plan: Plan<'a>,
     /// The steps of each open CNN, in order.
     ordered: Vec<Vec<Step>>,
-    /// Those of all CNNs: first the ones that the allowances permit, in order, then the others.
+    /// The steps of all CNNs: first those that the allowances permit, in order, then the others.
     steps: Vec<Step>,
 }
 
 impl<'a> Search<'a> {
-    /// With no steps yet.
+    /// A search with no steps yet.
     pub fn new(models: &'a Models<'a>, device: &'a DeviceProfile, open: Vec<Open>, plan: Plan<'a>) -> Self {
         Search { models, device, open, plan, ordered: Vec::new(), steps: Vec::new() }
     }
@@ -83,7 +84,7 @@ impl<'a> Search<'a> {
         Ok(if would.is_empty() { (beyond, None) } else { (nearest, Some(would)) })
     }
 
-    /// What a plan of the application errs by, of each open CNN.
+    /// The error of a plan of the application, for each open CNN.
     pub fn accuracies(&self, application: &Application, planned: &Planned) -> Result<Vec<Accuracy>, Error> {
         let mut runner = accuracy::runner(&planned.plan, application)?;
         let of =
@@ -91,7 +92,7 @@ impl<'a> Search<'a> {
         self.open.iter().map(of).collect()
     }
 
-    /// With what allowances so many steps are permitted: of the CNNs that are allowed less.
+    /// The allowances that permit this many steps, for the CNNs whose allowance is too small.
     fn allowances(&self, taken: usize) -> Result<Vec<Accuracy>, Error> {
         let mut accuracies = Vec::new();
         for (place, (open, precisions)) in self.precisions(taken).into_iter().enumerate() {
@@ -99,7 +100,7 @@ impl<'a> Search<'a> {
             if error <= open.allowance {
                 continue;
             }
-            // Fewer steps may err by more: what is said must do.
+            // Fewer steps may have a larger error, so the allowance must be large enough for them too.
             let mut allowance = rounded_up(error);
             let is_taken = |step: &&Step| step.open == place;
             for _ in 0..TRIES {
@@ -127,8 +128,8 @@ impl<'a> Search<'a> {
         self.models.with(&self.precisions(taken))
     }
 
-    /// The plan with so many steps taken and no weights paged but those that must be; none if the parameters alone take more
-    /// than there is.
+    /// The plan with this many steps taken. Only weights that must be paged are paged. `None` if the parameters alone
+    /// exceed the memory.
     fn planned(&self, taken: usize) -> Result<Option<Candidate>, Error> {
         let application = self.application(taken)?;
         let parameters = assemble::parameters_resident(&task::tasks(&application));
@@ -142,8 +143,7 @@ impl<'a> Search<'a> {
         Ok(Some(Candidate { taken, application, planned }))
     }
 
-    /// The plan that meets the constraints with the fewest steps, more than `few` and at most `many`, of which the former are
-    /// too few.
+    /// The plan that meets the constraints with the fewest steps, at most `many`. `few` steps are known to be too few.
     fn fewest(&self, mut few: usize, mut many: usize) -> Result<Option<Candidate>, Error> {
         if few == many {
             return Ok(None);
@@ -160,7 +160,8 @@ impl<'a> Search<'a> {
         Ok(Some(found))
     }
 
-    /// The smallest plan that meets the constraints with at most so many steps. Of equal ones, that with the fewest.
+    /// The smallest plan that meets the constraints with at most this many steps. If several are equal, it is the one
+    /// with the fewest steps.
     fn least(&self, allowed: usize) -> Result<Option<Candidate>, Error> {
         let mut taken: Vec<usize> = (0..=PARTS).map(|part| allowed * part / PARTS).collect();
         taken.dedup();
@@ -202,7 +203,7 @@ impl<'a> Search<'a> {
     /// The first steps of a CNN that an allowance permits together, and all others.
     fn permitted(&self, place: usize, allowance: f64) -> Result<(Vec<Step>, Vec<Step>), Error> {
         let open = &self.open[place];
-        // A layer that errs too much alone does not keep others from their steps.
+        // A layer whose error alone is too large does not keep other layers from their steps.
         let (mut steps, mut others): (Vec<Step>, Vec<Step>) =
             self.ordered[place].iter().partition(|step| step.error <= allowance);
         let (mut few, mut many) = (0, steps.len() + 1);
@@ -215,7 +216,7 @@ impl<'a> Search<'a> {
         Ok((steps, others))
     }
 
-    /// What a layer may be beside one of 32-bit floats.
+    /// The precisions of a layer other than 32-bit floats.
     fn alternatives(&self, open: &Open, saves: &Savings, layer: usize) -> Result<Alternatives, Error> {
         if open.stated[layer] != Precision::Auto {
             return Ok(Alternatives::default());

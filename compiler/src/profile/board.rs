@@ -1,4 +1,5 @@
-//! A crate that measures a board as [`measure`](super::measure) does this machine, for where there is no csdfc.
+//! A crate that measures a board as [`measure`](super::measure) measures this machine. It is for boards on which csdfc
+//! does not run.
 //!
 //! Its trials are those of one round, planned here; it runs them in as many rounds as it is told, and prints a device
 //! profile. It does not measure a store.
@@ -62,8 +63,8 @@ fn tried(network: &Network, choices: &[Option<Primitive>]) -> BTreeSet<String> {
     chosen.map(|(layer, _)| layer.name.clone()).collect()
 }
 
-/// The files of the crate that measures the layers of an application, by their paths in its folder. What it cannot measure
-/// is as of `like`, a processor and a store.
+/// The files of the crate that measures the layers of an application, by their paths in its folder. Figures that it
+/// cannot measure come from `like`, a processor and a store.
 ///
 /// # Errors
 /// When a network cannot be planned, or a plan not emitted.
@@ -94,7 +95,8 @@ pub fn board(
     Ok(emit::listed(files))
 }
 
-/// The tables of the program: scenarios, trials, what the rates follow from, and what is not measured.
+/// The tables of the program: scenarios, trials, the work from which rates follow, and the figures that are not
+/// measured.
 fn table(
     cnns: &[Trials],
     networks: &[&Network],

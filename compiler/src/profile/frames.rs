@@ -39,7 +39,7 @@ pub fn frames<E>(mut frame: impl FnMut() -> Result<Vec<f64>, E>) -> Result<Frame
     Ok(Frames { least, whole })
 }
 
-/// The median of some times, which are in frames of the reference, in nanoseconds if such a frame usually takes so many;
+/// The median of some times, converted from frames of the reference to nanoseconds by the usual time of such a frame;
 /// and half the distance between the quartiles, as a share of the median.
 pub fn median_and_spread(times: &[f64], usual: f64) -> (f64, f64) {
     let median = quantile(times, 0.5);

@@ -1,15 +1,15 @@
 //! Measures a processor: how long each layer of a network takes with each primitive that computes it.
 //!
-//! A layer is timed *in place*, as one of a network that runs: the layers before it have filled the caches, as they do
-//! in a frame that somebody waits for. Each *trial* is the network with some primitive for every layer;
-//! layers of the same scenario get different ones. Layers that convert layouts come in where two layouts meet, and are
-//! timed as well. A layer's time is from the end of the firing before it, so that the times of all firings add up to
-//! that of the frame.
+//! A layer is timed *in place*, in a network that runs. The layers before it have filled the caches, as in every frame
+//! of an application. Each *trial* is the network with some primitive for every layer; layers of the same scenario get
+//! different primitives. Conversions are inserted where two layouts meet, and are timed as well. The time of a firing
+//! begins at the end of the firing before it, so the times of all firings add up to the time of the frame.
 //!
-//! The speed of a machine drifts, by 1.8 times within minutes on a shared one. So trials are interleaved, in rounds, with
-//! frames of a *reference*: the network with its first primitives. A time is the least of a few frames, counted in frames of
-//! the reference that ran just before: the sum of what its layers took at least. In the end it is multiplied by the median
-//! of all frames of the reference, so that the times of a plan add up to what a frame usually takes.
+//! The speed of a machine drifts, by 1.8 times within minutes on a shared one. So trials are interleaved, in rounds,
+//! with frames of a *reference*: the network with its first primitives. A layer's time is the least of a few frames.
+//! Its unit is a frame of the reference that ran just before, as the sum of the least times of its layers. In the end,
+//! this time is multiplied by the median of all frames of the reference, so the times of a plan add up to the usual
+//! time of a frame.
 //!
 //! Most of a hundred primitives are far from the fastest. One that takes three times as long as the fastest is timed
 //! once.
@@ -38,7 +38,7 @@ pub use board::board;
 pub use rates::processor;
 pub use store::{Reading, store};
 
-/// How layers fire in trials, and how that is asked for.
+/// How layers fire in trials, and the rows with which such trials are planned.
 const MODES: [(Mode, RowsChoice); 2] = [(Mode::Whole, RowsChoice::None), (Mode::ByRows, RowsChoice::All)];
 
 /// What to measure.
@@ -125,8 +125,8 @@ fn expect(network: &Network, request: &Request, tally: &mut Tally) {
     }
 }
 
-/// The primitives that a layer is tried with: the first that computes it, and others, unless it sees an operand in other
-/// dimensions than the tensor has.
+/// The primitives that are tried for a layer: the first that computes it, and others. If the layer sees an operand in
+/// other dimensions than the tensor has, only the first is tried.
 pub(crate) fn alternatives<'a>(
     network: &'a Network,
     layer: &'a Layer,
@@ -145,13 +145,13 @@ pub(crate) fn alternatives<'a>(
     Primitive::all().filter(move |primitive| *primitive == first || suits(primitive))
 }
 
-/// Of each layer of the network, the alternative that was tried least often; none if none is left to try.
+/// For each layer of the network, the alternative that was tried least often; `None` if none is left to try.
 fn choices(network: &Network, tally: &mut Tally, mode: Mode) -> Vec<Option<Primitive>> {
     let choose = |layer: &Layer| if layer.is_input() { None } else { tally.choose(&scenario(layer), mode) };
     network.layers.iter().map(choose).collect()
 }
 
-/// The network, each of its layers with what was chosen, or with its first primitive; and with conversions where layouts
+/// The network with the chosen primitive of each layer, or its first primitive, and with conversions where layouts
 /// meet.
 fn with_primitives(network: &Network, choices: &[Option<Primitive>]) -> Network {
     let mut variant = network.clone();

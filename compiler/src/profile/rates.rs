@@ -1,4 +1,4 @@
-//! The rates of a processor: what a plan goes by where a layer was not measured.
+//! The rates of a processor, by which layers are modelled that were not measured.
 
 use csdfc_plan::operator::Operator;
 

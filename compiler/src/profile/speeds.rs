@@ -79,7 +79,7 @@ pub fn speeds(layers: impl Iterator<Item = Done>, like: Speeds) -> Speeds {
         macs_per_second,
         depthwise_efficiency: efficiency.unwrap_or(like.depthwise_efficiency),
         elements_per_second: elements.per_second().unwrap_or(like.elements_per_second),
-        // What layers by parts take longer is the price of their firings.
+        // The extra time of layers by parts is the price of their firings.
         firing_ns: firings.per_second().map_or(like.firing_ns, |rate| 1e9 / rate),
     }
 }

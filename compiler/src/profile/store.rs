@@ -1,6 +1,6 @@
 //! Measures a store: reads of a file of random bytes, short and long ones by turns.
 //!
-//! The page cache would answer in the store's place. So the file is read around it, where the system can do that.
+//! The page cache would answer instead of the store. So the reads bypass it, if the system can do that.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -25,7 +25,7 @@ const CHUNKS: usize = 64;
 pub struct Reading {
     /// The store.
     pub store: Store,
-    /// Whether the page cache answered, since the system cannot read this store around it.
+    /// Whether the page cache answered, because the system cannot bypass it for this store.
     pub is_cached: bool,
 }
 
@@ -57,7 +57,7 @@ pub fn store(folder: &Path) -> Result<Reading, Error> {
     Ok(Reading { store: fitted(times), is_cached })
 }
 
-/// Opens a file that is read around the page cache.
+/// Opens a file whose reads bypass the page cache.
 #[cfg(target_os = "linux")]
 fn open_uncached(path: &Path) -> std::io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -71,14 +71,14 @@ fn open_uncached(_: &Path) -> std::io::Result<File> {
 
 /// Median nanoseconds of reads of a block and of a chunk, at places in random order.
 fn times(mut file: File, random: &mut ChaCha8Rng) -> std::io::Result<[f64; 2]> {
-    // Reads around the cache need memory that is aligned as blocks are.
+    // Reads that bypass the cache need memory that is aligned like blocks.
     let mut memory = vec![0; CHUNK + BLOCK];
     let start = memory.as_ptr().align_offset(BLOCK).min(BLOCK);
     let memory = &mut memory[start..][..CHUNK];
     let mut taken = [Vec::new(), Vec::new()];
     for chunk in 0..CHUNKS {
         for (bytes, taken) in [BLOCK, CHUNK].into_iter().zip(&mut taken) {
-            // A long read takes each chunk once, a short one a block of any.
+            // Long reads take each chunk once. A short read takes one block anywhere.
             let place = match bytes {
                 CHUNK => chunk * CHUNK,
                 _ => random.next_u32() as usize % (CHUNKS * CHUNK / BLOCK) * BLOCK,
@@ -97,7 +97,7 @@ fn times(mut file: File, random: &mut ChaCha8Rng) -> std::io::Result<[f64; 2]> {
 
 /// The store that takes these times for a block and for a chunk.
 fn fitted([block, chunk]: [f64; 2]) -> Store {
-    // Noise may make a short read as slow as a long one: then latency explains nothing.
+    // Noise may make a short read as slow as a long one. Then there is no latency to be seen.
     let more = if chunk > block { chunk - block } else { chunk };
     let ns_per_byte = (more / (CHUNK - BLOCK) as f64).max(1e-3);
     let latency_ns = if chunk > block { (block - ns_per_byte * BLOCK as f64).max(0.0) } else { 0.0 };
@@ -112,7 +112,7 @@ fn fitted([block, chunk]: [f64; 2]) -> Store {
 mod tests {
     use super::*;
 
-    /// What a store is said to take is what the model of a read says of it.
+    /// The fitted store gives back the times that the model of a read predicts for it.
     #[test]
     fn a_fitted_store_takes_what_was_measured() {
         for (bytes_per_second, latency_ns) in

@@ -1,4 +1,4 @@
-//! What was timed, and what is left to time.
+//! Which layers were timed, and which are left to time.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ impl Timed {
         whole.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// How often it is to be tried, if the fastest primitive takes so long.
+    /// How often it is to be tried, given the time of the fastest primitive.
     fn rounds(&self, mode: Mode, rounds: usize, fastest: f64) -> usize {
         let is_hopeless = self.least() > HOPELESS * fastest;
         match mode {
@@ -79,7 +79,7 @@ impl Timed {
 }
 
 impl Tally {
-    /// One in which what is known counts as done.
+    /// A tally in which known measurements count as done.
     pub fn new(threads: u64, rounds: usize, known: &[Measured]) -> Self {
         let mut tally = Tally { threads, rounds, scenarios: BTreeMap::new(), references: Vec::new() };
         for measured in known.iter().filter(|measured| measured.threads == threads) {
@@ -149,7 +149,7 @@ impl Tally {
         self.scenarios.values().flatten().map(|timed| timed.tried.iter().sum::<usize>()).sum()
     }
 
-    /// Writes what is finished over what was known.
+    /// Replaces known measurements by finished ones.
     pub fn publish(&self, known: &mut Vec<Measured>) {
         let usual = quantile(&self.references, 0.5);
         for (scenario, all) in &self.scenarios {
@@ -195,7 +195,7 @@ mod tests {
     const SLOW: &str = "direct-dot-hwc-hwc";
     const PLANES: &str = "direct-sum2d-chw-chw";
 
-    /// Times whatever is chosen for a scenario, until nothing is left. Returns how often each was timed.
+    /// Times every primitive that is chosen for a scenario, until none is left. Returns how often each was timed.
     fn time_all(tally: &mut Tally, ns: impl Fn(&str, Mode) -> f64) -> BTreeMap<(&'static str, bool), usize> {
         let mut counts = BTreeMap::new();
         for mode in [Mode::Whole, Mode::ByRows] {
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(times("s", SLOW), [(8, 3001.0)]);
         assert_eq!(times("t", "convert-swap-hwc-hcw"), [(8, 200.0)]);
 
-        // What is known is not timed again, and is kept.
+        // Known measurements are kept and not timed again.
         let before = known.clone();
         let mut again = Tally::new(1, 4, &known);
         again.expect(key("s", FIRST));
@@ -257,7 +257,7 @@ mod tests {
         again.add(key("s", FIRST), 8, 7.0);
         again.publish(&mut known);
         assert_eq!(known, before);
-        // With other workers it is.
+        // With another number of workers, they are timed again.
         let mut others = Tally::new(2, 4, &known);
         others.expect(key("s", FIRST));
         assert_eq!(others.left(Mode::Whole), 4);

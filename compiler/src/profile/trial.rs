@@ -1,4 +1,4 @@
-//! A network that runs, and what each of its layers takes.
+//! A network that runs, and the time of each of its layers.
 
 use std::path::Path;
 use std::time::Instant;
@@ -43,8 +43,8 @@ impl Planned {
 }
 
 impl<'p> Trial<'p> {
-    /// Plans a network by itself, on one processor, without a limit of memory. The rest is as the application says of
-    /// its CNN.
+    /// Plans a network by itself, on one processor, without a limit of memory. Everything else is as the application
+    /// states it for the CNN.
     pub fn plan(
         application: &Application,
         cnn: usize,
@@ -88,7 +88,7 @@ impl<'p> Trial<'p> {
         frames(|| self.frame())
     }
 
-    /// The layers of a network, each with its rows per firing and what it took.
+    /// The layers of a network, each with its rows per firing and its time.
     pub fn layers(&self, frames: &Frames) -> Vec<(&'p Layer, u64, f64)> {
         let Planned { network, plan } = self.planned;
         let layers = network.layers.iter().zip(&plan.cnns[0].layers).zip(&frames.least);

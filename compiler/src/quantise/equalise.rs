@@ -1,9 +1,10 @@
-//! Channels made alike in size, so that one scale serves all of a tensor (Nagel, van Baalen, Blankevoort and Welling,
-//! *Data-free quantization through weight equalization and bias correction*, ICCV 2019, section 4.1).
+//! Makes the channels of a tensor alike in size, so that one scale serves all of them (Nagel, van Baalen, Blankevoort
+//! and Welling, *Data-free quantization through weight equalization and bias correction*, ICCV 2019, section 4.1).
 //!
-//! Between two convolutions, one of them depthwise, a channel may be divided by a number, and the filters that read it
-//! multiplied by it. That leaves the function as it is where nothing or a Relu is between the two: Relu(s·x) = s·Relu(x) for
-//! positive s. A bound, as of a Relu6, would have to be another for each channel.
+//! Suppose that one convolution follows another, and one of them is depthwise. A channel between them may be divided by
+//! a number if the filters that read it are multiplied by the same number. This leaves the function as it is if nothing
+//! or a Relu is between the two: Relu(s·x) = s·Relu(x) for positive s. A bound, as of a Relu6, would have to differ
+//! from channel to channel.
 
 use csdfc_plan::operator::{Conv, Function, Operator};
 
@@ -14,7 +15,7 @@ use crate::network::{Layer, LayerId, Network};
 /// How often all pairs are gone through. A pair that was equalised changes those beside it.
 const ROUNDS: usize = 8;
 
-/// A convolution, and the one that alone reads what it makes.
+/// A convolution, and the convolution that is the only reader of its output.
 struct Pair {
     first: LayerId,
     second: LayerId,
@@ -79,7 +80,7 @@ fn equalise_pair(network: &mut Network, pair: &Pair) -> Result<(), Error> {
     let mut bias = if first.parameters.len() > 1 { Some(values(first, 1)?) } else { None };
     let dims = &second.parameters[0].dims;
     let channels = first.parameters[0].dims[0];
-    // Of a depthwise convolution, filter i reads channel i; of another, the i-th part of every filter does.
+    // In a depthwise convolution, filter i reads channel i. In any other, the i-th part of every filter does.
     let window: usize = dims[2..].iter().product();
     let channel = |at: usize| at / window % channels;
     let own = before.len() / channels;

@@ -1,7 +1,7 @@
 //! How much a quantised network errs, layer by layer.
 //!
-//! An error is relative: the root of the sum of the squares of what changed, as a share of that of the tensor itself, over
-//! all frames. The signal-to-noise ratio in decibels is −20 times its decimal logarithm.
+//! An error is relative: the root of the sum of the squares of the changes, divided by the root of the sum of the
+//! squares of the tensor, over all frames. The signal-to-noise ratio in decibels is −20 times its decimal logarithm.
 
 use std::collections::BTreeMap;
 
@@ -33,9 +33,10 @@ pub struct LayerError {
     pub layer: String,
     /// What it computes, as plans call it.
     pub operator: &'static str,
-    /// Its error alone: on integers of inputs that have no error but that of becoming such.
+    /// Its own error: it computes on integers, and its inputs have only the error of being rounded to integers.
     pub own: f64,
-    /// The error of its tensor in the quantised network, with those of all layers before it. Nothing if it stays with floats.
+    /// The error of its tensor in the quantised network, including the errors of all layers before it. `None` if it
+    /// stays with floats.
     pub error: Option<f64>,
 }
 
@@ -46,11 +47,11 @@ pub struct OutputError {
     pub output: String,
     /// Its error.
     pub error: f64,
-    /// Of outputs of at most two dimensions, the share of rows that have their greatest element where it was.
+    /// For outputs of at most two dimensions, the share of rows whose greatest element stayed at its place.
     pub agreement: Option<f64>,
 }
 
-/// Sums of squares of a tensor and of what changed in it.
+/// Sums of squares of a tensor and of its changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Squares {
     tensor: f64,
@@ -66,7 +67,7 @@ impl Squares {
         }
     }
 
-    /// The relative error: none of nothing, and a whole one of nothing that became something.
+    /// The relative error. If the tensor is 0, it is 0 without changes, and 1 with changes.
     pub fn error(self) -> f64 {
         if self.change == 0.0 { 0.0 } else { (self.change / self.tensor.max(self.change)).sqrt() }
     }
@@ -81,8 +82,8 @@ struct Alone {
     output: String,
 }
 
-/// The error that each layer that computes on integers makes alone. That of a Relu or Clip that bounds sums is with the layer
-/// of the sums.
+/// The own error of each layer that computes on integers. A Relu or Clip that bounds sums counts with the layer of the
+/// sums.
 pub(super) fn own(
     network: &Network,
     reference: &Simulation,
@@ -170,7 +171,7 @@ impl Alone {
     }
 }
 
-/// What the quantised network errs by, beside what each layer does alone.
+/// The errors of the quantised network, beside the own error of each layer.
 pub(super) fn whole(
     network: &Network,
     reference: &Simulation,

@@ -1,15 +1,15 @@
 //! Post-training quantisation: a network of floats becomes one of 8-bit integers between conversions, as a quantised ONNX
 //! model states it, and as [`pass::normalise`] lets layers compute on them.
 //!
-//! 1. Constants go into filters, and channels are made alike in size where that leaves the function as it is (`equalise`).
+//! 1. Constants go into filters. Channels are made alike in size if that leaves the function as it is (`equalise`).
 //! 2. The network runs on the frames with floats, and the range of each tensor is found (`ranges`, `simulate`).
-//! 3. Each layer is measured alone: what it errs by on integers, from inputs without error (`measure`).
+//! 3. The own error of each layer on integers is measured, from inputs without error (`measure`).
 //! 4. Tensors, weights and biases become integers (`scheme`). Layers that err by more than is allowed stay with floats.
-//! 5. What results is measured against the network of floats.
+//! 5. The result is measured against the network of floats.
 //!
-//! A tensor's integers are of 8 bits without sign, and have one scale and one zero point. Weights have 8 bits with sign, no
-//! zero point, and a scale for each output channel. A bias has 32 bits, at the scale of the products that it is added to.
-//! Sums do not saturate, so that weights have all 8 bits.
+//! A tensor's integers have 8 bits without sign, one scale and one zero point. Weights have 8 bits with sign, no zero
+//! point, and a scale for each output channel. A bias has 32 bits, and the scale of the products that it is added to.
+//! Sums do not saturate, so weights use all 8 bits.
 
 mod equalise;
 pub mod frames;
@@ -35,12 +35,12 @@ use simulate::Simulation;
 pub struct Options {
     /// How ranges of tensors are found.
     pub ranges: Ranges,
-    /// Layers that err by more than this share of their tensor stay with floats, and so do those that make what they read. See
-    /// [`LayerError::own`].
+    /// Layers that err by more than this share of their tensor stay with floats, and so do the layers that make their
+    /// operands. See [`LayerError::own`].
     pub keep_above: Option<f64>,
 }
 
-/// A quantised network, and what that costs.
+/// A quantised network, and its errors.
 #[derive(Debug)]
 pub struct Quantised {
     /// The network, with a conversion to integers and one back after each tensor that becomes integers.
@@ -49,8 +49,8 @@ pub struct Quantised {
     pub report: Report,
 }
 
-/// Quantises a network. `frames` are inputs of the network, in the order of its inputs; what they are like decides what the
-/// integers stand for.
+/// Quantises a network. `frames` are values of the network's inputs, in the order of its inputs. The ranges of tensors
+/// on these frames decide which numbers the integers stand for.
 ///
 /// # Errors
 /// When the network is quantised already, has weights that cannot be read or are not finite, or cannot run; when there is no

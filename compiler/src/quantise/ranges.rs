@@ -18,7 +18,7 @@ pub enum Ranges {
     MinMax,
     /// Without the 0.005 % of the elements that are least, and as many that are greatest: 99.99 % are within.
     Percentile,
-    /// With the least mean square of what clipping and rounding change.
+    /// With the least mean square of the changes by clipping and rounding.
     Mse,
 }
 
@@ -28,7 +28,8 @@ const BEYOND: f64 = 0.000_05;
 /// Bins of a histogram, between the least element and the greatest.
 const BINS: usize = 2048;
 
-/// Parts of the way from 0 to the least and to the greatest element at which [`Ranges::Mse`] tries to clip.
+/// The number of points on the way from 0 to the least and to the greatest element at which [`Ranges::Mse`] tries to
+/// clip.
 const STEPS: usize = 32;
 
 /// The elements of a tensor in all frames.
@@ -54,7 +55,7 @@ impl Elements {
         let width = self.width();
         for value in values {
             let bin = (f64::from(*value) - f64::from(self.low)) / width;
-            // A conversion to an integer type saturates; of no width at all, all are in the first.
+            // A conversion to an integer type saturates. If the width is 0, all elements are in the first bin.
             self.bins[(bin as usize).min(BINS - 1)] += 1;
         }
     }
@@ -93,7 +94,7 @@ impl Elements {
         errors.min_by(|(a, _), (b, _)| a.total_cmp(b)).map_or([self.low, self.high], |(_, range)| range)
     }
 
-    /// Sum of the squares of what integers change, each element taken for the middle of its bin.
+    /// Sum of the squares of the changes by integers, with each element at the middle of its bin.
     fn error(&self, quantisation: Quantisation) -> f64 {
         let middle = |bin: usize| f64::from(self.low) + (bin as f64 + 0.5) * self.width();
         let filled = self.bins.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -107,7 +108,7 @@ impl Elements {
     }
 }
 
-/// Which numbers integers stand for that reach from `low` to `high`, between which 0 lies.
+/// The quantisation of integers that reach from `low` to `high`. 0 lies between the two.
 pub(super) fn quantisation([low, high]: [f32; 2]) -> Quantisation {
     let scale = ((f64::from(high) - f64::from(low)) / 255.0) as f32;
     if !scale.is_normal() {
@@ -118,7 +119,7 @@ pub(super) fn quantisation([low, high]: [f32; 2]) -> Quantisation {
     Quantisation { scale, zero_point }
 }
 
-/// What the integers of each layer's tensor may stand for; nothing where there are no floats.
+/// The quantisation of each layer's tensor; `None` if its elements are no floats.
 pub(super) fn ranges(
     network: &Network,
     reference: &Simulation,

@@ -14,11 +14,11 @@ use crate::network::weights::{Integers, WeightSource, Weights};
 use crate::network::{Layer, LayerId, Network, Operand};
 use crate::pass::{self, Names};
 
-/// What becomes of each layer and its tensor.
+/// How each layer computes, and what its tensor consists of.
 pub(super) struct Scheme {
     /// How each layer computes.
     pub roles: Vec<Role>,
-    /// Which numbers the integers of each layer's tensor stand for, if it becomes such.
+    /// The quantisation of each layer's tensor, if it becomes integers.
     pub tensors: Vec<Option<Quantisation>>,
     /// The bounds that a layer's sums go through before they are rounded: a Relu or Clip that alone reads them.
     pub bounds: Vec<Option<LayerId>>,
@@ -29,11 +29,11 @@ pub(super) struct Scheme {
 pub(super) enum Role {
     /// With floats.
     Floats,
-    /// With floats that were not rounded to integers before, where layers make them.
+    /// With floats that were not rounded to integers before, if layers make them.
     Kept,
     /// On integers.
     Computes,
-    /// It moves integers, with no more scales than it is given.
+    /// It moves integers, and keeps their scales.
     Moves,
 }
 
@@ -45,8 +45,8 @@ pub(super) struct Converted {
 }
 
 impl Scheme {
-    /// Lets all layers that can compute on integers do so, but for those that are kept, and those that make what these read.
-    /// `ranges` are what integers of each tensor would stand for.
+    /// Lets all layers that can compute on integers do so, except those that are kept, and those that make the operands
+    /// of kept layers. `ranges` are the quantisations that each tensor would have.
     pub fn new(network: &Network, ranges: &[Option<Quantisation>], is_kept: &dyn Fn(usize) -> bool) -> Self {
         let uses = uses(network);
         let mut roles: Vec<Role> = network.layers.iter().map(role).collect();
@@ -136,8 +136,8 @@ fn uses(network: &Network) -> Vec<usize> {
     uses
 }
 
-/// What a layer could do. Sums, activations, products and means are as good with 8 bits as what they are made of; square
-/// roots, quotients and softmax, for instance, are not.
+/// The best role of a layer. With 8 bits, sums, activations, products and means are as accurate as their operands.
+/// Square roots, quotients and softmax, for instance, are not.
 fn role(layer: &Layer) -> Role {
     if pass::of_moved_integers(layer).is_some() {
         return Role::Moves;
@@ -169,7 +169,8 @@ fn bound(network: &Network, roles: &[Role], uses: &[usize], id: LayerId) -> Opti
     })
 }
 
-/// Which tensors become integers: those that a layer on integers reads or makes, and what only moves such.
+/// The tensors that become integers: those that a layer on integers reads or makes, and those of layers that only move
+/// such tensors.
 fn wanted(network: &Network, roles: &[Role], bounds: &[Option<LayerId>]) -> Vec<bool> {
     let mut wanted = vec![false; network.layers.len()];
     for id in network.ids().filter(|id| roles[id.0] == Role::Computes) {
@@ -190,7 +191,7 @@ fn wanted(network: &Network, roles: &[Role], bounds: &[Option<LayerId>]) -> Vec<
     wanted
 }
 
-/// Whether a layer bounds what a batch norm makes, and nothing else reads that. Then the two are one layer of floats, and
+/// Whether a layer bounds the output of a batch norm and is its only reader. Then the two are one layer of floats, and
 /// one rounding is enough.
 fn is_bound_of_norm(network: &Network, uses: &[usize], id: LayerId) -> bool {
     let Layer { operator: Operator::ElementWise(by), inputs, shape, .. } = network.layer(id) else {
@@ -204,8 +205,9 @@ fn is_bound_of_norm(network: &Network, uses: &[usize], id: LayerId) -> bool {
         && norm.shape == *shape
 }
 
-/// The integers of each tensor, where a layer that moves them has those of its operands: so have all operands of a concat, as
-/// in TFLite, and it need not round them again. Those that several tensors share reach as far as any of them.
+/// The quantisation of each tensor. A layer that moves integers has the quantisation of its operands. So all operands
+/// of a concat have the same one, as in TFLite, and the concat need not round them again. A shared quantisation reaches
+/// as far as any of its tensors needs.
 fn shared(network: &Network, roles: &[Role], own: Vec<Option<Quantisation>>) -> Vec<Option<Quantisation>> {
     let moves = |id: &LayerId| roles[id.0] == Role::Moves && own[id.0].is_some();
     let mut groups = UnionFind::<usize>::new(own.len());
@@ -232,7 +234,7 @@ fn both(a: Quantisation, b: Quantisation) -> Quantisation {
     quantisation([low[0].min(low[1]), high[0].max(high[1])])
 }
 
-/// Makes the parameters of a layer integers. `read` is what those of its input stand for.
+/// Makes the parameters of a layer integers. `read` is the quantisation of its input.
 fn quantise_parameters(layer: &mut Layer, read: Option<Quantisation>) -> Result<(), Error> {
     let axis = match &layer.operator {
         Operator::Conv(_) => 0,
@@ -281,7 +283,7 @@ fn of_integers(dims: Vec<usize>, values: Vec<i32>, inner: usize, scales: Vec<f32
     Weights { dims, source, scale: None }
 }
 
-/// A constant operand as integers of one scale and one zero point, as those of a tensor.
+/// A constant operand as integers with one scale and one zero point, like those of a tensor.
 fn operand(constant: &Weights, values: &[f32]) -> Weights {
     let ends = values.iter().fold([0.0_f32; 2], |[low, high], &x| [low.min(x), high.max(x)]);
     let to = quantisation(ends);

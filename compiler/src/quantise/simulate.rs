@@ -42,7 +42,7 @@ impl Simulation {
         Ok(Runner::new(&self.plan, &parameters)?)
     }
 
-    /// Runs a frame. Tells of each layer the numbers that its tensor stands for, the inputs first.
+    /// Runs a frame. For each layer, it tells the numbers that its tensor stands for, the inputs first.
     pub fn frame(
         &self,
         runner: &mut Runner<'_>,

@@ -80,7 +80,7 @@ fn a_small_network_runs_on_integers_and_errs_little() {
     }
 }
 
-/// What a concat reads has the concat's integers, and the batch norm after it goes into the convolution.
+/// Operands of a concat have the concat's scale and zero point, and the batch norm after it goes into the convolution.
 #[test]
 fn a_dense_block_becomes_convolutions_alone() {
     let mut b = Builder::new(6);

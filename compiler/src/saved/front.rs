@@ -1,6 +1,6 @@
 //! Fronts as files: the plans that a search saw, saved beside the plan that it chose, and read again to start from.
 //!
-//! A saved front states, for each CNN, the model that it was found for and how many layers that has. Its choices are
+//! For each CNN, a saved front states the model for which it was found, and the number of its layers. Its choices are
 //! [codes](crate::search::code). A code depends on the order of layers, so the front also states that order. A plan
 //! states all this too, and can be read as a front.
 
@@ -40,7 +40,7 @@ pub struct SavedFront {
     pub storage_model: StorageModel,
     /// The CNNs.
     pub cnns: Vec<SavedCnn>,
-    /// What the plan that was chosen chose, by CNN.
+    /// The choice of the chosen plan, by CNN.
     pub chosen: BTreeMap<String, String>,
     /// The front of the plans seen: none of them is worse than another in both memory and frame rates. Sorted by
     /// falling memory.
@@ -59,7 +59,7 @@ pub struct SavedCnn {
     pub layers: usize,
     /// Identifies the layers and their order: the start of the SHA-256 of their names, a line for each.
     pub order: String,
-    /// The primitives of layers that are not computed by the first that does, by layer.
+    /// The primitives of layers, by layer, unless it is the first one that computes the layer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub primitives: BTreeMap<String, String>,
 }
@@ -207,7 +207,7 @@ impl SavedFront {
         Ok(application.cnns.iter().map(choice).collect::<Result<_, _>>()?)
     }
 
-    /// The application with the primitives that the front's plans have, and with conversions where these need them.
+    /// The application with the primitives of the front's plans, and with the conversions that they need.
     pub fn with_primitives(&self, mut application: Application) -> Application {
         for cnn in &mut application.cnns {
             let saved = self.cnns.iter().find(|saved| saved.name == cnn.name);
@@ -266,7 +266,7 @@ fn primitives(plan: &Plan, cnn: &plan::Cnn) -> BTreeMap<String, String> {
         let seen: Option<Vec<&Shape>> = seen.collect();
         seen.is_some_and(|seen| Primitive::of(&layer.operator, &seen).name() != layer.primitive)
     };
-    // Conversions follow from the others.
+    // Conversions follow from the primitives of the other layers.
     let is_own = |layer: &&plan::Layer| !matches!(layer.operator, Operator::Input(_) | Operator::Convert);
     let others = cnn.layers.iter().filter(is_own).filter(other);
     others.map(|layer| (layer.name.clone(), layer.primitive.clone())).collect()

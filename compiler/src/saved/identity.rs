@@ -36,7 +36,7 @@ pub fn file_from(folder: &Path, file: &Path) -> String {
     parts.join("/")
 }
 
-/// Verifies that the model of a CNN is still the one that its plan, in `folder`, was made from.
+/// Verifies that the model of a CNN is still the one from which its plan, in `folder`, was made.
 ///
 /// # Errors
 /// When it cannot be read or is another.

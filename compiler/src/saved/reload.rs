@@ -17,7 +17,7 @@ use crate::network::{LayerId, Network, Operand};
 use crate::pass::{self, Fusion};
 use crate::saved::identity;
 
-/// The networks of a plan, in the order of its CNNs, their layers those of the plan.
+/// The networks of a plan, in the order of its CNNs, with the layers of the plan.
 #[derive(Debug, Clone)]
 pub struct Networks(Vec<Network>);
 
@@ -39,9 +39,10 @@ pub fn reload(plan: &Plan, folder: &Path) -> Result<Networks, Error> {
     plan.cnns.iter().map(network).collect::<Result<_, _>>().map(Networks)
 }
 
-/// Compares the layers of a plan that lies in `folder` with those of its models: names, operators, attributes, operands,
-/// shapes and quantisations. Returns the differences, each with the layer and both values. Two things may differ: how an input is
-/// handed over, which the application decides, and for which nodes a layer stands, which is only a remark.
+/// Compares the layers of a plan that lies in `folder` with those of its models: names, operators, attributes,
+/// operands, shapes and quantisations. Returns the differences, each with the layer and both values. Two things may
+/// differ: how an input is handed over, which the application decides, and the ONNX nodes of a layer, which are only a
+/// remark.
 ///
 /// # Errors
 /// When a model cannot be read or is not the one that the plan was made from.
@@ -53,7 +54,7 @@ pub fn differences(plan: &Plan, folder: &Path) -> Result<Vec<String>, Error> {
     Ok(all)
 }
 
-/// What to do about a plan that is not its model's.
+/// What to do about a plan that does not belong to its model.
 const HELP: &str = "plan the application again with this version of csdfc";
 
 impl Networks {
@@ -103,7 +104,7 @@ fn with_primitives(cnn: &Cnn, mut network: Network) -> Network {
         let planned = cnn.layers.iter().find(|planned| planned.name == layer.name);
         let chosen = planned.and_then(|planned| Primitive::find(&planned.primitive));
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
-        // Which layers compute on integers, the model says.
+        // The model says which layers compute on integers.
         let is_of_integers = |primitive: Primitive| primitive.elements().contains(&Element::U8);
         let chosen = chosen.filter(|chosen| {
             chosen.computes(&layer.operator, &inputs)
@@ -126,7 +127,7 @@ fn in_order_of(cnn: &Cnn, network: Network) -> Network {
     for (at, id) in order.iter().enumerate() {
         place[id.0] = Some(at);
     }
-    // Each layer once, and behind what it reads.
+    // Each layer once, and after its operands.
     let behind =
         |id: LayerId| network.layer(id).inputs.iter().all(|input| place[input.layer.0] < place[id.0]);
     let lawful = order.len() == place.len() && place.iter().all(Option::is_some) && network.ids().all(behind);

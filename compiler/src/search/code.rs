@@ -16,7 +16,7 @@ use crate::suggest::clip;
 /// Why a text is no choice for a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodeError {
-    /// An item that says no rows per firing.
+    /// An item that does not state rows per firing.
     #[error(
         "`{0}` does not say rows per firing: give `h`, a number, or `24*1` for 24 layers with the same number"
     )]
@@ -24,22 +24,22 @@ pub enum CodeError {
     /// Rows for another number of layers.
     #[error("it lists {stated} layers, but there are {layers}")]
     Layers {
-        /// Layers that the text speaks of.
+        /// Number of layers in the text.
         stated: u64,
         /// Layers of the network.
         layers: usize,
     },
-    /// What stands behind the rows is not `barriers` and a list.
+    /// The text after the rows is not `barriers` and a list.
     #[error(
         "`{0}` lists no barriers: give `barriers none`, or layers in ascending order as in `barriers 5,12,20-31`"
     )]
     Barriers(String),
-    /// What stands behind `one by one` is no list.
+    /// The text after `one by one` is no list.
     #[error("`{0}` does not list layers in ascending order, as in `one by one 5,12,20-31`")]
     OneByOne(String),
 }
 
-/// What stands before the layers that make rows one by one.
+/// The text before the layers that make rows one by one.
 const ONE_BY_ONE: &str = "one by one ";
 
 /// Writes a choice for a network.
@@ -136,7 +136,7 @@ pub fn read(text: &str, network: &Network) -> Result<Choice, CodeError> {
     Ok(Choice { name: "given".into(), rows, barriers, one_by_one })
 }
 
-/// How many layers an item speaks of, and their rows per firing, `None` for all.
+/// The number of layers of an item, and their rows per firing, `None` for all rows.
 fn run(item: &str) -> Option<(u64, Option<u64>)> {
     let (times, rows) = item.split_once('*').unwrap_or(("1", item));
     let positive = |text: &str| text.trim().parse().ok().filter(|number| *number > 0);

@@ -1,4 +1,4 @@
-//! What a choice costs: it executes one frame of a CNN, places it in memory, and computes its time.
+//! The cost of a choice: executes one frame of a CNN, places it in memory, and computes its time.
 
 use crate::cost::timing::{FrameTime, Timing};
 use crate::frame::choice::Choice;
@@ -25,7 +25,7 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Of a CNN, timed so.
+    /// An evaluator for a CNN with this timing.
     pub fn new(task: &'a CnnTask<'a>, timing: &'a Timing<'a>, storage: StorageModel) -> Self {
         let (rates, elements) = (RateTable::new(task.network), own_elements(task));
         Evaluator { task, timing, storage, rates, elements }
@@ -61,7 +61,7 @@ impl<'a> Evaluator<'a> {
         alone.bound(&alone.items())
     }
 
-    /// The same bytes where only those layers make rows one by one at a price that were chosen to.
+    /// The same bound if, of the layers that pay a price for it, only the chosen ones make their rows one by one.
     pub fn bound_as_chosen(&self, execution: &Execution) -> u64 {
         let alone = self.alone(execution);
         alone.bound_as_chosen(&alone.items())
@@ -91,7 +91,7 @@ impl<'a> Evaluator<'a> {
         storage::arrange(&self.alone(execution), self.storage, effort).bytes
     }
 
-    /// An execution of a choice as a variant of so many bytes.
+    /// An execution of a choice as a variant of `buffers` bytes.
     pub fn variant(&self, choice: &Choice, execution: Execution, buffers: u64) -> Variant {
         let frame = self.timing.frame(self.task, &choice.rows, &execution.one_by_one);
         Variant {

@@ -1,4 +1,4 @@
-//! What is known before a search: the choices of old plans, or the plan itself if it is picked.
+//! The knowledge before a search: the choices of old plans, or the plan itself if it is picked.
 
 use rayon::prelude::*;
 
@@ -12,7 +12,7 @@ use csdfc_plan::plan::StorageModel;
 /// Where a search starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// The choices of old plans. Each plan has a choice for each CNN, where it applies. The search starts from them,
+    /// The choices of old plans. Each plan has a choice for each CNN to which it applies. The search starts from them,
     /// and its result is no worse. Methods with a single plan ignore them.
     Search(Vec<Vec<Option<Choice>>>),
     /// The choice for each CNN. There is no search.
@@ -56,7 +56,7 @@ pub fn add(
                 choices.push(choice);
             }
         }
-        // One by one, so that none is left out for another that is better alone.
+        // One by one, so that no old plan is left out because another variant is better alone.
         let alone = |choice: &Choice| {
             simple::evaluate(&tasks[index], &timings[index], std::slice::from_ref(choice), storage)
         };

@@ -1,8 +1,8 @@
 //! Finding a plan: which layers process their data by parts.
 //!
-//! Most search methods make variants of each CNN, and [`select`] picks one for each within the budgets: [`extended`],
-//! the default, [`simple`], which enumerates, and [`baseline`], what the main paper compares itself with. [`paper`],
-//! its Algorithm 2, searches for all CNNs at once.
+//! Most search methods make variants of each CNN, and [`select`] picks one for each within the budgets. These methods
+//! are [`extended`], the default; [`simple`], which enumerates; and [`baseline`], the methods with which the main paper
+//! compares itself. [`paper`], Algorithm 2 of that paper, searches for all CNNs at once.
 //!
 //! Often no search is needed. A layer is never slower if it fires once and makes all its rows at once, so the plan
 //! without parts is the fastest. Only that plan and the one with all layers by parts are made in these cases:
@@ -40,18 +40,18 @@ use crate::search::watch::Stopped;
 pub struct Found {
     /// The variant chosen for each CNN.
     pub variants: Vec<Variant>,
-    /// What there is instead, where constraints cannot be met.
+    /// What can be reached instead, if the constraints cannot be met.
     pub shortfall: Option<Shortfall>,
     /// The front of the plans seen: none of them is worse than another in both memory and frame rates. Sorted by
     /// falling memory.
     pub pareto: Vec<ParetoPoint>,
     /// Choices that were evaluated.
     pub evaluations: u64,
-    /// Why no more were.
+    /// Why the search ended.
     pub stopped: Stopped,
 }
 
-/// The nearest that can be reached where the constraints can't.
+/// What can be reached if the constraints cannot be met.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shortfall {
     /// The least total memory of any plan found, in bytes. `None` if there was no search, because no plan can meet the
@@ -62,7 +62,7 @@ pub struct Shortfall {
     pub memory_at_rates: Option<u64>,
     /// The rates, by CNN, of the fastest plan in the memory that is asked for. `None` if no plan fits.
     pub rates_in_memory: Option<BTreeMap<String, Rate>>,
-    /// The best frame rate and the best latency in any memory, by CNN. They may be of two plans.
+    /// The best frame rate and the best latency in any memory, by CNN. They may belong to two different plans.
     pub best_rates: BTreeMap<String, Rate>,
 }
 

@@ -21,7 +21,7 @@ pub struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// Keeps the variants that are as fast as asked for, and that no other such variant beats in both memory and speed.
+    /// Keeps the variants that are fast enough, and that no other such variant beats in both memory and speed.
     pub fn new(variants: &'a [Vec<Variant>], elements: Vec<Vec<usize>>, demands: &[Demand]) -> Self {
         let allowed =
             variants.iter().zip(demands).map(|(variants, demand)| front(variants, demand)).collect();
@@ -215,7 +215,7 @@ mod tests {
         variants.iter().zip(choice).map(of).sum()
     }
 
-    /// Of variants that are as fast, the smallest stays, and of equal ones the first.
+    /// Of equally fast variants, the smallest stays; of equal ones, the first.
     #[test]
     fn variants_that_gain_nothing_are_left_out() {
         let variants = variants(&[vec![(20, 5), (10, 5), (10, 5), (30, 4), (40, 4)]]);
@@ -244,7 +244,7 @@ mod tests {
             let choices = all(&variants);
             let least = choices.iter().map(|choice| arena(choice)).min();
             prop_assert_eq!(selection.least(), least);
-            // Also to the byte what some choice takes.
+            // Some budgets are, to the byte, the memory of a choice.
             for budget in choices.iter().map(|choice| arena(choice)).chain([budget]) {
                 let fits = choices.iter().filter(|choice| arena(choice) <= budget);
                 let best = fits.map(|choice| slowdown(&variants, choice)).min_by(f64::total_cmp);

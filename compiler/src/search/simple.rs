@@ -43,12 +43,12 @@ pub struct VariantFront {
     pub variants: Vec<Variant>,
     /// Choices that were evaluated.
     pub evaluations: u64,
-    /// Why no more were.
+    /// Why the search ended.
     pub stopped: Stopped,
 }
 
 impl VariantFront {
-    /// Takes in what else was evaluated.
+    /// Adds variants that were evaluated elsewhere.
     pub fn join(&mut self, more: VariantFront, deadline_ns: Option<u64>) {
         self.evaluations += more.evaluations;
         self.variants.extend(more.variants);
@@ -190,8 +190,8 @@ mod tests {
     use super::*;
     use crate::frame::occupancy::AddressSharing;
 
-    /// A variant at a lower rate that finishes a frame sooner stays where only it is within the deadline, as long as it
-    /// is the smallest of those that are.
+    /// A variant with a lower rate may finish a frame sooner. It stays if only it is within the deadline, or if it is
+    /// the smallest of those within the deadline.
     #[test]
     fn variants_within_a_deadline_compete_among_themselves() {
         let execution = Execution {

@@ -9,21 +9,21 @@ use csdfc_ga::StopReason;
 /// When a search ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Limit {
-    /// When more is hardly worth while.
+    /// When further search would hardly improve the result.
     #[default]
     Default,
-    /// After so many choices for each CNN. The result is the same on every machine.
+    /// After this many choices for each CNN. The result is the same on every machine.
     Evaluations(u64),
-    /// After so much time. The result is the best that this machine finds by then.
+    /// After this much time. The result is the best that this machine finds by then.
     Time(Duration),
 }
 
-/// What a search is for.
+/// The aim of a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scope {
     /// One plan. There is no search if the answer is known without it.
     Plan,
-    /// Also the plans that take less memory and more time, or the other way round.
+    /// Also the plans that take less memory and more time, or more memory and less time.
     #[default]
     Front,
 }
@@ -31,13 +31,13 @@ pub enum Scope {
 /// How far a search is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress<'a> {
-    /// The CNN, or the application where all its CNNs are searched for at once.
+    /// The CNN, or the application if the search covers all its CNNs at once.
     pub of: &'a str,
     /// Choices evaluated.
     pub evaluations: u64,
-    /// Choices of which none is better in both memory and time.
+    /// Choices on the front: none of them is better than another in both memory and time.
     pub front: usize,
-    /// Bytes of buffers of the smallest.
+    /// Bytes of buffers of the smallest choice.
     pub least: u64,
 }
 
@@ -48,7 +48,7 @@ pub struct Watch<'a> {
     pub limit: Limit,
     /// What it is for.
     pub scope: Scope,
-    /// Once this is true it ends with the best so far.
+    /// Once this is true, the search ends with the best plan so far.
     pub stop: &'a AtomicBool,
     /// Told now and then.
     pub progress: &'a (dyn Fn(&Progress<'_>) + Sync),
@@ -57,7 +57,7 @@ pub struct Watch<'a> {
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Watch<'_> {
-    /// One for a whole front that nobody watches and that ends by itself.
+    /// A watch for a search for a whole front, which nobody watches and which ends by itself.
     pub fn unwatched() -> Self {
         Watch { limit: Limit::Default, scope: Scope::Front, stop: &NEVER, progress: &|_| () }
     }
@@ -76,7 +76,7 @@ impl Watch<'_> {
         is_late || self.is_stopped()
     }
 
-    /// What one of `parts` searches may take that are yet to come, since `started`.
+    /// The share of one of `parts` searches that are yet to come, counted from `started`.
     pub fn share(&self, parts: usize, started: Instant) -> Self {
         let parts = parts.max(1);
         let limit = match self.limit {
@@ -99,12 +99,12 @@ pub struct Shares<'a> {
 }
 
 impl<'a> Shares<'a> {
-    /// So many searches that begin now. There may be fewer.
+    /// Shares for at most `searches` searches, which begin now.
     pub fn new(watch: &Watch<'a>, searches: usize) -> Self {
         Shares { watch: *watch, started: Instant::now(), left: Cell::new(searches) }
     }
 
-    /// The watch of the next search. After the last one that was announced, each has what is left.
+    /// The watch of the next search. After the last one that was announced, each has all the remaining time.
     pub fn next(&self) -> Watch<'a> {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));

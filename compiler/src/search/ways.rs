@@ -1,18 +1,18 @@
 //! At once or one by one: how a layer makes the rows of one firing, where that trades time for bytes.
 //!
 //! A layer that makes its rows one by one may write each row where rows of its operand have just been released. That
-//! saves bytes. Where the filters stay in the nearest cache (64 KiB), it costs nothing, and the layer always does so.
-//! It costs time in three cases: a layer with more filters reads them again for every row; a row of a tensor that is
-//! no image is a single pixel, for which a call takes long; and a single row is seldom enough work for several
-//! workers. For such layers it is a choice ([`Choice::one_by_one`]), with a price in the cost model.
+//! saves bytes. If the filters stay in the nearest cache (64 KiB), this costs nothing, and the layer always does so. It
+//! costs time in three cases: a layer with more filters reads them again for every row; a row of a tensor that is no
+//! image is a single pixel, for which a call takes long; and a single row is seldom enough work for several workers.
+//! For such layers, the search chooses ([`Choice::one_by_one`]), with a price in the cost model.
 //!
-//! The worth of the choice shows once the rings of an execution are known. So each execution is tried in several ways:
-//! with all such layers at once, with those one by one that take most bytes at once, then with more of them step by
-//! step, and with all one by one. If a placement shows that a layer goes one by one without need, that layer goes at
-//! once again.
+//! The choice can only be rated once the rings of an execution are known. So each execution is tried in several ways.
+//! In the first, all such layers make their rows at once. In the next, the layers that take the most bytes at once make
+//! their rows one by one; then more and more layers do, and in the last, all do. If a placement shows that a layer goes
+//! one by one without need, this layer makes its rows at once again.
 //!
-//! A plan states which layers these are by addresses alone. A placement counts as the least only if none is smaller
-//! in any of the ways, so the liveness bound and `certificate.claimed` let all layers go one by one.
+//! In a plan, only the addresses show which layers go one by one. A placement counts as the least only if none is
+//! smaller in any of the ways. So the liveness bound and `certificate.claimed` assume that all layers go one by one.
 
 use crate::frame::choice::Choice;
 use crate::frame::execution::{Execution, Rings};
@@ -21,7 +21,7 @@ use crate::search::Variant;
 use crate::search::evaluate::Evaluator;
 use crate::storage::Effort;
 
-/// Ways are tried by steps of so much less memory, one part in so many.
+/// From one way that is tried to the next, memory falls by one part in this many.
 const STEP: u64 = 16;
 
 /// One way to run an execution.
@@ -203,7 +203,8 @@ mod tests {
         }
     }
 
-    /// Placed anew with fewer layers that go one by one, the rings may take more bytes. Then all of them stay.
+    /// With fewer layers that go one by one, a new placement of the rings may take more bytes. Then all these layers
+    /// stay one by one.
     #[test]
     fn layers_stay_one_by_one_where_it_takes_more_bytes_otherwise() {
         let device = DeviceProfile::find("generic", Path::new("")).unwrap();

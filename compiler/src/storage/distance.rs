@@ -48,21 +48,21 @@ pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>], row_by_row: RowBy
             (sharing.distance([a, b], [one, other]), sharing.distance([b, a], [other, one]))
         };
         let [above, below] = [above, below].map(aligned);
-        // There is no third way: rows of a whole ring are all begun before one is released, so that of two moments that
-        // follow each other there is a way to lie across that both forbid.
+        // There is no third way to lie: all rows of a whole ring are begun before the first of them is released, so two
+        // consecutive moments together forbid every place between above and below.
         links[a].push(Link { other: b, above, below, is_exact: true });
         links[b].push(Link { other: a, above: below, below: above, is_exact: true });
     }
     links
 }
 
-/// The next multiple of [`ALIGNMENT`]; beyond all sizes that any memory has, the distance itself.
+/// The next multiple of [`ALIGNMENT`], or the distance itself if it exceeds any memory's size.
 fn aligned(distance: i64) -> i64 {
     let alignment = ALIGNMENT as i64;
     distance.checked_add(alignment - 1).map_or(distance, |end| end.div_euclid(alignment) * alignment)
 }
 
-/// What firings that write one item and read another say of the two.
+/// The distances between two items that follow from firings which write one and read the other.
 struct Distances {
     /// Pairs of items that share no address, in either order, sorted.
     apart: Vec<(usize, usize)>,
@@ -100,9 +100,9 @@ impl Distances {
         sharing
     }
 
-    /// How much higher the second ring must start than the first at least, if the first is meant to lie below. In each
-    /// firing at which both are in use, it is the end of the used part of the first ring less the start of the used
-    /// part of the second, both counted from the start of their ring. The result is the maximum over all these firings.
+    /// How much higher the second ring must start than the first, at least, if the first lies below. For each firing at
+    /// which both are in use, this is the end of the used part of the first ring minus the start of the used part of
+    /// the second, both counted from the start of their ring. The result is the maximum over all these firings.
     fn distance(&self, pair: [usize; 2], requests: [&Request; 2]) -> i64 {
         let [lower, upper] = requests;
         let (begin, end) = (lower.live.0.max(upper.live.0), lower.live.1.min(upper.live.1));
@@ -112,7 +112,7 @@ impl Distances {
         let mut made = 0;
         let mut most = i64::MIN;
         loop {
-            // Until something is released, what is begun only grows.
+            // Until something is released, the begun part only grows.
             let firing = released.get(next).map_or(end, |(at, _)| (*at).min(end));
             made += begun[made..].partition_point(|(at, _)| *at <= firing);
             let high = made.checked_sub(1).map_or(lower.bytes, |last| begun[last].1);
@@ -121,7 +121,7 @@ impl Distances {
             let sweep = self.sweeps.binary_search_by(|(pair, at, _)| (*pair, *at).cmp(&(key, firing)));
             let here = sweep.map_or(high as i64 - low as i64, |at| self.sweeps[at].2);
             most = most.max(here);
-            // From here on only what is released changes, or nothing.
+            // From here on, only the released part changes, or nothing.
             if firing >= end || high == lower.bytes && sweep.is_err() {
                 return most;
             }

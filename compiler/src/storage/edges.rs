@@ -19,7 +19,7 @@ pub enum BufferSharing {
     /// All of the application's.
     #[default]
     Application,
-    /// The same, visited in the one order that the paper's Tables 8 and 9 come of.
+    /// The same, visited in the one order that gives the paper's Tables 8 and 9.
     Printed,
     /// Those of one CNN.
     Cnn,
@@ -65,9 +65,9 @@ pub fn buffers(storage: &Storage<'_>, sharing: BufferSharing, effort: Effort) ->
 const WORTH_REORDERING: u64 = 64;
 
 /// Algorithm 1. The paper does not say in which order it visits edges. Tables 8 and 9 come out if it visits them by
-/// partition, and within a partition by producer and consumer. Another order is taken if it saves more than one part in
-/// 64. That order visits the largest edge first, or it comes from this one by visiting single edges earlier, as many as
-/// `effort` allows to try. One order takes O(e² · log e) time for e edges.
+/// partition, and within a partition by producer and consumer. Another order is taken if it saves more than one part
+/// in 64. That order visits the largest edge first, or it is the largest-first order with single edges moved forward.
+/// `effort` limits how many such orders are tried. One order takes O(e² · log e) time for e edges.
 pub fn reuse_buffers(storage: &Storage<'_>, effort: Effort) -> Vec<SharedBuffer> {
     let items = storage.items();
     let conflicts = storage.conflicts(&items);
@@ -98,7 +98,7 @@ fn earlier(
     effort: Effort,
     buffers: &dyn Fn(&[usize]) -> Vec<SharedBuffer>,
 ) -> Vec<SharedBuffer> {
-    // Comparisons of edges, and an order takes about as many as there are pairs.
+    // The budget in comparisons of edges. One order takes about as many as there are pairs of edges.
     let work = match effort {
         Effort::Sketch | Effort::Candidate => 1 << 16,
         Effort::Front | Effort::Final => 1 << 22,
@@ -133,9 +133,9 @@ fn reuse_in_order(storage: &Storage<'_>, may: impl Fn(&Item<'_>, &Item<'_>) -> b
     allocate(&items, &storage.conflicts(&items), &order, may)
 }
 
-/// Gives every edge a buffer. If an existing buffer suits, it takes the one that grows least, and of equal ones the
-/// first (line 31 compares strictly). A cut edge is a double buffer, whose halves are edges of their own and in use all
-/// the time. Edges share a buffer only if `may` agrees.
+/// Gives every edge a buffer. If existing buffers suit, it takes the one that grows least, and the first of equal ones
+/// (line 31 compares strictly). A cut edge is a double buffer, whose halves are edges of their own and in use all the
+/// time. Edges share a buffer only if `may` agrees.
 fn allocate(
     items: &[Item<'_>],
     conflicts: &[Vec<usize>],

@@ -1,4 +1,4 @@
-//! A ring to be placed, and what of it is in use.
+//! A ring to be placed, and its bytes in use.
 
 use std::ops::Range;
 

@@ -24,8 +24,8 @@ use crate::packing::Packing;
 pub use item::{Item, Stored};
 use moments::{Moment, RingLives, RowByRow};
 
-/// What lies in the arena begins at a multiple of so many bytes, those of the widest element there. Only rings of 16-bit
-/// floats may have other sizes.
+/// Everything in the arena begins at a multiple of this many bytes, the size of the widest element there. Only rings of
+/// 16-bit floats may have sizes that are no such multiple.
 const ALIGNMENT: u64 = 4;
 
 /// The executions of all CNNs of an application, with what runs at the same time.
@@ -37,7 +37,7 @@ pub struct Storage<'a> {
     pub elements: &'a [Vec<(usize, usize)>],
 }
 
-/// The moment at which most must be stored.
+/// The moment at which the most bytes must be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Peak {
     /// Bytes live at that moment.
@@ -135,7 +135,7 @@ impl<'a> Storage<'a> {
         let Item { cnn, request } = items[item];
         let others: Vec<usize> = (0..items.len()).filter(|i| *i != item && items[*i].cnn == cnn).collect();
         let moments = self.line(items, cnn, RowByRow::Chosen).moments(&others, &(0..request.live.1 + 1));
-        // What was in use when it began to live is that of the last moment before.
+        // The bytes in use when it begins to live are those of the last moment before.
         let first = moments.partition_point(|moment| moment.firing <= request.live.0);
         moments[first.saturating_sub(1)..].iter().map(|moment| moment.bytes).max().unwrap_or(0)
     }
@@ -156,7 +156,7 @@ impl<'a> Storage<'a> {
         profile
     }
 
-    /// The same bound, if only the chosen ones go one by one of the layers for which that costs time.
+    /// The same bound if, of the layers for which it costs time, only the chosen ones go one by one.
     pub fn bound_as_chosen(&self, items: &[Item<'_>]) -> u64 {
         self.peak(items, RowByRow::Chosen, |_| true).bytes
     }
@@ -268,7 +268,7 @@ impl<'a> Storage<'a> {
     }
 }
 
-/// The fullest moment, of equals the first.
+/// The fullest moment; the first of equal ones.
 fn peak(moments: &[Moment]) -> Option<Moment> {
     moments.iter().rev().copied().max_by_key(|moment| moment.bytes)
 }

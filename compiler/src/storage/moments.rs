@@ -16,14 +16,14 @@ use super::item::{Item, Stored};
 pub(super) enum RowByRow {
     /// All that can.
     All,
-    /// Those for which it costs no time, and those of layers that were chosen to.
+    /// Firings for which it costs no time, and firings of layers that were chosen for it.
     Chosen,
-    /// Those for which it costs no time.
+    /// Firings for which it costs no time.
     Free,
 }
 
 impl RowByRow {
-    /// Whether this firing of an execution does.
+    /// Whether this firing of an execution goes row by row.
     pub fn takes(self, execution: &Execution, sweep: &Sweep) -> bool {
         match self {
             RowByRow::All => true,

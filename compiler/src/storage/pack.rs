@@ -13,7 +13,7 @@ const CANDIDATE_STEPS: u64 = 300_000;
 const FRONT_STEPS: u64 = 3_000_000;
 const FINAL_STEPS: u64 = 30_000_000;
 
-/// A packing of rings, and what is known of better ones.
+/// A packing of rings, and a bound on better ones.
 pub(super) struct Placed {
     pub packing: Packing,
     /// No placement takes fewer bytes.
@@ -35,7 +35,7 @@ pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effor
         Effort::Final => FINAL_STEPS,
     };
     let Some(chosen) = problem(storage, items, peak, RowByRow::Chosen) else {
-        // Only sizes that no memory has add up to too much.
+        // The sum only overflows for sizes beyond any memory.
         return Placed { packing: stacked(items), least: peak.bytes };
     };
     let best = packing::pack(&chosen, &mut Budget::new(Limit::Work(steps)));
@@ -59,7 +59,7 @@ pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effor
     Placed { packing, least: least.max(peak.bytes) }
 }
 
-/// Rings as a packing problem, if they are not of sizes that no memory has.
+/// Rings as a packing problem. `None` if their sizes are beyond any memory.
 fn problem(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, row_by_row: RowByRow) -> Option<Problem> {
     let links = distance::links(storage, items, row_by_row);
     let mut sets: Vec<Vec<Stored>> = (0..storage.executions.len())

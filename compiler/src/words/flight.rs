@@ -1,11 +1,12 @@
-//! How many slices of weights must be in flight, so that reading them hides behind computing: a question to the dataflow
-//! engine, as for any ring.
+//! How many slices of weights must be in flight, so that reading them hides behind computing. The dataflow engine
+//! answers this, as it does for any ring.
 //!
-//! The store is an actor whose phases read a slice each. What computes is another: its phases are the firings of a frame in
-//! their order. The tokens of the channel between them are slices. A firing acquires those that it is the first to use, and
-//! releases those that it is the last to use. A token from one to the other says that a frame begins. So the capacity of
-//! the channel is the number of slices that are read or kept at a time, and [`csdf::pareto`] trades it for time. Memory
-//! does not count here: slices differ in size, and where each finds room is the planner's matter.
+//! The store is one actor; each of its phases reads a slice. Computing is the other actor; its phases are the firings
+//! of a frame, in their order. The tokens of the channel between them are slices. A firing acquires the slices that it
+//! is the first to use, and releases the slices that it is the last to use. A second channel carries a token that says
+//! that a frame begins. So the capacity of the first channel is the number of slices that are being read or kept at a
+//! time, and [`csdf::pareto`] trades it for time. This analysis does not count bytes: slices differ in size, and the
+//! planner decides where each finds room.
 
 use csdf::{Actor, Budget, Channel, Graph, Rates, Reader, StorageOptions, Throughput};
 use csdfc_plan::plan::Plan;
@@ -14,7 +15,7 @@ use csdfc_plan::timeline::Timeline;
 /// Steps of the analysis, at most: some tenths of a second.
 const WORK: u64 = 1 << 26;
 
-/// What a number of slices in flight is worth.
+/// The time of a frame with a number of slices in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flight {
     /// Slices that are being read or are kept for a firing, at most.
@@ -23,8 +24,9 @@ pub struct Flight {
     pub ns: u64,
 }
 
-/// The trade-off of a CNN between slices in flight and the time of a frame: from the least number to that beyond which more
-/// gain nothing. Empty if the CNN reads no weights, if it is a pipeline, or if the analysis takes too long.
+/// The trade-off of a CNN between slices in flight and the time of a frame. It reaches from the least number of slices
+/// to the number beyond which more slices gain nothing. Empty if the CNN reads no weights, if it is a pipeline, or if
+/// the analysis takes too long.
 pub fn flights(plan: &Plan, timeline: &Timeline, cnn: usize) -> Vec<Flight> {
     let work = |frame: Frame| {
         let budget = Budget { work: WORK, ..Budget::default() };
@@ -43,12 +45,12 @@ pub fn flights(plan: &Plan, timeline: &Timeline, cnn: usize) -> Vec<Flight> {
     points.filter_map(flight).collect()
 }
 
-/// A frame, as its store and what computes it see it. Times are in nanoseconds.
+/// A frame, as the two actors see it. Times are in nanoseconds.
 #[derive(Default)]
 struct Frame {
-    /// Of each slice, in the order in which they are read, how long that takes.
+    /// The time to read each slice, in the order in which slices are read.
     reads: Vec<u64>,
-    /// Of each phase of what computes, how long it takes, and how many slices it acquires and releases.
+    /// For each phase of computing, its time, and how many slices it acquires and releases.
     computes: Vec<u64>,
     acquires: Vec<u64>,
     releases: Vec<u64>,
@@ -72,7 +74,7 @@ impl Frame {
             let ns = layer.time.map_or(0.0, |time| time.ns) / layer.firings.max(1) as f64;
             let (is_first, is_last) = (firing.firing == 0, firing.firing + 1 == layer.firings);
             match slices[firing.layer].as_slice() {
-                // Each firing of a layer that is sliced uses all slices, one after another.
+                // Each firing of a sliced layer uses all its slices, one after another.
                 all @ [_, _, ..] => {
                     let own = all.len() / layer.times_read().max(1) as usize;
                     let own = all.get(own * firing.firing as usize..own * (firing.firing as usize + 1))?;

@@ -5,7 +5,7 @@ use csdfc_plan::plan::{ParetoPoint, PeakWitness, Plan, StorageModel, Tensor};
 use super::table::table;
 use crate::units::grouped;
 
-/// Tensors that are named of those live at the peak.
+/// How many of the tensors that are live at the peak are named.
 const NAMED: usize = 3;
 
 /// A few lines on the tensors or buffers that determine the memory of a plan, and on the next faster plan that the
@@ -20,7 +20,7 @@ pub fn text(plan: &Plan) -> String {
     text
 }
 
-/// The firing at which most is stored, and the largest tensors then, a line each.
+/// The firing at which the most bytes are stored, and the largest tensors then, one per line.
 fn peak(plan: &Plan, witness: &PeakWitness) -> String {
     let mut live: Vec<&Tensor> =
         plan.tensors.iter().filter(|tensor| is_in(&witness.tensors, tensor)).collect();
@@ -48,7 +48,7 @@ fn peak(plan: &Plan, witness: &PeakWitness) -> String {
     format!("memory peaks while {} {fire}:\n{}", firing.join(" and "), table(&rows, &[1]))
 }
 
-/// A tensor's bytes, its name, and what it is stored for at the peak.
+/// A tensor's bytes, its name, and why it is stored at the peak.
 fn describe(plan: &Plan, witness: &PeakWitness, tensor: &Tensor) -> Vec<String> {
     let ring = tensor.ring.map_or((0, 0), |ring| (ring.ring_rows, ring.bytes));
     let fires = |layer: &String| witness.firing.contains(&format!("{}/{layer}", tensor.cnn));
@@ -66,7 +66,7 @@ fn describe(plan: &Plan, witness: &PeakWitness, tensor: &Tensor) -> Vec<String> 
     vec![String::new(), grouped(ring.1), format!("{}, {role}{rows}", of_plan(plan, &name))]
 }
 
-/// A name `cnn/layer`, without the CNN where there is but one.
+/// A name `cnn/layer`, without the CNN if there is only one.
 fn of_plan<'a>(plan: &Plan, name: &'a str) -> &'a str {
     match plan.cnns.as_slice() {
         [cnn] => name.strip_prefix(&cnn.name).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name),

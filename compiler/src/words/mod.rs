@@ -1,4 +1,4 @@
-//! What csdfc says of a plan, in words. The command prints it, and the errors of [`Build`](crate::Build) hold it.
+//! Sentences about a plan. The command prints them, and the errors of [`Build`](crate::Build) contain them.
 
 pub mod flight;
 pub mod limits;

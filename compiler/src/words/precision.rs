@@ -1,10 +1,10 @@
-//! What the choice of precisions costs.
+//! The cost of chosen precisions, in words.
 
 use std::fmt::Write;
 
 use crate::precision::Accuracy;
 
-/// What each CNN errs by, and with which precisions: a line for each.
+/// The error of each CNN, and its precisions: one line per CNN.
 pub fn text(accuracies: &[Accuracy]) -> String {
     let mut text = String::new();
     for of in accuracies {
@@ -23,7 +23,7 @@ pub fn text(accuracies: &[Accuracy]) -> String {
     text
 }
 
-/// With what allowances the constraints would be met that are not; nothing if with none.
+/// The allowances with which the constraints would be met; empty if there are none.
 pub fn would(allowances: Option<&[Accuracy]>) -> String {
     let Some(allowances) = allowances else {
         return "no choice of precisions that was tried meets the constraints, whatever it errs by".into();

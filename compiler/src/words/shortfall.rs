@@ -1,4 +1,4 @@
-//! What can be reached where constraints cannot be met.
+//! What can be reached if constraints cannot be met, in words.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use csdfc_plan::plan::Plan;
 use crate::search::{Rate, Shortfall};
 use crate::units;
 
-/// What can be reached where a plan's constraints can't be.
+/// What can be reached if a plan's constraints cannot be met.
 pub fn text(plan: &Plan, nearest: &Shortfall) -> String {
     let mut lines = vec!["no plan meets all constraints; this is the nearest".to_owned()];
     let asked = &plan.constraints;

@@ -15,7 +15,7 @@ use csdf::{Budget, Goal, Graph, StorageOptions, smallest, throughput};
 /// Runs of an analysis that are timed: as many as take this long, but at least [`LEAST`].
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The fewest runs of which a median says something.
+/// The fewest runs for which a median is meaningful.
 const LEAST: usize = 10;
 
 /// Times an analysis, after one run that is not counted.

@@ -8,7 +8,7 @@ use crate::{Actor, ActorId, Channel, Error, Graph, Rates, Ratio, Throughput, rep
 pub(super) fn check(graph: &Graph, conflict: &Conflict, required: Throughput) -> Result<(), Error> {
     let repetition = repetition_vector(graph)?;
     let Some(last) = conflict.cycle.last() else { return bad("no dependencies".to_owned()) };
-    // A dependency by ends leads to the end of the next firing, any other to its start.
+    // A dependency with reason `Ends` leads to the end of the next firing, any other to its start.
     let mut at_end = last.reason == Reason::Ends;
     let (mut time, mut waits) = (0u128, false);
     for (index, step) in conflict.cycle.iter().enumerate() {
@@ -73,7 +73,7 @@ fn actor_of(graph: &Graph, id: ActorId) -> Result<&Actor, Error> {
     graph.actors().get(id.index()).ok_or_else(unknown)
 }
 
-/// Whether what was there before `step` is not enough for `next`.
+/// Whether the tokens that were there before `step` are not enough for `next`.
 fn needs_tokens(channel: Option<&Channel>, step: Dependency, next: Dependency) -> bool {
     channel.is_some_and(|channel| {
         let there = u128::from(channel.initial_tokens) + sum(&channel.production, step.firing);
@@ -96,8 +96,8 @@ fn needs_space(channel: Option<&Channel>, limit: Option<u64>, step: Dependency, 
         })
 }
 
-/// Sum of the first `count` rates of a cyclic sequence. Counts are of firings that a search walked through, or as
-/// wrong as can be: then the sum is too.
+/// Sum of the first `count` rates of a cyclic sequence. Counts come from a search that walked through the firings. A
+/// forged count may be arbitrarily large, and then so is the sum.
 fn sum(rates: &Rates, count: u64) -> u128 {
     let length = rates.len().max(1);
     let mut sum = rates.total().saturating_mul(u128::from(count / length));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::budget::Meter;
 use crate::{Error, Graph, Ratio, Throughput, repetition_vector};
 
-/// The throughput with these capacities, at least as great as the initial tokens.
+/// The throughput with these capacities, none of which is below the initial tokens.
 pub(super) fn throughput(graph: &Graph, capacities: &[u64], meter: &mut Meter) -> Result<Throughput, Error> {
     let firings = repetition_vector(graph)?.firings;
     let times: Vec<Vec<u64>> =
@@ -76,7 +76,7 @@ struct Instant {
     production: Vec<Vec<u64>>,
     acquire: Vec<Vec<Vec<u64>>>,
     release: Vec<Vec<Vec<u64>>>,
-    /// Channels that each actor has to do with.
+    /// Channels that each actor reads or writes.
     touched: Vec<Vec<usize>>,
 }
 
@@ -117,7 +117,8 @@ impl Instant {
         }
     }
 
-    /// Ends what ends now and starts what can start, once for each actor; whether anything happened.
+    /// For each actor once, ends firings that end now and starts firings that can start. Returns whether anything
+    /// happened.
     fn act(
         &mut self,
         graph: &Graph,
@@ -196,8 +197,8 @@ impl Instant {
         }
     }
 
-    /// The state, which determines all that follows: how far each actor is beyond whole iterations, and which firings are
-    /// under way.
+    /// The state, which determines everything that follows: how far each actor is beyond whole iterations, and which
+    /// firings are under way.
     fn state(&self, members: &[usize], firings: &[u64], iterations: u64) -> Vec<i128> {
         let mut state = Vec::new();
         for &actor in members {

@@ -1,4 +1,4 @@
-//! The capacities that there are to choose from, and the least total that breaks all conflicts.
+//! The capacities to choose from, and the least total that breaks all conflicts.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -7,7 +7,7 @@ use super::{Conflict, bad};
 use crate::budget::Meter;
 use crate::{Error, Graph, StorageOptions, Unit};
 
-/// By channel, what its capacity may be.
+/// By channel, the possible capacities.
 pub(super) struct Grid {
     channels: Vec<CapacityChoice>,
 }
@@ -15,13 +15,13 @@ pub(super) struct Grid {
 struct CapacityChoice {
     /// The least, or the only one.
     least: u64,
-    /// What it is a multiple of; none if there is no choice.
+    /// The capacity is a multiple of this; none if there is no choice.
     step: Option<u64>,
-    /// What one more token costs; 0 if the channel does not count.
+    /// The cost of one more token; 0 if the channel does not count.
     cost: u64,
 }
 
-/// Channels one of which has to reach the capacity beside it.
+/// Channels with capacities. At least one channel has to reach its capacity.
 pub(super) type Ways = Vec<(usize, u64)>;
 
 impl Grid {
@@ -152,8 +152,8 @@ impl Grid {
         u128::from(above.saturating_sub(values[&channel])) * u128::from(self.channels[channel].cost)
     }
 
-    /// A lower bound on the cost of the unbroken conflicts: each pays for the cheapest of its ways, less what other
-    /// conflicts have paid for that channel.
+    /// A lower bound on the cost of the unbroken conflicts: each pays for the cheapest of its ways, less the amount
+    /// that other conflicts have already paid for that channel.
     fn still_to_pay(&self, values: &BTreeMap<usize, u64>, conflicts: &[&Ways]) -> u128 {
         let mut paid: BTreeMap<usize, u128> = BTreeMap::new();
         let mut sum = 0;

@@ -33,15 +33,15 @@ pub struct Conflict {
     /// Firings in order: each must end before the next one starts. The last one must end before the first one starts
     /// again, `iterations` iterations later.
     pub cycle: Vec<Dependency>,
-    /// Iterations around the cycle. If it is 0, the cycle is a deadlock. Otherwise so many iterations take at least the
-    /// sum of the firings' times.
+    /// Iterations around the cycle. If it is 0, the cycle is a deadlock. Otherwise, this many iterations take at least
+    /// the sum of the firings' times.
     pub iterations: u64,
 }
 
 /// A firing of a cycle, and why the next one has to wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dependency {
-    /// Who fires.
+    /// The actor that fires.
     pub actor: ActorId,
     /// Which firing, from 0 since the start of the execution.
     pub firing: u64,
@@ -69,14 +69,14 @@ pub enum Reason {
 ///
 /// It replays the schedule, and measures the throughput by an execution with counters of its own. It adds up the cycle
 /// of each conflict, dependency by dependency, and derives the bound from the conflicts again. For one claim it relies
-/// on the library: [`Method::StateSpace`], which the search does not use, says which throughput is the maximal one.
+/// on the library: the maximal throughput comes from [`Method::StateSpace`], which the search does not use.
 ///
 /// Cost: O(rates of one iteration) for the replay, O(firings) for each dependency of a conflict, and a search over the
 /// conflicts that are tied by common channels, which is exponential in their number at worst.
 ///
 /// # Errors
-/// [`Error::BadCertificate`] says what does not hold; those of [`verify`] and [`throughput_by`];
-/// [`Error::Exhausted`] if the budget of the options is not enough, as may be where conflicts are many.
+/// [`Error::BadCertificate`] says which claim does not hold; those of [`verify`] and [`throughput_by`];
+/// [`Error::Exhausted`] if the budget of the options is not enough, which may happen if there are many conflicts.
 pub fn verify_storage(
     graph: &Graph,
     goal: Goal,

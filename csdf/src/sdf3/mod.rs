@@ -13,7 +13,7 @@
 //! sizes have no unit here: a file that counts bits gets totals in bits.
 //!
 //! The SDF3 tools let the firings of an actor overlap, unless a self-loop forbids it. Here the caller says how many
-//! may be under way at a time.
+//! firings may be under way at a time.
 //!
 //! # Example
 //! ```
@@ -43,7 +43,7 @@ pub use dot::dot;
 pub use read::read;
 pub use write::write;
 
-/// What a file of the SDF3 format holds.
+/// The content of a file in the SDF3 format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     /// Name of the application graph.

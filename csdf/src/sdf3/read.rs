@@ -19,18 +19,18 @@ const MOST_NAMESPACES: usize = 100;
 /// Longest part of a user's text that a message repeats, in characters.
 const LONGEST_QUOTE: usize = 60;
 
-/// Reads a graph from a file in the SDF3 format; see the [module](super) for what of it is read. Each actor has at
+/// Reads a graph from a file in the SDF3 format; see the [module](super) for the parts that are read. Each actor has at
 /// most `concurrency` firings under way at a time.
 ///
 /// # Errors
-/// [`Error::Sdf3`] with the line and column of whatever is no XML, missing, unknown, repeated, or not supported, or
-/// that [`Graph`] refuses.
+/// [`Error::Sdf3`] with the line and column, if something is no XML, missing, unknown, repeated or not supported, or if
+/// [`Graph`] refuses it.
 pub fn read(bytes: &[u8], concurrency: NonZero<u64>) -> Result<Document, Error> {
     let text = check_text(bytes)?;
     let options = ParsingOptions { allow_dtd: false, nodes_limit: MOST_NODES, entity_resolver: None };
     let document = roxmltree::Document::parse_with_options(text, options).map_err(|error| {
         let place = error.pos();
-        // The message ends with the place, which stands in the error already.
+        // The message ends with the place, which the error already has.
         let message = error.to_string();
         let reason = message.split(" at ").next().unwrap_or_default();
         Error::Sdf3 { line: place.row, column: place.col, reason: format!("bad XML: {}", clip(reason)) }
@@ -47,7 +47,7 @@ struct ReadFault {
     reason: String,
 }
 
-/// The text of a file that the XML parser can be trusted with.
+/// The text of a file, if it is safe for the XML parser.
 fn check_text(bytes: &[u8]) -> Result<&str, Error> {
     let fault = |at: usize, reason: String| {
         let before = &bytes[..at];
@@ -109,7 +109,7 @@ fn build(document: &roxmltree::Document, concurrency: NonZero<u64>) -> Result<Do
     Ok(Document { name, graph: reader.graph })
 }
 
-/// `sdf` or `csdf`: as the file says or, if it does not, as it looks.
+/// `sdf` or `csdf`: as the file states or, if it does not, as its content suggests.
 fn kind(root: Node, application: Node) -> Result<&'static str, ReadFault> {
     let by_name = |name: &str| match name {
         "sdf" => Some("sdf"),
@@ -151,7 +151,7 @@ impl<'a, 'i> Properties<'a, 'i> {
         Ok(properties)
     }
 
-    /// Refuses properties of what does not exist: most likely a name is misspelt.
+    /// Refuses properties of actors or channels that do not exist, since most likely a name is misspelt.
     fn check_names(
         &self,
         actors: &BTreeMap<&str, ActorPorts>,

@@ -8,8 +8,8 @@ use crate::{Channel, Graph, Rates, Reader, Run};
 /// A graph as a file in the SDF3 format, read by plain CSDF tools.
 ///
 /// A channel with several readers becomes one channel per reader, named `channel.reader`. A reader whose acquire and
-/// release rates differ becomes two channels. The *data channel* consumes at the release rates, so it holds what is
-/// stored. The *synchronisation channel* consumes at the acquire rates. Its name ends in `.acquire`, and its tokens
+/// release rates differ becomes two channels. The *data channel* consumes at the release rates, so it holds the stored
+/// tokens. The *synchronisation channel* consumes at the acquire rates. Its name ends in `.acquire`, and its tokens
 /// have no size. The capacity of a channel is the `bufferSize` of each of its data channels. A name that is already
 /// taken gets a number.
 pub fn write(graph: &Graph, name: &str) -> String {
@@ -88,7 +88,7 @@ struct FileChannel<'g> {
     channel: &'g Channel,
     reader: &'g Reader,
     consumption: &'g Rates,
-    /// Whether it only says when a reader may start: it stores nothing.
+    /// Whether it only says when a reader may start, and stores nothing.
     synchronises: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Why given capacities do not serve: cycles of firings that wait for each other.
+//! Why given capacities miss a goal: cycles of firings that wait for each other.
 
 use std::collections::VecDeque;
 
@@ -7,12 +7,12 @@ use crate::layout::{Layout, Scope};
 use crate::throughput::cycle_ratio::{Cycle, WaitGraph};
 use crate::{ActorId, ChannelId, Dependency, Error, Ratio, Reason};
 
-/// What an execution has to achieve.
+/// The goal of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     /// No deadlock.
     Live,
-    /// An iteration takes at most so long.
+    /// An iteration takes at most this long.
     Within(Ratio),
     /// An iteration takes less than that.
     Below(Ratio),
@@ -39,7 +39,7 @@ pub(crate) fn conflicts(
             WaitGraph::new(layout, scope, capacities, &run.order)?.as_slow_as(period, meter)?
         }
     };
-    // Small conflicts first: they say most.
+    // Small conflicts first, since they exclude most.
     cycles.sort_by_key(|cycle| (cycle.channels().len(), cycle.steps.len()));
     let mut used = Vec::new();
     cycles.retain(|cycle| {
@@ -51,7 +51,7 @@ pub(crate) fn conflicts(
     Ok(cycles)
 }
 
-/// A blocked actor waits for a firing of another, which is blocked too.
+/// A blocked actor waits for a firing of another actor, which is blocked too.
 #[derive(Clone, Copy)]
 struct BlockedBy {
     on: usize,
@@ -184,7 +184,8 @@ fn shortest_cycle(waits: &[Vec<BlockedBy>], root: usize) -> Option<(usize, Vec<(
     Some((distance[root], path))
 }
 
-/// The waits, each `(actor, what it waits for)`, the awaited before those that wait, as dependencies.
+/// The waits, each `(actor, what it waits for)`, as dependencies. An awaited actor comes before the actor that waits
+/// for it.
 fn cycle_of(layout: &Layout, fired: &[usize], path: &[(usize, BlockedBy)]) -> Cycle {
     let mut steps = Vec::new();
     let mut time = 0;

@@ -3,8 +3,8 @@
 //! A conflict says that some variable of a set has to reach its threshold. Conflicts that share no variable are
 //! independent. Each connected set of conflicts is solved by branch and bound. The search branches on the literals of
 //! the conflict with the fewest ways out, and each branch forbids the literals of the branches before it. The bound is
-//! a feasible dual: every conflict pays what its cheapest way out costs, less what has already been paid for that
-//! variable. The time is exponential in the number of connected conflicts at worst.
+//! a feasible dual: every conflict pays the cost of its cheapest way out, less the amount that has already been paid
+//! for that variable. The time is exponential in the number of connected conflicts at worst.
 
 use crate::Error;
 use crate::budget::Meter;
@@ -13,11 +13,11 @@ use crate::budget::Meter;
 #[derive(Debug, Clone)]
 pub(crate) struct Variable {
     pub(crate) low: u64,
-    /// Cost of one more.
+    /// Cost of one more unit.
     pub(crate) cost: u64,
 }
 
-/// One of these variables is at least as great as the number beside it.
+/// At least one of these variables is at least as great as the number beside it.
 pub(crate) type Clause = Vec<(usize, u64)>;
 
 /// Variables and conflicts, and the optimum of each connected set that has not changed since.
@@ -175,8 +175,8 @@ impl<'c> Branching<'c> {
         }
     }
 
-    /// What to branch on: the literals of an unsatisfied conflict, or an empty list if all conflicts are satisfied. `None`
-    /// if no better values can be found from here.
+    /// The literals to branch on, those of an unsatisfied conflict, or an empty list if all conflicts are satisfied.
+    /// `None` if no better values can be found from here.
     fn next_branch(&mut self) -> Option<Vec<(usize, u64)>> {
         let mut open: Vec<(u128, usize, usize)> = Vec::new();
         let mut index = 0;
@@ -191,7 +191,7 @@ impl<'c> Branching<'c> {
             let &(variable, threshold) = first?;
             if second.is_none() {
                 self.set(variable, threshold, self.limits[variable]);
-                // What has been collected may be satisfied now.
+                // Conflicts that have been collected may be satisfied now.
                 index = 0;
                 open.clear();
                 continue;
@@ -238,7 +238,7 @@ impl<'c> Branching<'c> {
         ways.map(|&(variable, threshold)| self.price(variable, threshold)).min()
     }
 
-    /// What it costs to raise a variable from its present value.
+    /// The cost of raising a variable from its present value.
     fn price(&self, variable: usize, threshold: u64) -> u128 {
         u128::from(threshold.saturating_sub(self.values[variable]))
             * u128::from(self.variables[variable].cost)

@@ -1,8 +1,8 @@
-//! The smallest capacities that serve a goal.
+//! The smallest capacities that meet a goal.
 //!
-//! Capacities that do not serve have a reason: a cycle of firings that wait for each other. The cycle is too slow, or
-//! its firings never start. It exists as long as the channels whose space it waits for stay within certain limits. So
-//! any capacities that serve must exceed one of these limits. Such a set of limits is a *conflict*.
+//! If capacities miss the goal, there is a reason: a cycle of firings that wait for each other. The cycle is too slow,
+//! or its firings never start. It exists as long as the channels whose space it waits for stay within certain limits.
+//! So any capacities that meet the goal must exceed one of these limits. Such a set of limits is a *conflict*.
 //!
 //! ```text
 //!    cheapest capacities that break all known conflicts (cover) ---> do they serve? -- yes --> the optimum
@@ -28,14 +28,14 @@ use conflict::Target;
 use problem::SizingProblem;
 use search::{Best, CapacitySearch};
 
-/// What the capacities are for.
+/// The goal of the capacities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
     /// That the graph runs for ever, however slowly.
     DeadlockFree,
-    /// That it completes at least so many iterations per unit of time.
+    /// That it completes at least this many iterations per unit of time.
     AtLeast(Ratio),
-    /// That it runs as fast as with unbounded channels (but for the capacities that channels state).
+    /// That it runs as fast as with unbounded channels (except for the capacities that channels state).
     Maximal,
 }
 
@@ -61,7 +61,7 @@ pub struct StorageOptions {
     pub granularity: Vec<u64>,
 }
 
-/// A storage distribution: capacities, and why no smaller ones do.
+/// A storage distribution: capacities, and the reason why no smaller ones suffice.
 ///
 /// A channel that states a capacity keeps it, and it counts. A channel whose only reader is its producer limits nothing
 /// and does not count. Its entry is the most that it holds.
@@ -87,7 +87,7 @@ pub struct Pareto {
     /// Distributions from the smallest to the fastest. Each is larger and faster than the one before. There is a single
     /// point if all distributions have the same throughput, or if the throughput is unbounded.
     pub points: Vec<Storage>,
-    /// Whether all points are there and proven; else the budget ended.
+    /// Whether all points are there and proven. Otherwise the budget ended.
     pub complete: bool,
 }
 
@@ -145,14 +145,14 @@ fn target(problem: &SizingProblem, goal: Goal) -> Result<Target, Error> {
     }
 }
 
-/// A result of the search with all that goes with it.
+/// A result of the search, completed to a [`Storage`].
 fn storage(search: &CapacitySearch, target: Target, best: Best) -> Result<Storage, Error> {
     let problem = search.problem;
     let capacities = problem.all_capacities(&best.values);
     let total = problem.total(&capacities)?;
-    // The bound lacks what is fixed.
+    // The bound does not include the fixed capacities.
     let bound = total - u64::try_from(best.cost - best.bound).unwrap_or(total);
-    // The answer is there; what completes it is not to be cut off.
+    // The answer is known. The work that completes it must not be cut off.
     let mut meter = Meter::new(&Budget { work: u64::MAX, time: None });
     let values: Vec<Option<u64>> = best.values.iter().copied().map(Some).collect();
     let limits = problem.spread(&values);
@@ -185,10 +185,10 @@ fn schedule(problem: &SizingProblem, capacities: &[u64], run: &FiringOrder) -> V
     compress(&run.order.iter().map(actor).collect::<Vec<_>>())
 }
 
-/// All trade-offs between the total of the capacities and the throughput, from the smallest total that is
-/// deadlock-free to the smallest that achieves the maximal throughput (the storage space of Stuijk, Geilen and
-/// Basten, "Throughput-buffering trade-off exploration for cyclo-static and synchronous dataflow graphs", 2008). It
-/// takes about one search as that of [`smallest`] for each point, and all of them share the conflicts and the budget.
+/// All trade-offs between the total of the capacities and the throughput, from the smallest total that is deadlock-free
+/// to the smallest that achieves the maximal throughput (the storage space of Stuijk, Geilen and Basten,
+/// "Throughput-buffering trade-off exploration for cyclo-static and synchronous dataflow graphs", 2008). It takes about
+/// one search like that of [`smallest`] for each point. All searches share the conflicts and the budget.
 ///
 /// ```
 /// use csdf::{Actor, Channel, Graph, Rates, Reader, StorageOptions, pareto};
@@ -225,7 +225,8 @@ pub fn pareto(graph: &Graph, options: &StorageOptions) -> Result<Pareto, Error> 
             Throughput::Finite(ratio) => ratio.inverse().unwrap_or(Ratio::ZERO),
             Throughput::Unbounded => Ratio::ZERO,
         };
-        // As small and faster: the point before was none. What bounds the total is known from it.
+        // This point is as small and faster, so the point before is none of the front. But its bound on the total still
+        // holds.
         match points.last_mut() {
             Some(last) if last.total == point.total => {
                 last.capacities = point.capacities;

@@ -18,11 +18,11 @@ pub(crate) struct SizingProblem<'g> {
     pub(crate) floor: Ratio,
     /// Channels to size, by place in the graph.
     pub(crate) channels: Vec<usize>,
-    /// What the capacity of each of `channels` is a multiple of.
+    /// The capacity of each of `channels` is a multiple of this number.
     pub(crate) steps: Vec<u64>,
     /// The place in `channels` of each channel of the graph that is to be sized.
     pub(crate) variable_of: Vec<Option<usize>>,
-    /// Capacities that are not for us to choose.
+    /// Capacities that the search may not choose.
     pub(crate) fixed: Vec<Option<u64>>,
     pub(crate) unit: Unit,
 }
@@ -75,7 +75,7 @@ impl<'g> SizingProblem<'g> {
         Ok(problem)
     }
 
-    /// What one more token of a channel adds to the total.
+    /// The amount that one more token of a channel adds to the total.
     pub(crate) fn cost(&self, channel: usize) -> u64 {
         match self.unit {
             Unit::Tokens => 1,
@@ -131,7 +131,7 @@ impl<'g> SizingProblem<'g> {
         self.layout.scope_of(&marked)
     }
 
-    /// What keeps these values from the target, in a scope.
+    /// The conflicts that keep these values from the target, in a scope.
     pub(crate) fn conflicts(
         &self,
         scope: &Scope,
@@ -154,8 +154,8 @@ impl<'g> SizingProblem<'g> {
         Ok(total)
     }
 
-    /// Capacities of all channels, from those of `channels`: the fixed ones, and for a channel that only its
-    /// producer reads what it holds at most.
+    /// Capacities of all channels, from those of `channels`: also the fixed ones, and for a channel that only its
+    /// producer reads, the most that it holds.
     pub(crate) fn all_capacities(&self, values: &[u64]) -> Vec<u64> {
         let channels = self.graph.channels();
         let mut capacities: Vec<u64> =

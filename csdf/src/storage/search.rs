@@ -1,14 +1,14 @@
 //! The search for the smallest total. It finds one conflict after another, and answers each with the cheapest capacities
 //! that break all conflicts so far (an implicit hitting set, as Davies and Bacchus 2011 use it for MaxSAT).
 //!
-//! A point is a capacity for each channel. Throughput never falls when a capacity grows. So the points that serve a
-//! goal are all points above some minimal ones. At a point that does not serve, some cycle of firings waits for
-//! itself and is too slow. The cycle waits for the space of some channels. Every point that has no more space in
-//! *these* channels does not serve either: one of them has to grow.
+//! A point is a capacity for each channel. Throughput never falls when a capacity grows. So the points that meet a goal
+//! are all points above some minimal ones. At any other point, some cycle of firings waits for itself and is too slow.
+//! The cycle waits for the space of some channels. A point that has no more space in *these* channels misses the goal
+//! too, so one of them has to grow.
 //!
 //! Such a conflict is first made as strong as it can be. Channels are left out, and the capacities of the others are
-//! raised, as long as there still is a cycle. The conflict then covers a maximal box of points that do not serve. The
-//! cheapest point outside of all known boxes bounds the optimum from below. If it serves, it is the optimum.
+//! raised, as long as there still is a cycle. The conflict then covers a maximal box of points that miss the goal. The
+//! cheapest point outside of all known boxes bounds the optimum from below. If it meets the goal, it is the optimum.
 //! Otherwise there is another conflict. Cycles are found in the graph of all firings, so none is missed.
 
 use super::conflict::Target;
@@ -19,7 +19,7 @@ use crate::budget::Meter;
 use crate::throughput::cycle_ratio::Cycle;
 use crate::{ChannelId, Conflict, Error};
 
-/// What is known of a problem so far. Targets may become harder from one search to the next, never easier.
+/// The knowledge of a problem so far. From one search to the next, targets may become harder, never easier.
 pub(crate) struct CapacitySearch<'p, 'g> {
     pub(crate) problem: &'p SizingProblem<'g>,
     pub(crate) cover: Cover,
@@ -30,7 +30,7 @@ pub(crate) struct CapacitySearch<'p, 'g> {
     bounded: bool,
 }
 
-/// The best values of the channels to size, and how small they could be.
+/// The best values of the channels to size, and a bound on smaller ones.
 pub(crate) struct Best {
     pub(crate) values: Vec<u64>,
     /// Cost of the channels to size, at least.
@@ -151,7 +151,7 @@ impl<'p, 'g> CapacitySearch<'p, 'g> {
         }
     }
 
-    /// Values that meet the target, found fast: whatever is in the way grows.
+    /// Values that meet the target, found fast: every channel that is in the way grows.
     fn enlarge(
         &self,
         target: Target,
@@ -176,7 +176,7 @@ impl<'p, 'g> CapacitySearch<'p, 'g> {
         self.shrink(target, best, meter)
     }
 
-    /// Lowers the best values one by one as far as each goes.
+    /// Lowers the best values one by one, each as far as possible.
     fn shrink(
         &self,
         target: Target,
@@ -187,7 +187,7 @@ impl<'p, 'g> CapacitySearch<'p, 'g> {
         for (variable, of) in self.cover.variables.iter().enumerate() {
             let Some((_, values)) = best.clone() else { return Ok(()) };
             let step = problem.steps[variable];
-            // Of the steps above the bound, too few and enough.
+            // Numbers of steps above the bound: one that is too small, and one that is enough.
             let (mut few, mut enough) = (0, (values[variable] - of.low) / step);
             let mut tried_least = false;
             while few < enough {

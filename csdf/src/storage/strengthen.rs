@@ -10,7 +10,7 @@ use crate::throughput::cycle_ratio::Cycle;
 /// A cycle that exists as long as none of the variables whose space it waits for exceeds its limit.
 pub(crate) struct Strong {
     pub(crate) cycle: Cycle,
-    /// By variable; none for those that the cycle does not wait for.
+    /// By variable; `None` for a variable that the cycle does not wait for.
     limits: Vec<Option<u64>>,
 }
 
@@ -32,8 +32,8 @@ impl Strong {
 
 /// Starts from a cycle that exists at a point, and returns one that waits for few variables, with limits that cannot be
 /// raised. First each variable is left out if there still is a cycle without it. Then each limit is raised as far as
-/// there still is a cycle. Only the actors of the first cycle are considered, so the function may miss a stronger
-/// conflict, but what it returns is a conflict.
+/// there still is a cycle. Only the actors of the first cycle are considered. So the function may miss a stronger
+/// conflict, but its result is always a conflict.
 pub(crate) fn strengthen(
     problem: &SizingProblem,
     cycle: Cycle,
@@ -55,7 +55,7 @@ pub(crate) fn strengthen(
     Ok(strong)
 }
 
-/// Raises one limit: by doubled strides while that goes well, then by halved ones.
+/// Raises one limit: by doubled strides while the cycle still exists, then by halved ones.
 fn raise(
     problem: &SizingProblem,
     scope: &Scope,

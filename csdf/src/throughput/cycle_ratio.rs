@@ -16,7 +16,7 @@ use crate::{ActorId, ChannelId, Dependency, Error, Ratio, Reason};
 /// Most dependencies that are written out; they take a few hundred megabytes.
 const MAX_EDGES: usize = 1 << 24;
 
-/// From this concurrency on, an actor never waits for itself: so many firings are never under way at once.
+/// From this concurrency on, an actor never waits for itself, since this many firings are never under way at once.
 const UNLIMITED: u64 = 1 << 40;
 
 /// Firings that wait for each other in a circle.
@@ -51,8 +51,8 @@ impl Cycle {
 
 /// The waits between the firings of a scope.
 ///
-/// A firing of an actor that fires one at a time is one node, its start; one of greater concurrency is two, the
-/// second its end, since ends are in order too.
+/// A firing of an actor that fires one at a time is one node, its start. A firing of an actor of greater concurrency is
+/// two nodes, its start and its end, since ends are in order too.
 pub(crate) struct WaitGraph<'l> {
     layout: &'l Layout,
     scope: &'l Scope,
@@ -218,7 +218,7 @@ impl<'l> WaitGraph<'l> {
         }
     }
 
-    /// An edge to the node being made, from a firing so many iterations before.
+    /// An edge to the node being made, from a firing `distance` iterations before.
     fn add_edge(&mut self, from: usize, kind: EdgeKind, (firing, distance): (usize, u64)) {
         let part = &self.layout.actors[from];
         let from_start =
@@ -270,8 +270,8 @@ impl<'l> WaitGraph<'l> {
 
     /// Cycles that take at least `period` for an iteration; none if an iteration takes less.
     ///
-    /// Ratios of cycles have denominators up to the sum of all distances, D. So if one is below p/q it is at most
-    /// p/q − 1/(Dq), and the slower ones are those above p/q − 1/(2Dq).
+    /// Ratios of cycles have denominators up to the sum of all distances, D. So a ratio below p/q is at most p/q −
+    /// 1/(Dq), and the cycles sought are those with ratios above p/q − 1/(2Dq).
     pub(crate) fn as_slow_as(&self, period: Ratio, meter: &mut Meter) -> Result<Vec<Cycle>, Error> {
         let just_below = || {
             let scale = self.distance.max(1).checked_mul(2)?;
@@ -399,11 +399,11 @@ impl<'l> WaitGraph<'l> {
 struct Pointer<'l> {
     other: usize,
     kind: EdgeKind,
-    /// What is needed is `own` plus this.
+    /// The need is `own` plus this.
     offset: i128,
     /// Tokens that the first k firings need.
     own: &'l [u64],
-    /// Tokens that the first k firings of the other one bring.
+    /// Tokens that the first k firings of the other actor bring.
     others: &'l [u64],
     at: usize,
     last: Option<(usize, u64)>,
@@ -418,7 +418,7 @@ impl Pointer<'_> {
         }
         let total = i128::from(*self.others.last()?);
         let needed = i128::from(self.own[firing + 1]) + self.offset;
-        // Most are of this iteration or the one before; a division takes longer than all the rest.
+        // Most needs concern this iteration or the one before, and a division takes longer than everything else.
         let (needed, distance) = if needed > 0 {
             (needed, 0)
         } else if needed + total > 0 {
@@ -439,13 +439,13 @@ impl Pointer<'_> {
     }
 }
 
-/// A firing of the same actor, `by` before, and how many iterations before that is.
+/// The firing of the same actor that comes `by` firings before, and how many iterations earlier it is.
 fn before(firing: usize, by: u64, firings: usize) -> (usize, u64) {
     let (firing, firings) = (firing as u64, firings as u64);
     if by <= firing {
         return ((firing - by) as usize, 0);
     }
     let distance = (by - firing).div_ceil(firings);
-    // Below one iteration: the rest of the last of those.
+    // Less than one iteration: the rest of the last iteration.
     ((firings - 1 - (by - firing - 1) % firings) as usize, distance)
 }

@@ -14,14 +14,14 @@ use cycle_ratio::WaitGraph;
 /// Iterations of the reduced [repetition vector](crate::repetition_vector) per unit of time, in the long run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Throughput {
-    /// So many; 0 if the graph comes to a standstill.
+    /// This many; 0 if the graph comes to a standstill.
     Finite(Ratio),
-    /// Infinitely many: whatever limits the graph takes no time.
+    /// Infinitely many, since the firings that limit the graph take no time.
     Unbounded,
 }
 
 impl Throughput {
-    /// Of a graph whose iterations take so long.
+    /// The throughput of a graph whose iterations take `period`.
     pub(crate) fn of_period(period: Ratio) -> Throughput {
         period.inverse().map_or(Throughput::Unbounded, Throughput::Finite)
     }
@@ -59,7 +59,7 @@ pub enum Method {
 ///
 /// If channels are unbounded, each strongly connected part of the graph runs at its own speed. (A channel with a
 /// capacity connects both ways, a channel whose only reader is its producer connects nothing.) The throughput is the
-/// least of these speeds, which is what the whole graph can keep up.
+/// least of these speeds, the speed that the whole graph can keep up.
 ///
 /// ```
 /// use csdf::{Actor, Budget, Channel, Graph, Rates, Reader, throughput};
@@ -83,7 +83,7 @@ pub enum Method {
 /// [`repetition_vector`](crate::repetition_vector). A deadlock is no error but a throughput of 0;
 /// [`check_liveness`](crate::check_liveness) names its cycle.
 pub fn throughput(graph: &Graph, capacities: &[Option<u64>], budget: &Budget) -> Result<Throughput, Error> {
-    // The transient of an execution may be long. The dependencies are only as many as the graph has.
+    // The transient of an execution may be long. The number of dependencies depends only on the graph.
     match throughput_by(Method::CycleRatio, graph, capacities, budget) {
         Err(Error::TooLong { .. }) => throughput_by(Method::StateSpace, graph, capacities, budget),
         found => found,
@@ -103,7 +103,7 @@ pub fn throughput_by(
     within(method, graph, capacities, &mut Meter::new(budget))
 }
 
-/// [`throughput_by`] on what is left of a budget.
+/// [`throughput_by`] on the rest of a budget.
 pub(crate) fn within(
     method: Method,
     graph: &Graph,
@@ -153,7 +153,7 @@ fn linked(graph: &Graph) -> Vec<bool> {
     linked
 }
 
-/// Time that an actor by itself takes for a cycle of its phases; none if that takes more than a glance.
+/// Time that an actor by itself takes for a cycle of its phases; none if this is not known at once.
 fn time_of_cycle(actor: &Actor) -> Option<Ratio> {
     let times = &actor.execution_times;
     let concurrency = actor.concurrency.get();
@@ -203,7 +203,7 @@ fn cycle_ratio(
     Ok(Some(greatest.map_or(floor, |(ratio, _)| ratio)))
 }
 
-/// Time of an iteration of a layout if nothing but its actors themselves took time.
+/// Time of an iteration of a layout if its actors were limited only by themselves.
 fn floor(graph: &Graph, layout: &Layout) -> Option<Ratio> {
     let periods = layout.actors.iter().filter_map(|part| {
         let actor = &graph.actors()[part.id];

@@ -92,7 +92,7 @@ impl Sums {
         n.div_euclid(count) * self.within[count as usize] + self.within[n.rem_euclid(count) as usize]
     }
 
-    /// The fewest firings that bring as many tokens.
+    /// The fewest firings that bring this many tokens.
     fn reach(&self, tokens: i64) -> i64 {
         let (count, total) = (self.within.len() as i64 - 1, *self.within.last().unwrap());
         let mut n = (tokens.div_euclid(total) - 1) * count;

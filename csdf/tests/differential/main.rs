@@ -31,7 +31,7 @@ fn speed(throughput: Throughput) -> Speed {
     }
 }
 
-/// What the analyses say otherwise than the truth, one line each.
+/// The differences between the analyses and the truth, one line each.
 #[derive(Default)]
 struct Differences(String);
 
@@ -120,7 +120,7 @@ impl Differences {
         }
     }
 
-    /// What a distribution says of itself.
+    /// The figures that a distribution states.
     fn distribution(
         &mut self,
         graph: &Graph,
@@ -171,7 +171,7 @@ fn differences(graph: &Graph, options: &StorageOptions, seed: u64, truth: &Truth
     differences.compare("repetition vector", repetition_vector(graph).unwrap().firings, firings);
     differences.throughputs(graph, &model, truth, seed);
     let both = (graph, &model);
-    // Of the distributions of the smallest total it need not be the fastest.
+    // It need not be the fastest of the distributions with the smallest total.
     let smallest = truth.pareto.first().map(|&(total, _)| (total, Speed::STANDSTILL));
     differences.storage(both, options, Goal::DeadlockFree, smallest);
     differences.storage(both, options, Goal::Maximal, truth.pareto.last().copied());
@@ -185,7 +185,7 @@ fn differences(graph: &Graph, options: &StorageOptions, seed: u64, truth: &Truth
     differences.0
 }
 
-/// Compares all answers on so many graphs that have a known truth.
+/// Compares all answers on this many graphs whose truth is known.
 fn check(flavour: Flavour, count: usize) {
     let mut wrong = String::new();
     let (mut checked, mut unknown, mut failed, mut points, mut deadlocks, mut tried) = (0, 0, 0, 0, 0, 0);

@@ -1,4 +1,4 @@
-//! What is right, by brute force: executions straight from the definition, and all storage distributions. It reads the
+//! The truth, by brute force: executions straight from the definition, and all storage distributions. It reads the
 //! graph's plain data and shares no code with the analyses.
 
 use std::collections::{BTreeMap, VecDeque};

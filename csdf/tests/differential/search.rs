@@ -1,4 +1,4 @@
-//! All storage distributions by rising total: the definition of what is smallest.
+//! All storage distributions by rising total: this defines the smallest one.
 
 use csdf::{Graph, StorageOptions, Unit};
 
@@ -7,7 +7,7 @@ use crate::oracle::{Model, Speed};
 /// Most distributions that are tried; a graph that needs more has no known truth.
 const MOST: usize = 60_000;
 
-/// What is true of a graph.
+/// The truth about a graph.
 pub struct Truth {
     /// With unbounded channels, but for those that state a capacity.
     pub maximal: Speed,
@@ -97,7 +97,7 @@ impl Search<'_> {
         let &Free { channel, least, step, cost } = free;
         let last = from + 1 == self.free.len();
         for steps in 0..=extra / cost {
-            // What is left must be spent on the last one.
+            // The last channel must take all that is left.
             if !last || steps * cost == extra {
                 self.capacities[channel] = Some(least + steps * step);
                 self.distribute(from + 1, extra - steps * cost)?;

@@ -190,7 +190,7 @@ proptest! {
             let storage = smallest(&graph, goal, &options).unwrap();
             prop_assert!(storage.proven);
             prop_assert_eq!(verify_storage(&graph, goal, &options, &storage), Ok(()), "{}", text(&graph));
-            // A budget that ends too early gives what is true all the same.
+            // If a budget ends too early, the results so far are still true.
             let work = choices.pick(1, 250) * 40;
             let hasty = StorageOptions { budget: Budget { work, time: None }, ..options.clone() };
             match smallest(&graph, goal, &hasty) {

@@ -1,4 +1,4 @@
-//! The application of one network alone.
+//! The application of a single network.
 
 use super::load::ModelSource;
 use super::partition::Partition;
@@ -8,7 +8,7 @@ use csdfc_network::Network;
 use csdfc_network::pass::Fusion;
 
 impl Application {
-    /// Of a network that is in memory: on one core of one processor, without a limit of memory or time.
+    /// The application of a network that is in memory: on one core of one processor, without a limit of memory or time.
     pub fn of_network(name: &str, network: Network, rows: RowsChoice) -> Application {
         let layers = network.ids().collect();
         let partition = Partition { name: name.into(), layers, processor: "cpu".into(), schedule: None };

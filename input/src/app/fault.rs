@@ -39,7 +39,7 @@ pub struct AppError {
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What is wrong with an item of an app file, before its text is looked at again.
+/// What is wrong with an item of an app file, before the item is found in the text.
 #[derive(Debug)]
 pub struct AppFault {
     path: Vec<PathStep>,

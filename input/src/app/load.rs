@@ -19,7 +19,7 @@ pub struct ModelRequest<'a> {
     pub folder: &'a Path,
     /// Shapes of its inputs, by name.
     pub shapes: &'a BTreeMap<String, Vec<usize>>,
-    /// How much to make one layer of.
+    /// How much to fuse.
     pub fusion: Fusion,
 }
 
@@ -48,7 +48,7 @@ pub struct ModelSource {
 /// Why a model cannot be loaded.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum LoadError {
-    /// The name is of no kind of model.
+    /// No kind of model has such a name.
     #[error("a model is a file that ends in .onnx or .tflite, or `builtin:NAME`")]
     #[diagnostic(help("the built-in networks are {}", builtin::NAMES.join(", ")))]
     Kind,
@@ -71,7 +71,7 @@ pub fn load(request: &ModelRequest) -> Result<Loaded, LoadError> {
     Ok(Loaded { network, source })
 }
 
-/// Loads a model, whose network has the layers of its source then.
+/// Loads a model. Its network has the layers of its source: nothing is fused.
 ///
 /// # Errors
 /// When there is no such model, or it cannot be read or is not supported.

@@ -23,10 +23,10 @@ pub struct Partition {
     pub schedule: Option<Vec<Vec<LayerId>>>,
 }
 
-/// Cuts the layers of a network into partitions, in the order of their last layers. Where partitions list their layers,
-/// the network's layers are put into an order in which those of a component ([`component`]) follow each other. Later the
-/// plan may give layers another order within their partitions. `path` is the path of the CNN in the application file,
-/// `cnn` its name.
+/// Cuts the layers of a network into partitions, in the order of their last layers. If partitions list their layers,
+/// the network's layers get an order in which the layers of a component ([`component`]) follow each other. Later the
+/// plan may reorder layers within their partitions. `path` is the path of the CNN in the application file, `cnn` its
+/// name.
 pub(super) fn cut(
     network: Network,
     cnn: &str,
@@ -67,8 +67,8 @@ pub(super) fn cut(
     Ok((network, partitions))
 }
 
-/// The partition of each layer. First those that list their layers take them. Then the others, each up to its last layer,
-/// take what is left.
+/// The partition of each layer. First, partitions that list their layers take them. Then each of the other partitions
+/// takes what is left, up to its last layer.
 fn places(
     network: &Network,
     cnn: &str,
@@ -197,8 +197,8 @@ pub fn find_layer(network: &Network, name: &str) -> Option<LayerId> {
         .or_else(whole)
 }
 
-/// How many of the layers that are left belong to a partition that does not list them. `last` says whether it is the last
-/// such one.
+/// How many of the remaining layers belong to a partition that does not list its layers. `last` says whether it is the
+/// last such partition.
 fn end(
     network: &Network,
     spec: &PartitionSpec,

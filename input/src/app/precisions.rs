@@ -1,4 +1,4 @@
-//! Binds the precision of layers, and how much may be lost where it is chosen.
+//! Binds the precision of layers, and how much accuracy may be lost if csdfc chooses it.
 
 use super::fault::AppFault;
 use super::locate::PathStep;

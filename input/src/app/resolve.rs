@@ -46,25 +46,25 @@ pub struct Application {
     pub storage: StorageModel,
     /// Rows per firing.
     pub rows: RowsChoice,
-    /// How much was made one layer of.
+    /// How much was fused.
     pub fusion: Fusion,
     /// Workers that share one firing, 1 to 256.
     pub threads: usize,
     /// Which primitives compute the layers.
     pub primitives: Primitives,
-    /// How much a primitive may err that is chosen for its speed; see [`Primitive::error`].
+    /// The most that a primitive may err if it is chosen for its speed; see [`Primitive::error`].
     ///
     /// [`Primitive::error`]: csdfc_codegen::bind::Primitive::error
     pub max_error: f64,
-    /// Whose weights are paged; nobody's if there is nothing.
+    /// Which layers' weights are paged; `None` if no layer's are.
     pub paged: Option<Paged>,
-    /// Whose weights may be paged where they do not fit.
+    /// Which layers' weights may be paged if they do not fit.
     pub may_be_paged: Option<Paged>,
-    /// What the best of the plans that meet the constraints has most or least of.
+    /// What makes a plan the best of those that meet the constraints.
     pub prefer: Prefer,
 }
 
-/// Weights that are read from a store into the arena, frame by frame: those of all layers but a few.
+/// Weights that each frame reads from a store into the arena: those of all layers but a few.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Paged {
     /// Layers whose weights stay in memory: the index of the CNN, and the layer's name, since passes renumber layers.
@@ -175,7 +175,7 @@ fn bind(
     for cnn in &cnns {
         partition::check_components(&cnn.network, &cnn.partitions, &parallel, method)?;
     }
-    // The paper's model is for the paper's order.
+    // Storage model `edges` keeps the order of the paper.
     if storage == StorageModel::Tensors {
         cnns.iter_mut().for_each(|cnn| reorder(cnn, &parallel));
     }
@@ -198,7 +198,7 @@ fn bind(
     })
 }
 
-/// Puts the layers of a CNN into the order of least peak, within its partitions. `parallel` is J, whose names are those of
+/// Puts the layers of a CNN into the order of least peak, within its partitions. `parallel` is J, with the names of
 /// partitions.
 fn reorder(cnn: &mut Cnn, parallel: &[Vec<String>]) {
     let is_one = |name: &&String| cnn.partitions.iter().any(|partition| partition.name == **name);
@@ -353,7 +353,7 @@ fn bind_latency(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, u64
     Ok(bound.into_iter().map(|(name, Nanoseconds(time))| (name, time)).collect())
 }
 
-/// Merges a limit for every CNN with limits for single CNNs, and returns the limit of each CNN. `what` names the limit
+/// Merges a limit for all CNNs with limits for single CNNs, and returns the limit of each CNN. `what` names the limit
 /// in messages.
 fn by_cnn<T: Copy>(
     every: Option<&T>,
@@ -501,7 +501,7 @@ fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, AppFault> {
     Ok(RowsChoice::Layers(bound))
 }
 
-/// Whose weights are paged, or may be.
+/// The layers whose weights are paged, and those whose weights may be.
 fn bind_weights(spec: &AppSpec, storage: StorageModel, cnns: &[Cnn]) -> Result<Option<Paged>, AppFault> {
     let mut paged = Paged::default();
     for (i, name) in spec.resident.iter().enumerate() {

@@ -27,7 +27,7 @@ pub struct AppSpec {
     pub name: Option<String>,
     /// The CNNs, at least one.
     pub cnns: Vec<CnnSpec>,
-    /// J: which CNNs and partitions run at the same time. By default each alone.
+    /// J: which CNNs and partitions run at the same time. By default, each CNN runs alone.
     #[serde(default)]
     pub parallel: Vec<Vec<String>>,
     /// Name or path of the device profile; `generic` by default.
@@ -39,7 +39,7 @@ pub struct AppSpec {
     /// Parameters of the search.
     #[serde(default)]
     pub search: SearchSpec,
-    /// How storage is shared; by default as the method has it.
+    /// How storage is shared; the method decides by default.
     #[serde(default)]
     pub storage: Option<StorageModel>,
     /// Rows per firing.
@@ -54,13 +54,14 @@ pub struct AppSpec {
     /// Which primitives compute the layers.
     #[serde(default)]
     pub primitives: Primitives,
-    /// How much a primitive may err that is chosen for its speed, as a share of the largest sum of absolute products.
+    /// The most that a primitive may err if it is chosen for its speed, as a share of the largest sum of absolute
+    /// products.
     #[serde(default = "max_error")]
     pub max_error: f64,
     /// Where weights are while nothing reads them.
     #[serde(default)]
     pub weights: WeightsPlace,
-    /// Layers, `CNN/LAYER` or `LAYER`, whose weights stay in memory where the others are paged.
+    /// Layers, `CNN/LAYER` or `LAYER`, whose weights stay in memory while those of the others are paged.
     #[serde(default)]
     pub resident: Vec<String>,
     /// Which of the plans that meet the constraints is best. By default, the method decides. It can be given on the
@@ -124,12 +125,12 @@ impl Method {
         }
     }
 
-    /// The storage model that it plans in where none is given.
+    /// The storage model in which it plans if none is given.
     pub fn storage(self) -> StorageModel {
         if self.is_the_papers() { StorageModel::Edges } else { StorageModel::default() }
     }
 
-    /// What is best where that is not given: Algorithm 2 takes the least memory (line 14).
+    /// Which plan is best if nothing else is given: Algorithm 2 takes the least memory (line 14).
     pub fn prefer(self) -> Prefer {
         match self {
             Method::Paper | Method::PaperPrinted => Prefer::Memory,
@@ -142,12 +143,13 @@ impl Method {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", rename = "primitives")]
 pub enum Primitives {
-    /// On a device that was measured, those that make the best plan; the first ones otherwise.
+    /// On a device that was measured, the primitives that make the best plan; otherwise the first of each layer.
     #[default]
     Auto,
     /// The first one that computes each layer.
     Fixed,
-    /// One, or one of a family, wherever it computes a layer, and the first one elsewhere: `named("winograd")`.
+    /// This primitive, or one of this family, for each layer that it can compute, and the first primitive for all
+    /// others: `named("winograd")`.
     Named(PrimitiveName),
 }
 
@@ -155,7 +157,8 @@ pub enum Primitives {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", rename = "weights")]
 pub enum WeightsPlace {
-    /// In memory where the constraints are met so. Where memory has too little room for them, some are paged.
+    /// In memory, if the constraints can be met that way. If memory has too little room for the weights, some are
+    /// paged.
     #[default]
     Auto,
     /// In memory, all the time.
@@ -167,10 +170,10 @@ pub enum WeightsPlace {
 /// Which of the plans that meet the constraints is best.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Prefer {
-    /// The one of most frames per second.
+    /// The plan with the most frames per second.
     #[default]
     Fps,
-    /// The one of least memory.
+    /// The plan with the least memory.
     Memory,
 }
 
@@ -189,7 +192,7 @@ pub struct CnnSpec {
     /// Precision of single layers.
     #[serde(default)]
     pub precisions: BTreeMap<String, Precision>,
-    /// What may be lost where a precision is `auto`.
+    /// How much accuracy may be lost if a precision is `auto`.
     #[serde(default)]
     pub accuracy: AccuracySpec,
     /// The parts that the layers are cut into; by default one part that bears the CNN's name.
@@ -203,12 +206,13 @@ pub struct CnnSpec {
     pub shapes: BTreeMap<String, Vec<usize>>,
 }
 
-/// How much a CNN's outputs may err where its layers' precision is chosen, and on which frames that is measured.
+/// How much a CNN's outputs may err if csdfc chooses the precision of its layers, and on which frames this error is
+/// measured.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename = "accuracy")]
 pub struct AccuracySpec {
     /// The allowance, 0 or above: the most that an output may err, relative to what it is with floats of 32 bits (see
-    /// [`precision`](crate::precision)).
+    /// `precision` of csdfc-compiler).
     pub max_error: f64,
     /// Files and folders of frames, from the app file's folder.
     pub calibrate: Vec<PathBuf>,
@@ -229,7 +233,7 @@ pub struct PartitionSpec {
     /// Its name; `CNN.p1`, `CNN.p2`, … by default.
     #[serde(default)]
     pub name: Option<String>,
-    /// Its layers; by default, those that come next of the layers which no partition lists.
+    /// Its layers; by default, the next of the layers that no partition lists.
     #[serde(default)]
     pub layers: Option<Vec<String>>,
     /// Its last layer, in the order of the model's file, if it does not list its layers. Only the last such partition, which
@@ -493,8 +497,8 @@ fn next_character(text: &str, at: usize) -> Range<usize> {
     }
 }
 
-/// The span, or the word before it if the span holds no word. The parser is already behind a value that parses but is
-/// wrong.
+/// The span, or the word before it if the span holds no word. If a value parses but is wrong, the parser has already
+/// passed it.
 fn or_word_before(text: &str, span: Range<usize>) -> Range<usize> {
     if text[span.clone()].contains(|c: char| c.is_alphanumeric()) {
         return span;

@@ -326,7 +326,7 @@ impl Builder {
         self.add_layer(Operator::Binary(binary), &[a, b])
     }
 
-    /// Adds a layer of which the shape is inferred.
+    /// Adds a layer and infers its shape.
     fn add_layer(&mut self, operator: Operator, inputs: &[&Operand]) -> Result<Operand, BuildError> {
         let name = self.take_name(operator.kind())?;
         for input in inputs {
@@ -390,7 +390,7 @@ impl Builder {
         }
     }
 
-    /// Whether this builder has a tensor that can be seen so.
+    /// Checks that this builder made the tensor, and that the tensor can be seen in this shape.
     fn check_made_here(&self, layer: &str, x: &Operand) -> Result<(), BuildError> {
         let LayerId(index) = x.layer;
         match self.network.layers.get(index) {

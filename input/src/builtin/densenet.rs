@@ -9,8 +9,8 @@ use csdfc_network::{Network, Operand};
 /// New channels of each dense layer.
 const GROWTH: usize = 32;
 
-/// Huang et al., "Densely connected convolutional networks" (2016), table 1, growth 32. As in the authors' own, each
-/// dense layer appends its channels to what its block has so far.
+/// Huang et al., "Densely connected convolutional networks" (2016), table 1, growth 32. As in the authors' own code,
+/// each dense layer appends its channels to those that its block has so far.
 pub(super) fn densenet121() -> Result<Network, BuildError> {
     let mut b = Builder::new(7);
     let x = b.input("input", [1, 3, 224, 224])?;

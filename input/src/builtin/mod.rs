@@ -26,9 +26,9 @@ use csdfc_network::Network;
 /// The built-in architectures with published figures.
 ///
 /// `mobilenet_v1`, `mobilenet_v2` and `efficientnet_b0` are those of Keras, with TensorFlow's padding; `inception_v2`
-/// is BN-Inception by its Caffe model; `resnet8` is MLPerf Tiny's; `lenet5` is described at its definition;
-/// `vgg_b`, `vgg_c` and `vgg_e` are columns of VGG's table 1, of which D is `vgg16`; the others are torchvision's. The number
-/// after `mobilenet_v1_` is the width multiplier.
+/// is BN-Inception by its Caffe model; `resnet8` is MLPerf Tiny's; `lenet5` is described at its definition; `vgg_b`,
+/// `vgg_c`, `vgg16` and `vgg_e` are the columns B to E of VGG's table 1; the others are torchvision's. The number after
+/// `mobilenet_v1_` is the width multiplier.
 pub const NAMES: &[&str] = &[
     "alexnet",
     "densenet121",
@@ -59,7 +59,7 @@ pub const PAPER_NAMES: &[&str] = &["paper_cnn1", "paper_cnn2", "paper_pair"];
 /// Why a built-in network cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum BuiltinError {
-    /// There is none of this name.
+    /// There is no network of this name.
     #[error("no built-in network is called {name:?}")]
     #[diagnostic(code(csdfc::builtin::unknown), help("{}", help(suggestion.as_deref())))]
     Unknown {

@@ -42,7 +42,7 @@ pub(super) fn integers(name: &str, weights: &Weights) -> Option<Dequantised> {
     if weights.scale.is_some() {
         return None;
     }
-    // One for all, or one for each index of a dimension.
+    // One scale for all, or one for each index of a dimension.
     let (axis, dealt) = match scales.len() {
         1 => (None, vec![]),
         count => {

@@ -69,7 +69,7 @@ pub(super) fn graph(network: &Network) -> Result<GraphProto, ExportError> {
 }
 
 impl Graph {
-    /// Names the tensors of all layers. Those that are network outputs have the names of these.
+    /// Names the tensors of all layers. A tensor that is a network output has the name of that output.
     fn name_tensors(&mut self, network: &Network) {
         self.tensors.0.extend(network.outputs.iter().map(|output| output.name.clone()));
         let inputs = network.layers.iter().filter(|layer| layer.is_input());
@@ -79,7 +79,7 @@ impl Graph {
             let outputs = network.outputs.iter().filter(|output| output.operand == whole);
             let mut names = outputs.map(|output| &output.name);
             let name = match names.clone().find(|name| **name == layer.output).or_else(|| names.next()) {
-                // Runtimes want outputs that a node makes.
+                // Runtimes require that a node makes each output.
                 _ if layer.is_input() => layer.name.clone(),
                 Some(name) => name.clone(),
                 None => self.tensors.unique(&layer.output),

@@ -1,8 +1,8 @@
 //! Networks become ONNX models, which csdfc and other runtimes read.
 //!
-//! Each layer becomes the ONNX node of its operator, by the layer's name. What a layer does besides is unfolded into nodes
-//! of its own: an activation, a sum, a concat. A view becomes a Reshape or a Transpose. 8-bit integers become pairs of
-//! QuantizeLinear and DequantizeLinear, and weights that are integers stay so, behind a DequantizeLinear.
+//! Each layer becomes the ONNX node of its operator, with the layer's name. If a layer also computes an activation, a
+//! sum or a concat, that becomes a node of its own. A view becomes a Reshape or a Transpose. 8-bit integers become
+//! pairs of QuantizeLinear and DequantizeLinear, and weights that are integers stay so, behind a DequantizeLinear.
 //!
 //! 1. `graph` gives names to tensors, and collects nodes and constants.
 //! 2. `operators` has an arm for each operator. Families of them are files of their own.

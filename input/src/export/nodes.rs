@@ -21,7 +21,8 @@ impl<'a> Nodes<'a> {
         Nodes { graph, layer, read }
     }
 
-    /// Adds a node by the layer's name, the first, or one like it. Returns the name of its tensor.
+    /// Adds a node. The first has the layer's name, and further ones have names like it. Returns the name of its
+    /// tensor.
     pub fn node<I: Into<String>>(
         &mut self,
         operator: &str,

@@ -10,7 +10,8 @@ use csdfc_network::pass;
 /// Adds the nodes of a layer, which read tensors of these names. Returns the name of the last one's.
 pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<String, ExportError> {
     let layer = nodes.layer;
-    // ONNX has operators that move integers. It states those that compute on them by conversions around them.
+    // ONNX has operators that move integers. Operators that compute on integers are stated as operators on floats, with
+    // conversions around them.
     let moves = matches!(layer.operator, Operator::Convert) || pass::of_moved_integers(layer).is_some();
     if layer.is_of_integers() && !moves {
         return Err(nodes.refused("it computes on 8-bit integers".into()));
@@ -95,7 +96,7 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
     })
 }
 
-/// Fully connected: a Gemm, or for tensors of another rank than 2, for which there is none, MatMul and Add.
+/// Fully connected: a Gemm. ONNX has no Gemm for tensors of another rank than 2; these have MatMul and Add.
 fn dense(nodes: &mut Nodes, gemm: &Gemm, x: String) -> Result<String, ExportError> {
     let sum = if nodes.layer.inputs[0].shape.rank() == 2 {
         let inputs = windows::weighted(nodes, x, gemm.bias)?;
@@ -117,7 +118,7 @@ fn dense(nodes: &mut Nodes, gemm: &Gemm, x: String) -> Result<String, ExportErro
     functions::activated(nodes, sum)
 }
 
-/// A reduction. Over all of an image it is a global pool, which runtimes compute faster, and on integers.
+/// A reduction. A reduction over a whole image is a global pool, which runtimes compute faster, and on integers too.
 fn reduction(nodes: &mut Nodes, reduce: &Reduce, x: String) -> Result<String, ExportError> {
     let rank = nodes.layer.inputs[0].shape.rank();
     let is_global = rank > 2 && reduce.keep_dims && reduce.axes.iter().copied().eq(2..rank);

@@ -1,4 +1,4 @@
-//! What is written is read as the same network.
+//! A written network is read as the same network.
 
 use csdfc_plan::operator::{Camera, CameraLayout, ColourOrder, InputElement, Operator};
 
@@ -13,7 +13,7 @@ fn imported(network: &Network) -> Network {
     import_bytes(&bytes, None, &ImportOptions::default()).unwrap().network
 }
 
-/// That both have the same layers, of the same names and the same weights to the bit.
+/// Checks that both have the same layers, with the same names, and the same weights to the bit.
 fn expect_same(one: &Network, other: &Network, name: &str) {
     assert_eq!(one.layers.len(), other.layers.len(), "{name}");
     for (one, other) in one.layers.iter().zip(&other.layers) {

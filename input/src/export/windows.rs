@@ -157,7 +157,8 @@ pub(super) fn grid_sample(nodes: &mut Nodes, sample: &GridSample, operands: Vec<
     nodes.node("GridSample", operands, attributes)
 }
 
-/// Attributes of a window. Dilations of 1 are left out: ONNX Runtime's optimiser makes operators of integers that know none.
+/// Attributes of a window. Dilations of 1 are left out, because ONNX Runtime's optimiser makes integer operators
+/// without dilations.
 fn window(
     kernel: [usize; 2],
     stride: [usize; 2],

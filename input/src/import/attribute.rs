@@ -1,4 +1,4 @@
-//! Attributes of nodes of ONNX's operators, for whoever makes such nodes: the TFLite importer, and `export`.
+//! Attributes of ONNX nodes, for the modules that make such nodes: the TFLite importer and `export`.
 
 use rten_onnx::onnx::{AttributeProto, AttributeType};
 

@@ -1,11 +1,11 @@
 //! The network under construction: layers with unique names, and views, which are no layers.
 //!
-//! An operand may see a tensor in a shape other than the tensor's own. The order of dimensions says what that means:
+//! An operand may see a tensor in a shape other than the tensor's own. The order of dimensions decides what that means:
 //!
 //! - both shapes are of rank 4 and of different orders: the same rows in the other order, as a `Transpose` makes it;
 //! - otherwise: the same elements in the same row-major order, under other dimensions.
 //!
-//! Where a chain of views is neither of the two, an [`Operator::Transpose`] layer moves the data.
+//! If a chain of views is neither of the two, an [`Operator::Transpose`] layer moves the data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ const MAX_ROWS: usize = 65_536;
 /// Most views between two layers.
 const MAX_VIEWS: usize = 256;
 
-/// Most elements computed at import in all.
+/// The most elements that import computes in all.
 const MAX_FOLDED: usize = MAX_READ;
 
 /// Channels-first dimension of each channels-last one.
@@ -47,12 +47,12 @@ pub(super) struct Builder {
     nodes: Vec<NodeName>,
     names: Names,
     tensors: Names,
-    /// For tensors seen channels-last that had to be moved, the moved ones.
+    /// The moved tensors, for tensors seen channels-last that had to be moved.
     moved: BTreeMap<(LayerId, Shape), Tensor>,
     folded: usize,
 }
 
-/// What layers that stand for a node are called.
+/// The names of the layers that stand for a node.
 pub(super) struct NodeName {
     /// Its name, or that of its first output.
     pub label: String,
@@ -150,8 +150,8 @@ impl Builder {
         self.add(node.index, operator, &first.iter().collect::<Vec<_>>(), parameters)
     }
 
-    /// Adds a conversion that stands for `node`, by the primitive of this name, to integers that stand for these numbers
-    /// or to floats.
+    /// Adds a conversion that stands for `node`, with the primitive of this name. It converts to integers of this
+    /// quantisation, or to floats.
     pub fn convert(
         &mut self,
         node: &Node,
@@ -170,8 +170,8 @@ impl Builder {
         self.network.layer(tensor.operand.layer).quantisation
     }
 
-    /// Gives a tensor the name that the model has for it, if its layer belongs to the node that was just imported. The
-    /// layers of that node begin at `first_layer`.
+    /// Gives a tensor its name in the model, if its layer belongs to the node that was just imported. The layers of
+    /// that node begin at `first_layer`.
     pub fn name_tensor(&mut self, id: LayerId, name: &str, first_layer: usize) {
         let Some(layers) = self.network.layers.get_mut(first_layer..) else { return };
         let Some(index) = id.0.checked_sub(first_layer) else { return };
@@ -203,7 +203,7 @@ impl Builder {
             return self.view(node, tensor, tensor.operand.shape.clone());
         }
         let own = &self.network.layer(tensor.operand.layer).shape;
-        // Rank 4 over a channels-last tensor would read as the other order of its rows.
+        // Rank 4 over a channels-last tensor would be taken for the other order of its rows.
         let confusing = is_channels_last(own) && dims.len() == 4;
         if is_reordered(own, &tensor.operand.shape) || confusing {
             let moved = self.channels_first(node, tensor)?;
@@ -273,7 +273,7 @@ impl Builder {
             return Ok(Tensor { integers: tensor.integers, ..moved.clone() });
         }
         let perm = (0..tensor.rank()).collect();
-        // It does what the last view does.
+        // The layer does the work of the last view.
         let index = tensor.views.last().copied().unwrap_or(node.index);
         let moved = self.add(index, Operator::Transpose(Transpose { perm }), &[tensor], Vec::new())?;
         self.moved.insert(key, moved.clone());
@@ -306,7 +306,7 @@ impl Builder {
             return Err(Fault::new(reason)
                 .help("export the model anew, or give the shape that it was made for with --shape"));
         }
-        // The graph's nodes and the indices of views are those that the builder was made with.
+        // The builder was made with the graph's nodes, and views have indices of these.
         let NodeName { label, output } = &self.nodes[index];
         let mut onnx_nodes: Vec<String> = Vec::new();
         for index in inputs.iter().flat_map(|input| &input.views).chain([&index]) {
@@ -331,7 +331,7 @@ impl Builder {
         Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new(), integers })
     }
 
-    /// The layer, of 8-bit integers if it reads such: then it only moves them.
+    /// The layer. If it reads 8-bit integers, it makes 8-bit integers, since it only moves them.
     fn of_integers(&self, layer: Layer, inputs: &[&Tensor]) -> Result<Layer, Fault> {
         let quantisations: Vec<_> = inputs.iter().map(|input| self.quantisation(input)).collect();
         let Some(Some(first)) = quantisations.iter().find(|read| read.is_some()).copied() else {
@@ -371,7 +371,7 @@ fn is_reordered(own: &Shape, seen: &Shape) -> bool {
     own.rank() == 4 && seen.rank() == 4 && own.order != seen.order
 }
 
-/// That a tensor of the network is no larger than csdfc plans.
+/// Checks that a tensor of the network is no larger than csdfc can plan.
 fn check_limits(shape: &Shape) -> Result<(), Fault> {
     if shape.dims.contains(&0) {
         return fault!("a tensor of shape {shape} is empty");

@@ -229,7 +229,7 @@ pub(super) fn type_name(data_type: DataType) -> String {
     name.map_or_else(|| format!("type {}", data_type.0), |name| (*name).to_string())
 }
 
-/// What to say of a model in a precision other than float32.
+/// The help for a model in a precision other than float32.
 pub(super) const PRECISION_HELP: &str = "convert the model to float32 precision and import that";
 
 fn stored(bytes: Vec<u8>, element: StoredElement) -> Data {

@@ -1,4 +1,4 @@
-//! What can be wrong with a model. Messages name the file, the node and how to mend it.
+//! What can be wrong with a model. Messages name the file, the node and a way to mend it.
 
 use std::fmt;
 
@@ -52,7 +52,7 @@ pub enum ImportError {
         #[help]
         help: String,
     },
-    /// Operators that csdfc does not know: all of them at once.
+    /// Operators that csdfc does not know; the error lists all of them.
     #[error("{model}: {}", listed(nodes))]
     #[diagnostic(code(csdfc::import::unsupported))]
     Unsupported {
@@ -134,7 +134,7 @@ pub enum ImportError {
         #[help]
         help: Option<String>,
     },
-    /// The graph hangs together wrongly.
+    /// The graph is inconsistent.
     #[error("{model}: {reason}")]
     #[diagnostic(code(csdfc::import::graph))]
     Graph {

@@ -1,4 +1,5 @@
-//! Turns a decoded model into a network: finds the nodes that matter, their order, and what every name stands for.
+//! Turns a decoded model into a network: finds the nodes that matter, their order, and the value that every name stands
+//! for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -84,7 +85,7 @@ pub(super) fn build(
         else {
             continue;
         };
-        // What the caller gets are floats: those that are the integers.
+        // The caller gets the integers as floats.
         let kind = info.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref()?.elem_type);
         let proto = &graph.nodes[index];
         let node = Node { proto, index, operator: "", opset, inputs: Vec::new() };
@@ -224,7 +225,7 @@ impl<'a> ModelGraph<'a> {
         }
     }
 
-    /// A node on a cycle, from one that waits for one.
+    /// A node on a cycle, found from a node that waits for one.
     fn on_cycle(&self, stuck: usize, waits: &BTreeMap<usize, usize>) -> usize {
         let mut seen = BTreeSet::new();
         let mut node = stuck;

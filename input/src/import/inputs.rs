@@ -14,11 +14,11 @@ use super::node::Tensor;
 pub(super) struct InputSeat<'a> {
     pub name: &'a str,
     pub info: &'a ValueInfoProto,
-    /// Whether all that reads it is a Transpose to channels-first.
+    /// Whether all its readers are Transposes to channels-first.
     pub channels_last: bool,
 }
 
-/// That every shape given is of an input that there is.
+/// Checks that every given shape belongs to an existing input.
 pub(super) fn check_names(model: &str, names: &[&str], options: &ImportOptions) -> Result<(), ImportError> {
     for given in options.shapes.keys() {
         if names.contains(&given.as_str()) {
@@ -97,7 +97,7 @@ fn static_dims(name: &str, declared: Option<&[Dimension]>) -> Result<Vec<usize>,
             format!("give it: --shape {name}=1,3,224,224, say"),
         ));
     };
-    // A batch of 0 is how some exporters say any.
+    // Some exporters write a batch of 0 for any batch.
     if let Some(axis) = (1..declared.len()).find(|axis| declared[*axis].dim_value == Some(0)) {
         return Err((
             format!("dimension {axis} of its shape {} is 0: there is nothing to compute", listed(declared)),
@@ -118,7 +118,7 @@ fn static_dims(name: &str, declared: Option<&[Dimension]>) -> Result<Vec<usize>,
     if !open {
         return Ok(dims);
     }
-    // Height and width of an image are what is mostly left open.
+    // Models mostly leave the height and width of an image open.
     let example = |(i, dim): (usize, &Dimension)| match dims[i] {
         _ if i == 0 || is_static(dim) => dims[i].to_string(),
         _ if i >= 2 && dims.len() == 4 => "224".into(),

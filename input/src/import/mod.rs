@@ -1,4 +1,5 @@
-//! ONNX and TFLite models become networks. Shapes are inferred, constants are folded, views are seen through. Nothing is fused.
+//! Turns ONNX and TFLite models into networks. Import infers shapes, folds constants, and turns views into the shapes
+//! in which layers see tensors. It fuses nothing.
 //!
 //! 1. The bytes are proved well-formed and decoded (`wire`).
 //! 2. The nodes that the outputs depend on are put in order (`graph`).
@@ -6,7 +7,7 @@
 //!
 //! Floats stay where they are in the file until somebody reads them (`constant`).
 //!
-//! A TFLite model's operators become nodes of ONNX's (`tflite`), so that the two share the third step.
+//! The operators of a TFLite model become ONNX nodes (`tflite`), so both formats share the third step.
 //!
 //! Only this module knows of ONNX and TFLite. To add an operator, write a function under `ops` and a row of its table.
 
@@ -35,7 +36,7 @@ pub use tflite::SUPPORTED as SUPPORTED_BY_TFLITE;
 
 use csdfc_network::Network;
 
-/// What a model leaves open.
+/// Options for what a model leaves open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportOptions {
     /// Dimensions of network inputs, by name; they override the model's own.
@@ -104,7 +105,7 @@ fn import_named(
         let network = tflite::build(model, &all, place.file, options)?;
         (all.len() as u64, Sha256::digest(&all), network)
     } else {
-        // The file goes by three times rather than lying in memory beside its weights.
+        // The file is read three times, so that it need not lie in memory beside its weights.
         let mut hash = Sha256::new();
         let bytes = std::io::copy(&mut source, &mut hash).map_err(cannot)?;
         let proto = wire::decode(source).map_err(|reason| not_a_model(model, reason))?;
@@ -115,7 +116,7 @@ fn import_named(
     Ok(Imported { network, bytes, sha256 })
 }
 
-/// Bytes of neither format. The file's name says which of the two was meant.
+/// The error for bytes of neither format. The file's name says which of the two was meant.
 fn not_a_model(model: &str, reason: String) -> ImportError {
     let model = model.to_string();
     let is_tflite = Path::new(&model).extension().is_some_and(|own| own.eq_ignore_ascii_case("tflite"));

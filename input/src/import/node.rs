@@ -19,7 +19,7 @@ pub(super) struct Tensor {
     pub operand: Operand,
     /// The nodes of the views between the layer and here.
     pub views: Vec<usize>,
-    /// The type of the integers that it holds in the model, if it does: the network's floats are these.
+    /// The type of its elements in the model, if they are integers there. In the network, floats hold these integers.
     pub integers: Option<DataType>,
 }
 
@@ -44,12 +44,12 @@ impl Tensor {
         self.operand.shape.rank()
     }
 
-    /// The same tensor as floats that are integers of this type to the model.
+    /// The same tensor, as floats that hold integers of this type.
     pub fn as_integers(&self, element: DataType) -> Tensor {
         Tensor { integers: Some(element), ..self.clone() }
     }
 
-    /// The same tensor as floats, whatever they are to the model.
+    /// The same tensor as floats, whatever its elements are in the model.
     pub fn as_floats(&self) -> Tensor {
         Tensor { integers: None, ..self.clone() }
     }
@@ -182,7 +182,7 @@ pub(super) fn pair(values: &[i64], name: &str) -> Result<[usize; 2], Fault> {
 
 /// An axis counted from 0; negative ones count from the end.
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Fault> {
-    // Ranks are at most 8, before and after one that is added.
+    // Ranks are at most 8, before and after a dimension is added.
     let from_start = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
     match from_start.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank) {
         Some(axis) => Ok(axis),

@@ -52,7 +52,7 @@ enum Message {
     Flat,
 }
 
-/// What the decoder makes of the bytes of a field.
+/// How the decoder treats the bytes of a field.
 enum Content {
     Message(Message),
     PackedVarints,

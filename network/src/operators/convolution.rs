@@ -9,11 +9,11 @@ use super::facts::{
 
 /// Channels of the image that a convolution reads from operands of these shapes.
 pub fn image_channels(conv: &Conv, inputs: &[Shape]) -> usize {
-    // Sizes are bounded, and so is the whole image's.
+    // Sizes are bounded, and so is the size of the whole image.
     inputs[..conv.parts(inputs.len())].iter().fold(0, |sum, part| sum.saturating_add(part.channels()))
 }
 
-/// Whether each channel of so many has one filter of its own.
+/// Whether each of `channels` channels has one filter of its own.
 pub fn is_depthwise(conv: &Conv, channels: usize) -> bool {
     conv.groups == channels && conv.groups == conv.filters
 }
@@ -106,15 +106,15 @@ pub(super) fn conv_transpose_macs(conv: &ConvTranspose, x: &Shape) -> u64 {
     product(&[x.elements(), conv.filters / conv.groups.max(1), ky, kx])
 }
 
-/// Input row i adds to output rows `i·stride − top + k·dilation`, k below the kernel's height. With a dilation, the
-/// rows between the rows read count as well.
+/// Input row i adds to output rows `i·stride − top + k·dilation`, k below the kernel's height. With a dilation, rows
+/// that lie between rows read count as read.
 pub(super) fn conv_transpose_rows(conv: &ConvTranspose, [rows_in, rows_out]: [usize; 2]) -> RowAccess {
     let (stride, top) = (conv.stride[0].max(1) as i128, conv.pads[0] as i128);
     let reach = (conv.kernel[0] as i128 - 1) * conv.dilation[0] as i128;
     if let (1, Ok(top)) = (stride, i64::try_from(reach - top)) {
         return RowAccess::Window { kernel: conv.kernel[0], stride: 1, dilation: conv.dilation[0], top };
     }
-    // Both are at least 0 and at most rows_in, hence fit.
+    // Both are at least 0 and at most rows_in, so they fit.
     let cut = |row: i128| row.clamp(0, rows_in as i128) as usize;
     let table = (0..rows_out as i128).map(|y| {
         let first = -(reach - y - top).div_euclid(stride);
@@ -123,7 +123,7 @@ pub(super) fn conv_transpose_rows(conv: &ConvTranspose, [rows_in, rows_out]: [us
     RowAccess::Rows(table.collect())
 }
 
-/// A window along one axis, its attributes found sane.
+/// A window along one axis, with checked attributes.
 pub(super) struct Window {
     /// Elements from its first to its last: `(kernel − 1)·dilation + 1`.
     pub(super) extent: i128,

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use csdfc_plan::shape::Shape;
 
-/// Largest number of elements of a tensor. Far beyond what a board holds, and small enough that bytes, strides and
-/// products of a dimension and an attribute never overflow.
+/// Largest number of elements of a tensor. This is far beyond the memory of a board. It is small enough that bytes,
+/// strides and products of a dimension and an attribute never overflow.
 pub const MAX_ELEMENTS: usize = 1 << 36;
 
 /// Largest number of rows of a tensor.
@@ -62,7 +62,7 @@ pub(super) fn window(kernel: usize, stride: usize, dilation: usize, top: usize) 
     RowAccess::Window { kernel, stride, dilation, top: i64::try_from(top).unwrap_or(i64::MAX) }
 }
 
-/// A product, as large as can be where it is larger.
+/// A product, saturated.
 pub(super) fn product(factors: &[usize]) -> u64 {
     factors.iter().fold(1, |product: u64, &factor| product.saturating_mul(factor as u64))
 }

@@ -108,8 +108,8 @@ pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> 
     dims
 }
 
-/// Multiply-accumulates of one frame, counted as published figures count them. Convolutions and matrix products count.
-/// Biases, activations, pooling and functions of elements do not.
+/// Multiply-accumulates of one frame, counted as in published figures. Convolutions and matrix products count. Biases,
+/// activations, pooling and functions of elements do not.
 pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
     let Some(x) = inputs.first() else { return 0 };
     match operator {
@@ -194,7 +194,7 @@ pub fn row_access(
     }
 }
 
-/// Number of inputs, and the order of their dimensions.
+/// Checks the number of inputs, and the order of their dimensions.
 fn expect_inputs(operator: &Operator, inputs: &[Shape]) -> Result<(), ShapeError> {
     let (least, most) = match operator {
         Operator::Input(_) => (0, 0),
@@ -210,7 +210,7 @@ fn expect_inputs(operator: &Operator, inputs: &[Shape]) -> Result<(), ShapeError
     if !(least..=most).contains(&inputs.len()) {
         return fail(format!("{} takes {least} inputs, got {}", operator.kind(), inputs.len()));
     }
-    // A Transpose is what brings any order back to channels first.
+    // A Transpose accepts any order, since it brings dimensions back to channels first.
     let any_order = operator.keeps_order(inputs) || matches!(operator, Operator::Transpose(_));
     let last = inputs.iter().find(|shape| shape.rank() == 4 && shape.order == Order::ChannelsLast);
     match last {

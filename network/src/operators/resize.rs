@@ -48,7 +48,8 @@ pub(super) fn grid_sample_shape(inputs: &[Shape]) -> Result<Shape, ShapeError> {
     }
 }
 
-/// How far the corners of a crop may be from the image's first pixel, if they are not there: fractions of few bits.
+/// The range of the distance between a corner of a crop and the image's first pixel, unless it is 0. Within it,
+/// fractions have few bits.
 const CORNERS: RangeInclusive<f32> = 1.0 / 65536.0..=65536.0;
 
 fn approximate(scale: Scale) -> f64 {
@@ -98,8 +99,7 @@ fn reach(filter: &Filter, (over, under): (i128, i128)) -> i128 {
 
 /// Numerator and denominator of the input coordinate of output coordinate `y`, by a scale of `over / under`.
 ///
-/// As the standard's reference implementation has it: where it takes the size of the output, that is `size · scale`, not
-/// rounded.
+/// As in the standard's reference implementation, the size of the output is `size · scale` here, not rounded.
 fn source(resize: &Resize, y: i128, size: i128, (over, under): (i128, i128)) -> (i128, i128) {
     let is_crop = matches!(resize.coordinates, Coordinates::TfCropAndResize(_));
     if !is_crop && over == under {

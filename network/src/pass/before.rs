@@ -1,9 +1,10 @@
 //! Batch norms and activations move into the convolutions after them.
 //!
-//! Where a convolution made the tensor that they read, [`super::fold::affine`] and [`super::fuse::activations`] have already
-//! moved them into that convolution. They are left behind a concat, a pool or a sum that others read too, as in DenseNet and in
-//! ResNet's second version. There their tensor is as large as the one that they read. A convolution that does their work as it
-//! loads its input needs no such tensor. (What a quantised model has there, between conversions: `prologues`.)
+//! If a convolution made the tensor that they read, [`super::fold::affine`] and [`super::fuse::activations`] have
+//! already moved them into that convolution. They remain after a concat, a pool or a sum that others read too, as in
+//! DenseNet and in ResNet's second version. There, their output is as large as the tensor that they read. A convolution
+//! that does their work as it loads its input makes this output unnecessary. (For quantised models, which have them
+//! between conversions, see `prologues`.)
 
 use csdfc_plan::operator::{Conv, Function, Operator, Pre};
 
@@ -22,7 +23,7 @@ pub(super) fn convolutions(mut network: Network) -> Network {
         is_output[output.operand.layer.0] = true;
     }
     let mut readers = network.readers();
-    // Go from the last layer to the first, since a layer may go once the layer behind it has gone.
+    // Go from the last layer to the first, since a layer may be removed once the layer after it has been removed.
     for id in network.ids().collect::<Vec<_>>().into_iter().rev() {
         if is_output[id.0] || readers[id.0].is_empty() {
             continue;
@@ -54,7 +55,7 @@ struct Prologue {
     activation: Option<Function>,
 }
 
-/// What a layer does, and to which image, if it does nothing else.
+/// The prologue that a layer amounts to, and its image, if the layer does nothing else.
 fn step_of(layer: &Layer) -> Option<(Prologue, &Operand)> {
     let [operand] = layer.inputs.as_slice() else { return None };
     if layer.shape.rank() != 4 || layer.shape.channel_axis() != Some(1) || layer.shape != operand.shape {
@@ -124,7 +125,7 @@ impl Prologue {
     fn pays(&self, conv: &Conv, is_depthwise: bool, many: usize) -> bool {
         match self.activation {
             None | Some(Function::Relu | Function::Clip { .. }) => true,
-            // A depthwise convolution has nothing but bounds while its sums are in registers.
+            // A depthwise convolution can only apply bounds while its sums are in registers.
             _ if is_depthwise => false,
             Some(Function::LeakyRelu { .. } | Function::HardSigmoid { .. } | Function::HardSwish) => true,
             // Exponentials take long, and a window of several pixels loads each element several times.

@@ -1,4 +1,4 @@
-//! Layers that move the elements of a tensor where no kernel reads them as they lie.
+//! Layers that move the elements of a tensor if no kernel can read them as they lie.
 
 use csdfc_codegen::bind::{self, Site};
 use csdfc_plan::operator::{Operator, Transpose};
@@ -41,7 +41,7 @@ fn is_bound(network: &Network, layer: &Layer) -> bool {
     bind::bind(layer.primitive(), &site(network, layer)).is_ok()
 }
 
-/// A layer of which every tensor is stored whole.
+/// The layer as a site at which every tensor is stored whole.
 pub(super) fn site<'a>(network: &'a Network, layer: &'a Layer) -> Site<'a> {
     let inputs = layer.inputs.iter().map(|operand| (&network.layer(operand.layer).shape, &operand.shape));
     let mut site = Site::whole(&layer.operator, inputs, &layer.shape);
@@ -78,7 +78,7 @@ mod tests {
     use crate::NetworkOutput;
     use crate::operators;
 
-    /// One layer that sees an image of 2×4×6 as one of 4×2×6, and the operators of the network that comes of it.
+    /// A layer that sees an image of 2×4×6 as one of 4×2×6, and the operators of the network after the pass.
     fn check(operator: Operator, expected: &[&str]) {
         let mut network = Network::default();
         let mut add = |operator: Operator, inputs: Vec<Operand>, shape: Shape| {

@@ -55,7 +55,7 @@ fn zeros(pad: &Pad) -> Option<[usize; 4]> {
 fn padded(operator: &Operator, added: [usize; 4]) -> Option<Operator> {
     let mut operator = operator.clone();
     let pads = match &mut operator {
-        // What becomes of the input would become of the zeros too.
+        // The prologue would change the zeros as it changes the input.
         Operator::Conv(conv) if conv.pre.is_none() => &mut conv.pads,
         Operator::Pool(pool) => {
             // The zeros counted in the mean. So the pool's own padding, if there is any, must count too.
@@ -107,7 +107,7 @@ pub(super) struct Affine {
 fn folded(before: &Layer, layer: &Layer) -> Option<(Operator, Vec<Weights>)> {
     let mut operator = before.operator.clone();
     let (axis, bias) = match &mut operator {
-        // What is added to the sums is not in the filters.
+        // A residual is added to the sums and cannot be scaled by the filters.
         Operator::Conv(conv) if !conv.residual => (1, &mut conv.bias),
         Operator::ConvTranspose(conv) => (1, &mut conv.bias),
         Operator::Gemm(gemm) => (before.shape.rank().checked_sub(1)?, &mut gemm.bias),

@@ -1,10 +1,10 @@
 //! Integers: a layer between 8-bit integers computes on them.
 //!
-//! A quantised model states its integers by pairs of conversions around the operators of floats: numbers become integers
-//! (QuantizeLinear) and these numbers again (DequantizeLinear). So a layer that sees nothing but dequantised integers, and
-//! whose tensor is only quantised, reads the integers and makes the others itself, if a primitive does. A layer that only
-//! moves elements moves integers as they are. What no primitive computes on integers stays with floats between the
-//! conversions.
+//! A quantised model states its integers by pairs of conversions around operators on floats: QuantizeLinear turns
+//! numbers into integers, and DequantizeLinear turns the integers into numbers again. Suppose that a layer reads only
+//! dequantised integers, and that its output is only quantised. If a primitive can, such a layer then reads the
+//! integers and writes the quantised integers itself. A layer that only moves elements moves integers as they are.
+//! Layers that no primitive computes on integers keep floats between the conversions.
 //!
 //! ```text
 //! q → dequantise → conv → quantise → dequantise → pool → quantise → …        q → conv → pool → …
@@ -81,7 +81,7 @@ impl Pass {
                 let seen = self.convert(&mut layer, &integers[0]);
                 let is_same = layer.quantisation.is_some() && seen.layer.0 < self.result.layers.len();
                 if is_same && self.result.layer(seen.layer).shape == seen.shape {
-                    // The integers that it would make are there.
+                    // The integers that it would make exist already.
                     self.places.push(seen.layer);
                     self.seen.push(Some(seen));
                     return;
@@ -96,13 +96,13 @@ impl Pass {
         self.seen.push(seen.or(is_integer.then_some(made)));
     }
 
-    /// What a layer sees, as integers.
+    /// An operand of a layer, as integers.
     fn as_integers(&self, operand: &Operand) -> Option<Operand> {
         let seen = self.seen[operand.layer.0].as_ref()?;
         if operand.shape == self.source.layer(operand.layer).shape {
             return Some(seen.clone());
         }
-        // A view of a view is none that can be said at once.
+        // A view of a view cannot always be stated as a single view.
         let is_whole = seen.shape == self.result.layer(seen.layer).shape;
         is_whole.then(|| Operand { layer: seen.layer, shape: operand.shape.clone() })
     }
@@ -111,7 +111,8 @@ impl Pass {
         self.result.layer(operand.layer).quantisation
     }
 
-    /// A conversion of integers. The layer, which becomes one from integers to others, if need be, may be left unread.
+    /// Converts integers. If need be, the layer becomes a conversion from these integers to others. Otherwise nobody
+    /// reads the layer any more.
     fn convert(&self, layer: &mut Layer, integers: &Operand) -> Operand {
         layer.inputs = vec![integers.clone()];
         let made = layer.quantisation.filter(|made| self.quantisation(integers) != Some(*made));
@@ -122,7 +123,7 @@ impl Pass {
         Operand { layer: integers.layer, shape: layer.shape.clone() }
     }
 
-    /// Makes a layer compute on integers, if it can: what it makes then.
+    /// Makes a layer compute on integers, if it can, and returns its output.
     fn compute(&mut self, id: LayerId, layer: &mut Layer, integers: Vec<Operand>) -> Option<Operand> {
         let quantise = self.sole_quantise(id);
         let own = quantise.and_then(|reader| self.source.layer(reader).quantisation);
@@ -131,7 +132,7 @@ impl Pass {
         by.primitive = primitive(&by);
         by.primitive?;
         by.quantisation = if moves(&by.operator) {
-            // The integers of one operand are those of all, or become them.
+            // All operands have the integers of the first one, or are converted to them.
             let first = by.inputs.first().and_then(|x| self.quantisation(x));
             let is_one = by.inputs.iter().all(|x| self.quantisation(x) == first);
             let all = own.filter(|_| by.inputs.len() > 1).or(first.filter(|_| is_one))?;
@@ -151,7 +152,7 @@ impl Pass {
         }
         bind::bind(by.primitive(), &copies::site(&self.result, &by)).ok()?;
         if let Some(reader) = quantise.filter(|_| by.quantisation == own) {
-            // It takes over the reader's tensor and nodes. Nobody reads what is left of the reader.
+            // The layer takes over the reader's tensor and nodes. Nobody reads the old reader any more.
             let reader = self.source.layer(reader);
             by.onnx_nodes.extend(reader.onnx_nodes.iter().cloned());
             by.output.clone_from(&reader.output);
@@ -160,7 +161,7 @@ impl Pass {
         Some(Operand { layer: LayerId(self.result.layers.len()), shape: layer.shape.clone() })
     }
 
-    /// The conversion to integers that alone reads a layer's tensor, as it is.
+    /// The conversion to integers that is the only reader of a layer's tensor, without a view.
     fn sole_quantise(&self, id: LayerId) -> Option<LayerId> {
         let (1, Some(reader)) = self.readers[id.0] else { return None };
         let by = self.source.layer(reader);
@@ -203,7 +204,7 @@ fn primitive(layer: &Layer) -> Option<Primitive> {
     })
 }
 
-/// Whether an operator that moves elements puts others between two of them, or around them, which are rounded.
+/// Whether an operator that moves elements also adds others, between two of them or around them, which are rounded.
 fn rounds(operator: &Operator) -> bool {
     match operator {
         Operator::Resize(resize) => resize.mode == ResizeMode::Linear,
@@ -212,7 +213,7 @@ fn rounds(operator: &Operator) -> bool {
     }
 }
 
-/// The primitive that computes a layer on integers, if one does where all its operands are such.
+/// The primitive that computes a layer whose operands are all integers, if there is one.
 pub fn of_integers(layer: &Layer) -> Option<Primitive> {
     let mut by = layer.clone();
     quantise_constant(&mut by);
@@ -224,7 +225,7 @@ pub fn of_moved_integers(layer: &Layer) -> Option<Primitive> {
     primitive(layer).filter(|_| moves(&layer.operator))
 }
 
-/// Whether an operator's output is made of elements of its inputs, or of what lies between two of them.
+/// Whether an operator's output consists of elements of its inputs, or of values between two of them.
 fn moves(operator: &Operator) -> bool {
     match operator {
         Operator::Pool(pool) => pool.kind == PoolKind::Max,
@@ -239,12 +240,12 @@ fn moves(operator: &Operator) -> bool {
     }
 }
 
-/// Whether an operator's output is made of elements of its inputs alone, and zeros.
+/// Whether an operator's output consists only of elements of its inputs, and zeros.
 pub fn moves_exactly(operator: &Operator) -> bool {
     moves(operator) && !rounds(operator)
 }
 
-/// Lets a constant operand be 8-bit integers, if the model has it so and there is a kernel.
+/// Keeps a constant operand as 8-bit integers, if the model stores it so and there is a kernel.
 fn quantise_constant(layer: &mut Layer) {
     if let (Operator::Binary(binary), [values]) = (&mut layer.operator, layer.parameters.as_slice())
         && let BinaryFunction::Add | BinaryFunction::Sub | BinaryFunction::Mul = binary.function

@@ -1,8 +1,8 @@
 //! Legalisation: a layer of its own brings a tensor into the format in which another layer reads it.
 //!
 //! In the *layout-transformation graph* the formats are nodes, and each primitive that converts one into another is an
-//! edge. Not every pair of formats has one, so a conversion is a chain of them, the shortest that there is. Readers of a
-//! tensor that want the same format share the chain.
+//! edge. Not every pair of formats has a primitive, so a conversion is a chain of primitives, the shortest possible.
+//! Readers of a tensor that want the same format share the chain.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use csdfc_plan::operator::Operator;
 use super::names::Names;
 use crate::{Layer, LayerId, Network, Operand};
 
-/// The network with conversions wherever a chosen primitive reads another format than its operand has, and before
-/// outputs of the network, which the caller reads as HWC, of 32-bit floats if they are numbers.
+/// The network with conversions in two places: wherever a chosen primitive reads another format than its operand has,
+/// and before outputs of the network. The caller reads outputs in HWC, as 32-bit floats if they are numbers.
 ///
-/// If a layer sees an operand in other dimensions than the tensor has, no primitive of another layout reads it so. The
-/// layer goes back to its first primitive.
+/// If a layer sees an operand in other dimensions than the tensor has, no primitive of another layout can read it. Such
+/// a layer goes back to its first primitive.
 pub fn legalise(network: Network) -> Network {
     let mut names = Names::of(&network);
     let Network { layers, outputs } = network;
@@ -53,7 +53,8 @@ pub fn legalise(network: Network) -> Network {
     result
 }
 
-/// Adds the layers that bring a tensor into this format, unless it lies so or there is such a copy, which is returned.
+/// Adds the layers that bring a tensor into this format, unless it has the format or a converted copy exists. Returns
+/// the tensor in this format.
 fn convert(
     network: &mut Network,
     names: &mut Names,
@@ -90,7 +91,7 @@ fn convert(
 
 /// The fewest primitives that lead from one format to another, in turn; none for the same.
 fn chain(from: Format, to: Format) -> Vec<Primitive> {
-    // Which integers stand for numbers, a model says, and no conversion that is added.
+    // The model says which integers stand for numbers. No conversion that this pass adds may decide it.
     let steps = || {
         let all = Primitive::all().filter(|primitive| primitive.computes(&Operator::Convert, &[]));
         all.filter(|primitive| primitive.makes(&Operator::Convert).element != Element::U8)
@@ -124,7 +125,7 @@ mod tests {
             assert!(names(single(layout), single(layout)).is_empty());
         }
         let [chw, hcw, hwc] = [Layout::Chw, Layout::Hcw, Layout::Hwc].map(single);
-        // No primitive makes images of planes or lines of 16-bit floats.
+        // No primitive makes CHW or HCW images of 16-bit floats.
         let half = Format { element: Element::F16, ..hwc };
         assert_eq!(names(hwc, half), ["convert-narrow-hwc-hwc"]);
         assert_eq!(names(half, hwc), ["convert-widen-hwc-hwc"]);

@@ -1,7 +1,8 @@
 //! Passes over a network: the same function from fewer layers.
 //!
-//! [`normalise`] conducts the passes that rewrite a network. Once primitives are chosen, [`legalise`] adds the conversions
-//! that they need. [`in_precisions`] chooses those of fewer bits. [`reorder`], the last pass, needs the network's partitions.
+//! [`normalise`] conducts the passes that rewrite a network. Once primitives are chosen, [`legalise`] adds the
+//! conversions that they need. [`in_precisions`] chooses primitives of lower precision. [`reorder`], the last pass,
+//! needs the network's partitions.
 //!
 //! Each pass leaves every ONNX node's name with the layer that now does its work, and a network output's tensor as it
 //! was.
@@ -37,7 +38,7 @@ pub use names::Names;
 pub use precision::{Precision, in_precisions, primitive_of};
 pub use reorder::{PartitionLayers, reorder};
 
-/// How much passes make one layer of.
+/// How much passes fuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fusion {
     /// No fusion: the layers of the source.
@@ -51,7 +52,7 @@ pub enum Fusion {
 }
 
 impl Fusion {
-    /// All of them, the most first.
+    /// All levels, the highest first.
     pub const ALL: [Fusion; 3] = [Fusion::Full, Fusion::Paper, Fusion::None];
 
     /// The level of an application in this storage model, if it fuses at all. `edges` fuses as the papers do, to give
@@ -72,8 +73,8 @@ impl Fusion {
 /// 2. recognition: an activation that is spelled out in several layers is one element-wise layer. (The next pass would
 ///    take the `+ 3` of a spelled-out hard sigmoid for a bias.)
 /// 3. affine: no batch norm, and no addition or multiplication of per-channel or scalar constants, is the only reader
-///    of a convolution or fully connected layer. It is in the filters and the bias.
-/// 4. activations: no activation stands alone after a layer that can have it as its epilogue.
+///    of a convolution or fully connected layer. Such layers are now part of the filters and the bias.
+/// 4. activations: no activation stands alone after a layer that can compute it as its epilogue.
 /// 5. pre-activations: no batch norm, activation or per-channel constant is read by convolutions alone. It is the
 ///    prologue of each of these.
 ///
@@ -84,7 +85,7 @@ impl Fusion {
 /// 7. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
 ///
 /// At every level, layers on which no output depends are removed. If no kernel can read an operand as it lies, a layer
-/// of its own moves it. Then layers between 8-bit integers compute on these ([`integers`], [`fuse_integers`]).
+/// of its own moves it. Then layers between 8-bit integers compute on integers ([`integers`], [`fuse_integers`]).
 pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     type Pass = fn(Network) -> Network;
     let passes: [(&str, Pass); 7] = [
@@ -108,8 +109,8 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     fuse_integers(integers::integers(copies::copies(rewrite::drop_dead(network))), fusion)
 }
 
-/// Does for layers that compute on integers ([`integers`]) what the fifth and the seventh pass of [`normalise`] do for
-/// others. Networks without integers stay as they are.
+/// Applies the fifth and the seventh pass of [`normalise`] to layers that compute on integers ([`integers`]). Networks
+/// without integers stay as they are.
 pub fn fuse_integers(network: Network, fusion: Fusion) -> Network {
     if fusion == Fusion::None || network.layers.iter().all(|layer| layer.quantisation.is_none()) {
         return network;

@@ -9,13 +9,13 @@ use crate::Network;
 pub struct Names(BTreeSet<String>);
 
 impl Names {
-    /// Those of this network.
+    /// The names of this network.
     pub fn of(network: &Network) -> Self {
         let names = network.layers.iter().flat_map(|layer| [layer.name.clone(), layer.output.clone()]);
         Names(names.collect())
     }
 
-    /// A name that nothing has, this one if it is free.
+    /// A name that nothing else has: this one, if it is free.
     pub fn unique(&mut self, mut name: String) -> String {
         while !self.0.insert(name.clone()) {
             name += "_";

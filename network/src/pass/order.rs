@@ -1,11 +1,11 @@
-//! The order of a network's layers that lowers the peak of its tensors, where these are stored whole.
+//! The order of a network's layers that lowers the peak of its tensors, if these are stored whole.
 //!
-//! What is live between two layers depends only on which layers have fired, not on their order. So the least peak of
-//! a set of fired layers follows from the sets with one layer less. This is a dynamic program over sets. It is exact
-//! as long as no step has more sets than are kept. Beyond that it is a beam search. Two observations keep the sets
-//! few:
+//! Which tensors are live between two layers depends only on which layers have fired, not on their order. So the least
+//! peak of a set of fired layers follows from the sets with one layer less. The search is a dynamic program over these
+//! sets. It is exact as long as no step has more sets than are kept. Beyond that it is a beam search. Two observations
+//! keep the sets few:
 //!
-//! - Some layers come before or after *every* other layer. They part the order into stretches. The orders within two
+//! - Some layers come before or after *every* other layer. They divide the order into stretches. The orders within two
 //!   stretches do not concern each other, since between them the same tensors are live in any order.
 //! - A layer that frees more bytes than it makes, and causes no new peak, fires at once.
 //!
@@ -59,7 +59,7 @@ pub fn least_peak(network: &Network, ranges: &[Range<usize>], bytes: &[u64]) -> 
     }
 }
 
-/// Who reads what.
+/// Which layers read which tensors.
 struct LayerGraph<'a> {
     bytes: &'a [u64],
     /// Layers whose tensors each layer reads, each once.
@@ -85,7 +85,8 @@ impl LayerGraph<'_> {
     /// The stretches of a range, of two layers or more. They lie between the layers that come before or after every
     /// other layer of the range.
     fn stretches(&self, range: Range<usize>) -> Vec<Range<usize>> {
-        // All layers before one lead to it if the next layer that each leads to is not behind it; and likewise behind.
+        // All layers before a layer lead to it if, for each of them, the next layer that it leads to is not after the
+        // layer. The same holds for the layers after it, backwards.
         let mut all_lead_here = vec![true; range.len()];
         let mut farthest = 0;
         for at in range.clone() {
@@ -317,7 +318,7 @@ mod tests {
         network
     }
 
-    /// What is live at the peak of an order, by looking at each moment anew.
+    /// Bytes that are live at the peak of an order, counted anew at each moment.
     fn peak(reads: &[Vec<usize>], bytes: &[u64], order: &[usize]) -> u64 {
         let place = |layer: usize| order.iter().position(|other| *other == layer).unwrap();
         let until = |tensor: usize| (0..reads.len()).filter(|l| reads[*l].contains(&tensor)).map(place).max();
@@ -348,7 +349,7 @@ mod tests {
         best
     }
 
-    /// Who reads what: each layer up to three of those before it, from random bytes.
+    /// Which tensors each layer reads: up to three of the layers before it, from random bytes.
     fn graph(count: usize, random: &[u8]) -> Vec<Vec<usize>> {
         let mut random = random.iter().map(|byte| usize::from(*byte)).cycle();
         let mut pick = |most: usize| random.next().unwrap_or(0) % most;
@@ -391,7 +392,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Where the search is a beam, its order is lawful all the same and no worse than the network's own.
+        /// If the search is a beam search, its order is still lawful and no worse than the network's own.
         #[test]
         fn beams_do_no_harm(random in prop::collection::vec(any::<u8>(), 200), count in 200..300usize) {
             let reads = graph(count, &random);

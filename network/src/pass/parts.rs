@@ -4,8 +4,8 @@
 //! read each operand as a part of its image instead. A pool works on each channel alone. So a pool between a concat
 //! and a convolution becomes one pool for each part.
 //!
-//! A concat goes only if all its readers can do without it. What is kept in its place then has the concat's size in
-//! sum, so no order of whole tensors gets worse.
+//! A concat is removed only if all its readers can do without it. The tensors that are kept instead then have the
+//! concat's size in sum, so no order of whole tensors gets worse.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::{Layer, LayerId, Network, Operand};
 
 /// Most parts of an image: concats of one tensor with itself, one after another, double them each time.
 const MOST_PARTS: usize = 256;
-/// Most pools that become of one.
+/// Most pools that one pool becomes.
 const MOST_POOLS: usize = 16;
 
 /// Removes each concat of whole feature maps along their channels that is no network output, if all its readers can do
@@ -27,10 +27,10 @@ const MOST_POOLS: usize = 16;
 /// - another concat along the channels;
 /// - a pool with such readers only, which becomes a pool for each operand.
 ///
-/// If one reader needs the concat, it remains for all its readers, since its tensor exists anyway. No tensor lives
-/// longer than the concat did: the tensors that are read in its place have its size in sum.
+/// If one reader needs the concat, it remains for all its readers, since its tensor exists anyway. Memory does not
+/// grow: the tensors that are read in its place have its size in sum.
 ///
-/// Integers of operands stand for the same numbers as the concat's, or it remains.
+/// If an operand's integers stand for other numbers than the concat's integers do, the concat remains.
 pub(super) fn concats(network: Network) -> Network {
     let goes = without(&network);
     if !goes.contains(&true) {
@@ -42,8 +42,7 @@ pub(super) fn concats(network: Network) -> Network {
     };
     let Network { layers, outputs } = network;
     let mut result = Network::default();
-    // What stands for each layer's tensor now: the tensor itself or parts of it, and the nodes whose work its readers
-    // do.
+    // What now replaces each layer's tensor: the tensor itself or parts of it, and the nodes whose work its readers do.
     let mut stand_ins: Vec<StandIn> = Vec::new();
     for (id, mut layer) in layers.into_iter().enumerate() {
         let spread: Vec<Operand> =
@@ -52,7 +51,7 @@ pub(super) fn concats(network: Network) -> Network {
             layer.inputs.iter().flat_map(|x| stand_ins[x.layer.0].nodes.clone()).collect();
         let stand_in = match &layer.operator {
             Operator::Concat(_) if goes[id] => {
-                // Applications may know a layer of no node by its name.
+                // If a layer has no ONNX node, applications may refer to it by its name.
                 let own = if layer.onnx_nodes.is_empty() { vec![layer.name] } else { layer.onnx_nodes };
                 StandIn { operands: spread, nodes: [nodes, own].concat() }
             }
@@ -73,7 +72,7 @@ pub(super) fn concats(network: Network) -> Network {
     }
     result.outputs = outputs;
     for output in &mut result.outputs {
-        // Of what is an output the one stand-in is itself.
+        // A network output has one stand-in, itself.
         if let [own] = stand_ins[output.operand.layer.0].operands.as_slice() {
             output.operand.layer = own.layer;
         }
@@ -95,7 +94,7 @@ struct StandIn {
 }
 
 impl StandIn {
-    /// In the place of the tensor as a reader sees it.
+    /// The stand-ins of the tensor, in the shapes in which a reader sees it.
     fn seen_as(&self, operand: &Operand) -> Vec<Operand> {
         match self.operands.as_slice() {
             [own] => vec![Operand { layer: own.layer, shape: operand.shape.clone() }],
@@ -106,7 +105,7 @@ impl StandIn {
 
 /// The concats and pools whose tensors nobody would need.
 fn without(network: &Network) -> Vec<bool> {
-    // Parts that each tensor would be of, if all before it that can be in parts were.
+    // The number of parts of each tensor, if all tensors before it that can be in parts were.
     let mut parts: Vec<usize> = Vec::new();
     for layer in &network.layers {
         let is_whole = |x: &Operand| {

@@ -1,10 +1,10 @@
 //! Precision: which layers read, keep and make 16-bit floats (Minakova and Stefanov 2022, Table 3, "half"), and which of
 //! these keep their weights as 8-bit integers ("mixed").
 //!
-//! A float of 16 bits is storage: kernels widen what they read, sum in 32 bits, and narrow what they store. So are the
-//! integers: a sum is multiplied by its channel's scale when it ends. A layer whose operator has no such kernel stays as it
-//! is; in mixed precision, one without weights is of half precision. [`legalise`](super::legalise) then adds the
-//! conversions between the two.
+//! 16-bit floats are only a way of storage: kernels widen what they read, sum in 32 bits, and narrow what they store.
+//! The same holds for the integers: when a sum ends, it is multiplied by its channel's scale. A layer whose operator
+//! has no such kernel stays as it is. In mixed precision, a layer without weights has half precision.
+//! [`legalise`](super::legalise) then adds the conversions between the two.
 
 use csdfc_codegen::bind::Primitive;
 use csdfc_plan::format::Element;
@@ -29,12 +29,12 @@ pub enum Precision {
     Mixed,
     /// 8-bit integers.
     Int8,
-    /// Whichever of the first three is chosen in the end (see [`precision`](crate::precision)); until then 32-bit floats.
+    /// csdfc chooses one of the first three (`precision` of csdfc-compiler). Until then, it stands for 32-bit floats.
     Auto,
 }
 
-/// The network whose layers are of these precisions, one for each, where a primitive computes them so, with the conversions
-/// that these need. Which layers compute on integers, the model says, not this.
+/// The network with each layer in its precision, if a primitive can compute it so, and with the conversions that this
+/// needs. This pass does not decide which layers compute on integers; the model does.
 pub fn in_precisions(mut network: Network, precisions: &[Precision]) -> Network {
     for (layer, precision) in network.layers.iter_mut().zip(precisions) {
         layer.primitive = primitive_of(layer, *precision).or(layer.primitive);

@@ -1,8 +1,8 @@
 //! Batch norms between conversions move into the convolutions of integers after them.
 //!
-//! No kernel of integers computes a batch norm that no convolution precedes, as after a concat. A quantised model has it in
-//! floats between two conversions. The convolution that reads the result does all three as it gathers its windows, rounded
-//! as they are rounded. So none of their tensors needs memory.
+//! If no convolution precedes a batch norm, as after a concat, no integer kernel computes it. A quantised model
+//! computes it on floats, between two conversions. The integer convolution that reads the result does all three steps
+//! as it gathers its windows, with the same roundings. So none of their tensors needs memory.
 //!
 //! ```text
 //! q → dequantise → batch_norm → quantise → conv        q → conv
@@ -17,8 +17,9 @@ use super::rewrite::drop_dead;
 use crate::weights::Weights;
 use crate::{Layer, LayerId, Network, Operand};
 
-/// Moves batch norms, with their activations, into the convolutions of integers that alone read what becomes of them, if a kernel
-/// does both. A window of several pixels would do their work several times, so its convolution stays as it is.
+/// Moves each batch norm, with its activation, into the integer convolution that is the only reader of its quantised
+/// result, if a kernel does both. A window of several pixels would do their work several times, so its convolution
+/// stays as it is.
 pub(super) fn of_integers(mut network: Network) -> Network {
     let mut readers: Vec<usize> = network.readers().iter().map(Vec::len).collect();
     for output in &network.outputs {
@@ -67,7 +68,7 @@ fn joined(network: &Network, readers: &[usize], id: LayerId) -> Option<Layer> {
     })
 }
 
-/// Whether a layer converts between elements so.
+/// Whether a layer converts between these elements.
 fn is_conversion(layer: &Layer, elements: [Element; 2]) -> bool {
     matches!(layer.operator, Operator::Convert) && layer.primitive().elements() == elements
 }

@@ -17,9 +17,9 @@ pub struct PartitionLayers<'a> {
     pub is_scheduled: bool,
 }
 
-/// Reorders the layers of a network within its partitions. They stay in their run of layers of one partition, and on
-/// their side of a layer at which partitions wait for each other. `cnn` is the name of the network. If the partitions are a
-/// pipeline, a tensor that goes from one to another is stored all the time, and so does not count.
+/// Reorders the layers of a network within its partitions. Layers stay within their run of layers of one partition, and
+/// on their side of a layer at which partitions wait for each other. `cnn` is the name of the network. If the
+/// partitions are a pipeline, a tensor that goes from one to another is stored all the time, and so does not count.
 pub fn reorder(
     cnn: &str,
     network: Network,

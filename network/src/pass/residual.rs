@@ -1,9 +1,9 @@
 //! Additions move into the convolutions before them.
 //!
 //! A convolution that adds another tensor to its sums before the activation needs no tensor for the sums alone. It
-//! reads its image by windows, and what it adds row by row. So its output may lie one row below what it adds. Of two
-//! convolutions that could add, the one with the smaller image does, because it waits for the other with its image in
-//! memory.
+//! reads its image by windows, and the added tensor row by row. So its output may lie one row below the added tensor.
+//! If two convolutions could do the addition, the one with the smaller image does it, because it waits for the other
+//! with its image in memory.
 
 use std::cmp::Reverse;
 
@@ -16,10 +16,10 @@ use crate::{LayerId, Network, Operand};
 /// Moves each addition of two tensors of its own shape, with its activation, into a convolution before it. The addition
 /// must be the only reader of that convolution, which must not be depthwise and must have no activation of its own.
 ///
-/// The added tensor has to be there when the convolution makes its sums. Until then, the convolution's image is stored,
-/// where before its sums were stored. So of two convolutions that can do the addition, the one with the smaller image
-/// does it, which mostly is the end of the longer branch. Of equals, the later one does. A convolution that has to wait
-/// for a tensor that is made after it does the addition only if its image is no larger than its sums.
+/// The added tensor has to be there when the convolution makes its sums. Until then, the convolution's image is stored
+/// instead of its sums. So of two convolutions that can do the addition, the one with the smaller image does it, which
+/// mostly is the end of the longer branch. Of equals, the later one does. A convolution that has to wait for a tensor
+/// that is made after it does the addition only if its image is no larger than its sums.
 pub(super) fn additions(network: Network) -> Network {
     let mut rewrite = Rewrite::new(network);
     for id in rewrite.network.ids() {
@@ -31,7 +31,7 @@ pub(super) fn additions(network: Network) -> Network {
     rewrite.finish()
 }
 
-/// The convolution that can do what a layer does, and what it adds then.
+/// The convolution that can do a layer's addition, and the tensor that it adds.
 fn addition(rewrite: &Rewrite, id: LayerId) -> Option<(LayerId, Operand)> {
     let (network, layer) = (&rewrite.network, rewrite.network.layer(id));
     let (Operator::Binary(binary), [left, right]) = (&layer.operator, layer.inputs.as_slice()) else {
@@ -59,7 +59,7 @@ fn addition(rewrite: &Rewrite, id: LayerId) -> Option<(LayerId, Operand)> {
     Some((conv.layer, added.clone()))
 }
 
-/// Makes one layer of a convolution and the addition that alone reads its tensor.
+/// Fuses a convolution and the addition that is the only reader of its tensor.
 fn add(rewrite: &mut Rewrite, id: LayerId, conv: LayerId, added: Operand) {
     let sum = rewrite.network.layer(id);
     let (activation, slopes) = (sum.operator.activation().cloned(), sum.parameters.clone());

@@ -1,4 +1,4 @@
-//! What every pass needs: it absorbs one layer into another, and removes layers that nobody reads.
+//! The rewriting that every pass needs: absorbing one layer into another, and removing layers that nobody reads.
 
 use crate::{LayerId, Network};
 
@@ -62,7 +62,7 @@ impl Rewrite {
         self.network.layers.swap(producer.0, reader.0);
         self.stands_for[reader.0] = reader;
         self.uses[producer.0] = 0;
-        // Nobody reads what is left of the reader, and it reads what comes after it.
+        // Nobody reads the old reader any more. Its operands would come after it, so it must have none.
         self.network.layers[producer.0].inputs.clear();
     }
 

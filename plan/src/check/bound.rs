@@ -24,12 +24,12 @@
 //!   number of rows that any reader has released. A reader that has not fired has released none.
 //!
 //! # Moments
-//! A firing is a moment. Where the layer reads some operand by rows, each row o of the firing is a moment of its own,
+//! A firing is a moment. If the layer reads some operand by rows, each row o of the firing is a moment of its own,
 //! whether or not the layer makes its rows one by one. At row o:
 //!
 //! - `hi` of the layer's output is o + 1.
-//! - The layer has released the rows below `keep(o)` of every tensor that it reads by rows only. This is the `keep`
-//!   of one row per firing, and `keep(0)` is 0. Where several operands are one tensor, the least of their `keep(o)`
+//! - The layer has released the rows below `keep(o)` of every tensor that it reads by rows only. This is the `keep` of
+//!   one row per firing, and `keep(0)` is 0. If several operands are the same tensor, the least of their `keep(o)`
 //!   counts.
 //!
 //! A layer that reads no operand by rows begins all rows of a firing at one moment. A tensor that a layer needs whole
@@ -37,15 +37,16 @@
 //! producer's last firing.
 //!
 //! Partitions that run at the same time have no common line of time. Their bound is the sum of their own peaks and of
-//! the rings that they share, each as a whole. A ring between stages is shared in this sense wherever one of them runs.
+//! the rings that they share, each as a whole. A ring between stages is shared in this sense whenever one of these
+//! stages runs.
 //!
 //! # What the certificate says
-//! Its witness names the rings that occupy bytes at the peak, and how many bytes together. The checker finds that
+//! Its witness names the rings that occupy bytes at the peak, and the number of their bytes. The checker verifies that
 //! these rings alone reach the bound. A plan is `proven` if its arena equals the bound.
 //!
-//! Sometimes packing finds that no placement reaches the bound, whichever layers make their rows one by one. The
-//! least that it found possible is `certificate.claimed`. Nothing in a plan proves it: the checker only compares it
-//! with the bound and the arena. So plan, report and `check` call it claimed.
+//! Sometimes packing finds that no placement reaches the bound, whichever layers make their rows one by one. The higher
+//! lower bound that it found is `certificate.claimed`. Nothing in a plan proves it: the checker only compares it with
+//! the bound and the arena. So plan, report and `check` call it claimed.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -55,13 +56,13 @@ use super::life::Life;
 use super::occupied::{Event, TimeLine};
 use super::{Findings, MAX_WORK};
 
-/// What the bound is made of.
+/// The data from which the bound is computed.
 pub(super) struct Moments<'a> {
     index: &'a Index<'a>,
     lives: &'a [Life<'a>],
-    /// Of each CNN.
+    /// The time line of each CNN.
     lines: Vec<TimeLine<'a>>,
-    /// Of each partition, its firings on the line of its CNN.
+    /// Each partition's firings on the line of its CNN.
     windows: Vec<Range<usize>>,
     /// The elements of `parallel`, as partitions.
     elements: BTreeSet<Vec<usize>>,
@@ -91,7 +92,7 @@ impl<'a> Moments<'a> {
         Moments { index, lives, lines, windows, elements }
     }
 
-    /// That the bound can be had in reasonable time.
+    /// Checks that the bound can be computed in reasonable time.
     pub fn check_work(&self, findings: &mut Findings) -> bool {
         let of = |&p: &usize| {
             self.lines[self.index.partitions[p].cnn].work().saturating_add(self.lives.len() as u64)
@@ -101,18 +102,19 @@ impl<'a> Moments<'a> {
         work <= MAX_WORK
     }
 
-    /// Over the elements of `parallel`, the sum of its partitions' own peaks and of the rings that several of them
-    /// share, each once, since they live throughout. Only rings that are counted are.
+    /// The maximum over the elements of `parallel`. For each element, it is the sum of its partitions' own peaks and of
+    /// the rings that several of them share. Each shared ring counts once, since it lives throughout. Only rings for
+    /// which `is_counted` holds count.
     pub fn bound(&self, is_counted: impl Fn(&Life<'_>) -> bool) -> u64 {
         self.elements.iter().map(|members| self.of_element(members, &is_counted)).max().unwrap_or(0)
     }
 
-    /// The moment at which most is occupied: of the first element of `parallel` that has it, what each partition occupies at
-    /// its own peak, and the rings that several of them share.
+    /// The moment at which the most bytes are occupied, in the first element of `parallel` that reaches them: the rows
+    /// that each partition occupies at its own peak, and the rings that several partitions share.
     pub fn peak(&self) -> Peak {
         let all = |members: &&Vec<usize>| self.of_element(members, &|_| true);
         let mut peak = Peak::default();
-        // Of several, `max_by_key` gives the last.
+        // If several are equal, `max_by_key` gives the last.
         let Some(members) = self.elements.iter().rev().max_by_key(all) else { return peak };
         let (own, shared) = self.homes(members, &|_| true);
         peak.occupied.extend(shared.iter().map(|life| (life.cnn, life.number, 0..life.store.ring_rows)));
@@ -147,7 +149,7 @@ impl<'a> Moments<'a> {
         own.iter().zip(members).map(peak).fold(bytes, u64::saturating_add)
     }
 
-    /// Of each member of an element the rings that are its own, by store, and the rings that several share.
+    /// The rings that each member of an element has to itself, by store, and the rings that several members share.
     fn homes(
         &self,
         members: &[usize],
@@ -157,7 +159,7 @@ impl<'a> Moments<'a> {
         let mut shared = Vec::new();
         for life in self.lives.iter().filter(|life| is_counted(life)) {
             let uses = |p: &usize| life.partitions.contains(p);
-            // One that no member uses lives on while they run if it is used before and after.
+            // A ring that no member uses lives on while they run if it is used before and after them.
             let passes = |p: &usize| {
                 let window = &self.windows[*p];
                 let meets = life.first < window.end && window.start <= life.last;
@@ -167,7 +169,7 @@ impl<'a> Moments<'a> {
             if homes.is_empty() {
                 homes = (0..members.len()).filter(|&m| passes(&members[m])).collect();
             }
-            // A cut ring is whole beside a partition that runs while another one uses it.
+            // A cut ring counts as a whole for a partition that runs while another one uses the ring.
             let is_alone = |home: usize| {
                 let others = life.partitions.iter().filter(|&&q| q != members[home]);
                 !life.store.is_cut() || !others.copied().any(|q| self.index.concurrent[members[home]][q])
@@ -182,11 +184,11 @@ impl<'a> Moments<'a> {
     }
 }
 
-/// A moment at which most is occupied.
+/// A moment at which the most bytes are occupied.
 #[derive(Default)]
 pub(crate) struct Peak {
-    /// The firings: a partition, and which firing of its frame.
+    /// The firings: a partition, and the number of the firing in its frame.
     pub firings: Vec<(usize, usize)>,
-    /// What is occupied: a CNN, one of its stores, and the rows of it.
+    /// The occupied rows: a CNN, one of its stores, and the rows of that store.
     pub occupied: Vec<(usize, usize, Range<u64>)>,
 }

@@ -1,9 +1,9 @@
 //! Rule 7, many firings: in what order the partitions of a CNN fire.
 //!
-//! Partitions that never run at the same time follow each other, frame by frame. Partitions that do form a *group*.
-//! Each of them follows its own schedule, frame after frame, and they wait for each other: a firing starts once all
-//! rows that it acquires from another partition are written, and all rows that it writes for another have room. How
-//! far each runs ahead depends on the threads, so several interleavings are replayed.
+//! Partitions that never run at the same time follow each other, frame by frame. Partitions that run at the same time
+//! form a *group*. Each of them follows its own schedule, frame after frame, and they wait for each other: a firing
+//! starts once all rows that it acquires from another partition are written, and all rows that it writes for another
+//! have room. How far each runs ahead depends on the threads, so several interleavings are replayed.
 
 use super::index::Index;
 use super::rates::Held;
@@ -11,12 +11,12 @@ use super::replay::{Firing, Replay, Tables};
 use super::store::Store;
 use super::{Report, Violation};
 
-/// Frames replayed where partitions follow each other: the second finds what the first left.
+/// Frames that are replayed if partitions follow each other. The second frame finds the state that the first left.
 const FRAMES: u64 = 2;
-/// Frames replayed where they run at the same time.
+/// Frames that are replayed if partitions run at the same time.
 const CONCURRENT_FRAMES: u64 = 3;
 
-/// Which partition goes on where several could.
+/// Which partition goes on if several could.
 #[derive(Debug, Clone, Copy)]
 enum Interleaving {
     /// The first, so that producers run as far ahead as they can.
@@ -67,7 +67,7 @@ pub(super) fn replay(
     Ok(())
 }
 
-/// Whose turn it is.
+/// Decides which partition is next.
 struct Turns {
     interleaving: Interleaving,
     /// The partition that fired last.
@@ -158,7 +158,8 @@ impl Run<'_, '_> {
 mod tests {
     use super::*;
 
-    /// Of three partitions, who is asked first and next, in three turns; each time, the second one asked fires.
+    /// The order in which three partitions are asked, in three turns. Each time, the second partition that is asked
+    /// fires.
     #[test]
     fn turns() {
         let asked = |interleaving| {
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(asked(Interleaving::ProducersFirst), [[0, 1, 2]; 3]);
         assert_eq!(asked(Interleaving::ConsumersFirst), [[2, 1, 0]; 3]);
         assert_eq!(asked(Interleaving::RoundRobin), [[1, 2, 0], [0, 1, 2], [2, 0, 1]]);
-        // The numbers by which Knuth's generator turns the order, worked out apart.
+        // The numbers by which Knuth's generator rotates the order, computed separately.
         assert_eq!(asked(Interleaving::Random(1)), [[2, 0, 1], [0, 1, 2], [0, 1, 2]]);
         assert_eq!(asked(Interleaving::Random(3)), [[2, 0, 1], [1, 2, 0], [2, 0, 1]]);
     }

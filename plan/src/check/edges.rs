@@ -1,5 +1,5 @@
-//! Rule 4 in model `edges`: each edge has a ring at the start of a buffer, one cut between partitions that run at
-//! the same time two, of all rows, in two buffers.
+//! Rule 4 in model `edges`: each edge has a ring at the start of a buffer. An edge that is cut between partitions which
+//! run at the same time has two rings of all rows, in two buffers.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ fn held<'a>(index: &Index<'a>, findings: &mut Findings) -> BTreeMap<Key, Vec<(&'
     held
 }
 
-/// That each buffer is as large as its largest edge, in the arena, and disjoint from the others.
+/// Checks that each buffer is as large as its largest edge, lies in the arena, and is disjoint from the others.
 fn check_buffers(index: &Index<'_>, findings: &mut Findings) {
     let arena = index.plan.memory.arena;
     let mut ranges = Vec::new();

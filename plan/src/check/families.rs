@@ -1,5 +1,6 @@
-//! Primitives of convolutions that read and write several layouts, by families: each has a primitive for each pair of a
-//! layout that it reads and one that it writes. All keep the biases of all filters, or zeros, and then the filters.
+//! Primitives of convolutions that read and write several layouts, by families. A family has a primitive for each pair
+//! of a layout that it reads and a layout that it writes. All primitives keep the biases of all filters, or zeros, and
+//! then the filters.
 
 use std::sync::LazyLock;
 
@@ -11,8 +12,8 @@ use crate::shape::Shape;
 use super::primitives::Primitive;
 use super::winograd;
 
-/// `<family>-<variant>`, layouts that it reads and that it writes, whether it computes an operator, the bytes of its
-/// workspace, and those that it keeps of parameters.
+/// `<family>-<variant>`, the layouts that it reads, the layouts that it writes, whether it computes an operator, the
+/// bytes of its workspace, and the bytes that it keeps of parameters.
 type Family = (&'static str, &'static [Layout], &'static [Layout], Computes, Workspace, Stored);
 type Computes = fn(&Operator, &[&Shape]) -> bool;
 type Workspace = fn(&Operator, &[&Shape], &Shape) -> Option<u64>;
@@ -56,7 +57,7 @@ const FAMILIES: &[Family] = &[
 /// A row of `TILED`.
 type Tiled = (&'static str, &'static [[Layout; 2]], Computes, Workspace, Stored);
 
-/// The same of tiles, which have the listed pairs of layouts alone.
+/// The same for tiles, which have only the listed pairs of layouts.
 const TILED: &[Tiled] = &[
     tiled::<2, 2, 3>("winograd-f2x2-3x3"),
     tiled::<4, 4, 3>("winograd-f4x4-3x3"),
@@ -134,12 +135,13 @@ impl Sizes {
         })
     }
 
-    /// Points of the transform of a row: the least power of two, but 1, for which a window beside the row sees none of it.
+    /// Points of the transform of a row: the least power of two above 1 for which a window beside the row covers none
+    /// of the row.
     fn points(&self) -> Option<u64> {
         self.points_along(1)
     }
 
-    /// The same of rows or of columns.
+    /// The same for rows or for columns.
     fn points_along(&self, axis: usize) -> Option<u64> {
         let between = (self.kernel[axis] - 1).checked_mul(self.dilation[axis])?;
         Some(self.input[axis].checked_add(between)?.checked_next_power_of_two()?.max(2))
@@ -150,25 +152,26 @@ impl Sizes {
         Some(self.points_along(0)?.max(self.points_along(1)?))
     }
 
-    /// Floats of the spectra of so many planes: half of the complex numbers of each row, and one more.
+    /// Floats of the spectra of `count` planes: half of the complex numbers of each row, and one more.
     fn spectra_of_planes(&self, count: u64) -> Option<u64> {
         product(&[count, self.points_along(0)?, self.points_along(1)?.checked_add(2)?])
     }
 
-    /// Floats of the spectra of all channels of the input and of so many more planes, and of a transform.
+    /// Floats of the spectra of all channels of the input and of `more` further planes, and of a transform.
     fn transforms_of_planes(&self, more: u64) -> Option<u64> {
         let spectra = self.spectra_of_planes(self.channels.checked_add(more)?)?;
         spectra.checked_add(self.most_points()?.checked_mul(2)?)
     }
 
-    /// Floats of the spectra of all rows and channels of the input, of so many more and of a sum, and of a transform.
+    /// Floats of the spectra of all rows and channels of the input, of `more` further rows and of a sum, and of a
+    /// transform.
     fn transforms(&self, more: u64) -> Option<u64> {
         let rows = product(&[self.channels, self.input[0]])?;
         let spectra = self.spectra(rows.checked_add(more)?.checked_add(1)?)?;
         spectra.checked_add(self.points()?.checked_mul(2)?)
     }
 
-    /// Floats of so many spectra of n points, each of n / 2 + 1 complex numbers.
+    /// Floats of `count` spectra of n points, each of n / 2 + 1 complex numbers.
     fn spectra(&self, count: u64) -> Option<u64> {
         count.checked_mul(self.points()?.checked_add(2)?)
     }
@@ -193,7 +196,7 @@ fn product(factors: &[u64]) -> Option<u64> {
     factors.iter().try_fold(1u64, |product, factor| product.checked_mul(*factor))
 }
 
-/// A convolution of one image, one group, and without what happens beside it but for functions without parameters.
+/// A convolution of one image and one group. Nothing is fused into it, except functions without parameters.
 pub(super) fn plain<'a>(operator: &'a Operator, inputs: &[&Shape]) -> Option<&'a Conv> {
     let (Operator::Conv(conv), [x]) = (operator, inputs) else { return None };
     let has_slopes = matches!(conv.activation, Some(Function::PRelu { .. }));
@@ -284,7 +287,7 @@ fn planes(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
     bytes(operator, inputs, |sizes| sizes.transforms_of_planes(1))
 }
 
-/// With that of a filter's channel.
+/// The same with the spectrum of a filter's channel.
 fn planes_with_filter(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
     bytes(operator, inputs, |sizes| sizes.transforms_of_planes(2))
 }
@@ -294,7 +297,7 @@ fn spectra(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
     bytes(operator, inputs, |sizes| sizes.transforms(0))
 }
 
-/// With those of a filter.
+/// The same with the spectra of a filter.
 fn spectra_with_filter(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
     bytes(operator, inputs, |sizes| sizes.transforms(sizes.channels.checked_mul(sizes.kernel[0])?))
 }
@@ -303,7 +306,7 @@ fn nothing(_: &Operator, _: &[&Shape], _: &Shape) -> Option<u64> {
     Some(0)
 }
 
-/// Bytes of so many elements.
+/// Bytes of this many elements.
 fn bytes(operator: &Operator, inputs: &[&Shape], elements: fn(&Sizes) -> Option<u64>) -> Option<u64> {
     let (_, sizes) = simple(operator, inputs)?;
     elements(&sizes)?.checked_mul(4)

@@ -1,4 +1,4 @@
-//! The plan with every name resolved: what all later checks walk.
+//! The plan with every name resolved. All later checks work on it.
 
 use crate::plan::{Cnn, Layer, Partition, Plan, Tensor};
 use crate::shape::Shape;
@@ -11,8 +11,8 @@ pub struct Index<'a> {
     pub cnns: Vec<CnnIndex<'a>>,
     /// As in the plan.
     pub partitions: Vec<PartitionIndex<'a>>,
-    /// For each partition, those that may run at the same time, itself excepted: those of a common element of
-    /// `parallel`, and those of its own CNN that such elements tie to it over others.
+    /// For each partition, the other partitions that may run at the same time: those of a common element of `parallel`,
+    /// and those of its own CNN that such elements connect to it through others.
     pub concurrent: Vec<Vec<bool>>,
 }
 
@@ -24,7 +24,8 @@ pub struct CnnIndex<'a> {
     pub layers: Vec<LayerIndex<'a>>,
     /// Its partitions, in order.
     pub partitions: Vec<usize>,
-    /// The same, grouped by those that run at the same time; each group in order, groups by their first.
+    /// The same, grouped by partitions that run at the same time. Each group is in order, and groups are ordered by
+    /// their first partition.
     pub groups: Vec<Vec<usize>>,
 }
 
@@ -97,7 +98,8 @@ impl LayerIndex<'_> {
         first..first.saturating_add(self.layer.rows_per_firing).min(self.rows())
     }
 
-    /// Whether its weights come in several slices, so that a firing makes some channels of all its rows after others.
+    /// Whether its weights come in several slices. If so, a firing makes some channels of all its rows, then the next
+    /// channels.
     pub fn is_sliced(&self) -> bool {
         self.layer.paged.as_ref().is_some_and(|paged| paged.filters.is_some())
     }

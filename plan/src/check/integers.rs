@@ -1,4 +1,4 @@
-//! What layers of 8-bit integers compute, and what they keep.
+//! Which layers of 8-bit integers are known, and the bytes that they keep of their parameters.
 
 use crate::format::Quantisation;
 use crate::operator::{
@@ -8,19 +8,19 @@ use crate::shape::{Order, Shape};
 
 use super::parameters;
 
-/// Kinds of operators that move elements, or put others between two of them.
+/// Kinds of operators that move elements, or insert others between two of them.
 const MOVERS: [&str; 7] =
     ["concat", "slice", "transpose", "depth_to_space", "space_to_depth", "resize", "pad"];
 
-/// Whether an operator's sums of products have nothing added but biases and are at most bounded. They are of one tensor. Those
-/// of a convolution of one group may be of parts of one. If it is not depthwise, each element may be scaled and bounded first,
-/// and rounded.
+/// Whether an operator is a sum of products that an integer kernel computes. Only biases are added to its sums, and its
+/// activation, if any, only bounds them. It reads one tensor; a convolution of one group may read the parts of a
+/// tensor. If it is not depthwise, each element may first be scaled, bounded and rounded.
 pub(super) fn is_sum(operator: &Operator, inputs: &[&Shape]) -> bool {
     let is_one = inputs.len() == 1;
     let is_plain = match operator {
         Operator::Conv(conv) => {
             let is_before = conv.pre.as_ref().is_none_or(|pre| {
-                // Of one channel and one filter, it is depthwise.
+                // With one channel and one filter, it is depthwise.
                 let is_depthwise = conv.filters == 1 && parameters::channels(operator, inputs) == Some(1);
                 let is_dense = conv.groups == 1 && !is_depthwise;
                 is_dense && pre.quantisation.is_some() && is_bound(pre.activation.as_ref())
@@ -37,7 +37,7 @@ fn is_bound(activation: Option<&Function>) -> bool {
     matches!(activation, None | Some(Function::Relu | Function::Clip { .. }))
 }
 
-/// Whether an operator of no weights has a kernel of integers.
+/// Whether an operator without weights has an integer kernel.
 pub(super) fn is_other(operator: &Operator, inputs: &[&Shape]) -> bool {
     let is_slope = |function: Option<&Function>| matches!(function, Some(Function::PRelu { .. }));
     match operator {
@@ -66,7 +66,7 @@ pub(super) fn is_other(operator: &Operator, inputs: &[&Shape]) -> bool {
     }
 }
 
-/// Whether what an operator makes are elements of what it reads.
+/// Whether the elements that an operator makes are elements that it reads.
 pub(super) fn moves(operator: &Operator) -> bool {
     match operator {
         Operator::Pool(pool) => pool.kind == PoolKind::Max,
@@ -74,8 +74,8 @@ pub(super) fn moves(operator: &Operator) -> bool {
     }
 }
 
-/// Bytes of a layer's parameters, from how many weights, biases and constants it has: one of each weight, four of each
-/// bias, of the scale of each output channel, of the scales and shifts of what is multiplied, and of each constant that is a
+/// Bytes of a layer's parameters, from the numbers of its weights, biases and constants: one for each weight, and four
+/// for each bias, the scale of each output channel, each scale and shift of its prologue, and each constant that is a
 /// float.
 pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> Option<u64> {
     match channels_and_biases(operator) {
@@ -89,19 +89,19 @@ pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: 
     }
 }
 
-/// What the elements of an operator's constant operand stand for, if they are kept as 8-bit integers.
+/// The quantisation of an operator's constant operand, if it is kept as 8-bit integers.
 pub(super) fn constant(operator: &Operator) -> Option<Quantisation> {
     let Operator::Binary(binary) = operator else { return None };
     binary.constant.as_ref()?.quantisation
 }
 
-/// What the integers stand for that a convolution multiplies, if it makes them of those that it reads.
+/// The quantisation of the integers that a convolution multiplies, if a prologue makes them from its input.
 pub(super) fn multiplied(operator: &Operator) -> Option<Quantisation> {
     let Operator::Conv(conv) = operator else { return None };
     conv.pre.as_ref()?.quantisation
 }
 
-/// How many scales and shifts a convolution has for what it multiplies.
+/// The number of scales and shifts of a convolution's prologue.
 fn before(operator: &Operator, inputs: &[&Shape]) -> Option<usize> {
     match parameters::scales_input(operator) {
         true => parameters::channels(operator, inputs)?.checked_mul(2),
@@ -109,7 +109,7 @@ fn before(operator: &Operator, inputs: &[&Shape]) -> Option<usize> {
     }
 }
 
-/// Output channels of sums of products, and how many biases they have.
+/// The numbers of output channels and of biases of an operator that is a sum of products.
 fn channels_and_biases(operator: &Operator) -> Option<[u64; 2]> {
     match operator {
         Operator::Conv(conv) => Some([conv.filters as u64, if conv.bias { conv.filters as u64 } else { 0 }]),
@@ -118,11 +118,11 @@ fn channels_and_biases(operator: &Operator) -> Option<[u64; 2]> {
     }
 }
 
-/// Bytes that a layer keeps of its parameters, by the rule that the kernels' module `quantised::panels` states: of each
-/// output channel a bias, a multiplier and its weights, of which a convolution but a depthwise one, and a matrix product,
-/// keep an even number; as many zeros as vectors of 8 multipliers read beyond those of a group; four bytes of each scale and shift
-/// of what a convolution multiplies; rounded up to 64. A function of one element is a table of 256 bytes. Other constants are a
-/// byte for each element.
+/// Bytes that a layer keeps of its parameters, by the rule that the kernels' module `quantised::panels` states. Each
+/// output channel has a bias, a multiplier and its weights. A matrix product, and any convolution that is not
+/// depthwise, keeps an even number of weights. Zeros follow for the multipliers that vectors of 8 read beyond those of
+/// a group. Each scale and shift of a prologue has four bytes. The sum is rounded up to 64. A function of one element
+/// is a table of 256 bytes. Other constants have one byte for each element.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let even = |steps: usize| steps.checked_next_multiple_of(2);
     // Groups, output channels of each, and bytes of the weights of one.

@@ -13,6 +13,7 @@ pub(super) struct Life<'a> {
     pub last: usize,
     /// The partitions that write or read it.
     pub partitions: Vec<usize>,
-    /// The partitions during which it is stored: those, and those of its CNN that fire while it lives.
+    /// The partitions during which it is stored: those that write or read it, and those of its CNN that fire while it
+    /// lives.
     pub stored_in: Vec<usize>,
 }

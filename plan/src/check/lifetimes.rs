@@ -1,5 +1,5 @@
-//! Rule 5: which rings may share bytes. Whether the bytes are free when they are written is the replay's business. From the
-//! same lifetimes follows how many bytes must be stored at once.
+//! Rule 5: which rings may share bytes. The replay checks whether the bytes are free when they are written. The same
+//! lifetimes also give the number of bytes that must be stored at once.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,17 +13,17 @@ use super::store::Store;
 use super::violation::Addresses;
 use super::{Findings, MAX_WORK, Resolved, Violation, paged};
 
-/// What the lifetimes of rings say.
+/// The figures that follow from the lifetimes of rings.
 pub(super) struct Lifetimes {
-    /// Most bytes that are occupied at the same time: no placement of the rings takes less.
+    /// The most bytes that are occupied at the same time. No placement of the rings takes fewer.
     pub bound: u64,
-    /// The most bytes that the rings that the certificate names occupy at the same time.
+    /// The most bytes that the rings named by the certificate occupy at the same time.
     pub witnessed: u64,
     /// The most bytes that workspaces occupy at the same time.
     pub workspaces: u64,
 }
 
-/// Checks that rings share no byte where rule 5 forbids it.
+/// Checks that rings share no bytes if rule 5 forbids it.
 pub(super) fn check(
     index: &Index<'_>,
     rates: &Rates,
@@ -47,7 +47,7 @@ pub(super) fn check(
     findings.or(Lifetimes { bound, witnessed, workspaces })
 }
 
-/// The moment of an accepted plan at which most bytes are occupied.
+/// The moment of an accepted plan at which the most bytes are occupied.
 pub(crate) fn peak(resolved: &Resolved<'_>) -> Peak {
     let Resolved { index, stores, schedules, .. } = resolved;
     let lives: Vec<Life<'_>> =
@@ -56,7 +56,7 @@ pub(crate) fn peak(resolved: &Resolved<'_>) -> Peak {
     Moments::new(index, &lives, lines, schedules).peak()
 }
 
-/// The firings of a CNN of an accepted plan, and what they touch.
+/// The firings of a CNN of an accepted plan, and the stores that they touch.
 pub(crate) fn line<'a>(resolved: &'a Resolved<'a>, c: usize) -> TimeLine<'a> {
     TimeLine::new(&resolved.index.cnns[c], &resolved.rates[c], &resolved.stores[c], &resolved.schedules)
 }
@@ -111,8 +111,9 @@ fn lives<'a>(index: &Index<'_>, c: usize, stores: &'a [Store], schedules: &[Vec<
         .collect()
 }
 
-/// Rings that share bytes may do so as far as this rule knows: those that are not exclusive, one of an exclusive ring
-/// and another beside its life or free bytes, that the replay looks at.
+/// Checks that no two rings share bytes that this rule keeps apart. It allows rings to share bytes if neither is
+/// exclusive, or if one is exclusive and the other lives beside its life or has free bytes there. The replay checks
+/// these.
 fn check_disjoint(index: &Index<'_>, rates: &Rates, lives: &[Life<'_>], findings: &mut Findings) {
     let mut places: Vec<(Addresses, &Life<'_>)> =
         lives.iter().flat_map(|life| life.store.addresses().map(move |range| (range, life))).collect();

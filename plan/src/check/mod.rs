@@ -1,28 +1,28 @@
-//! The independent checker: it replays a plan and shares no code with what made it.
+//! The independent checker: it replays a plan, and shares no code with the planner.
 //!
-//! A plan is accepted only if all of the following hold. *Layer* l makes rows `[p·r, min((p+1)·r, H))` of its tensor
-//! in firing p; `need(l, o, p)` is the number of leading rows of operand o that firings 0..=p read, by the definition
-//! of l's operator (`rows`), and `keep(l, o, p)` the first row that firings p.. still read.
+//! A plan is accepted only if all of the following hold. *Layer* l makes rows `[p·r, min((p+1)·r, H))` of its tensor in
+//! firing p. By the definition of l's operator (`rows`), `need(l, o, p)` is the number of leading rows of operand o
+//! that firings 0..=p read, and `keep(l, o, p)` is the first row that firings p.. still read.
 //!
-//! 1. *Structure* (`structure`). Names are unique and resolve; layers are in topological order, each in one
-//!    partition, and no data flows to an earlier partition, unless the two run at the same time; each tensor states its
-//!    producer, its readers, its shape and sizes truly; a view has as many elements as its tensor.
-//! 2. *Shapes* (`shapes`). Each layer's output shape and parameters are what its operator makes of its inputs.
+//! 1. *Structure* (`structure`). Names are unique and resolve. Layers are in topological order, each in one partition.
+//!    No data flows to an earlier partition, unless the two run at the same time. Each tensor states its true producer,
+//!    readers, shape and sizes. A view has as many elements as its tensor.
+//! 2. *Shapes* (`shapes`). Each layer's output shape and parameters follow from its operator and its inputs.
 //!    *Primitives* (`primitives`). Each layer's primitive is one that computes its operator, and tensors lie in the
 //!    layouts that it reads and writes.
 //! 3. *Rates* (`rates`). Firings are ⌈H / r⌉; `acquire(p) = need(p) − need(p−1)`, `release(p) = keep(p+1) − keep(p)`;
-//!    rows that nothing reads pass through the firing before them (`need(p) ≥ keep(p+1)`), and the last firing
-//!    acquires and releases all that is left.
+//!    the firing before rows that no firing reads acquires and releases them (`need(p) ≥ keep(p+1)`), and the last
+//!    firing acquires and releases all that is left.
 //! 4. *Storage* (`storage`). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the arena, or
 //!    a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`; for a
 //!    tensor cut between partitions that run at the same time, i runs on over frames.
 //!    Paged weights (`paged`) come in slices of the sizes that the primitive keeps, one after another in the store, into
 //!    blocks of the arena. The firing after which a block may be written comes before the layer's own first firing.
-//! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first firing to the last firing of any reader. It
-//!    is stored in the partitions that touch it, and in those of its CNN that fire meanwhile. A ring of fewer rows
-//!    than its tensor *wraps*; all other rings are *whole*. A workspace counts as a ring that wraps, and so does a
-//!    block, which lives from the end of the firing after which it may be written to its layer's last: whenever a load
-//!    starts and ends in between, nothing else is there. These share no byte:
+//! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first firing to the last firing of any reader. It is
+//!    stored in the partitions that touch it, and in those of its CNN that fire meanwhile. A ring of fewer rows than
+//!    its tensor *wraps*; all other rings are *whole*. A workspace and a block count as rings that wrap. A block lives
+//!    from the end of the firing after which it may be written to its layer's last firing. So nothing else is in the
+//!    block, whenever a load starts and ends in between. These share no byte:
 //!    - two rings that are stored in partitions that run at the same time, whenever they live;
 //!    - a ring between such partitions, and any other ring that lives at the same time;
 //!    - in model `edges`, any two rings that live at the same time;
@@ -31,20 +31,20 @@
 //!    A ring that wraps has all its bytes to itself while it lives. A whole ring *occupies* the bytes of the rows that
 //!    are begun and that some reader still needs. Other rows may lie in the rest of its bytes, as far as rule 7 lets
 //!    them. A layer may write where it reads only if both rings are whole, and only if it reads that ring by rows.
-//! 6. *Schedule* (`schedule`). Each partition fires each of its layers as often as rule 3 says.
+//! 6. *Schedule* (`schedule`). Each partition fires each of its layers the number of times that rule 3 gives.
 //! 7. *Replay* (`replay`). The plan is replayed with an arena of tags (tensor, row, frame), over several frames.
 //!    Partitions that run at the same time are replayed in several interleavings, under the blocking rule of
 //!    `concurrent`.
 //!    - At each firing every row held, `[keep(p), need(p))`, carries its own tag in every byte.
-//!    - No row is written over one that is written and not yet released by all its readers, nor into a ring that
-//!      wraps and lives.
+//!    - No row is written over a row that is written and not yet released by all its readers, nor into another ring
+//!      that wraps and lives.
 //!    - When a ring that wraps begins, no row that is needed lies in it.
 //!    - No interleaving deadlocks.
 //!
 //!    A firing that writes in part where it reads is made row by row. Row o of its output is written when the rows
 //!    below `keep(l, o, o)` of what it reads by rows are released, and no others. Here `keep` is that of one row per
 //!    firing.
-//! 8. *Sums* (`sums`). Every sum is what its parts add up to. `memory.bound` is the most bytes that are occupied at one
+//! 8. *Sums* (`sums`). Every sum equals the sum of its parts. `memory.bound` is the most bytes that are occupied at one
 //!    moment (`bound`). The rings that the certificate names occupy that many bytes by themselves. `proven` is true
 //!    exactly if the arena is as large as the bound, and `met` exactly if the plan meets the constraints. Partitions
 //!    that run at the same time keep no more cores busy than there are. The checker does not prove
@@ -116,7 +116,7 @@ const MAX_ARENA: u64 = 1 << 40;
 /// Most violations reported by one rule.
 const MAX_VIOLATIONS: usize = 100;
 
-/// What was replayed of an accepted plan.
+/// Counts of the replay of an accepted plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// CNNs.
@@ -129,7 +129,7 @@ pub struct Report {
     pub operands: usize,
     /// Rings in the arena; an edge in a double buffer counts as one.
     pub rings: usize,
-    /// Replays of whole CNNs: one each, or one an interleaving of concurrent partitions.
+    /// Replays of whole CNNs: one for each CNN, or one for each interleaving of concurrent partitions.
     pub replays: u64,
     /// Firings, over all replays.
     pub firings: u64,
@@ -144,28 +144,29 @@ pub struct Report {
 /// Checks a plan by the rules atop this module.
 ///
 /// # Errors
-/// What is wrong with it, never empty. A rule is only looked at if those that it builds on hold, so that there may
-/// be more.
+/// The violations, never empty. There may be more violations than these, since a rule is only checked if the rules that
+/// it builds on hold.
 pub fn check(plan: &Plan) -> Result<Report, Vec<Violation>> {
     Ok(resolve(plan)?.report)
 }
 
-/// An accepted plan with its names resolved, and the tables that it was replayed by.
+/// An accepted plan with its names resolved, and the tables of its replay.
 pub struct Resolved<'a> {
-    /// The plan, every name of it resolved.
+    /// The plan with all its names resolved.
     pub index: Index<'a>,
-    /// Of each CNN and layer, the tensors held.
+    /// The tensors held, by CNN and layer.
     pub rates: Rates,
-    /// Of each CNN, where rows lie in the arena.
+    /// Where rows lie in the arena, by CNN.
     pub stores: Vec<Vec<Store>>,
-    /// Of each CNN and layer, whether it writes in part where it reads, and so makes its rows one by one.
+    /// By CNN and layer, whether its output ring shares bytes with a ring that it reads, so that it makes its rows one
+    /// by one.
     pub follows: Vec<Vec<bool>>,
-    /// Of each partition, the layers in the order in which they fire in one frame.
+    /// By partition, the layers in the order in which they fire in one frame.
     pub schedules: Vec<Vec<u32>>,
     report: Report,
 }
 
-/// Checks a plan and gives what was found out about it.
+/// Checks a plan, and returns the tables that the checks made.
 ///
 /// # Errors
 /// As [`check`].
@@ -216,7 +217,7 @@ impl Findings {
         }
     }
 
-    /// Pushes a sum that is off.
+    /// Pushes a violation if a sum is wrong.
     fn sum(&mut self, what: impl Into<String>, stated: u64, expected: Option<u64>) {
         if expected != Some(stated) {
             let expected = expected.map_or("beyond 64 bits".into(), |sum| sum.to_string());
@@ -224,7 +225,7 @@ impl Findings {
         }
     }
 
-    /// Pushes what is beyond a limit.
+    /// Pushes a violation if a value is beyond a limit.
     fn limit(&mut self, what: impl Into<String>, value: Option<u64>, limit: u64) {
         if value.is_none_or(|value| value > limit) {
             let value = value.map_or("beyond 64 bits".into(), |value| value.to_string());

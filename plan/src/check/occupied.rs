@@ -1,7 +1,7 @@
 //! How many bytes rings occupy at each moment of a CNN's frame, its partitions one after another.
 //!
-//! `bound` defines what a moment is and what a ring occupies then. The rings that occupy all their bytes are called
-//! exclusive here.
+//! `bound` defines a moment, and what a ring occupies at it. Here, rings that occupy all their bytes are called
+//! exclusive.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::rates::Held;
 use super::storage::Uses;
 use super::store::Store;
 
-/// The firings of a CNN's frame, and what they touch.
+/// The firings of a CNN's frame, and the stores that they touch.
 pub(crate) struct TimeLine<'a> {
     cnn: &'a CnnIndex<'a>,
     held: &'a [Vec<Held>],
@@ -23,9 +23,9 @@ pub(crate) struct TimeLine<'a> {
     blocks: Vec<(usize, usize)>,
 }
 
-/// What a walk along the firings sees, in turn.
+/// The events of a walk along the firings, in turn.
 pub(crate) enum Event {
-    /// From now on a ring occupies these rows: all of an exclusive one, none once its life has ended.
+    /// From now on, a ring occupies these rows: all rows of an exclusive ring, and none once its life has ended.
     Occupies {
         /// The ring, by store.
         store: usize,
@@ -39,11 +39,11 @@ pub(crate) enum Event {
         /// Bytes that the rings counted occupy.
         bytes: u64,
     },
-    /// A firing has ended, and what it releases is released.
+    /// A firing has ended, and its releases are done.
     Fired,
 }
 
-/// What is stored of some of a CNN's rings.
+/// The rows that some of a CNN's rings store.
 struct Occupied<'l> {
     line: &'l TimeLine<'l>,
     /// Which rings count, by store.
@@ -102,7 +102,7 @@ impl<'a> TimeLine<'a> {
         most
     }
 
-    /// Walks along the firings before `end`, and tells what the rings counted occupy.
+    /// Walks along the firings before `end`, and tells what the counted rings occupy.
     pub fn walk(&self, counted: &[bool], end: usize, see: &mut dyn FnMut(Event)) {
         let layers = &self.cnn.layers;
         let users = |store: &Store| {
@@ -207,7 +207,7 @@ impl Occupied<'_> {
 
     /// Counts a ring that is not exclusive anew, after a change.
     fn count(&mut self, s: usize, change: impl FnOnce(&mut Self)) {
-        // Until the replay has seen it, a schedule may read rows before they are written.
+        // A schedule that has not been replayed yet may read rows before they are written.
         let rows = |occupied: &Self| occupied.free[s].0.min(occupied.begun[s])..occupied.begun[s];
         let store = &self.line.stores[s];
         let bytes = |rows: &Range<u64>| match store.exclusive {
@@ -230,7 +230,7 @@ impl Occupied<'_> {
         }
     }
 
-    /// What a ring's bytes count.
+    /// The bytes that count for a ring.
     fn share(&self, s: usize, bytes: u64) -> u64 {
         if self.counted[s] { bytes } else { 0 }
     }

@@ -1,7 +1,8 @@
-//! Rule 4, weights that are read from a store: what is read, into which bytes of the arena, and from when on.
+//! Rule 4, weights that are read from a store: which slices are read, into which bytes of the arena, and from which
+//! moment on.
 //!
-//! A slice has the bytes that the layer's primitive would keep of a layer of so few output channels. Only layers whose
-//! primitive keeps panels of output channels come in several slices. Each of their firings reads all of them.
+//! A slice has the bytes that the layer's primitive would keep for a layer of only its output channels. Only layers
+//! whose primitive keeps panels of output channels come in several slices. Each of their firings reads all of them.
 
 use crate::operator::{Conv, Function, Gemm, Operator};
 use crate::plan::{Layer, PagedWeights, StorageModel};
@@ -49,7 +50,7 @@ fn sliceable(layer: &Layer, inputs: &[&Shape]) -> Option<u64> {
     let filters = match &layer.operator {
         // A depthwise convolution of one channel has one filter.
         Operator::Conv(conv) if conv.groups == 1 && channels(&layer.operator, inputs)? > 1 => conv.filters,
-        // As one of integers, it would be such a convolution too.
+        // With integers, such a product would be a depthwise convolution too.
         Operator::Gemm(gemm) if gemm.inner > 1 || !layer.primitive.contains("-int8-") => gemm.units,
         _ => return None,
     };
@@ -153,7 +154,8 @@ fn begin(cnn: &CnnIndex<'_>, l: usize, after: Option<&crate::plan::FiringName>) 
     is_there.then_some(Begin::After { layer, firing: after.firing })
 }
 
-/// The firing of the CNN's frame, its partitions one after another, from whose beginning on a block may be written.
+/// The firing of the CNN's frame, with its partitions one after another, from the beginning of which a block may be
+/// written.
 pub(super) fn begun_at(
     begin: Begin,
     block: &Store,
@@ -168,7 +170,7 @@ pub(super) fn begun_at(
     Some(before + place + 1)
 }
 
-/// That every block may be written before its layer fires for the first time.
+/// Checks that every block may be written before its layer fires for the first time.
 pub(super) fn check_events(
     index: &Index<'_>,
     stores: &[Vec<Store>],
@@ -192,7 +194,7 @@ pub(super) fn check_events(
     findings.or(())
 }
 
-/// That slices follow each other in the store, layer by layer, and all sums of them.
+/// Checks that slices follow each other in the store, layer by layer, and all sums of their bytes.
 pub(super) fn check_sums(index: &Index<'_>, findings: &mut Findings) {
     let plan = index.plan;
     let mut end = Some(0u64);
@@ -229,7 +231,7 @@ pub(super) fn check_sums(index: &Index<'_>, findings: &mut Findings) {
     }
 }
 
-/// That a sum is stated if it is not 0, and is absent otherwise.
+/// Checks that a sum is stated if it is not 0, and is absent otherwise.
 fn optional(what: String, stated: Option<u64>, expected: Option<u64>, findings: &mut Findings) {
     let is_absent = stated.is_none() && expected == Some(0);
     let is_empty = stated == Some(0);
@@ -242,7 +244,7 @@ fn optional(what: String, stated: Option<u64>, expected: Option<u64>, findings: 
     }
 }
 
-/// Some sizes as text, no more than a line of them.
+/// Some sizes as text, at most a line.
 fn list(bytes: &[u64]) -> String {
     let shown: Vec<String> = bytes.iter().take(8).map(u64::to_string).collect();
     if bytes.len() > shown.len() { format!("{}, …", shown.join(", ")) } else { shown.join(", ") }

@@ -54,21 +54,21 @@ pub fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     })
 }
 
-/// Bytes that a layer keeps of its parameters, by the rule that the module `bind::constants` states: of each output channel of a
-/// convolution or matrix product its weights, with room for a bias and, where there is one per channel, a slope; zeros for
-/// what a group's channels are short of a multiple of 16; scales and shifts of a convolution's input beside them; rounded
-/// up to 64.
+/// Bytes that a layer keeps of its parameters, by the rule that the module `bind::constants` states. Each output
+/// channel of a convolution or matrix product has its weights, room for a bias and, if there is one per channel, a
+/// slope. Zeros fill up a group's channels to a multiple of 16. The scales and shifts of a prologue lie beside them.
+/// The sum is rounded up to 64.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     stored_elements(operator, inputs)?.checked_mul(4)?.checked_next_multiple_of(64)
 }
 
-/// The same of 16-bit floats.
+/// The same for 16-bit floats.
 pub(super) fn stored_half(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     stored_elements(operator, inputs)?.checked_mul(2)?.checked_next_multiple_of(64)
 }
 
-/// The same of 16-bit floats, but with weights of one byte, and a scale of four for each output channel: zeros are of one
-/// byte each, and as many follow as make what is in panels a multiple of two.
+/// The same for 16-bit floats, but with weights of one byte, and a scale of four bytes for each output channel. Zeros
+/// have one byte each, and as many follow as make the bytes of the panels a multiple of two.
 pub(super) fn stored_mixed(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let Some([weights, filters]) = weights_and_filters(operator, inputs) else {
         return stored_half(operator, inputs);
@@ -77,7 +77,8 @@ pub(super) fn stored_mixed(operator: &Operator, inputs: &[&Shape]) -> Option<u64
     let is_depthwise = groups == filters && groups == channels(operator, inputs)? as u64;
     let each = if is_depthwise { filters } else { filters / groups.max(1) };
     let zeros = each.div_ceil(16) * 16 - each;
-    // Biases are kept where there are none, and slopes that differ within a channel lie beside the panels: both two bytes.
+    // Panels keep biases even if there are none. Slopes that differ within a channel lie beside the panels. Both have
+    // two bytes.
     let beside = elements(operator, inputs)?.checked_sub(weights)?;
     let has_bias = match operator {
         Operator::Conv(conv) => conv.bias,
@@ -96,8 +97,8 @@ pub(super) fn stored_mixed(operator: &Operator, inputs: &[&Shape]) -> Option<u64
     bytes.checked_add(halves)?.checked_next_multiple_of(64)
 }
 
-/// Bytes of the parameters of a layer of mixed precision: one of each weight, four of the scale of each output channel, two
-/// of all others.
+/// Bytes of the parameters of a layer of mixed precision: one for each weight, four for the scale of each output
+/// channel, and two for all others.
 pub(super) fn mixed_bytes(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let [weights, filters] = weights_and_filters(operator, inputs)?;
     let others = elements(operator, inputs)?.checked_sub(weights)?;
@@ -156,7 +157,7 @@ fn stored_elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     Some(in_panels.checked_add(zeros)?.checked_add(beside)? as u64)
 }
 
-/// Channels of what an operator reads: of a convolution, those of all parts of its image.
+/// Channels of an operator's input; for a convolution, those of all parts of its image.
 pub(super) fn channels(operator: &Operator, inputs: &[&Shape]) -> Option<usize> {
     let read = match (operator, inputs) {
         (Operator::Conv(conv), [parts @ .., _]) if conv.residual => parts,

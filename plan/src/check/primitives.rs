@@ -1,8 +1,8 @@
-//! The primitives that are known: what they compute, in which layouts, and what they keep of a layer's parameters.
+//! The known primitives: what they compute, in which layouts, and which bytes they keep of a layer's parameters.
 //!
-//! This table is the checker's own. A test holds it against the kernels by executing plans with every primitive, in an
-//! arena between guards whose released rows hold no numbers (`tests/run/layouts.rs`). Its second part, of primitives that
-//! are families, is `families`.
+//! This table is the checker's own. A test compares it with the kernels: it executes plans with every primitive, in an
+//! arena between guards, whose released rows become NaN (`tests/run/layouts.rs`). The second part of the table, for
+//! primitives of families, is `families`.
 
 use crate::format::Element::{F16, F32, I64, U8};
 use crate::format::Layout::{Chw, Hcw, Hwc};
@@ -27,9 +27,9 @@ pub struct Primitive {
     pub elements: [Element; 2],
     /// Whether its weights are 8-bit integers beside 16-bit floats.
     pub is_mixed: bool,
-    /// Bytes that it keeps of a layer's parameters, from the shapes of what the layer reads; none beyond 64 bits.
+    /// Bytes that it keeps of a layer's parameters, from the shapes of the layer's operands; none beyond 64 bits.
     pub stored: fn(&Operator, &[&Shape]) -> Option<u64>,
-    /// Bytes of workspace, from the shapes of what the layer reads and makes; none beyond 64 bits.
+    /// Bytes of workspace, from the shapes of the layer's operands and output; none beyond 64 bits.
     pub workspace: fn(&Operator, &[&Shape], &Shape) -> Option<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Primitive {
         Primitive { name, computes, layouts, elements, is_mixed, stored, workspace: |_, _, _| Some(0) }
     }
 
-    /// The same of 16-bit floats, from HWC to HWC.
+    /// The same for 16-bit floats, from HWC to HWC.
     const fn half(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
         let (elements, stored) = ([F16; 2], parameters::stored_half);
         Primitive { elements, stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
@@ -57,7 +57,7 @@ impl Primitive {
         Primitive { is_mixed: true, stored, ..Primitive::half(name, computes) }
     }
 
-    /// The same of 8-bit integers.
+    /// The same for 8-bit integers.
     const fn of_integers(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
         let (elements, stored) = ([U8; 2], integers::stored);
         Primitive { elements, stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
@@ -118,7 +118,7 @@ const PRIMITIVES: &[Primitive] = &[
     },
 ];
 
-/// Kinds of operators, but for convolutions and products, that are computed on 16-bit floats.
+/// Kinds of operators, except convolutions and products, that are computed on 16-bit floats.
 const OF_HALVES: &[&str] = &[
     "element_wise",
     "batch_norm",
@@ -137,7 +137,7 @@ const OF_HALVES: &[&str] = &[
 ];
 
 fn is_depthwise(operator: &Operator, inputs: &[&Shape]) -> bool {
-    // The rule on shapes lets nothing be added to one.
+    // The rule on shapes forbids a residual in a depthwise convolution.
     matches!((operator, inputs), (Operator::Conv(conv), [x]) if [x.channels(), conv.filters] == [conv.groups; 2])
 }
 
@@ -196,7 +196,8 @@ pub(super) fn workspace(entry: &LayerIndex<'_>, inputs: &[&Shape]) -> Option<u64
     (primitive.workspace)(&entry.layer.operator, inputs, &entry.tensor.shape)
 }
 
-/// That each layer has a primitive that computes it, reads tensors as they lie and writes its own as the plan says.
+/// Checks that each layer has a primitive that computes it, reads tensors in their formats, and writes its tensor in
+/// the format that the plan states.
 pub(super) fn check(index: &Index<'_>) -> Result<(), Vec<Violation>> {
     let mut findings = Findings::default();
     for cnn in &index.cnns {

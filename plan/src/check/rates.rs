@@ -74,7 +74,7 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
     for (operand, input) in entry.layer.inputs.iter().enumerate() {
         let producer = &cnn.layers[entry.inputs[operand]];
         let output = &entry.layer.output_shape;
-        // An image of planes is one row.
+        // An image in CHW is one row.
         let in_planes = [producer, entry].iter().any(|entry| entry.tensor.format.layout == Layout::Chw);
         let by_rows = || rows::spans(&entry.layer.operator, &producer.tensor.shape, &inputs, operand, output);
         let spans = if in_planes { None } else { by_rows() };
@@ -98,7 +98,7 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
         compare("acquire", &input.acquire, &mut acquire.into_iter());
         compare("release", &input.release, &mut release.into_iter());
         if entry.is_sliced() {
-            // All rows are made from all that is held: some channels of each, slice by slice.
+            // Slice by slice, some channels of all rows are made, from all rows that are held.
             held.rows.clear();
         }
         match all.iter_mut().find(|other| other.tensor == held.tensor) {
@@ -115,7 +115,7 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
     all
 }
 
-/// What `firings` firings of `r` output rows hold of a tensor of `rows` rows.
+/// The rows that `firings` firings of `r` output rows hold of a tensor of `rows` rows.
 fn held(tensor: usize, rows: u64, spans: Option<&[Span]>, r: u64, firings: u64) -> Held {
     let firings = firings as usize;
     let Some(spans) = spans else {

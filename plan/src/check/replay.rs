@@ -1,9 +1,9 @@
 //! Rule 7, one firing: an arena of tags (tensor, row, frame), read and written row by row.
 //!
-//! A firing that writes in part where it reads is replayed as it is run. Before row o of its output is written, the
-//! rows below `keep₁(o)` of what it reads by rows are released, and no others; `keep₁` is the `keep` of one row per
-//! firing. Every row that the firing holds is there when it begins, and none is written over before it is released.
-//! So each row finds what it is made from.
+//! If the ring that a firing writes shares bytes with a ring that it reads, the firing is replayed row by row, as it is
+//! run. Before row o of its output is written, exactly the rows below `keep₁(o)` of the operands that it reads by rows
+//! are released; `keep₁` is the `keep` of one row per firing. Every row that the firing holds is in the arena when it
+//! begins, and none is overwritten before it is released. So each output row finds the rows from which it is made.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use super::storage::Uses;
 use super::store::{Begin, Kind, Store};
 use super::{MAX_WORK, Report, Violation};
 
-/// What a replay of one CNN looks up.
+/// The tables that a replay of one CNN uses.
 pub(super) struct Tables<'a> {
     pub cnn: &'a CnnIndex<'a>,
     pub held: &'a [Vec<Held>],
     pub stores: &'a [Store],
     uses: Uses,
-    /// Of each layer, whether it makes its rows one by one since it writes in part where it reads.
+    /// By layer, whether it makes its rows one by one, because its output ring shares bytes with a ring that it reads.
     follows: Vec<bool>,
-    /// Blocks of weights, by the moment from which on they may be written.
+    /// Blocks of weights, by the moment from which they may be written.
     begun: BTreeMap<Begin, Vec<usize>>,
     /// Addresses at which some row of some ring starts or ends, ascending. The bytes between two neighbours always
     /// hold the same row, so that one tag stands for all of them.
@@ -60,7 +60,7 @@ pub(super) struct Firing<'a> {
 }
 
 const EMPTY: u64 = u64::MAX;
-/// Bits of a tag that count rows; frames are few and rows bounded, so that they suffice.
+/// Bits of a tag that count rows. They suffice, since frames are few and rows are bounded.
 const ROW_BITS: u32 = 40;
 
 impl<'a> Tables<'a> {
@@ -196,7 +196,8 @@ impl<'a, 'b> Replay<'a, 'b> {
         Ok(())
     }
 
-    /// Gives the blocks of a partition their bytes that may be written from here on: loads may start at once.
+    /// Gives their bytes to the blocks of a partition that may be written from here on, since their loads may start at
+    /// once.
     fn begin_blocks(&mut self, begin: Begin, partition: usize) -> Result<(), Box<Violation>> {
         let tables = self.tables;
         let is_here = |s: usize| tables.cnn.layers[tables.stores[s].tensor].partition == partition;
@@ -284,7 +285,7 @@ impl<'a, 'b> Replay<'a, 'b> {
             for cell in cells {
                 if self.tags[cell] != EMPTY {
                     let (lost, lost_row) = untag(self.tags[cell]);
-                    // The rows of this firing itself are needed too: all of them are there at its end.
+                    // The rows of this firing itself are needed too: at its end, all of them must be intact.
                     if lost_row >= self.free[lost] || (lost == s && lost_row >= begun) {
                         let lost_tensor = &tables.stores[lost];
                         return Err(Box::new(Violation::OverwritesNeeded {
@@ -308,8 +309,8 @@ impl<'a, 'b> Replay<'a, 'b> {
         Ok(())
     }
 
-    /// Notes that a layer has released the rows of this frame below `keep` of each tensor that it holds; where that is
-    /// `None`, no more than before.
+    /// Notes that a layer has released the rows of this frame below `keep` of each tensor that it holds; if `keep` is
+    /// `None`, no more rows than before.
     fn release(&mut self, layer: usize, frame: u64, keep: impl Fn(&Held) -> Option<u32>) {
         let tables = self.tables;
         for (i, held) in tables.held[layer].iter().enumerate() {
@@ -374,7 +375,7 @@ mod tests {
     use crate::check::{rates, schedule, storage, structure};
     use crate::plan::{Plan, Ring};
 
-    /// Replays a frame of a plan of one partition; before each firing something is done to the replay.
+    /// Replays a frame of a plan of one partition. Before each firing, `before` changes the replay.
     fn replayed(plan: &Plan, before: impl Fn(&mut Replay<'_, '_>)) -> Result<(), Box<Violation>> {
         let index = structure::check(plan).unwrap();
         let rates = rates::check(&index).unwrap();
@@ -399,8 +400,8 @@ mod tests {
         plan
     }
 
-    /// What is written over a row that is still needed would be read later on: either check finds the mistake, and each
-    /// must without the other.
+    /// A row that is overwritten while it is still needed would be read wrongly later. Either check finds this mistake,
+    /// and each must find it without the other.
     #[test]
     fn what_is_read_is_checked_even_if_what_is_written_is_not() {
         assert_eq!(replayed(&plans::pair(), |_| ()), Ok(()));
@@ -410,7 +411,7 @@ mod tests {
             "partition `p`, firing 13: layer `l1` writes row 4 of `pair/t_l1` at 1920..2944 over row 0 of \
              `pair/t_l1`, which is still needed"
         );
-        // Nothing that is written over counts as needed.
+        // No row that is overwritten counts as needed.
         let blind = |replay: &mut Replay<'_, '_>| replay.free.fill(u64::MAX);
         assert_eq!(replayed(&plans::pair(), blind), Ok(()));
         let found = replayed(&short(), blind).unwrap_err();
@@ -430,8 +431,8 @@ mod tests {
         };
         replayed(&plans::pair(), see).unwrap();
         let (seen, alive): (Vec<_>, Vec<_>) = seen.into_inner().into_iter().unzip();
-        // Of the rows of the input and of the first layer, whose readers have windows of five rows, before each firing of
-        // [in]×3,[l1],([in],[l1])×2,[l2],[in].
+        // The released rows of the input and of the first layer, whose readers have windows of five rows, before each
+        // firing of [in]×3,[l1],([in],[l1])×2,[l2],[in].
         assert_eq!(seen[..8], vec![[0, 0]; 8]);
         assert_eq!(seen[8..10], [[1, 0], [1, 0]]);
         // Before the last four: [l1],[l2]×3.

@@ -1,4 +1,4 @@
-//! The rows that a row of a resize is made of.
+//! The input rows from which a row of a resize is made.
 
 use crate::operator::{Coordinates, Crop, Filter, Ratio, Resize, ResizeMode, Rounding, Scale};
 
@@ -64,7 +64,8 @@ pub(super) fn span(resize: &Resize, rows: i64, y: i64) -> Span {
     (from as i64, to as i64 + 1)
 }
 
-/// That the scales take an image of height and width `from` to the sizes that the resize states, and that a crop is one.
+/// Checks that the scales take an image of height and width `from` to the sizes that the resize states, and that a crop
+/// is valid.
 pub(super) fn scales(resize: &Resize, from: [i128; 2]) -> Result<(), String> {
     if let Coordinates::TfCropAndResize(Crop { from, to, .. }) = resize.coordinates {
         let is_corner = |at: &f32| *at == 0.0 || (2f32.powi(-16)..=2f32.powi(16)).contains(&at.abs());
@@ -197,7 +198,7 @@ mod tests {
                     let resize = resize(mode.clone(), coordinates, ratio, made);
                     (0..made).for_each(|y| compare(&resize, [made as f64, rows as f64], rows, y));
                 }
-                // Floats count as the fractions that they are; below a row, there is none but the first.
+                // Floats count as exact fractions. Below one row, only the first row exists.
                 for float in [0.125f32, 0.3, 0.75, 1.0, 1.1, 2.0, 3.0, 6.5] {
                     let made = (8.0 * float) as usize;
                     let resize = resize(mode.clone(), coordinates, Scale::Float(float), made);

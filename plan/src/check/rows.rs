@@ -6,10 +6,10 @@ use crate::shape::{Order, Shape};
 use super::resample;
 use super::span::{NOTHING, Span};
 
-/// The spans of the output rows in one operand, or `None` where every firing needs the operand whole.
+/// The spans of the output rows in one operand, or `None` if every firing needs the operand whole.
 ///
-/// `own` is the shape of the tensor, `seen` that in which the layer sees it, `operand` its index among `inputs`,
-/// the shapes of all operands as seen. The shapes have been checked against the operator.
+/// `own` is the shape of the tensor, and `seen` the shape in which the layer sees it. `operand` is its index among
+/// `inputs`, the shapes of all operands as seen. The shapes have been checked against the operator.
 pub(super) fn spans(
     operator: &Operator,
     own: &Shape,
@@ -94,8 +94,8 @@ pub(super) fn spans(
     }
 }
 
-/// Whether the elements of a tensor lie in the order of its dimensions, as those of an image of several channels lie only
-/// where these are last.
+/// Whether the elements of a tensor lie in the order of its dimensions. Those of an image of several channels do only
+/// if the channels are last.
 fn lies_in_order(shape: &Shape) -> bool {
     !shape.is_image() || shape.order == Order::ChannelsLast || shape.channels() == 1
 }
@@ -118,7 +118,8 @@ fn conv_transpose(conv: &ConvTranspose, height: i64) -> Vec<Span> {
     (0..height).map(span).collect()
 }
 
-/// Rows that are cropped need no care: what is left begins and ends at them, and nothing is mirrored beyond it (rule 2).
+/// Cropped rows need no care: the rows that are left begin and end at them, and nothing is mirrored beyond these (rule
+/// 2).
 fn padded(pad: &Pad, axis: usize, rows: i64, y: i64) -> Span {
     let (at, last) = (y - pad.before[axis], rows - 1);
     let row = match pad.mode {
@@ -248,7 +249,7 @@ mod tests {
         assert_eq!(spans(&softmax(2), &lines, &lines), each);
         assert_eq!(spans(&softmax(1), &lines, &lines), None);
         assert_eq!(spans(&softmax(1), &Shape::new([3, 8]), &Shape::new([3, 8])), each);
-        // Seen as the image of one channel that it is, as one of three, and the other way round.
+        // Seen as the image of one channel that it is, seen as an image of three channels, and the other way round.
         assert_eq!(spans(&softmax(3), &lines, &Shape::image(1, 3, 8)), each);
         assert_eq!(spans(&softmax(3), &lines, &Shape::image(8, 3, 1)), None);
         assert_eq!(spans(&softmax(2), &Shape::image(1, 3, 8), &lines), each);
@@ -256,7 +257,7 @@ mod tests {
         let last = Shape { dims: vec![1, 3, 2, 4], order: Order::ChannelsLast };
         assert_eq!(spans(&softmax(2), &last, &lines), each);
         assert_eq!(spans(&softmax(2), &Shape::new([3, 8]), &lines), each);
-        // A tensor of fewer dimensions repeats over the rows of an image; those that it has are the image's columns.
+        // A tensor of fewer dimensions repeats over the rows of an image; its own dimension is the image's columns.
         let image = Shape { dims: vec![1, 3, 3, 8], order: Order::ChannelsLast };
         let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
         let operands = [&image, &lines];

@@ -1,4 +1,4 @@
-//! Rule 2: each layer's output shape is what its operator makes of its inputs, by the definition in ONNX.
+//! Rule 2: each layer's output shape follows from its operator and its inputs, by the definition in ONNX.
 
 use crate::operator::{Conv, ConvTranspose, Function, NonMaxSuppression, Operator, Pad, PadMode, Slice};
 use crate::shape::{Order, Shape};
@@ -154,7 +154,7 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
     }
 }
 
-/// Rows for as many boxes of each class as may be kept.
+/// Room for the most boxes of each class that may be kept.
 fn suppressed(suppression: &NonMaxSuppression, boxes: &Shape, scores: &Shape) -> Result<Shape, String> {
     let &NonMaxSuppression { most, overlap, .. } = suppression;
     let ([n, count, 4], [batch, classes, each]) = (&boxes.dims[..], &scores.dims[..]) else {
@@ -226,7 +226,7 @@ fn windows(
     Ok(count)
 }
 
-/// The last operand is what is added, if anything is; the others are the image or its parts.
+/// If there is a residual, it is the last operand. The others are the image or its parts.
 fn conv(conv: &Conv, inputs: &[&Shape]) -> Result<Shape, String> {
     let (residual, parts) = match inputs.split_last() {
         Some((residual, parts)) if conv.residual => (Some(*residual), parts),

@@ -1,7 +1,7 @@
-//! Rows that a row is made from.
+//! Spans of rows from which a row is made.
 
-/// For one output row the smallest row read and the row after the largest; [`NOTHING`] if it reads none. Rows
-/// outside of the operand (padding) are let through and cut off later.
+/// For one output row, the smallest row read and the row after the largest; [`NOTHING`] if it reads none. Rows outside
+/// the operand (padding) are included here and cut off later.
 pub(super) type Span = (i64, i64);
 
 /// The span of an output row that reads nothing.

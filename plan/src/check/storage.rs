@@ -14,7 +14,7 @@ pub(crate) struct Uses {
     pub written_to: Vec<Vec<usize>>,
     /// For each layer and tensor held, the store that it is read from; `None` for the caller's copy.
     pub read_from: Vec<Vec<Option<usize>>>,
-    /// For each store, its readers, and which of the tensors that they hold it is.
+    /// For each store, its readers, and its index among the tensors that they hold.
     pub held_by: Vec<Vec<(usize, usize)>>,
     /// The workspace of a layer, none or one.
     pub workspace: Vec<Option<usize>>,
@@ -49,7 +49,7 @@ impl Uses {
         Uses { written_to, read_from, held_by, workspace, blocks }
     }
 
-    /// The stores of which all bytes are a layer's from its first firing on: those that it writes, and its workspace.
+    /// The stores whose bytes all belong to a layer from its first firing on: those that it writes, and its workspace.
     pub fn begun_by(&self, layer: usize) -> impl Iterator<Item = usize> + '_ {
         self.written_to[layer].iter().copied().chain(self.workspace[layer])
     }
@@ -60,7 +60,7 @@ impl Uses {
         self.begun_by(layer).chain(self.blocks[layer].iter().copied()).chain(read)
     }
 
-    /// Whether a layer writes where it reads, in part: it then makes its rows one by one.
+    /// Whether a layer's output ring shares bytes with a ring that it reads. If so, it makes its rows one by one.
     pub fn follows(&self, layer: usize, stores: &[Store]) -> bool {
         let mut read = self.read_from[layer].iter().flatten();
         read.any(|&s| self.written_to[layer].iter().any(|&own| stores[own].overlaps(&stores[s])))

@@ -5,14 +5,14 @@ use super::violation::Addresses;
 /// The storage of a tensor (model `tensors`), or of a tensor for one reader (model `edges`), or a layer's workspace, or a
 /// block of its weights.
 pub struct Store {
-    /// `cnn/tensor`, in model `edges` `cnn/tensor → reader`; of a workspace `workspace of cnn/layer`, of a
-    /// block `block 0 of cnn/layer`.
+    /// `cnn/tensor`, or `cnn/tensor → reader` in model `edges`; `workspace of cnn/layer` for a workspace, and `block 0
+    /// of cnn/layer` for a block.
     pub name: String,
     /// The layer that writes it, or whose workspace or block it is.
     pub tensor: usize,
     /// The layers that read it.
     pub readers: Vec<usize>,
-    /// Address of its first row; of both halves of a double buffer.
+    /// Address of its first row, or of the first row of each half of a double buffer.
     pub bases: Vec<u64>,
     /// Rows for which there is room.
     pub ring_rows: u64,
@@ -40,7 +40,7 @@ pub enum Kind {
     Block(Begin),
 }
 
-/// From when on a block may be written.
+/// The moment from which a block may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Begin {
     /// From the beginning of its partition's frame.
@@ -49,7 +49,7 @@ pub enum Begin {
     After {
         /// The layer.
         layer: usize,
-        /// Which of its firings in a frame.
+        /// The number of the firing in a frame.
         firing: u64,
     },
 }
@@ -60,7 +60,7 @@ impl Store {
         self.ring_rows * self.row_bytes
     }
 
-    /// Bytes of all.
+    /// Bytes of all halves.
     pub fn bytes(&self) -> u64 {
         self.ring_bytes() * self.bases.len() as u64
     }
@@ -80,7 +80,7 @@ impl Store {
         !matches!(self.kind, Kind::Workspace | Kind::Block(_))
     }
 
-    /// From when on it may be written, if it is a block of weights.
+    /// The moment from which it may be written, if it is a block of weights.
     pub fn begin(&self) -> Option<Begin> {
         match self.kind {
             Kind::Block(begin) => Some(begin),

@@ -102,7 +102,7 @@ fn check_names(plan: &Plan) -> Result<(), Vec<Violation>> {
     findings.or(())
 }
 
-/// That all shapes are small enough for later checks to multiply their dimensions.
+/// Checks that all shapes are small enough for later checks to multiply their dimensions.
 fn check_shapes(plan: &Plan) -> Result<(), Vec<Violation>> {
     let mut findings = Findings::default();
     let mut shape = |shape: &Shape, place: &dyn Fn() -> String| {

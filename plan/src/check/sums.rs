@@ -78,7 +78,7 @@ fn layers<'a>(index: &'a Index<'a>) -> impl Iterator<Item = &'a LayerIndex<'a>> 
     index.cnns.iter().flat_map(|cnn| &cnn.layers)
 }
 
-/// The sum, or `None` where it or a term is beyond 64 bits.
+/// The sum, or `None` if it or a term is beyond 64 bits.
 fn sum(terms: impl IntoIterator<Item = Option<u64>>) -> Option<u64> {
     terms.into_iter().try_fold(0u64, |sum, term| sum.checked_add(term?))
 }
@@ -140,7 +140,8 @@ fn check_rates_of_frames(plan: &Plan, findings: &mut Findings) {
     }
 }
 
-/// That what runs at the same time on a processor keeps no more cores busy than it has, as far as the plan says.
+/// Checks that partitions which run at the same time on a processor keep no more cores busy than it has, as far as the
+/// plan states this.
 fn check_loads(plan: &Plan, findings: &mut Findings) {
     for partition in &plan.partitions {
         let Some(load) = partition.load else { continue };
@@ -176,7 +177,7 @@ fn check_loads(plan: &Plan, findings: &mut Findings) {
     }
 }
 
-/// That what a search claims of placements contradicts neither the bound nor the plan's own placement.
+/// Checks that the claim of a search about placements contradicts neither the bound nor the plan's own placement.
 fn check_claimed(plan: &Plan, bound: u64, findings: &mut Findings) {
     let Some(claimed) = plan.certificate.claimed else { return };
     let placed = plan.storage_model == StorageModel::Tensors;
@@ -193,7 +194,8 @@ fn check_claimed(plan: &Plan, bound: u64, findings: &mut Findings) {
     }
 }
 
-/// That the witness of the bound names rings of the plan, each once, which alone take as much.
+/// Checks that the witness of the bound names rings of the plan, each once, and that these rings alone take that many
+/// bytes.
 fn check_certificate(
     index: &Index<'_>,
     stores: &[Vec<Store>],

@@ -1,4 +1,5 @@
-//! What convolutions by transformed tiles keep and need, by the formulas of `docs/plan-format.md`.
+//! The bytes that convolutions by transformed tiles keep, and their workspace, by the formulas of
+//! `docs/plan-format.md`.
 
 use crate::operator::{Conv, Operator};
 use crate::shape::Shape;

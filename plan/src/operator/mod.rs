@@ -45,8 +45,8 @@ pub enum Operator {
     ArgMax(ArgMax),
     /// The largest or the least elements along a dimension, in order, or their indices, as 64-bit integers.
     TopK(TopK),
-    /// Of boxes `[N, B, 4]` with scores `[N, C, B]`, a second operand, those that overlap none with a higher score: n, c and
-    /// b of each, as 64-bit integers `[N · C · most, 3]`. Rows of −1 follow.
+    /// The boxes that overlap no box with a higher score, from boxes `[N, B, 4]` and scores `[N, C, B]`, the second
+    /// operand. The output has n, c and b of each box, as 64-bit integers `[N · C · most, 3]`. Rows of −1 follow.
     NonMaxSuppression(NonMaxSuppression),
     /// Samples of an image `[N, C, H, W]` at the places `[N, H', W', 2]` of a second operand: x and y from −1 to 1. Likewise
     /// of a volume `[N, C, D, H, W]` at places `[N, D', H', W', 3]`.
@@ -79,9 +79,9 @@ pub enum Operator {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Element type of what the caller hands over; the network always sees fp32.
+    /// Element type of the caller's frame; the network always sees fp32.
     pub element: InputElement,
-    /// Order of the caller's dimensions where it differs from the network's: `HWC` bytes of a camera, say.
+    /// Order of the caller's dimensions, if it differs from the network's: `HWC` bytes of a camera, for example.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub camera: Option<Camera>,
 }
@@ -217,7 +217,7 @@ pub enum Function {
     Reciprocal,
     Floor,
     Ceil,
-    /// To the nearest integer, of two equally near ones the even one.
+    /// To the nearest integer; of two equally near ones, to the even one.
     Round,
     /// `x > alpha ? x : 0`.
     ThresholdedRelu {
@@ -256,7 +256,7 @@ pub struct ConstantOperand {
     pub dims: Vec<usize>,
     /// Whether it is the left operand.
     pub left: bool,
-    /// Which numbers its elements stand for, if they are kept as 8-bit integers.
+    /// Its quantisation, if it is kept as 8-bit integers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantisation: Option<Quantisation>,
 }
@@ -332,7 +332,7 @@ pub struct Slice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pad {
-    /// What the new elements hold.
+    /// The values of the new elements.
     pub mode: PadMode,
     /// Elements added before; negative crops.
     pub before: Vec<i64>,
@@ -340,7 +340,7 @@ pub struct Pad {
     pub after: Vec<i64>,
 }
 
-/// What padded elements hold.
+/// The values of padded elements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PadMode {
@@ -413,7 +413,7 @@ pub struct SpaceToDepth {
 }
 
 impl Operator {
-    /// The activation fused into this operator, if it is one that can carry one and does.
+    /// The activation that is fused into this operator, if there is one.
     #[inline]
     pub fn activation(&self) -> Option<&Function> {
         match self {
@@ -484,8 +484,9 @@ impl Operator {
         }
     }
 
-    /// Whether `input`, seen with its `order`, keeps that order of dimensions through this operator: functions of
-    /// each element do, and softmax; every other operator expects and yields channels-first tensors.
+    /// Whether inputs keep their order of dimensions through this operator. They do in functions of each element,
+    /// softmax, slices, padding and conversions, and, if all inputs have the same order, in functions of two elements
+    /// and in concats. Every other operator expects and yields channels-first tensors.
     pub fn keeps_order(&self, inputs: &[Shape]) -> bool {
         let same =
             inputs.windows(2).all(|pair| pair[0].order == pair[1].order && pair[0].rank() == pair[1].rank());

@@ -24,7 +24,7 @@ pub struct TopK {
     pub count: usize,
     /// Whether the largest come first, instead of the least. Of equal elements the first comes first.
     pub largest: bool,
-    /// Whether it makes the places of the elements instead of themselves.
+    /// Whether it makes the places of the elements instead of the elements.
     pub indices: bool,
 }
 
@@ -32,9 +32,9 @@ pub struct TopK {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NonMaxSuppression {
-    /// Most boxes that are kept of a class: no more than there are.
+    /// The most boxes of a class that are kept, at most all of them.
     pub most: usize,
-    /// Two boxes overlap if their intersection is a larger part of their union; from 0 to 1.
+    /// Two boxes overlap if their intersection is more than this share of their union; from 0 to 1.
     pub overlap: f32,
     /// Only boxes with higher scores are looked at; none for all boxes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,6 +44,6 @@ pub struct NonMaxSuppression {
 }
 
 impl NonMaxSuppression {
-    /// Most boxes that there may be: their indices are floats, exactly.
+    /// The most boxes. Up to this number, floats hold indices exactly.
     pub const MOST_BOXES: usize = 1 << 24;
 }

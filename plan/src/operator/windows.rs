@@ -40,7 +40,7 @@ pub struct Conv {
 }
 
 impl Conv {
-    /// How many of so many operands are the image or its parts: all but a residual.
+    /// The number of operands that are the image or its parts: all operands except a residual.
     #[inline]
     pub fn parts(&self, operands: usize) -> usize {
         operands.saturating_sub(usize::from(self.residual))
@@ -53,10 +53,10 @@ impl Conv {
 pub struct Pre {
     /// Whether each channel is multiplied by a scale, and a shift added: parameters of the convolution.
     pub affine: bool,
-    /// Applied after that. Not a PRelu; of a depthwise convolution nothing but bounds, as Relu and Clip are.
+    /// Applied after that. It is no PRelu. In a depthwise convolution, it can only be a bound, like Relu and Clip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activation: Option<Function>,
-    /// Which numbers the 8-bit integers stand for that the results become, if the convolution is of integers.
+    /// The quantisation of the results, if the convolution is of integers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantisation: Option<Quantisation>,
 }
@@ -91,7 +91,7 @@ pub struct ConvTranspose {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pool {
-    /// What becomes of a window.
+    /// The function of a window.
     pub kind: PoolKind,
     /// Height and width of the window.
     pub kernel: [usize; 2],
@@ -105,7 +105,7 @@ pub struct Pool {
     pub ceil: bool,
 }
 
-/// What becomes of a pooling window.
+/// The function of a pooling window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PoolKind {
@@ -138,8 +138,8 @@ pub struct Resize {
 }
 
 impl Resize {
-    /// Whether it makes numbers that are neither of the image nor between two neighbours: weighted means, or what lies
-    /// outside.
+    /// Whether it makes numbers that are neither in the image nor between two neighbours: weighted means, or numbers
+    /// from outside the image.
     #[inline]
     pub fn is_weighted(&self) -> bool {
         matches!(self.mode, ResizeMode::Filter(_))
@@ -154,7 +154,7 @@ impl Resize {
 pub enum Scale {
     /// As the model states it.
     Float(f32),
-    /// Of a model that states sizes: their ratio.
+    /// The ratio of sizes, if the model states sizes.
     Ratio(Ratio),
 }
 
@@ -206,7 +206,7 @@ pub enum ResizeMode {
     },
     /// Between the two nearest in each direction.
     Linear,
-    /// A weighted mean of those around.
+    /// A weighted mean of the elements around.
     Filter(Filter),
 }
 
@@ -220,7 +220,7 @@ pub struct Filter {
     pub cubic: Option<f32>,
     /// Whether distances shrink by a scale below 1, so that every input element has a weight.
     pub antialias: bool,
-    /// Whether what lies outside the image has no weight. Otherwise it is the element at the edge.
+    /// Whether elements outside the image have no weight. Otherwise they are the element at the edge.
     pub exclude_outside: bool,
 }
 
@@ -257,7 +257,7 @@ pub struct Crop {
     pub from: [f32; 2],
     /// Where it ends; no less.
     pub to: [f32; 2],
-    /// What is made where it lies outside the image.
+    /// The value of output elements that lie outside the image.
     pub outside: f32,
 }
 
@@ -267,7 +267,7 @@ pub struct Crop {
 pub struct GridSample {
     /// How a sample is made.
     pub mode: SampleMode,
-    /// What lies outside the image.
+    /// The values outside the image.
     pub padding: SamplePadding,
     /// Whether −1 and 1 are the middles of the outermost pixels, instead of their outer edges.
     pub align_corners: bool,
@@ -283,7 +283,7 @@ pub enum SampleMode {
     Cubic,
 }
 
-/// What lies outside an image that is sampled.
+/// The values outside an image that is sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "each is ONNX's padding_mode of that name")]

@@ -1,10 +1,11 @@
-//! What happens in a frame of a plan, for people to look at: when layers fire and weights are read, where everything lies in
-//! the arena, and which bytes of it are in use when.
+//! The events of a frame of a plan, for people to look at: when layers fire, when weights are read, where everything
+//! lies in the arena, and which bytes of the arena are in use at each time.
 //!
-//! What is in use follows from the checker's own walk along a frame, by which it computes the bound (`check::bound` says what
-//! a moment is and what a ring occupies then). So in a plan of partitions that follow each other, the most bytes of
-//! [`Timeline::usage`] are [`Memory::bound`](crate::plan::Memory::bound). Where partitions run at the same time they are
-//! mostly less, since the bound counts the peaks of all of them as if they came together.
+//! The bytes in use come from the checker's own walk along a frame, with which it computes the bound (`check::bound`
+//! defines a moment and what a ring occupies at it). So if the partitions of a plan follow each other, the most bytes
+//! of [`Timeline::usage`] are [`Memory::bound`](crate::plan::Memory::bound). If partitions run at the same time,
+//! [`Timeline::usage`] usually stays below the bound, which counts the peaks of all of them as if they came at the same
+//! time.
 //!
 //! Times are simulated (`simulate`): each firing takes its share of the time that the plan states of its layer.
 
@@ -21,20 +22,20 @@ pub use simulate::{Firing, Load};
 /// A frame of every CNN, and some frames of a pipeline.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timeline {
-    /// All that lies in the arena.
+    /// Everything that lies in the arena.
     pub places: Vec<Place>,
     /// The firings, by when they start.
     pub firings: Vec<Firing>,
     /// The reads of paged weights, by when they start.
     pub loads: Vec<Load>,
-    /// What is in use of each place, frame by frame.
+    /// The parts in use of each place, frame by frame.
     pub lives: Vec<Life>,
-    /// Bytes in use from a time on: nanoseconds and bytes, ascending. Where several moments are at one time, the least and
-    /// the most of them are there too.
+    /// Bytes in use from a time on: nanoseconds and bytes, ascending. If several moments fall on one time, the least
+    /// and the most of their bytes are listed too.
     pub usage: Vec<[f64; 2]>,
     /// The moment at which most bytes are in use.
     pub peak: Peak,
-    /// Nanoseconds until all has ended.
+    /// Nanoseconds until everything has ended.
     pub ns: f64,
     /// Where the times of layers come from; `None` if the plan does not state them. Each firing then counts a nanosecond.
     pub basis: Option<TimeBasis>,
@@ -61,7 +62,7 @@ pub struct Place {
     pub row_bytes: u64,
 }
 
-/// What lies in a place.
+/// The content of a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceKind {
     /// All rows of a tensor. Only some of them may be in use at a time.
@@ -70,7 +71,7 @@ pub enum PlaceKind {
     Wraps,
     /// Rows between partitions that run at the same time, in use throughout.
     Cut,
-    /// Memory of a layer's own.
+    /// A layer's own memory.
     Workspace,
     /// Slices of weights.
     Block,
@@ -101,7 +102,7 @@ impl Place {
     }
 }
 
-/// What of a place is in use in one frame.
+/// The part of a place that is in use in one frame.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Life {
     /// The place, by its index.
@@ -112,12 +113,12 @@ pub struct Life {
     pub steps: Vec<(f64, Range<u64>)>,
 }
 
-/// The moment at which most bytes are in use, and what is in use then.
+/// The moment at which the most bytes are in use, and the places in use then.
 ///
-/// Of partitions that run at the same time, each is at its own peak: the bound counts them so.
+/// If partitions run at the same time, each is at its own peak, as the bound counts them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Peak {
-    /// The layers that fire: a CNN, a layer of it, and which of its firings.
+    /// The layers that fire: a CNN, a layer of it, and the number of the firing.
     pub firings: Vec<[usize; 3]>,
     /// Places in use, the largest first.
     pub occupied: Vec<Occupied>,
@@ -134,7 +135,7 @@ pub struct Occupied {
     pub bytes: u64,
 }
 
-/// What happens in a frame of a plan.
+/// The events of a frame of a plan.
 ///
 /// # Errors
 /// As [`check::check`]; when the plan has too many firings, partitions or slices.
@@ -155,7 +156,7 @@ fn of_run(resolved: &Resolved<'_>, run: simulate::Simulated, basis: Option<TimeB
     Timeline { places: places(resolved), firings, loads, lives, usage, peak, ns, basis }
 }
 
-/// What happened in a frame of a plan, of which the firings and the loads were measured: one frame of each CNN, in which each
+/// The events of a measured frame of a plan. `firings` and `loads` are those of one frame of each CNN, in which each
 /// partition has fired in its own order.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What is in use when: the checker's walk along a frame, at the times of a simulation.
+//! The bytes in use over time: the checker's walk along a frame, at the times of a simulation.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::check::{self, Event, Resolved};
 use super::simulate::{Firing, Simulated};
 use super::{Life, first_places};
 
-/// What is seen of a firing.
+/// An event of the walk along a firing.
 enum Seen {
     Occupies { store: usize, rows: Range<u64> },
     Moment,
@@ -16,11 +16,11 @@ enum Seen {
 /// A change or a moment, at a time.
 struct At {
     ns: f64,
-    /// By how many bytes the bytes in use change; `None` of a moment.
+    /// By how many bytes the bytes in use change; `None` for a moment.
     change: Option<i64>,
 }
 
-/// What of each place is in use in each frame, and the bytes in use over time.
+/// The parts in use of each place in each frame, and the bytes in use over time.
 pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>, Vec<[f64; 2]>) {
     let firsts = first_places(resolved);
     let mut lives: Vec<Life> = Vec::new();
@@ -31,8 +31,8 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
         let cnn = &resolved.index.cnns[c];
         let of_cnn = || cnn.partitions.iter().flat_map(|p| &run.firings[run.of_partition[*p].clone()]);
         for (s, store) in stores.iter().enumerate().filter(|(_, store)| store.is_cut()) {
-            // Rings between stages are in use throughout: from when the first stage starts to when the last one ends, or
-            // to the last firing of a later group that reads them.
+            // Rings between stages are in use throughout: from the start of the first stage to the end of the last one,
+            // or to the last firing of a later group that reads them.
             let producer = cnn.layers[store.tensor].partition;
             let uses = |firing: &&Firing| {
                 let p = firing.partition;
@@ -103,7 +103,7 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
     (lives, usage(events, run.ns))
 }
 
-/// Of each firing of a CNN's frame, its partitions one after another, what is seen in turn.
+/// For each firing of a CNN's frame, with its partitions one after another, its events in turn.
 fn firings(resolved: &Resolved<'_>, c: usize) -> Vec<Vec<Seen>> {
     let counted: Vec<bool> = resolved.stores[c].iter().map(|store| !store.is_cut()).collect();
     let mut all = Vec::new();
@@ -116,7 +116,7 @@ fn firings(resolved: &Resolved<'_>, c: usize) -> Vec<Vec<Seen>> {
     all
 }
 
-/// The bytes in use at each moment, and where they have changed without one.
+/// The bytes in use at each moment, and at each change that is no moment.
 fn usage(mut events: Vec<At>, end_ns: f64) -> Vec<[f64; 2]> {
     // The sort is stable: what happens at one time stays in turn.
     events.sort_by(|a, b| a.ns.total_cmp(&b.ns));

@@ -1,13 +1,13 @@
-//! When layers fire and weights are read: a simulation of the plan with the times that it states of layers.
+//! When layers fire and weights are read: a simulation of the plan, with the times of layers that it states.
 //!
-//! Every partition fires as soon as it can. Partitions that exclude each other follow each other in the order of the plan.
-//! Stages of a pipeline wait for each other by the blocking rule of the plan format (its section 8). They go on until the last
-//! stage has done some frames, so that the last ones show the pipeline at its rate; the other stages are then amid later
-//! frames. All others do one frame.
+//! Every partition fires as soon as it can. Partitions that exclude each other follow each other in the order of the
+//! plan. Stages of a pipeline wait for each other by the blocking rule of the plan format (its section 8). They go on
+//! until the last stage has done some frames, so that its last frames show the pipeline at its rate. The other stages
+//! are in the middle of later frames then. All other partitions do one frame.
 //!
-//! The store reads one slice after another, in the order in which layers use them, as the planner's own model has it
-//! (`driver/loads.rs` of the compiler). The plan states how long all reads of a frame take. What is left of that beyond the
-//! bytes is dealt out evenly.
+//! The store reads one slice after another, in the order in which layers use them, as in the planner's own model
+//! (`driver/loads.rs` of the compiler). The plan states how long all reads of a frame take. The part of this time that
+//! the bytes do not explain is divided evenly among the reads.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::plan::{Plan, TimeBasis};
 
 /// Frames of a pipeline beyond one for each stage.
 const MORE_FRAMES: u64 = 2;
-/// Longest time of a layer, in nanoseconds: some days. What a plan states is not checked.
+/// Longest time of a layer, in nanoseconds: some days. Nobody checks the times that a plan states.
 const LONGEST_NS: f64 = 1e15;
 
 /// Most rows and firings of all frames of a CNN, and most slices that all layers read. Less than this is drawn in a moment.
@@ -36,7 +36,7 @@ pub struct Firing {
     pub partition: usize,
     /// The frame, from 0.
     pub frame: u64,
-    /// Which firing of the layer in this frame.
+    /// The number of the layer's firing in this frame.
     pub firing: u64,
     /// When it starts.
     pub start_ns: f64,
@@ -69,9 +69,9 @@ pub(super) struct Simulated {
     pub firings: Vec<Firing>,
     /// In the order of the store.
     pub loads: Vec<Load>,
-    /// Of each partition, its firings among `firings`.
+    /// Each partition's firings among `firings`.
     pub of_partition: Vec<Range<usize>>,
-    /// When all has ended.
+    /// When everything has ended.
     pub ns: f64,
 }
 
@@ -130,7 +130,7 @@ pub(super) fn simulate(resolved: &Resolved<'_>, is_timed: bool) -> Simulated {
     Simulated { firings, loads: run.loads, of_partition, ns }
 }
 
-/// That a plan is not too large to be simulated in reasonable time.
+/// Checks that a plan can be simulated in reasonable time.
 pub(super) fn check_work(resolved: &Resolved<'_>) -> Result<(), Vec<Violation>> {
     let index = &resolved.index;
     let limit = |what: &str, value: u64, limit: u64| match value > limit {
@@ -148,7 +148,7 @@ pub(super) fn check_work(resolved: &Resolved<'_>) -> Result<(), Vec<Violation>> 
     limit("the number of firings, times partitions,", steps, MOST_STEPS)
 }
 
-/// How many frames of a CNN are few enough.
+/// The most frames of a CNN that can be simulated in reasonable time.
 fn few_frames(index: &Index<'_>, c: usize) -> u64 {
     let size =
         |entry: &check::LayerIndex<'_>| entry.rows() * (1 + entry.inputs.len() as u64) + entry.layer.firings;
@@ -158,11 +158,11 @@ fn few_frames(index: &Index<'_>, c: usize) -> u64 {
 
 /// Until when a partition fires.
 struct Goal {
-    /// The last stage of its pipeline: itself if it is in none.
+    /// The last stage of its pipeline; the partition itself if it is in no pipeline.
     last: usize,
     /// Frames of that stage.
     frames: u64,
-    /// Most frames of the partition itself: as many, and one for each stage that comes after it.
+    /// Most frames of the partition itself: as many as the last stage, plus one for each stage after it.
     most: u64,
 }
 
@@ -214,7 +214,7 @@ fn slices(resolved: &Resolved<'_>, c: usize, l: usize) -> Vec<u64> {
     paged.and_then(|paged| check::slices(layer, paged, &cnn.seen_all(l)).ok()).unwrap_or_default()
 }
 
-/// What a CNN's layers have done, over all frames.
+/// The progress of a CNN's layers, over all frames.
 struct State {
     /// Firings that have ended, by layer.
     fired: Vec<u64>,
@@ -224,9 +224,9 @@ struct State {
     released: Vec<Vec<u64>>,
     /// When each firing ended, by layer.
     ends: Vec<Vec<f64>>,
-    /// Of each store, its readers, and which of the tensors that they hold it is. Only of those between stages.
+    /// For each store between stages, its readers, and its index among the tensors that they hold.
     held_by: Vec<Vec<(usize, usize)>>,
-    /// Of each layer, the stores between stages that it writes.
+    /// The stores between stages that each layer writes.
     cuts: Vec<Vec<usize>>,
 }
 
@@ -250,7 +250,7 @@ struct Run<'r, 'a> {
     goals: Vec<Goal>,
     /// Firings that have started, by partition.
     done: Vec<Vec<Firing>>,
-    /// Of each partition, the end of its firing under way.
+    /// The end of each partition's firing under way.
     running: Vec<Option<f64>>,
     state: Vec<State>,
     overhead_ns: Vec<f64>,
@@ -301,7 +301,7 @@ impl Run<'_, '_> {
         self.running[p].is_none() && self.running[last].is_none() && self.done[last].len() as u64 >= all
     }
 
-    /// The next firing of a partition: its layer, and which one of all frames.
+    /// The next firing of a partition: its layer, and its number over all frames.
     fn next(&self, p: usize) -> Option<(usize, u64)> {
         let schedule = &self.resolved.schedules[p];
         let done = self.done[p].len() as u64;
@@ -316,7 +316,7 @@ impl Run<'_, '_> {
         let Some((l, number)) = self.next(p) else { return false };
         let c = index.partitions[p].cnn;
         if self.done[p].is_empty() {
-            // Those that exclude it and come first, by CNN and then by order, have ended.
+            // The partitions that exclude it and come before it, by CNN and then by order, have ended.
             let is_first = |q: usize| (index.partitions[q].cnn, q) < (c, p);
             let waits = |q: usize| is_first(q) && !index.concurrent[p][q] && !self.has_ended(q);
             if (0..index.partitions.len()).any(waits) {

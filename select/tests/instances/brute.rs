@@ -12,7 +12,7 @@ pub enum Quantity {
     Workspace,
 }
 
-/// What is needed of an option.
+/// The data of an option that brute force needs.
 struct Candidate {
     input: String,
     output: String,

@@ -22,7 +22,7 @@ fn query(minimise: Quantity) -> Query {
     Query { minimise, time: None, memory: None, workspace: None, method: Method::Exact }
 }
 
-/// What the crate answers, and that its selection costs what it says.
+/// The crate's answer. Checks that its selection has the stated cost.
 fn asked(problem: &Problem<'_>, all: &All, query: &Query) -> Answer {
     let found = answer(problem, query).unwrap();
     if let Answer::Met(chosen) | Answer::Unmet { nearest: chosen, .. } = &found {

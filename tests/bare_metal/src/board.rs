@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write};
 
-/// What unused stack holds.
+/// The word that fills unused stack.
 const PAINT: u32 = 0x5aa5_c33c;
 
 /// Semihosting: write a text that a zero ends.
@@ -138,7 +138,7 @@ pub fn stack_of(work: impl FnOnce()) -> Option<usize> {
     let here = 0_u32;
     let top = &raw const here as usize;
     let end = &raw mut _stack_end as usize;
-    // Leaves room for what this function itself keeps.
+    // Leaves room for this function's own data.
     let painted = end..top - 256;
     for word in painted.clone().step_by(4) {
         // SAFETY: the linker gives these bytes to the stack alone, and nothing below the top is in use now.

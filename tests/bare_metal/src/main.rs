@@ -10,7 +10,7 @@ mod board;
 mod board {
     pub use std::println;
 
-    /// What is measured on boards alone.
+    /// The measurement of the stack, which only boards have.
     pub fn stack_of(work: impl FnOnce()) -> Option<usize> {
         work();
         None
@@ -21,7 +21,7 @@ use board::println;
 use emitted::{Arena, Inputs, Model, Outputs};
 
 fn main() {
-    // What `csdfc` draws does not matter, as long as it is the same everywhere.
+    // The values do not matter, as long as they are the same everywhere.
     let image = core::array::from_fn(|at| (at * 7919 % 1013) as f32 / 507.0 - 1.0);
     let mut scores = [0.0; 10];
     let arena = Arena::take().expect("nobody else has taken it");

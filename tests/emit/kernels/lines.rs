@@ -24,7 +24,7 @@ pub fn lines() -> Vec<Group> {
     ];
     let group = |(names, input): ([&'static str; 2], [Shape; 2])| {
         let (rank, own) = (input[1].rank(), input[1].dims.clone());
-        // The dimensions of rows and, but for images, of what a row is made of.
+        // The dimension of rows and, except for images, the dimension of a row's elements.
         let [rows, inner] = [rank - 2, rank - 1];
         let ones = vec![1; rank];
         let with = |axis: usize, size: usize| {

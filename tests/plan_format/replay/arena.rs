@@ -7,7 +7,7 @@ use super::{Refusal, Replayed};
 const FRAMES: u64 = 2;
 const STAGED: u64 = 3;
 
-/// That rings share no byte which never may, whatever they hold.
+/// Checks that rings which may never share a byte share none, whatever they hold.
 pub fn check_apart(plan: &Plan<'_>) -> Result<(), Refusal> {
     let rings: Vec<(usize, &Ring)> = plan
         .cnns
@@ -29,7 +29,7 @@ pub fn check_apart(plan: &Plan<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a layer writes the one where it reads the other, and may not.
+/// Whether a layer writes one ring where it reads the other, though it may not.
 fn over(cnn: &Cnn, read: &Ring, written: &Ring) -> bool {
     if !read.readers.contains(&written.tensor) {
         return false;
@@ -102,7 +102,7 @@ impl<'a> Arena<'a> {
         }
     }
 
-    /// Lets the partitions of a group work on so many frames.
+    /// Lets the partitions of a group work on this many frames.
     fn run(
         &mut self,
         plan: &Plan<'_>,

@@ -91,7 +91,7 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     same("met", constraints["met"].as_bool().ok_or("no `met`")?, fits && is_fast && is_prompt)
 }
 
-/// That what runs at the same time on a processor is no more than it has cores for.
+/// Checks that partitions which run at the same time on a processor need no more cores than it has.
 fn check_loads(plan: &Plan<'_>) -> Result<(), Refusal> {
     let partitions = list(plan.value, "partitions")?;
     for element in &plan.elements {
@@ -107,7 +107,7 @@ fn check_loads(plan: &Plan<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What lies where: buffers are as large as their largest edges and apart.
+/// Checks that buffers are as large as their largest edges, and do not overlap.
 fn check_buffers(plan: &Plan<'_>) -> Result<(), Refusal> {
     if !plan.is_edges {
         return Ok(());
@@ -148,7 +148,7 @@ fn check_external(plan: &Plan<'_>) -> Result<(), Refusal> {
     same("external outputs", number(external, "outputs")?, outputs)
 }
 
-/// Channels of what a layer reads: of a convolution, those of all parts of its image.
+/// Channels of the image that a layer reads; for a convolution, those of all parts together.
 fn channels(layer: &Layer) -> u64 {
     let seen = |operand: usize| layer.operands[operand].seen.channels();
     match layer.op.as_str() {
@@ -233,7 +233,7 @@ fn parameter_bytes(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
     })
 }
 
-/// Scales and shifts of what a convolution reads.
+/// Numbers of scales and shifts of a convolution's `pre`.
 fn before(layer: &Layer) -> u64 {
     if layer.attributes["pre"]["affine"] == true { 2 * channels(layer) } else { 0 }
 }

@@ -1,5 +1,5 @@
-//! Random layers of which passes make operands of convolutions: concats, whose parts these read, and additions, which
-//! these do.
+//! Random layers that passes turn into operands of convolutions: concats, whose parts the convolutions read, and
+//! additions, which the convolutions compute.
 
 use csdfc::network::{Network, Operand};
 use csdfc_plan::operator::{
@@ -8,8 +8,7 @@ use csdfc_plan::operator::{
 
 use super::{Choices, columns, operand, partner, push};
 
-/// Adds a convolution that reads what a concat puts together, or whose sums are added to another tensor, or both; as far
-/// as they fit.
+/// Adds a convolution that reads a concat, or whose sums are added to another tensor, or both, as far as they fit.
 pub(super) fn grow(network: &mut Network, random: &mut Choices<'_>) -> Option<()> {
     let x = operand(network, random);
     if x.shape.rank() != 4 {
@@ -39,14 +38,14 @@ pub(super) fn grow(network: &mut Network, random: &mut Choices<'_>) -> Option<()
     addition(network, random, &x, image)
 }
 
-/// A concat of two to four tensors: ones that are there, perhaps the same again, and new branches of `x`.
+/// A concat of two to four tensors: existing ones, perhaps the same one twice, and new branches of `x`.
 fn concat(network: &mut Network, random: &mut Choices<'_>, x: &Operand) -> Option<Operand> {
     let mut parts = Vec::new();
     for _ in 0..random.pick(2, 4) {
         let part = match random.pick(0, 5) {
             0 => x.clone(),
             1 => partner(network, x, random, columns),
-            // Of concats in a row the convolution reads all parts.
+            // If concats follow each other, the convolution reads all their parts.
             2 if parts.len() > 1 => push(network, Operator::Concat(Concat { axis: 1 }), parts.split_off(0))?,
             3 => {
                 let (kind, side) = (PoolKind::Max, 3);

@@ -1,8 +1,8 @@
 //! Vector instruction sets.
 //!
-//! A kernel is written once, as a `Job` over `Simd`, and run by `Isa::run` with the instructions that an [`Isa`]
-//! stands for. An `Isa` other than the portable one exists only where its instructions do, so that kernels may take
-//! one and stay safe.
+//! A kernel is written once, as a `Job` over `Simd`. `Isa::run` runs it with the instructions that an [`Isa`] stands
+//! for. An `Isa` other than the portable one can exist only on a processor that has its instructions, so kernels may
+//! take one and stay safe.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use super::element::F16;
@@ -87,7 +87,7 @@ impl Isa {
         Isa::PORTABLE
     }
 
-    /// The best that the processor has which runs this. Ask once, at start.
+    /// The best instruction set of the processor that runs this. Ask once, at start.
     #[cfg(any(test, feature = "std"))]
     pub fn detect() -> Isa {
         #[cfg(target_arch = "x86_64")]
@@ -153,7 +153,7 @@ impl Isa {
         }
     }
 
-    /// Every instruction set that the processor has which runs this.
+    /// Every instruction set of the processor that runs this.
     #[cfg(test)]
     pub(crate) fn all() -> impl Iterator<Item = Isa> {
         let best = Isa::detect();
@@ -169,14 +169,14 @@ impl Isa {
     }
 }
 
-/// Work written for any instruction set. `run` and all that it calls with `S` must be `#[inline(always)]`: only so
-/// does it become code of that instruction set.
+/// Work written for any instruction set. `run` and everything that it calls with `S` must be `#[inline(always)]`. Only
+/// then does the compiler generate code for that instruction set.
 pub(crate) trait Job {
     /// Does the work.
     fn run<S: Simd>(self);
 }
 
-/// A vector of `f32` and what micro-kernels do with it.
+/// A vector of `f32`, with the operations that micro-kernels need.
 ///
 /// # Safety
 /// Implementors' methods may be called only on a processor that has their instructions, which is so within
@@ -190,10 +190,10 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     const REGISTERS: usize;
     /// Most pixels of a tile.
     const PIXELS: usize;
-    /// Vectors of output channels of a tile of so many pixels; a multiple of a panel's.
+    /// Vectors of output channels of a tile of this many pixels; a multiple of a panel's vectors.
     const VECTORS: usize;
-    /// Whether special cases have code of their own, such as lines of depthwise convolutions. Without it, the general code
-    /// makes them: that is slower, and takes less time to build.
+    /// Whether special cases, such as lines of depthwise convolutions, have code of their own. Without it, the general
+    /// code computes them, which is slower but takes less time to build.
     const SPECIAL: bool = true;
 
     /// All elements `x`.
@@ -202,10 +202,12 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn load(p: *const f32) -> Self::V;
     /// Writes the elements to `p`.
     unsafe fn store(p: *mut f32, v: Self::V);
-    /// Brings the line of memory at `p`, which may be any address, into the second cache; nothing where no instruction does so.
+    /// Brings the line of memory at `p`, which may be any address, into the second cache. Does nothing if there is no
+    /// instruction for it.
     #[inline(always)]
     unsafe fn prefetch(_p: *const u8) {}
-    /// The first `count` elements at `p`, which need be good for no more; what the others are is not said.
+    /// The first `count` elements at `p`. `p` need not be good for more. The other elements of the vector are
+    /// unspecified.
     #[inline(always)]
     unsafe fn load_part(p: *const f32, count: usize) -> Self::V {
         let mut whole = [0.0; PANEL];
@@ -215,7 +217,7 @@ pub(crate) unsafe trait Simd: Copy + 'static {
             Self::load(whole.as_ptr())
         }
     }
-    /// Writes the first `count` elements to `p`, which need be good for no more.
+    /// Writes the first `count` elements to `p`. `p` need not be good for more.
     #[inline(always)]
     unsafe fn store_part(p: *mut f32, count: usize, v: Self::V) {
         let mut whole = [0.0; PANEL];
@@ -253,7 +255,7 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     }
     /// `a + b`.
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
-    /// `a · b + c`, fused but in the portable set.
+    /// `a · b + c`, fused except in the portable set.
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// `bound > x ? bound : x`: a NaN in `x` stays.
     unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V;

@@ -1,5 +1,5 @@
-//! Convolution as a matrix product whose left matrix, a pixel's window a row, is never made: the micro-kernel reads the
-//! input pixels where they lie.
+//! Convolution as a matrix product. The left matrix, with a pixel's window in each row, is never made: the micro-kernel
+//! reads the input pixels where they lie.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::mem::MaybeUninit;
@@ -23,11 +23,11 @@ pub(super) struct Dense<'a, E, W> {
     pub panels: Panels,
     pub y: Range<usize>,
     pub tiles: Range<usize>,
-    /// The image, or what its channels are, part by part.
+    /// The image, or the parts that hold its channels.
     pub parts: &'a [Rows<'a, E>],
-    /// What is added to the sums.
+    /// The tensor that is added to the sums.
     pub residual: Option<Rows<'a, E>>,
-    /// What becomes of the input as it is loaded.
+    /// The prologue, applied to the input as it is loaded.
     pub before: Option<Before<'a, E>>,
     pub weights: &'a [W],
     pub output: SharedRows<'a, E>,
@@ -49,7 +49,7 @@ impl<E: Pixels, W: Weight> Job for Dense<'_, E, W> {
 
 /// Elements as a convolution takes its pixels.
 pub(super) trait Pixels: Element {
-    /// Makes everything from pixels of which nothing becomes.
+    /// Makes everything from pixels without a prologue.
     ///
     /// # Safety
     /// In [`Job::run`].
@@ -77,7 +77,7 @@ impl Pixels for F16 {
     }
 }
 
-/// The same of several parts.
+/// The same for several parts.
 struct AsItIs<'a, W>(Dense<'a, f32, W>);
 
 impl<W: Weight> Job for AsItIs<'_, W> {
@@ -87,7 +87,7 @@ impl<W: Weight> Job for AsItIs<'_, W> {
     }
 }
 
-/// The same by way of a block: a function of its own, so that no other has the block on its stack.
+/// The same by way of a block. It is a function of its own, so that no other function has the block on its stack.
 struct WithBefore<'a, E, W, const PARTS: bool>(Dense<'a, E, W>, Before<'a, E>);
 
 impl<E: Pixels, W: Weight, const PARTS: bool> Job for WithBefore<'_, E, W, PARTS> {
@@ -125,7 +125,7 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
         E::IS_FLOAT && self.before.is_none()
     }
 
-    /// Makes everything from elements that come before the micro-kernel so, of one image or several `PARTS`.
+    /// Makes everything from elements that the micro-kernel gets by `load`, of one image or several `PARTS`.
     #[inline(always)]
     fn make<S: Simd, L: Load<E>, const PARTS: bool>(&self, load: &mut L) {
         let Dense { p, panels, weights, output, .. } = *self;
@@ -134,7 +134,7 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
         let pixels = self.y.len() * output.width();
         for run in sums.runs::<S>(self.tiles.clone(), pixels) {
             let group = run.start / sums.panels.per_group();
-            // Behind a run's weights lie those of the next.
+            // The weights of the next run lie after those of a run.
             table.ahead = Ahead { tile: 0, distance: run.len() * panels.stride() };
             self.tiles::<S>(|y, x, count, taps| {
                 let pixels = Tile::new(output.width(), [y, x], count);
@@ -145,7 +145,7 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
                     if let Some(residual) = self.residual {
                         let apart = residual.shape.channels;
                         let start = residual.shape.start(y + piece.below) + piece.x * apart;
-                        // Of a slice of the channels, the last pixel has no more than these.
+                        // In a slice of the channels, the last pixel has only the channels of the slice.
                         let elements = residual.data.slice(start, (piece.count - 1) * apart + p.filters);
                         table.add_residuals(piece.pixels(), elements, apart, p.filters);
                     }
@@ -163,8 +163,8 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
         }
     }
 
-    /// Calls `f` with the first row and column, the number of pixels, and the rows of the filter that lie within the input
-    /// of each tile. Rows go together for which those are the same.
+    /// Calls `f` with the first row and column, the number of pixels, and the rows of the filter that lie within the
+    /// input of each tile. Rows with the same rows of the filter form one tile.
     #[inline(always)]
     fn tiles<S: Simd>(&self, mut f: impl FnMut(usize, usize, usize, Range<usize>)) {
         let Dense { p, y, parts, output, .. } = self;
@@ -180,7 +180,7 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
             }
             let pixels = (end - row) * width;
             let tiles = pixels.div_ceil(S::PIXELS);
-            // The first tiles have a pixel more than the rest.
+            // The first tiles have one pixel more than the rest.
             let (each, more) = (pixels / tiles, pixels % tiles);
             let (mut y, mut x) = (row, 0);
             for tile in 0..tiles {

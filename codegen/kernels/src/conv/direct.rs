@@ -1,5 +1,5 @@
-//! Convolution by its definition, the loops in several orders: which of them is fast depends on the sizes and on how the
-//! tensors lie.
+//! Convolution by its definition, with the loops in several orders. The sizes and the layouts of the tensors decide
+//! which order is fast.
 
 use core::ops::Range;
 
@@ -19,15 +19,15 @@ pub struct Direct {
     pub order: LoopOrder,
 }
 
-/// Orders of loops. M, C, H, W are filters, channels, rows and columns of the output, K the taps; what stands in brackets is
-/// in registers.
+/// Orders of loops. M, C, H, W are filters, channels, rows and columns of the output, and K are the taps. The loop in
+/// brackets is in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum LoopOrder {
     /// M C H W K: a plane of the output is the sum of single channels (SUM2D of "Optimal DNN primitive selection with
     /// partitioned boolean quadratic programming", Anderson and Gregg, 2018). [`Filters::Planes`](super::scenario::Filters).
     Sum2d,
-    /// K M C H W: the image is shifted by each tap. Columns of the output lie on end. `Filters::Planes`.
+    /// K M C H W: the image is shifted by each tap. Columns of the output are contiguous. `Filters::Planes`.
     Shift,
     /// H M C K W: as `Shift`, row by row.
     Row,
@@ -35,9 +35,9 @@ pub enum LoopOrder {
     Columns,
     /// H W M K C \[M\]: 16 filters at once. `Filters::Steps`.
     FilterTile,
-    /// H W K C M: filters of the output lie on end. `Filters::Steps`.
+    /// H W K C M: filters of the output are contiguous. `Filters::Steps`.
     Pixel,
-    /// H W M K \[C\]: products of runs that lie on end in the input, which is HWC. `Filters::Lines`.
+    /// H W M K \[C\]: products of runs that are contiguous in the input, which is HWC. `Filters::Lines`.
     Dot,
 }
 
@@ -65,7 +65,7 @@ impl RowKernel for Direct {
     }
 }
 
-/// What is read.
+/// The tensors that are read.
 #[derive(Clone, Copy)]
 struct Source<'a> {
     scenario: &'a Scenario,
@@ -83,7 +83,7 @@ impl<'a> Source<'a> {
         self.filters[filter * m + channel * c + ky * row + kx * column]
     }
 
-    /// What a tap row of an output row reads.
+    /// The input row that a tap row of an output row reads.
     #[inline(always)]
     fn row(&self, y: usize, ky: usize) -> Option<Line<&'a [f32]>> {
         self.scenario.input_row(&self.input, y, ky)
@@ -138,7 +138,7 @@ impl Loops<'_, '_, '_> {
         layouts[1].line_mut(self.output, output[1], y)
     }
 
-    /// Row `y` of one channel of the output, whose columns lie on end.
+    /// Row `y` of one channel of the output, whose columns are contiguous.
     #[inline(always)]
     fn plane_row(&mut self, filter: usize, y: usize) -> &mut [f32] {
         let width = self.source.scenario.output[1];
@@ -161,7 +161,7 @@ impl Loops<'_, '_, '_> {
                 for y in self.rows.clone() {
                     let taps = scenario.taps(0, y);
                     for group in taps.clone().step_by(TAP_ROWS) {
-                        // What each tap row reads, and its weights.
+                        // The input row of each tap row, and its weights.
                         let mut lines = [(&[][..], &[][..]); TAP_ROWS];
                         let (mut count, mut column) = (0, 1);
                         for ky in group..taps.end.min(group + TAP_ROWS) {
@@ -188,7 +188,7 @@ impl Loops<'_, '_, '_> {
         }
     }
 
-    /// Adds what one channel gives one filter at a tap to row `y`.
+    /// Adds the products of one channel and one filter at a tap to row `y`.
     #[inline(always)]
     fn add_row(&mut self, filter: usize, channel: usize, [ky, kx]: [usize; 2], y: usize) {
         let Some(line) = self.source.row(y, ky) else { return };
@@ -312,7 +312,7 @@ impl Loops<'_, '_, '_> {
             for (x, filter) in each([width, conv.filters]) {
                 let (mut sums, mut rest) = ([0.0; LANES], self.source.bias[filter]);
                 let taps = self.source.scenario.taps(1, x);
-                // Taps that lie on end are one run.
+                // Contiguous taps are one run.
                 let runs = if conv.dilation[1] == 1 { 1 } else { taps.len() };
                 let len = taps.len() / runs.max(1) * channels;
                 for ky in self.source.scenario.taps(0, y) {

@@ -1,6 +1,6 @@
 //! Convolution by spectra of rows: a row of the output is a sum of 1-D convolutions, one for each channel and row of a
-//! filter, and their spectra are summed before one transform leads back ("sum of 1-D" in "Optimal DNN primitive selection
-//! with partitioned boolean quadratic programming", Anderson and Gregg, 2018).
+//! filter. Their spectra are summed, and then one inverse transform gives the row ("sum of 1-D" in "Optimal DNN
+//! primitive selection with partitioned boolean quadratic programming", Anderson and Gregg, 2018).
 
 use core::ops::Range;
 
@@ -11,7 +11,7 @@ use super::super::share::Sharing;
 use super::Conv;
 use super::scenario::Scenario;
 
-/// A convolution by spectra of rows. How [`Scenario::filters`] are kept is of no account.
+/// A convolution by spectra of rows. [`Scenario::filters`] has no effect here.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Fft1d {
@@ -48,7 +48,7 @@ impl Fft1d {
         conv.filters * conv.channels * conv.kernel[0]
     }
 
-    /// Elements of what is kept: biases, cosines and sines, and rows of filters or their spectra.
+    /// Elements of the packed parameters: biases, cosines and sines, and rows of filters or their spectra.
     pub const fn packed_len(&self) -> usize {
         let each = match self.spectra {
             Spectra::Kept => self.spectrum(),
@@ -57,8 +57,8 @@ impl Fft1d {
         self.scenario.conv.filters + self.points() + self.lines() * each
     }
 
-    /// Elements of the workspace: spectra of the rows of the input and of a sum, those of a filter if they are made, and a
-    /// transform.
+    /// Elements of the workspace: spectra of the rows of the input and of a sum, the spectra of a filter if they are
+    /// made, and a transform.
     pub const fn workspace_len(&self) -> usize {
         let Scenario { conv, input, .. } = &self.scenario;
         let filter = match self.spectra {
@@ -72,7 +72,7 @@ impl Fft1d {
     /// holds [`Fft1d::packed_len`] elements. `transform` is room for two transforms.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weights: &[f32], bias: &[f32], out: &mut [f32], transform: &mut [f32]) {
         let conv = &self.scenario.conv;
         assert_eq!(out.len(), self.packed_len(), "length of packed filters");
@@ -96,15 +96,15 @@ impl Fft1d {
     }
 }
 
-/// Points of a transform along an axis: no two places of a whole convolution fall together.
+/// Points of a transform along an axis, enough that no two places of a whole convolution coincide.
 pub(super) const fn points(scenario: &Scenario, axis: usize) -> usize {
     let Scenario { conv, input, .. } = scenario;
     let whole = (input[axis] + (conv.kernel[axis] - 1) * conv.dilation[axis]).next_power_of_two();
     if whole < 2 { 2 } else { whole }
 }
 
-/// The point at which a transform of so many points along an axis has the sums of a place of the output, unless its window
-/// sees nothing of the input: what begins before the input is at the end.
+/// The point at which a transform of `points` points along an axis has the sums of a place of the output. Windows that
+/// begin before the input have their sums at the end. If a window covers nothing of the input, there is none.
 #[inline(always)]
 pub(super) fn point(scenario: &Scenario, axis: usize, place: usize, points: usize) -> Option<usize> {
     let Conv { stride, pads, .. } = scenario.conv;
@@ -122,7 +122,7 @@ pub(super) fn fill_turns(turns: &mut [f32]) {
     }
 }
 
-/// The spectrum of numbers that lie so many points from each other. `room` is that of a transform.
+/// The spectrum of numbers that are placed `distance` points from each other. `room` is the room of a transform.
 #[inline(always)]
 pub(super) fn analyse<'a>(
     numbers: impl Iterator<Item = &'a f32>,
@@ -141,7 +141,8 @@ pub(super) fn analyse<'a>(
     imaginary.copy_from_slice(&im[..imaginary.len()]);
 }
 
-/// Cosine and sine of an angle from 0 to π, by their series: the same on every machine, and exact to 14 digits.
+/// Cosine and sine of an angle from 0 to π, by their series. They are the same on every machine, and exact to 14
+/// digits.
 fn cosine_and_sine(angle: f64) -> [f64; 2] {
     let (mut sums, mut term) = ([0.0; 2], 1.0);
     for n in 0..32_u32 {
@@ -151,8 +152,9 @@ fn cosine_and_sine(angle: f64) -> [f64; 2] {
     sums
 }
 
-/// The discrete Fourier transform in place, of as many points as a power of two says, with exponents of this sign (Cooley
-/// and Tukey, 1965). `turns` are cosines and sines of half a circle in as many steps, or in a multiple of them.
+/// The discrete Fourier transform in place, with exponents of this sign (Cooley and Tukey, 1965). The number of points
+/// is a power of two. `turns` are cosines and sines of half a circle, in the number of steps that the transform needs
+/// or in a multiple of it.
 #[inline(always)]
 pub(super) fn transform(re: &mut [f32], im: &mut [f32], turns: &[f32], sign: f32) {
     let points = re.len();
@@ -184,7 +186,7 @@ pub(super) fn transform(re: &mut [f32], im: &mut [f32], turns: &[f32], sign: f32
 
 /// One operand; the constant is packed by [`Fft1d::pack`]. The workspace has [`Fft1d::workspace_len`] elements.
 impl RowKernel for Fft1d {
-    /// Each worker would transform filters, and rows that others read too.
+    /// If workers shared rows, each would transform filters, and rows that other workers read too.
     fn sharing(&self, _: usize, _: usize, _: &RowShape) -> Sharing {
         Sharing::Alone
     }
@@ -276,7 +278,8 @@ impl Job for Work<'_, '_, '_> {
     }
 }
 
-/// Adds the product of a spectrum and the conjugate of another: a correlation, as convolutions of networks are.
+/// Adds the product of a spectrum and the conjugate of another. This is a correlation, as are the convolutions of
+/// networks.
 #[inline(always)]
 pub(super) fn add_product(sum: &mut [f32], image: &[f32], filter: &[f32]) {
     let half = sum.len() / 2;

@@ -1,5 +1,6 @@
-//! Convolution by spectra of planes: the spectra of all channels of the input are multiplied with those of a filter and
-//! summed, and one transform leads back ("Fast training of convolutional networks through FFTs", Mathieu et al., 2014).
+//! Convolution by spectra of planes: the spectra of all channels of the input are multiplied by those of a filter and
+//! summed, and then one inverse transform gives the output ("Fast training of convolutional networks through FFTs",
+//! Mathieu et al., 2014).
 //!
 //! It needs the whole image, and makes the whole output.
 
@@ -11,7 +12,7 @@ use super::super::rows::{Rows, RowsMut};
 use super::fft::{Spectra, add_product, analyse, fill_turns, point, points, synthesise, transform};
 use super::scenario::Scenario;
 
-/// A convolution by spectra of planes. Its output is CHW. How [`Scenario::filters`] are kept is of no account.
+/// A convolution by spectra of planes. Its output is CHW. [`Scenario::filters`] has no effect here.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Fft2d {
@@ -27,7 +28,7 @@ impl Fft2d {
         [points(&self.scenario, 0), points(&self.scenario, 1)]
     }
 
-    /// The more of them: so many cosines and sines serve both.
+    /// The larger of the two. This many cosines and sines serve both.
     const fn most(&self) -> usize {
         let [rows, columns] = self.points();
         if rows > columns { rows } else { columns }
@@ -44,7 +45,7 @@ impl Fft2d {
         self.points()[0] * self.line()
     }
 
-    /// Elements of what is kept: biases, cosines and sines, and filters or their spectra.
+    /// Elements of the packed parameters: biases, cosines and sines, and filters or their spectra.
     pub const fn packed_len(&self) -> usize {
         let conv = &self.scenario.conv;
         let each = match self.spectra {
@@ -54,8 +55,8 @@ impl Fft2d {
         conv.filters * (1 + conv.channels * each) + self.most()
     }
 
-    /// Elements of the workspace: spectra of the channels of the input and of a sum, that of a filter's channel if they are
-    /// made, and a transform.
+    /// Elements of the workspace: spectra of the channels of the input and of a sum, the spectrum of a filter's channel
+    /// if filters' spectra are made, and a transform.
     pub const fn workspace_len(&self) -> usize {
         let filter = match self.spectra {
             Spectra::Kept => 0,
@@ -73,7 +74,7 @@ impl Fft2d {
     /// holds [`Fft2d::packed_len`] elements. `transform` is room for a transform, [`Fft2d::room`].
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weights: &[f32], bias: &[f32], out: &mut [f32], transform: &mut [f32]) {
         let conv = &self.scenario.conv;
         assert_eq!(out.len(), self.packed_len(), "length of packed filters");
@@ -104,7 +105,7 @@ impl Fft2d {
         self.of_plane(lines, conv.dilation, turns, room, spectrum);
     }
 
-    /// The spectrum of a plane whose lines, and the numbers of each, lie so many points from each other.
+    /// The spectrum of a plane. `distance` has the points from line to line, and from number to number within a line.
     #[inline(always)]
     fn of_plane<'a, L: Iterator<Item = &'a f32>>(
         &self,

@@ -1,4 +1,4 @@
-//! Convolution as a matrix product whose left matrix is made, a row of the output at a time: im2row, as in "High
+//! Convolution as a matrix product. The left matrix is made for one row of the output at a time: im2row, as in "High
 //! performance convolutional neural networks for document processing" (Chellapilla et al., 2006), in strips of one row.
 
 use core::ops::Range;
@@ -9,8 +9,8 @@ use super::super::share::Sharing;
 use super::super::span::Span;
 use super::Conv;
 
-/// A [`Conv`] of one group and one operand, without [`Conv::pre`]. It is the convolution 1×1 of a row whose pixels are the
-/// windows of the output's pixels.
+/// A [`Conv`] of one group and one operand, without [`Conv::pre`]. It is computed as a 1×1 convolution of a row whose
+/// pixels are the windows of the output's pixels.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Im2row {
@@ -24,7 +24,7 @@ impl Im2row {
         self.conv.kernel[0] * self.conv.kernel[1] * self.conv.channels
     }
 
-    /// Copies the windows of the pixels of output row `y`; zeros where they are beyond the input.
+    /// Copies the windows of the pixels of output row `y`, with zeros beyond the input.
     fn lower(&self, input: &Rows<'_>, y: usize, windows: &mut [f32]) {
         let Conv { channels, kernel, stride, dilation, pads, .. } = self.conv;
         let place = |at: usize, axis: usize, tap: usize, size: usize| {
@@ -47,7 +47,7 @@ impl Im2row {
 /// One operand; the constant is packed by [`Conv::pack`]. The workspace holds the windows of one row of the output,
 /// `[width, kernel_y, kernel_x, channels]`.
 ///
-/// The product of a row is shared among the workers, as that of any convolution.
+/// Workers share the product of a row, as in any convolution.
 impl RowKernel for Im2row {
     fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
         RowKernel::<f32>::sharing(&self.conv, rows, workers, output)
@@ -68,7 +68,7 @@ impl RowKernel for Im2row {
         let windows = &mut context.workspace[..width * product.channels];
         for y in y {
             self.lower(&operands[0], y, windows);
-            // Whichever row it is, it lies in the only slot.
+            // Any row lies in the only slot.
             let row =
                 Rows { data: Span::new(windows), shape: RowShape::dense(height, width, product.channels, 1) };
             let workers = context.workers.as_deref_mut();

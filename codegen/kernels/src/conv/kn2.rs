@@ -12,8 +12,8 @@ use super::super::product::{Left, Product, Right, Start};
 use super::super::rows::{Rows, RowsMut};
 use super::scenario::{Patches, Scenario, Steps};
 
-/// A convolution of stride 1 whose taps are summed in the output. Columns of the output lie on end only where those of the
-/// input do.
+/// A convolution of stride 1 whose taps are summed in the output. Columns of the output may be contiguous only if those
+/// of the input are.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Kn2Accumulate {
@@ -60,8 +60,8 @@ impl RowKernel for Kn2Accumulate {
     }
 }
 
-/// A convolution of stride 1 whose taps of a row are made at once and then summed in the output. Columns of input and output
-/// lie on end.
+/// A convolution of stride 1 whose taps of a row are made at once and then summed in the output. Columns of input and
+/// output are contiguous.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Kn2Separate {
@@ -70,7 +70,7 @@ pub struct Kn2Separate {
 }
 
 impl Kn2Separate {
-    /// Elements of the workspace: what all taps of a row make of a row of the input.
+    /// Elements of the workspace: the products of all taps of a row and a row of the input.
     pub const fn workspace_len(&self) -> usize {
         let Scenario { conv, input, .. } = &self.scenario;
         conv.kernel[1] * conv.filters * input[1]

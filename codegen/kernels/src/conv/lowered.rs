@@ -1,4 +1,4 @@
-//! Convolution as a matrix product whose patch matrix, the windows of the pixels, is made: im2col and im2row ("High
+//! Convolution as a matrix product with an explicit patch matrix, the windows of the pixels: im2col and im2row ("High
 //! performance convolutional neural networks for document processing", Chellapilla et al., 2006), all at once or a
 //! strip of rows at a time, between any layouts.
 
@@ -15,9 +15,9 @@ use super::scenario::{Patches, Scenario, Steps};
 pub struct Lowered {
     /// The convolution.
     pub scenario: Scenario,
-    /// How the patch matrix lies; as rows only where the output is HWC.
+    /// How the patch matrix lies. It may lie as rows only if the output is HWC.
     pub patches: PatchMatrix,
-    /// Rows of the output whose windows are there at a time.
+    /// Rows of the output whose windows the workspace holds at a time.
     pub strip: usize,
 }
 

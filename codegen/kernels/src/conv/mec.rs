@@ -17,21 +17,22 @@ use super::scenario::{Patches, Scenario, Steps};
 pub struct Mec {
     /// The convolution.
     pub scenario: Scenario,
-    /// What is made of L.
+    /// The solution that makes the output from L.
     pub solution: Solution,
-    /// Rows of the output that L is of at a time; all of them as in the paper.
+    /// Rows of the output for which L is made at a time; with all of them, it is as in the paper.
     pub strip: usize,
 }
 
-/// What is made of the lowered matrix.
+/// How the output is made from the lowered matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum Solution {
-    /// Solution A: the output is made pixel by pixel whatever its layout, copied into L, which is no longer needed then,
-    /// and brought into its layout from there. (In the paper it is brought from h-n-w-c to n-h-w-c, which are the same for
-    /// one image. So A is of use where the output is not HWC.)
+    /// Solution A: the output is made pixel by pixel, whatever its layout. Then it is copied into L, which is no longer
+    /// needed, and from there into its layout. (In the paper, it goes from h-n-w-c to n-h-w-c, which are the same for
+    /// one image. So A is useful if the output is not HWC.)
     A,
-    /// Solution B: the output is made as it lies. Where it is not HWC, L is transposed: the columns of the output lie on end.
+    /// Solution B: the output is made in its layout. If that is not HWC, L is transposed, so that the columns of the
+    /// output are contiguous.
     B,
 }
 
@@ -39,7 +40,7 @@ pub enum Solution {
 pub const T: usize = 100;
 
 impl Mec {
-    /// Rows of the padded input that so many rows of the output read.
+    /// Rows of the padded input that `rows` rows of the output read.
     const fn read(&self, rows: usize) -> usize {
         let conv = &self.scenario.conv;
         (rows - 1) * conv.stride[0] + conv.kernel[0]
@@ -51,7 +52,8 @@ impl Mec {
         input[0] + conv.pads[0] + conv.pads[2]
     }
 
-    /// Elements of the workspace, L: of the whole padded input (Eq. 3, with i_c for k_c), or of what a strip reads.
+    /// Elements of the workspace, L: for the whole padded input (Eq. 3, with i_c for k_c), or for the rows that a strip
+    /// reads.
     pub fn workspace_len(&self) -> usize {
         let Scenario { conv, output: [height, width], .. } = self.scenario;
         let rows = if self.strip < height { self.read(self.strip) } else { self.padded() };
@@ -139,7 +141,7 @@ impl Mec {
     }
 }
 
-/// As many elements of the output as its row `y` has, whatever it will hold there.
+/// As many elements of the output as its row `y` has, regardless of their meaning.
 fn row_elements<'a>(layout: Layout, output: &'a mut RowsMut<'_>, len: usize, y: usize) -> &'a mut [f32] {
     match layout {
         Layout::Chw => &mut output.row(0)[y * len..][..len],
@@ -162,7 +164,8 @@ mod tests {
     use super::super::scenario::Filters;
     use super::*;
 
-    /// Of an input that is padded already, in HWC: height and width, channels, filters, size and stride of the kernel.
+    /// A scenario in HWC with an input that is already padded: height and width, channels, filters, size and stride of
+    /// the kernel.
     fn scenario(input: [usize; 2], channels: usize, filters: usize, kernel: usize, stride: usize) -> Mec {
         let conv = Conv {
             channels,
@@ -184,7 +187,8 @@ mod tests {
 
     type Layer = (&'static str, usize, [usize; 4], usize, usize, bool);
 
-    /// Table 2, with L's elements by Eq. 3, those of a patch matrix by Eq. 2, and whether solution A is possible.
+    /// Table 2, with the elements of L by Eq. 3, the elements of a patch matrix by Eq. 2, and whether solution A is
+    /// possible.
     const TABLE_2: [Layer; 12] = [
         ("cv1", 227, [3, 96, 11, 4], 412_005, 1_098_075, true),
         ("cv2", 231, [3, 96, 11, 4], 426_888, 1_138_368, true),
@@ -209,7 +213,7 @@ mod tests {
             let patches = super::super::lowered::PatchMatrix::Columns;
             let whole = super::super::lowered::Lowered { scenario: mec.scenario, patches, strip: mec.strip };
             assert_eq!(whole.workspace_len(), windows, "{name}");
-            // Of strips: what their rows read.
+            // For strips: the elements that their rows read.
             let strip = Mec { strip: 2, ..mec };
             let [_, width] = mec.scenario.output;
             assert_eq!(strip.workspace_len(), width * (stride + kernel) * kernel * channels, "{name}");

@@ -1,8 +1,8 @@
 //! MEC of a batch of images: Algorithm 2 of the paper as it is printed ("MEC: Memory-efficient convolution for deep neural
 //! network", Cho and Brand, 2017).
 //!
-//! Its solutions A and B make the same of one image in HWC, and a frame is one image: so this is no kernel of a plan. It is
-//! there to measure the algorithm as its authors did.
+//! For one image in HWC, solutions A and B do the same, and a frame is one image. So this is no kernel of a plan. It
+//! serves to measure the algorithm as its authors did.
 
 use super::super::arch::Isa;
 use super::super::layout::Layout;
@@ -18,13 +18,13 @@ pub struct MecBatch {
     pub scenario: Scenario,
     /// How many images.
     pub images: usize,
-    /// What is made of L.
+    /// The solution that makes the output from L.
     pub solution: Solution,
 }
 
 impl MecBatch {
-    /// With the solution that line 8 chooses: A if the output has no more than `t` columns and no more elements than L, else
-    /// B. So a `t` of 0 always chooses B.
+    /// The kernel with the solution that line 8 chooses: A if the output has no more than `t` columns and no more
+    /// elements than L, otherwise B. So a `t` of 0 always chooses B.
     pub fn new(scenario: Scenario, images: usize, t: usize) -> Self {
         let is_a = of_image(scenario).suits_a(t);
         MecBatch { scenario, images, solution: if is_a { Solution::A } else { Solution::B } }
@@ -35,12 +35,12 @@ impl MecBatch {
         self.images * of_image(self.scenario).workspace_len()
     }
 
-    /// Makes `output` of `images`. `packed` are filters as [`Scenario::pack`] packs them, `lowered` is room for
-    /// [`MecBatch::lowered_len`] elements, whatever they are.
+    /// Makes `output` from `images`. `packed` are filters as [`Scenario::pack`] packs them. `lowered` is room for
+    /// [`MecBatch::lowered_len`] elements of any value.
     ///
     /// # Panics
-    /// If a slice has fewer elements than is said here, if the scenario is another than is said, or if solution A has an
-    /// output of more elements than L.
+    /// If a slice has fewer elements than stated here, if the scenario is not as [`MecBatch::scenario`] states, or if
+    /// solution A has an output of more elements than L.
     pub fn convolve(
         &self,
         isa: Isa,
@@ -152,7 +152,7 @@ mod tests {
         (scenario, packed)
     }
 
-    /// What a kernel of single images makes of each.
+    /// The output of a kernel of single images for each image.
     fn one_by_one(
         kernel: &dyn RowKernel,
         isa: Isa,
@@ -194,7 +194,7 @@ mod tests {
                 let want = one_by_one(&windows, isa, &scenario, &packed, &images);
                 assert_eq!(want, one_by_one(&of_image(scenario), isa, &scenario, &packed, &images));
                 for batch in batches {
-                    // What is beyond the output and L stays as it is.
+                    // Elements beyond the output and L stay as they are.
                     let mut lowered = vec![f32::NAN; batch.lowered_len() + 1];
                     let mut made = vec![f32::NAN; want.len() + 1];
                     batch.convolve(isa, &images, &packed, &mut lowered, &mut made);

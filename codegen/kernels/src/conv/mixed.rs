@@ -33,16 +33,17 @@ impl MixedConv {
         self.conv.panels().mixed().len() + constants * size_of::<F16>()
     }
 
-    /// Bytes of an output channel among the packed ones: scale, bias, weights and slope.
+    /// Bytes of an output channel among the packed bytes: scale, bias, weights and slope.
     pub const fn packed_each(&self) -> usize {
         self.conv.panels().mixed().each()
     }
 
-    /// Packs what [`Conv::pack`] has packed into `out`, which holds [`MixedConv::packed_len`] bytes. The scale of an output
-    /// channel is the size of its largest weight by 127; its integers are the nearest.
+    /// Packs parameters that [`Conv::pack`] has packed into `out`, which holds [`MixedConv::packed_len`] bytes. The
+    /// scale of an output channel is the absolute value of its largest weight divided by 127. Its integers are the
+    /// nearest ones.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn quantise(&self, packed: &[f32], out: &mut [u8]) {
         let panels = self.conv.panels();
         let (weights, constants) = packed.split_at(panels.len());
@@ -78,7 +79,7 @@ impl RowKernel<F16, F16> for MixedConv {
     }
 }
 
-/// Bytes that were given as halves.
+/// The bytes that were given as halves.
 fn bytes(halves: &[F16]) -> &[i8] {
     // SAFETY: of halves, every byte is a value of a byte.
     unsafe { core::slice::from_raw_parts(halves.as_ptr().cast(), size_of_val(halves)) }
@@ -92,8 +93,8 @@ pub struct MixedGemm {
     pub gemm: Gemm,
 }
 
-/// One operand, where it or the output does not lie in the order in which it is seen; else a [`MixedConv`] of
-/// [`Gemm::as_conv`] makes the product. The constant is packed as that one's.
+/// One operand. This kernel is for operands or outputs that do not lie in the order in which they are seen; otherwise a
+/// [`MixedConv`] of [`Gemm::as_conv`] makes the product. The constant is packed as for that convolution.
 impl ElementKernel<F16, F16> for MixedGemm {
     fn elements(
         &self,
@@ -146,7 +147,7 @@ struct Panel<'a> {
 }
 
 impl<'a> Panel<'a> {
-    /// The one that begins with this output channel.
+    /// The panel that begins with this output channel.
     fn new(panels: &Panels, packed: &'a [i8], first: usize) -> Self {
         let width = PANEL.min(panels.filters - first);
         let (scales, rest) = packed[first * panels.each()..].split_at(size_of::<f32>() * width);
@@ -160,7 +161,7 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// One of the halves that these bytes are.
+/// Half number `lane` of these bytes.
 fn half(bytes: &[i8], lane: usize) -> f32 {
     let bits = core::array::from_fn(|i| bytes[size_of::<F16>() * lane + i] as u8);
     F16::from_bits(u16::from_ne_bytes(bits)).to_f32()
@@ -206,7 +207,7 @@ mod tests {
         weights.chunks(weights.len() / filters).flat_map(of_filter).collect()
     }
 
-    /// A convolution with whatever is fused into it, its operands, and its constants as floats.
+    /// A convolution with everything that is fused into it, its operands, and its constants as floats.
     struct Case {
         p: Conv,
         size: [usize; 2],
@@ -247,7 +248,7 @@ mod tests {
             Case { p, size, input, residual, weights, beside }
         }
 
-        /// By the definition, in doubles but for the activations.
+        /// By the definition, in doubles except for the activations.
         fn want(&self) -> (Vec<f32>, [usize; 2]) {
             let Case { p, size, input, residual, weights, beside: [bias, slopes, scale, shift] } = self;
             let mut input = input.clone();

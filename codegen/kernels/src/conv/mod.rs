@@ -8,8 +8,8 @@
 //! - *An addition.* Any convolution but a depthwise one may be given a tensor to add to its sums before the
 //!   activation.
 //!
-//! The micro-kernel reads pixels by a table (`indirect`). A part of the image is only other entries of the table
-//! (`window`). What is added is read when a tile's sums end.
+//! The micro-kernel reads pixels by a table (`indirect`). For a part of the image, only the entries of the table differ
+//! (`window`). A residual is read when a tile's sums end.
 
 mod dense;
 mod depthwise;
@@ -47,13 +47,14 @@ use super::shared::SharedRows;
 use super::weight::Weight;
 use dense::Pixels;
 
-/// Multiplications from which on the rows of a firing are dealt out: below, waking the others takes longer than the work.
+/// From this number of multiplications on, workers share the rows of a firing. With fewer, waking the other workers
+/// takes longer than the work.
 const LEAST: usize = 1 << 17;
-/// The same of output channels: workers that share a row take what they read from each other's caches.
+/// The same for output channels. It is higher, since workers that share a row read pixels from each other's caches.
 const LEAST_OF_CHANNELS: usize = 1 << 19;
 
-/// A 2-D convolution, `[H, W, channels]` → `[H', W', filters]`. Its operands are the image or, if it has one group, parts
-/// of it, which hold its channels in this order; then what is added, if there is a [`Conv::residual`].
+/// A 2-D convolution, `[H, W, channels]` → `[H', W', filters]`. Its operands are the image or, if it has one group,
+/// parts of it, which hold its channels in this order. If there is a [`Conv::residual`], it is the last operand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Conv {
@@ -71,7 +72,7 @@ pub struct Conv {
     pub pads: [usize; 4],
     /// Groups.
     pub groups: usize,
-    /// What becomes of the input as it is loaded.
+    /// The prologue, applied to the input as it is loaded.
     pub pre: Option<Pre>,
     /// Whether the last operand, of the output's shape, is added to the sums. Not of a depthwise convolution.
     pub residual: bool,
@@ -120,7 +121,7 @@ impl Conv {
     /// (`[channels]` each, else empty) into `out`, which holds [`Conv::packed_len`] elements.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(
         &self,
         weights: &[f32],
@@ -141,7 +142,7 @@ impl Conv {
         self.panels().pack(weight, bias, slopes, out);
     }
 
-    /// Elements of an output channel among the packed ones: bias, weights and slope.
+    /// Elements of an output channel among the packed elements: bias, weights and slope.
     pub const fn packed_each(&self) -> usize {
         self.panels().each()
     }
@@ -182,8 +183,9 @@ impl RowKernel for Conv {
     }
 }
 
-/// The same of halves: the weights, and all that is packed with them, are halves too, and the sums floats until each is
-/// rounded, once, after the activation. (Floats have code that is made here, for those that are not optimised to use.)
+/// The same for halves. The weights, and everything that is packed with them, are halves too. Sums are floats until
+/// each is rounded, once, after the activation. (The code for floats is generated here, so that crates without
+/// optimisation can use it.)
 impl RowKernel<F16, F16> for Conv {
     #[inline]
     fn rows(
@@ -204,7 +206,7 @@ impl RowKernel<F16, F16> for Conv {
 }
 
 impl Conv {
-    /// What is packed as elements of the tensors.
+    /// The packed parameters, as elements of the tensors' type.
     #[inline]
     fn packed<'a, E>(&self, constants: &[Rows<'a, E>]) -> Packed<'a, E, E> {
         let panels = self.panels();
@@ -233,12 +235,12 @@ impl Conv {
         });
     }
 
-    /// Deals the output channels out, in parts of [`Conv::tiles`], among the workers.
+    /// Divides the output channels among the workers, in parts of [`Conv::tiles`].
     pub(crate) fn deal(&self, context: &mut Context<'_>, make: impl Fn(Range<usize>) + Sync) {
         let all = self.tiles();
         match &mut context.workers {
             Some(workers) if workers.count() > 1 && all > 1 => {
-                // Four panels at least, where there are as many: registers hold the sums of several.
+                // At least four panels, if there are as many, since registers hold the sums of several panels.
                 let pieces = workers.count() * (all / (4 * workers.count())).clamp(1, 2);
                 workers.deal(pieces, &|_, piece| {
                     make(all * piece / pieces..all * (piece + 1) / pieces);
@@ -248,8 +250,8 @@ impl Conv {
         }
     }
 
-    /// Rows are dealt out, so that each worker reads its part of the pixels and all weights. If there are more weights
-    /// than pixels, or fewer rows than workers, output channels are dealt out.
+    /// Workers share rows, so each worker reads its part of the pixels and all weights. If there are more weights than
+    /// pixels, or fewer rows than workers, workers share output channels.
     pub(crate) fn shared(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
         let pixels = rows * output.width;
         let steps = self.kernel[0] * self.kernel[1] * (self.channels / self.groups.max(1));
@@ -264,8 +266,8 @@ impl Conv {
     }
 }
 
-/// Makes those output channels of rows `y` that belong to `tiles`, of [`Conv::tiles`]. The bytes are the same
-/// however rows and tiles are divided.
+/// Makes those output channels of rows `y` that belong to `tiles`, of [`Conv::tiles`]. The bytes do not depend on how
+/// rows and tiles are divided.
 ///
 /// # Safety
 /// No one else reads or writes these elements of `output` at the same time.

@@ -6,7 +6,8 @@ use super::super::kernel::{Context, RowKernel};
 use super::super::rows::{Rows, RowsMut};
 use super::scenario::{Patches, Scenario, Steps};
 
-/// A convolution 1×1 of stride 1 without padding. Columns of the output lie on end only where those of the input do.
+/// A 1×1 convolution of stride 1 without padding. Columns of the output may be contiguous only if those of the input
+/// are.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Pointwise {
@@ -32,7 +33,7 @@ impl RowKernel for Pointwise {
         let all = Steps { filters, first: 0, count: scenario.steps(), bias: Some(bias) };
         let mut y = scenario.output_rows(y);
         while !y.is_empty() {
-            // As many rows as lie as one line in both.
+            // As many rows as form one line in both tensors.
             let (from, read) = reads.lines(&operands[0], width, &y);
             let (line, written) = writes.lines_mut(output, width, &y);
             let rows = read.min(written);

@@ -1,4 +1,4 @@
-//! What becomes of a convolution's input as it is loaded: a batch norm, an activation, or both.
+//! A convolution's prologue, applied to its input as it is loaded: a batch norm, an activation, or both.
 //!
 //! The kernel transforms the pixels of a tile into a block on its stack, and the tile's table points to that block. A
 //! depthwise convolution transforms them in registers. The arithmetic is that of the layers that the convolution
@@ -12,13 +12,15 @@ use super::super::arch::{Job, PANEL, Simd};
 use super::super::element::Element;
 use super::super::indirect::{Load, MOST_PIXELS, PADDED_SPAN, Spans, zeros};
 
-/// A batch norm, an activation, or one after the other, of the input of a convolution: zeros beyond the input stay zeros.
+/// A batch norm, an activation, or one after the other, applied to the input of a convolution. Zeros beyond the input
+/// stay zeros.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Pre {
     /// Whether each channel is multiplied by a scale, and a shift added.
     pub affine: bool,
-    /// What follows. Not a PRelu, and for a depthwise convolution nothing but bounds (a Relu, say).
+    /// The activation that follows. It is no PRelu. For a depthwise convolution, it can only be a bound, such as a
+    /// Relu.
     pub activation: Activation,
 }
 
@@ -38,16 +40,16 @@ pub(super) struct Before<'a, E> {
 }
 
 impl<'a, E> Before<'a, E> {
-    /// Nothing becomes of it.
+    /// No prologue.
     pub const NOTHING: Self = Before { activation: Activation::None, constants: None };
 
-    /// `constants` are scales and shifts, as many of each, if there are any.
+    /// `constants` are scales and equally many shifts, if there are any.
     pub fn new(pre: Pre, constants: &'a [E]) -> Self {
         let halves = constants.split_at(constants.len() / 2);
         Before { activation: pre.activation, constants: pre.affine.then_some([halves.0, halves.1]) }
     }
 
-    /// That of `count` channels from `first` on.
+    /// The prologue of `count` channels from `first` on.
     fn channels(&self, first: usize, count: usize) -> Self {
         let constants =
             self.constants.map(|[scale, shift]| [&scale[first..][..count], &shift[first..][..count]]);
@@ -58,7 +60,7 @@ impl<'a, E> Before<'a, E> {
 /// Elements of all pixels of a table.
 pub(super) const BLOCK: usize = MOST_PIXELS * PADDED_SPAN;
 
-/// Loads elements by way of a block that stays near the core.
+/// Loads elements by way of a block that stays in the nearest cache.
 pub(super) struct Loaded<'a, E> {
     before: Before<'a, E>,
     /// Channels of a group.
@@ -71,7 +73,7 @@ pub(super) struct Loaded<'a, E> {
 }
 
 impl<'a, E> Loaded<'a, E> {
-    /// For groups of so many channels. Spans are of single pixels.
+    /// For groups of `channels` channels. Spans are those of single pixels.
     pub fn new(before: Before<'a, E>, channels: usize, block: &'a mut [MaybeUninit<f32>; BLOCK]) -> Self {
         let block = block.as_mut_ptr().cast();
         Loaded { before, channels, first: 0, block, used: 0, borrow: PhantomData }
@@ -131,8 +133,8 @@ impl<E: Element> Load<E> for Loaded<'_, E> {
     }
 }
 
-/// The first `steps` elements of each pixel that has any are to be at `to`, as floats, each pixel `stride` after the last. It
-/// is a function of its own, since the closures that load tiles are not compiled for the instruction set.
+/// Writes the first `steps` elements of each pixel that has any to `to`, as floats, with pixels `stride` elements
+/// apart. It is a function of its own, since the closures that load tiles are not compiled for the instruction set.
 struct Widen<'a, E> {
     pixels: &'a [&'a [E]],
     steps: usize,
@@ -152,7 +154,8 @@ impl<E: Element> Job for Widen<'_, E> {
     }
 }
 
-/// Copies the first `steps` elements of a pixel, if it has any, as floats: whole vectors, also where others follow.
+/// Copies the first `steps` elements of a pixel, if it has any, as floats. It writes whole vectors, even if other
+/// elements follow.
 ///
 /// # Safety
 /// In [`Job::run`]; `to` is good for whole vectors.
@@ -173,7 +176,7 @@ unsafe fn widen<S: Simd, E: Element>(pixel: &[E], to: *mut f32, steps: usize) {
     }
 }
 
-/// What is to become of so many elements of each pixel at `to`, with as many constants.
+/// The prologue of `steps` elements of each pixel at `to`, with as many constants.
 struct Transform<'a, E> {
     activation: Activation,
     constants: Option<[&'a [E]; 2]>,
@@ -221,7 +224,7 @@ impl<E: Element> Job for Transform<'_, E> {
     }
 }
 
-/// The elements at `from`, of which `left` are there.
+/// The elements at `from`, of which `left` exist.
 ///
 /// # Safety
 /// In [`Job::run`].

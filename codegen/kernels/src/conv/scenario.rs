@@ -1,4 +1,5 @@
-//! A convolution among tensors in any layouts: what the families of primitives share that are generic over them.
+//! A convolution among tensors in any layouts: the code that the families of primitives share which are generic over
+//! layouts.
 
 use core::ops::Range;
 
@@ -9,8 +10,8 @@ use super::super::product::{Left, Product, Right, Start};
 use super::super::rows::{Rows, RowsMut};
 use super::{Conv, inside};
 
-/// A convolution of one operand and one group, without [`Conv::pre`], [`Conv::residual`] and a PRelu, where its tensors
-/// are.
+/// A convolution of one operand and one group, without [`Conv::pre`], [`Conv::residual`] and a PRelu, with the sizes
+/// and layouts of its tensors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Scenario {
@@ -38,13 +39,13 @@ pub enum Filters {
     Steps,
     /// `[kernel_y, kernel_x, filter, channel]`: a matrix for each tap.
     Taps,
-    /// As `Steps`, but filters are dealt into panels of 16, which lie one after another.
+    /// As `Steps`, but filters are divided into panels of 16, which lie one after another.
     Panels,
 }
 
 impl Filters {
-    /// Elements from filter to filter, channel to channel, row to row and column to column of a filter: within a panel of
-    /// `width` filters, if they are in panels.
+    /// Distances in elements from filter to filter, channel to channel, row to row and column to column of a filter;
+    /// within a panel of `width` filters, if they are in panels.
     #[inline(always)]
     pub(super) const fn strides(self, conv: &Conv, width: usize) -> [usize; 4] {
         let &Conv { channels, filters, kernel: [rows, columns], .. } = conv;
@@ -89,11 +90,11 @@ pub(super) struct Steps<'a> {
     /// The first step, and how many there are.
     pub first: usize,
     pub count: usize,
-    /// Biases that the sums begin with, and whether this is all of them; else they begin with what the output holds.
+    /// The biases with which the sums begin. Without biases, the sums begin with the content of the output.
     pub bias: Option<&'a [f32]>,
 }
 
-/// Pixels of a strip, or somewhat more: a product of fewer would be slow.
+/// A strip has this many pixels or somewhat more, since a product with fewer would be slow.
 const STRIP: usize = 64;
 
 impl Scenario {
@@ -113,7 +114,7 @@ impl Scenario {
     /// holds [`Scenario::packed_len`] elements.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weights: &[f32], bias: &[f32], out: &mut [f32]) {
         let Conv { channels, filters, kernel, .. } = self.conv;
         assert_eq!(out.len(), self.packed_len(), "length of packed filters");
@@ -148,7 +149,7 @@ impl Scenario {
         self.layouts[1].image_rows(self.output[0], y)
     }
 
-    /// The row of the input that tap row `ky` of output row `y` reads, if it is none of the padding.
+    /// The row of the input that tap row `ky` of output row `y` reads, unless it is padding.
     #[inline(always)]
     pub(super) fn input_row<'a>(&self, input: &Rows<'a>, y: usize, ky: usize) -> Option<Line<&'a [f32]>> {
         let Conv { stride, dilation, pads, .. } = self.conv;
@@ -182,8 +183,8 @@ impl Scenario {
         self.conv.channels * self.conv.kernel[0] * self.conv.kernel[1]
     }
 
-    /// Copies what tap column `kx` of every output column reads of a row of the input, or zeros, into a matrix of
-    /// channels and columns of the output with these strides.
+    /// Copies the elements of a row of the input that tap column `kx` of every output column reads, or zeros, into a
+    /// matrix of channels and columns of the output with these strides.
     pub(super) fn lower(
         &self,
         line: Option<Line<&[f32]>>,
@@ -210,7 +211,7 @@ impl Scenario {
         }
     }
 
-    /// Adds products to so many columns of the output, as [`Scenario::by_pixels`] or [`Scenario::by_filters`] does.
+    /// Adds products to columns of the output, by [`Scenario::by_pixels`] or [`Scenario::by_filters`].
     #[inline]
     pub(super) fn multiply(
         &self,
@@ -254,8 +255,8 @@ impl Scenario {
         product.make(isa, made, row);
     }
 
-    /// Filters, which are kept as [`Filters::Lines`] or [`Filters::Steps`], by patches, whose pixels lie
-    /// on end: makes `[filters, columns]`, whose rows lie `row` elements from each other.
+    /// Filters, which are kept as [`Filters::Lines`] or [`Filters::Steps`], by patches, whose pixels are contiguous:
+    /// makes `[filters, columns]`, whose rows lie `row` elements from each other.
     fn by_filters(
         &self,
         isa: Isa,
@@ -282,7 +283,7 @@ impl Scenario {
         product.make(isa, made, row);
     }
 
-    /// What becomes of sums that are complete.
+    /// The activation of complete sums.
     fn ending(&self, steps: &Steps<'_>) -> Activation {
         if steps.bias.is_some() { self.conv.activation } else { Activation::None }
     }

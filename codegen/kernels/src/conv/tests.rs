@@ -280,8 +280,8 @@ fn transposed_rows_and_channels_in_any_division_are_the_textbook_ones() {
     }
 }
 
-/// What becomes of the input on loading, against the batch norm and the activation as layers before the convolution: the
-/// same bits, for any rows and channels at a time.
+/// A batch norm and an activation on loading, compared with both as layers before the convolution: the same bits, for
+/// any rows and channels at a time.
 #[test]
 fn what_comes_before_is_as_in_layers_of_its_own() {
     let mut random = Random(9);
@@ -370,7 +370,7 @@ fn channels_of(image: &[f32], channels: usize, part: Range<usize>) -> Vec<f32> {
     image.chunks_exact(channels).flat_map(|pixel| &pixel[part.clone()]).copied().collect()
 }
 
-/// Parts of an image, and what is added, against the convolution of the whole image and an addition of its own: the same
+/// Parts of an image and a residual, compared with the convolution of the whole image and a separate addition: the same
 /// bits, for any parts, rings, rows and channels at a time.
 #[test]
 fn operands_are_read_where_they_lie() {

@@ -25,8 +25,8 @@ pub struct ConvTranspose {
     pub stride: [usize; 2],
     /// Dilation in y and x.
     pub dilation: [usize; 2],
-    /// `[top, left, bottom, right]`, cropped from the full result; bottom and right are taken from the tensors' sizes,
-    /// and so is what the output has beyond it.
+    /// `[top, left, bottom, right]`, cropped from the full result. Bottom and right follow from the tensors' sizes, and
+    /// so does the output padding.
     pub pads: [usize; 4],
     /// Groups.
     pub groups: usize,
@@ -50,7 +50,7 @@ impl ConvTranspose {
     /// elements.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weights: &[f32], bias: &[f32], slopes: &[f32], out: &mut [f32]) {
         let taps = self.kernel[0] * self.kernel[1];
         let (channels, filters) = (self.channels / self.groups, self.filters / self.groups);
@@ -85,7 +85,7 @@ impl RowKernel for ConvTranspose {
 /// Makes rows `y` of the transposed convolution. `weights` are packed by [`ConvTranspose::pack`].
 ///
 /// # Panics
-/// If a slice is shorter than the shapes say.
+/// If a slice is shorter than the shapes require.
 #[inline]
 pub(super) fn conv_transpose(
     isa: Isa,
@@ -100,7 +100,7 @@ pub(super) fn conv_transpose(
 }
 
 /// Makes those output channels of rows `y` that belong to `tiles`, of [`ConvTranspose::tiles`]. The bytes are those of
-/// [`conv_transpose`] however rows and tiles are divided.
+/// [`conv_transpose`], no matter how rows and tiles are divided.
 ///
 /// # Safety
 /// No one else reads or writes these elements of `output` at the same time.
@@ -141,7 +141,7 @@ impl Job for Gather<'_> {
             let group = run.start / sums.panels.per_group();
             for y in self.y.clone() {
                 let start = output.start(y);
-                // Pixels a stride apart are reached by the same taps.
+                // The same taps reach all pixels that are a stride apart.
                 for phase in 0..step.min(width) {
                     let pixels = (width - phase).div_ceil(step);
                     let tiles = pixels.div_ceil(S::PIXELS);
@@ -161,8 +161,9 @@ impl Job for Gather<'_> {
     }
 }
 
-/// The taps by which one in `stride` input places reaches `at`: every `each`th from `first` on, `len` of them, each from
-/// `apart` places before the last. The first is from `place`, which may lie beyond the input, or before it.
+/// The taps with which one in `stride` input places reaches `at`: every `each`th tap from `first` on, `len` of them.
+/// Each reads `apart` places before the one that the previous tap reads. The first reads `place`, which may lie beyond
+/// the input, or before it.
 #[derive(Clone, Copy)]
 struct Taps {
     first: usize,
@@ -187,7 +188,7 @@ impl Taps {
         Taps { first, each, len: (kernel - first).div_ceil(each), place: distance(first) / stride, apart }
     }
 
-    /// Leaves only those from within `size` places.
+    /// Keeps only the taps that read within `size` places.
     #[inline(always)]
     fn within(mut self, size: usize) -> Self {
         while self.len > 0 && self.place >= size as isize {
@@ -205,7 +206,7 @@ impl Taps {
         self.first + i * self.each
     }
 
-    /// Where a tap reads; before the input it wraps.
+    /// The place that a tap reads. Before the input, it wraps.
     #[inline(always)]
     fn source(&self, i: usize) -> usize {
         (self.place - i as isize * self.apart) as usize

@@ -1,4 +1,4 @@
-//! Where the windows of a tile's pixels are read.
+//! The places at which the windows of a tile's pixels are read.
 
 use core::cell::Cell;
 use core::ops::Range;
@@ -59,7 +59,7 @@ impl Tile {
         &self.pieces[..self.len]
     }
 
-    /// Whether the windows of all lie within the columns of an image.
+    /// Whether the windows of all its pixels lie within the columns of an image.
     #[inline(always)]
     fn are_within(&self, p: &Conv, width: usize) -> bool {
         let reach = (p.kernel[1] - 1) * p.dilation[1];
@@ -101,7 +101,8 @@ impl Tile {
         }
     }
 
-    /// Where the first `steps` elements lie of what [`Tile::read`] gives for each pixel; zeros beyond the columns.
+    /// Addresses of the first `steps` of the elements that [`Tile::read`] gives for each pixel; zeros beyond the
+    /// columns.
     #[inline(always)]
     fn places<'a, E>(
         &self,
@@ -146,7 +147,7 @@ pub(super) struct Window<'w, 'a, E> {
     /// Spans of a row of a filter, of a pixel, and their longest.
     spans: [usize; 2],
     longest: usize,
-    /// Elements of a row of a filter that lie on end.
+    /// Elements of a row of a filter that are contiguous.
     run: usize,
     /// Channels of the group, and the first.
     channels: usize,
@@ -167,7 +168,7 @@ impl<'w, 'a, E: Pixels> Window<'w, 'a, E> {
         let within = pixels.are_within(p, shape.width);
         let as_they_are = conv.before.is_none();
         let on_end = p.kernel[1] == 1 || as_they_are && p.dilation[1] == 1 && shape.channels == channels;
-        // A window's row is one run of elements if its pixels lie on end, and are taken as they are.
+        // A window's row is one run of elements if its pixels are contiguous and have no prologue.
         let (columns, run) =
             if within && on_end { (1, p.kernel[1] * channels) } else { (p.kernel[1], channels) };
         let longest = if within && conv.is_in_place() { run } else { PADDED_SPAN };
@@ -222,11 +223,11 @@ pub(super) struct Parts<'w, 'a, E> {
     /// Spans of a tap, and their longest.
     spans: usize,
     longest: usize,
-    /// What was asked for last: as a rule the next is asked for after it.
+    /// The span that was asked for last. The next one is usually asked for after it.
     last: Cell<PartOfTap>,
 }
 
-/// A span: elements of one part that a pixel is multiplied from.
+/// A span: elements of one part that enter the products of a pixel.
 #[derive(Clone, Copy)]
 struct PartOfTap {
     span: usize,

@@ -16,14 +16,15 @@ pub(crate) unsafe fn run<W: Work>(work: W) {
     work.run::<Avx2>();
 }
 
-/// Integers that sums become, as whole numbers of 32 bits, counted from the zero point. What is below all elements stays so.
+/// The integers that sums become, as 32-bit numbers, counted from the zero point. Numbers below all elements stay
+/// below.
 #[inline(always)]
 unsafe fn rounded(sums: __m256i, scales: __m256, high: __m256) -> __m256i {
     // SAFETY: the caller's instructions.
     unsafe { _mm256_cvtps_epi32(_mm256_min_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), scales), high)) }
 }
 
-/// Which byte of its half goes to each byte of a vector; a zero where the topmost bit is set.
+/// The byte of its half that goes to each byte of a vector; a zero if the topmost bit is set.
 #[repr(align(32))]
 struct Places([u8; 32]);
 
@@ -34,7 +35,7 @@ static FIRST: Places = Places::new(4, 0);
 static SECOND: Places = Places::new(4, 8);
 
 impl Places {
-    /// Byte after byte, counted from `first`, each as so many.
+    /// Byte after byte, counted from `first`, each widened to `size` bytes.
     const fn new(size: usize, first: u8) -> Self {
         let mut places = [0x80; 32];
         let mut i = 0;

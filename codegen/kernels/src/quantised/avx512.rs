@@ -54,7 +54,7 @@ pub(crate) struct Ends {
     low: __m512i,
 }
 
-/// Integers that sums become, counted from the zero point. What is below all elements stays so.
+/// The integers that sums become, counted from the zero point. Numbers below all elements stay below.
 #[inline(always)]
 unsafe fn rounded(sums: __m512i, scales: __m512, high: __m512) -> __m512i {
     // SAFETY: the caller's instructions.

@@ -9,7 +9,7 @@ use super::super::pixels::pixel;
 use super::super::rows::{Rows, RowsMut};
 use super::Requantise;
 
-/// A function of what two elements stand for.
+/// A function of the numbers that two elements stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum QFunction {
@@ -21,14 +21,14 @@ pub enum QFunction {
     Product,
 }
 
-/// A function of two tensors of bytes. They are two operands, or one operand and one constant, which comes second or, if
-/// [`QBinary::constant_first`], first.
+/// A function of two tensors of bytes. The tensors are two operands, or an operand and a constant. The constant comes
+/// second or, if [`QBinary::constant_first`], first.
 ///
 /// With `a` and `b` the elements of left and right, and `s` and `z` the scales and zero points:
 ///
-/// - *Sum.* `clamp(round_half_even(fixed + a·ra + b·rb), low, high)`, where `ra = s0 / s2`, `rb = s1 / s2` and
-///   `fixed = z2 − (ra·z0 + rb·z1)`: floats, each operation rounded, from left to right, but for `ra·z0`, which only the
-///   sum rounds. So does ONNX Runtime.
+/// - *Sum.* `clamp(round_half_even(fixed + a·ra + b·rb), low, high)`, where `ra = s0 / s2`, `rb = s1 / s2` and `fixed =
+///   z2 − (ra·z0 + rb·z1)`: floats, with each operation rounded, from left to right, except `ra·z0`, which is rounded
+///   only with the sum. ONNX Runtime does the same.
 /// - *Difference.* The same with −`rb` for `rb`.
 /// - *Product.* As [`Requantise`] makes an element of `(a − z0)·(b − z1)`, with the multiplier `s0·s1 / s2`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,7 +59,7 @@ impl QBinary {
         }
     }
 
-    /// The function where it is a sum: also of a difference.
+    /// The function, if it is a sum or a difference.
     #[inline]
     fn sum(&self) -> Sum {
         let [a, b, c] = self.scales;
@@ -72,7 +72,7 @@ impl QBinary {
         Sum { fixed: zc - zeros, left, right, how }
     }
 
-    /// The function where it is a product.
+    /// The function, if it is a product.
     #[inline]
     fn product(&self) -> Product {
         let ([a, b, c], [za, zb, zc]) = (self.scales, self.zero_points);

@@ -8,11 +8,11 @@ use super::super::kernel::{Context, ElementKernel, RowKernel};
 use super::super::rows::{Rows, RowsMut};
 use super::Requantise;
 
-/// Floats become bytes: `clamp(round_half_even(x / scale) + zero_point, 0, 255)`. What is no number becomes the zero point.
+/// Floats become bytes: `clamp(round_half_even(x / scale) + zero_point, 0, 255)`. NaN becomes the zero point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Quantise {
-    /// What one step of an element stands for; above 0.
+    /// The number that one step of an element stands for; above 0.
     pub scale: f32,
     /// The element that stands for 0.
     pub zero_point: u8,

@@ -15,19 +15,20 @@ use super::integers;
 use super::panels::Panels;
 use super::pre::QPre;
 
-/// A convolution of bytes: `[H, W, channels]` → `[H', W', filters]`. Beyond the image, pixels are the zero point. Its operands
-/// are the image or, if it has one group, parts of it, which hold its channels in this order. It has no activation but the
-/// bounds of [`Requantise`].
+/// A convolution of bytes: `[H, W, channels]` → `[H', W', filters]`. Beyond the image, pixels are the zero point. Its
+/// operands are the image or, if it has one group, parts of it, which hold its channels in this order. Its only
+/// activation is the bounds of [`Requantise`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct QConv {
     /// The convolution, without [`Conv::pre`], [`Conv::residual`] and [`Conv::activation`].
     pub conv: Conv,
-    /// What becomes of the input before that. Not of a depthwise convolution.
+    /// The prologue. A depthwise convolution has none.
     pub pre: Option<QPre>,
-    /// The element that stands for 0 of what is multiplied: of the input or, if there is a [`QConv::pre`], of what that makes.
+    /// The element that stands for 0 among the elements that are multiplied: those of the input or, if there is a
+    /// [`QConv::pre`], those that it makes.
     pub zero_point: u8,
-    /// What becomes of the sums.
+    /// How sums become elements.
     pub requantise: Requantise,
 }
 
@@ -56,7 +57,7 @@ impl QConv {
         }
     }
 
-    /// Bytes of an output channel among the packed ones: bias, multiplier and weights.
+    /// Bytes of an output channel among the packed bytes: bias, multiplier and weights.
     pub const fn packed_each(&self) -> usize {
         self.panels().each()
     }
@@ -67,7 +68,7 @@ impl QConv {
     /// [`QConv::packed_len`] bytes.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(
         &self,
         weights: &[i8],
@@ -118,8 +119,8 @@ impl RowKernel<u8, u8> for QConv {
     }
 }
 
-/// Makes those output channels of rows `y` that belong to `tiles`, of [`QConv::tiles`]. The bytes are the same however rows
-/// and tiles are divided.
+/// Makes those output channels of rows `y` that belong to `tiles`, of [`QConv::tiles`]. The bytes do not depend on how
+/// rows and tiles are divided.
 ///
 /// # Safety
 /// No one else reads or writes these elements of `output` at the same time.

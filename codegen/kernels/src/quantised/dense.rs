@@ -1,6 +1,7 @@
-//! Convolution as a matrix product: the windows of a block of pixels are gathered in a room on the stack: as bytes, where
-//! products are of bytes; less 128, where these are signed; or widened. Of windows of a single pixel, bytes as they are need
-//! not be gathered, and are read where they lie. The micro-kernel multiplies them with panel after panel.
+//! Convolution as a matrix product. The windows of a block of pixels are gathered in a room on the stack. If the
+//! instruction set multiplies bytes, they stay bytes, or become less by 128 if it multiplies signed bytes; otherwise
+//! they are widened. If windows are single pixels and bytes stay as they are, they need not be gathered, and are read
+//! where they lie. The micro-kernel multiplies the windows by panel after panel.
 //!
 //! A sum is exact, so it does not matter into which tiles, blocks and parts it is divided.
 
@@ -16,13 +17,13 @@ use super::integers::{Integers, Work};
 use super::pre::CHUNK;
 use super::tiles::{MOST_TILE, Tiles, most};
 
-/// Bytes of the room: at most half of what is nearest to the core.
+/// Bytes of the room: at most half of the nearest cache.
 const ROOM: usize = 16 * 1024;
 /// The most pixels of a block: a multiple of those of every tile.
 const MOST_PIXELS: usize = 96;
 /// The most panels whose sums wait for the rest of their windows.
 const WAITING: usize = 8;
-/// Bytes of weights that stay near the core while the pixels pass by.
+/// Bytes of weights that stay in a near cache while the pixels pass by.
 const NEAR: usize = 256 * 1024;
 
 /// The convolution's rows `y` and panels `tiles`.
@@ -45,7 +46,7 @@ impl Work for Dense<'_> {
         let panels = self.q.panels();
         let (per_group, steps) = (panels.per_group(), panels.stored_steps());
         let all = self.y.len() * self.output.width();
-        // As many tiles of whole windows as there is room for; if not one, then a tile of parts of windows.
+        // As many tiles of whole windows as there is room for. If there is no room for one, a tile of parts of windows.
         let numbers = ROOM / S::SIZE;
         let fit = (numbers / steps / S::TILE).min(MOST_PIXELS / S::TILE);
         let span = if fit > 0 { steps } else { numbers / S::TILE / 4 * 4 };
@@ -92,8 +93,8 @@ impl Work for Dense<'_> {
 }
 
 impl Dense<'_> {
-    /// The first step of these pixels and how far from there the next pixel's is, if they can be read where they lie: if
-    /// windows are single pixels, and these lie together.
+    /// The first step of these pixels, and the distance to the next pixel's, if they can be read where they lie. That
+    /// is possible if windows are single pixels in one piece.
     #[inline(always)]
     fn as_they_lie<S: Integers>(
         &self,
@@ -149,7 +150,7 @@ struct Block<'b, 'a> {
     /// Numbers from one pixel to the next.
     span: usize,
     room: *mut u8,
-    /// Where the first output channel of the group goes of each.
+    /// For each pixel, where the first output channel of the group goes.
     outputs: &'b mut [*mut u8; MOST_PIXELS],
 }
 
@@ -159,7 +160,7 @@ impl Block<'_, '_> {
     fn places(&mut self, segments: Segments<'_, '_>) {
         let Dense { q, ref output, .. } = *self.dense;
         let filters = q.conv.filters;
-        // More than there are filters, if these are some of a layer's.
+        // This is more than the number of filters, if these are some of a layer's.
         let between = output.pixel(0, 1);
         let mut places = self.outputs.iter_mut();
         for (y, columns) in segments {
@@ -173,8 +174,8 @@ impl Block<'_, '_> {
         }
     }
 
-    /// Gathers these steps of the window of each pixel. What is beyond the image is the zero point. The step after the last
-    /// one, whose weights are 0, is some number.
+    /// Gathers these steps of the window of each pixel. Elements beyond the image are the zero point. The step after
+    /// the last one, whose weights are 0, is some number.
     ///
     /// # Safety
     /// In [`Work::run`]; there is room for them.
@@ -217,8 +218,8 @@ impl Block<'_, '_> {
         }
     }
 
-    /// Makes these panels of all pixels from these steps: where those of the first pixel are is said, and how many numbers
-    /// further those of the next. Before the last step, sums wait.
+    /// Makes these panels of all pixels from these steps. The arguments say where the steps of the first pixel are, and
+    /// how many numbers further those of the next pixel are. Before the last step, sums wait.
     ///
     /// # Safety
     /// In [`Work::run`]; the steps are there; and if they are not all, those before them have been made, and there is
@@ -247,7 +248,7 @@ impl Block<'_, '_> {
                 waiting.wrapping_add((next - run.start) * MOST_TILE * PANEL)
             });
             next += together;
-            // Tiles of sizes that differ by one at most: small ones leave the processor waiting for sums.
+            // The sizes of tiles differ by one at most, since small tiles leave the processor waiting for sums.
             let tiles = self.count.div_ceil(most::<S>(together));
             let (size, larger) = (self.count / tiles, self.count % tiles);
             let work = Tiles {
@@ -283,7 +284,7 @@ impl Block<'_, '_> {
     }
 }
 
-/// A row of the filter by the pixels of a segment.
+/// A row of the filter, for the pixels of a segment.
 struct Line<'l, 'b, 'a> {
     block: &'l Block<'b, 'a>,
     ky: usize,

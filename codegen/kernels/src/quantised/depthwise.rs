@@ -1,8 +1,8 @@
 //! Depthwise convolution: each channel has a filter of its own, and channels lie side by side in vectors.
 //!
-//! Two or four taps, one above the other, go together. A vector of them is made once and serves all pixels in whose windows
-//! it lies. Beyond the image a tap reads zero points, so that all windows have the
-//! same sum of weights, whose part the biases are without.
+//! Two or four taps, one above the other, go together. A vector of them is made once, and serves all pixels whose
+//! windows contain it. Beyond the image, a tap reads zero points. So all windows have the same sum of weights, and the
+//! biases already account for its product with the zero point.
 
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -26,7 +26,7 @@ pub(super) struct Depthwise<'a> {
     pub output: SharedRows<'a, u8>,
 }
 
-/// Bytes of the image that stay near the core while the panels pass by.
+/// Bytes of the image that stay in a near cache while the panels pass by.
 const NEAR: usize = 32 * 1024;
 /// The most rows of a filter whose taps go together.
 const MOST_ROWS: usize = 8;
@@ -115,7 +115,7 @@ struct ChannelRows<'b, 'a> {
     lanes: usize,
 }
 
-/// The weights of some channels, in groups of taps one above the other, and what else makes elements of sums.
+/// The weights of some channels, in groups of taps one above the other, and the constants that turn sums into elements.
 struct Filters<S: Integers, const V: usize> {
     weights: [MaybeUninit<[S::Factors; V]>; MOST_GROUPS],
     biases: [S::Sums; V],
@@ -229,8 +229,9 @@ impl<const V: usize, const PART: bool> Work for Each<'_, '_, V, PART> {
     }
 }
 
-/// Makes the rows of `V` vectors of channels, whose filters are `K` high and wide and whose stride is `STRIDE`: column after
-/// column of the image, each of which is added to those of `LIVE` neighbouring pixels in whose windows it lies.
+/// Makes the rows of `V` vectors of channels, for filters that are `K` high and wide, with stride `STRIDE`. It goes
+/// column after column of the image. Each column is added to the sums of the `LIVE` neighbouring pixels whose windows
+/// contain it.
 struct Whole<'b, 'a, const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize>(
     ChannelRows<'b, 'a>,
 );

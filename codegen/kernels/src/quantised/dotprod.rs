@@ -1,6 +1,6 @@
-//! Integers by NEON with its products of bytes. An instruction adds four products of signed bytes to each of four sums, none
-//! of which saturates. Elements are not signed, so they become less by 128; what that takes off a sum is the same for all
-//! pixels, and biases are more by it.
+//! Integers by NEON with its products of bytes. An instruction adds four products of signed bytes to each of four sums,
+//! none of which saturates. Elements are unsigned, so 128 is subtracted from them. That changes the sums of all pixels
+//! by the same number, which is added to the biases.
 
 use core::arch::aarch64::*;
 use core::arch::asm;
@@ -27,7 +27,7 @@ pub(crate) struct Dot;
 /// An element that is less by this is a signed byte.
 const MIDDLE: u8 = 128;
 
-/// Which byte of a vector goes to each, so that four steps of a sum, which lie as 0, 2, 1, 3, are in order.
+/// The byte of a vector that goes to each byte, so that four steps of a sum, which lie as 0, 2, 1, 3, are in order.
 static STEPS_IN_ORDER: [u8; 16] = [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15];
 
 /// Adds to each number the four products of its signed bytes. The function of the standard library that does this is not

@@ -20,7 +20,7 @@ pub struct QGemm {
     pub gemm: Gemm,
     /// The input's element that stands for 0.
     pub zero_point: u8,
-    /// What becomes of the sums.
+    /// How sums become elements.
     pub requantise: Requantise,
 }
 
@@ -40,7 +40,7 @@ impl QGemm {
         Panels { groups: 1, filters: self.gemm.units, steps: self.gemm.inner, in_fours: self.in_fours() }
     }
 
-    /// As [`QGemm::as_conv`] has it: a convolution of one channel by one filter is a depthwise one.
+    /// As in [`QGemm::as_conv`]: a convolution of one channel by one filter is depthwise.
     const fn in_fours(&self) -> bool {
         !self.gemm.as_conv().is_depthwise()
     }
@@ -50,12 +50,12 @@ impl QGemm {
         self.panels().len()
     }
 
-    /// Packs the weights into `out`, which holds [`QGemm::packed_len`] bytes. `weight(unit, k)` is the weight between a unit
-    /// and the input element at place `k` in memory, which is where a permutation of the input is undone; `biases` (`[units]`,
-    /// or empty) and `multipliers` (`[units]`) are as those of [`QConv::pack`].
+    /// Packs the weights into `out`, which holds [`QGemm::packed_len`] bytes. `weight(unit, k)` is the weight between a
+    /// unit and the input element at place `k` in memory; a caller undoes a permutation of the input there. `biases`
+    /// (`[units]`, or empty) and `multipliers` (`[units]`) are as in [`QConv::pack`].
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(
         &self,
         weight: impl Fn(usize, usize) -> i8,
@@ -87,8 +87,8 @@ impl RowKernel<u8, u8> for QGemm {
     }
 }
 
-/// One operand, where it or the output does not lie in the order in which it is seen. The constant is packed by
-/// [`QGemm::pack`].
+/// One operand. This kernel is for operands or outputs that do not lie in the order in which they are seen. The
+/// constant is packed by [`QGemm::pack`].
 impl ElementKernel<u8, u8> for QGemm {
     fn elements(
         &self,

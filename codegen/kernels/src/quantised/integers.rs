@@ -1,4 +1,4 @@
-//! Vectors of integers: what they do, and portably how.
+//! Vectors of integers: their operations, and a portable implementation.
 
 use super::super::arch::{Isa, Kind, Portable};
 use super::Requantise;
@@ -14,8 +14,8 @@ pub(crate) const LANES: usize = 8;
 /// The largest [`Integers::DEPTH`].
 pub(crate) const MOST_DEPTH: usize = 4;
 
-/// Work on integers written for any instruction set. `run` and all that it calls with `S` must be `#[inline(always)]`: only
-/// so does it become code of that instruction set.
+/// Work on integers written for any instruction set. `run` and everything that it calls with `S` must be
+/// `#[inline(always)]`. Only then does the compiler generate code for that instruction set.
 pub(crate) trait Work {
     /// Does the work.
     fn run<S: Integers>(self);
@@ -41,14 +41,14 @@ pub(crate) fn run<W: Work>(isa: Isa, work: W) {
     }
 }
 
-/// Vectors of integers and what micro-kernels do with them.
+/// Vectors of integers, with the operations that micro-kernels need.
 ///
-/// Where lanes are counted, a vector of a panel need hold no more; what other lanes hold is not said. Unless the set
-/// [has parts](Integers::HAS_PARTS), pointers must be good for a whole vector all the same.
+/// If lanes are counted, a vector need hold no more than that of a panel; the content of other lanes is unspecified.
+/// Unless the set [has parts](Integers::HAS_PARTS), pointers must be good for a whole vector all the same.
 ///
 /// # Safety
 /// Implementors' methods may be called only on a processor that has their instructions, which is so within
-/// [`Work::run`]. Pointers must be good for what is said of them; they need no alignment.
+/// [`Work::run`]. Pointers must be valid for the accesses that each function states. They need no alignment.
 pub(crate) unsafe trait Integers: Copy + 'static {
     /// Integers of 32 bits.
     type Sums: Copy;
@@ -56,28 +56,30 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     type Factors: Copy;
     /// As many floats.
     type Scales: Copy;
-    /// What [`Requantise`] needs beside sums and scales.
+    /// The data that [`Requantise`] needs beside sums and scales.
     type Ends: Copy;
     /// Sums of a vector: [`LANES`], or a panel.
     const LANES: usize;
-    /// Whether a vector of the first lanes only is read and written as such.
+    /// Whether the set can read and write a vector of only the first lanes directly.
     const HAS_PARTS: bool;
     /// Products that an instruction adds to a sum: 2 or 4.
     const DEPTH: usize;
     /// Bytes of a tensor's element that is gathered.
     const SIZE: usize;
-    /// What elements are less when products are of them: 0, or 128, where these are of signed bytes.
+    /// The number that is subtracted from elements before they are multiplied: 0, or 128 if products are of signed
+    /// bytes.
     const MIDDLE: u8 = 0;
     /// Most pixels of a tile of one panel or two.
     const TILE: usize;
-    /// Panels that go together: one, of as many vectors as it takes, or at most four, of a vector each.
+    /// Panels that are computed together: either one panel of one or more vectors, or at most four panels of one vector
+    /// each.
     const TOGETHER: usize;
 
     /// The numbers at `p`, the lowest byte of each first.
     unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums;
     /// The floats at `p`, the lowest byte of each first.
     unsafe fn scales(p: *const u8, lanes: usize) -> Self::Scales;
-    /// Of the `STEPS` signed bytes of each lane at `p`, 2 or 4, those that go together as part `PART`.
+    /// The bytes that go together as part `PART`, of the `STEPS` signed bytes (2 or 4) of each lane at `p`.
     unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, lanes: usize) -> Self::Factors;
     /// The next gathered elements of a pixel that go together, no more than `STEPS`, in every lane.
     unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors;
@@ -95,7 +97,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
             all
         }
     }
-    /// The same of floats.
+    /// The same for floats.
     #[inline(always)]
     unsafe fn channel_scales<const V: usize>(at: impl Fn(usize) -> (*const u8, usize)) -> [Self::Scales; V] {
         let (p, lanes) = at(0);
@@ -111,7 +113,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// Bytes of these channels, in that order, from each of these rows, at most [`Integers::DEPTH`]. Those of missing rows are
     /// some number.
     unsafe fn rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V];
-    /// The same of so many rows of signed bytes, which are where `at` says of each row and panel. Those of missing rows are 0.
+    /// The same for `rows` rows of signed bytes. `at` says where they are, by row and panel. Those of missing rows are
+    /// 0.
     unsafe fn weight_rows<const V: usize>(
         rows: usize,
         at: impl Fn(usize, usize) -> (*const u8, usize),
@@ -131,12 +134,13 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// Adds to each lane the products of a tensor's elements and weights, whose sum does not leave 32 bits; the lane may
     /// (modulo 2^32).
     unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums;
-    /// Adds to each lane what products with these weights lack, since their elements are less [`Integers::MIDDLE`].
+    /// Adds to each lane the part that products with these weights lack, because [`Integers::MIDDLE`] was subtracted
+    /// from their elements.
     #[inline(always)]
     unsafe fn add_middle(sums: Self::Sums, _: Self::Factors) -> Self::Sums {
         sums
     }
-    /// What is needed of this.
+    /// The data that these parameters give.
     unsafe fn ends(how: Requantise) -> Self::Ends;
     /// Writes to `out` the elements that the sums become, a byte each.
     unsafe fn requantise(
@@ -146,7 +150,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
         out: *mut u8,
         lanes: usize,
     );
-    /// The same of two whole vectors.
+    /// The same for two whole vectors.
     #[inline(always)]
     unsafe fn requantise_two(
         sums: [Self::Sums; 2],
@@ -160,7 +164,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
             Self::requantise(sums[1], scales[1], ends, out.add(Self::LANES), Self::LANES);
         }
     }
-    /// The same of the one, two or four vectors of each pixel, of which pixel `i` goes to `out(i)`.
+    /// The same for the one, two or four vectors of each pixel, of which pixel `i` goes to `out(i)`.
     #[inline(always)]
     unsafe fn requantise_all<const V: usize, const M: usize>(
         sums: &[[Self::Sums; V]; M],
@@ -182,8 +186,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     }
     /// Does the work as a function of its own, compiled for this instruction set.
     unsafe fn call<W: Work>(work: W);
-    /// Gathers the `count` elements of so many `rows`. A row begins as many elements after the last as is said beside the
-    /// first.
+    /// Gathers the `count` elements of each of `rows` rows. Beside each address stands the distance in elements from
+    /// one row to the next.
     #[inline(always)]
     unsafe fn gather(
         (from, between): (*const u8, usize),
@@ -198,7 +202,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
             }
         }
     }
-    /// Gathers `element` so many times.
+    /// Gathers `element` `count` times.
     #[inline(always)]
     unsafe fn fill(to: *mut u8, count: usize, element: u8) {
         // SAFETY: the caller's.

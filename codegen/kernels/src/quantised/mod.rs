@@ -31,32 +31,32 @@ mod tiles;
 /// 1.5 · 2^23: adding it to a number below 2^22 rounds that number to an integer, which the low bits then hold.
 const ROUND: f32 = 12_582_912.0;
 
-/// How an exact sum becomes an element: times a multiplier, rounded to the nearest integer, of two equally near ones to the
-/// even one, counted from a zero point, and kept within bounds.
+/// How an exact sum becomes an element. It is multiplied by a multiplier and rounded to the nearest integer; of two
+/// equally near ones, to the even one. The zero point is added, and the result is kept within bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Requantise {
     /// The element that stands for 0.
     pub zero_point: u8,
-    /// Smallest element: 0, or more where an activation follows.
+    /// Smallest element: 0, or more if an activation follows.
     pub low: u8,
-    /// Largest element, at least `low`: 255, or less where an activation follows.
+    /// Largest element, at least `low`: 255, or less if an activation follows.
     pub high: u8,
 }
 
 impl Requantise {
-    /// `clamp(round_half_even(f32(sum) · multiplier) + zero_point, low, high)`, where `f32(sum)` is the nearest float, of two
-    /// equally near ones the even one, and the product one of floats.
+    /// `clamp(round_half_even(f32(sum) · multiplier) + zero_point, low, high)`, where `f32(sum)` is the nearest float
+    /// (of two equally near ones, the even one), and the product is one of floats.
     #[inline(always)]
     pub fn apply(self, sum: i32, multiplier: f32) -> u8 {
         self.round(sum as f32 * multiplier)
     }
 
-    /// `clamp(round_half_even(x) + zero_point, low, high)`. What is no number becomes some element.
+    /// `clamp(round_half_even(x) + zero_point, low, high)`. NaN becomes some element.
     #[inline(always)]
     pub(crate) fn round(self, x: f32) -> u8 {
-        // The bounds are integers, so it does not matter whether they or the rounding come first. This way round nothing
-        // leaves the range of the trick.
+        // The bounds are integers, so it does not matter whether bounding or rounding comes first. In this order, no
+        // number leaves the range in which the rounding trick works.
         let [low, high] = self.bounds();
         let x = if x > high { high } else { x };
         let x = if x < low { low } else { x };

@@ -154,7 +154,8 @@ unsafe impl Integers for Neon {
 
     #[inline(always)]
     unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8, _: usize) {
-        // SAFETY: the caller's. What is too large for one type after the other stays the largest, so the bounds come last.
+        // SAFETY: the caller's. A value that is too large for a narrower type becomes the largest value of that type.
+        // So the bounds are applied last.
         unsafe {
             let a = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[0]), scales[0]));
             let b = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[1]), scales[1]));

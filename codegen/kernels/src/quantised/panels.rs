@@ -1,13 +1,14 @@
 //! Weights as the micro-kernels read them.
 //!
-//! Output channels are dealt into panels of 16. The last panel of a group has as many channels as are left. A panel
-//! holds the biases of its channels (32 bits each), their multipliers (floats), then their weights: for each step of the sum
-//! (tap and input channel) a byte of each channel; or, where steps go in fours, for each four of them four bytes of each
-//! channel, in the order 0, 2, 1, 3, so that numbers of 16 bits hold two after each other in their lower bytes and two in
-//! their upper ones. The last one or two of these go as two, with a zero after an odd number. A bias is less what the input's zero
-//! point adds to the sum, so that sums are of the input's bytes as they are. Numbers are in the order of bytes that starts
-//! with the lowest. A vector that is longer than what is left of a narrow panel may read on into what follows, and the
-//! results are discarded. Zeros follow the last panel, so that there is something to read.
+//! Output channels are divided into panels of 16. The last panel of a group has the channels that are left. A panel
+//! holds the biases of its channels (32 bits each), their multipliers (floats), and then their weights. For each step
+//! of the sum (tap and input channel), it has a byte of each channel. If steps go in fours, it has four bytes of each
+//! channel for each four steps, in the order 0, 2, 1, 3, so that numbers of 16 bits hold two consecutive steps in their
+//! lower bytes and two in their upper bytes. The last one or two steps go as two, with a zero after an odd number. From
+//! a bias, the part that the input's zero point adds to the sum is subtracted, so that sums can use the input's bytes
+//! as they are. Numbers are little-endian. In a narrow panel, a vector may be longer than the channels that are left.
+//! It may read on into the next data, and these results are discarded. Zeros follow the last panel, so that there is
+//! something to read.
 
 use super::super::arch::PANEL;
 use super::integers::LANES;
@@ -37,7 +38,7 @@ impl Panels {
         if self.in_fours { self.steps.next_multiple_of(2) } else { self.steps }
     }
 
-    /// Where the weight of a step and a channel lies among those of a panel of so many channels.
+    /// The place of the weight of a step and a channel among the weights of a panel of `width` channels.
     #[inline(always)]
     pub const fn place(&self, width: usize, lane: usize, step: usize) -> usize {
         if !self.in_fours {
@@ -50,13 +51,14 @@ impl Panels {
         }
     }
 
-    /// Bytes of an output channel: bias, multiplier, weights. As many times the channels before it precede a panel.
+    /// Bytes of an output channel: bias, multiplier, weights. A panel begins at this number times the channels before
+    /// it.
     pub const fn each(&self) -> usize {
         2 * NUMBER + self.stored_steps()
     }
 
-    /// Bytes that vectors read of the panels of so many channels, the last of which may be narrow: no further beyond it than
-    /// those of the multipliers if there were no weights.
+    /// Bytes that vectors read of the panels of `channels` channels. The last panel may be narrow. Vectors read no
+    /// further beyond it than those of the multipliers would if there were no weights.
     pub const fn reach(&self, channels: usize) -> usize {
         channels * self.each() + NUMBER * (channels.next_multiple_of(LANES) - channels)
     }
@@ -120,7 +122,7 @@ impl<'a> Panel<'a> {
         Panel { width, bytes: &packed[first * panels.each()..][..panels.reach(width)] }
     }
 
-    /// The bias of a channel, less what the zero point adds.
+    /// The bias of a channel, less the part that the zero point adds.
     #[inline(always)]
     pub fn bias(&self, lane: usize) -> i32 {
         i32::from_le_bytes(self.number(lane))

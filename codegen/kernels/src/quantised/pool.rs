@@ -10,10 +10,10 @@ use super::super::pool::{Pool, PoolKind, Taps, divisor};
 use super::super::rows::{Rows, RowsMut};
 use super::Requantise;
 
-/// A pooling window of bytes. Of kind [`PoolKind::Max`] it makes the largest element of the window, in the scale and with the
-/// zero point of the input. An average is the exact sum of `q − zero_point` over the window, of which [`Requantise`] makes an
-/// element with the multiplier `multiplier / count`, a quotient of floats. A window as large as the image makes the mean of
-/// every channel.
+/// A pooling window of bytes. Of kind [`PoolKind::Max`] it makes the largest element of the window, in the scale and
+/// with the zero point of the input. For an average, [`Requantise`] makes an element from the exact sum of `q −
+/// zero_point` over the window, with the multiplier `multiplier / count`, a quotient of floats. A window as large as
+/// the image makes the mean of every channel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct QPool {
@@ -23,7 +23,7 @@ pub struct QPool {
     pub zero_point: u8,
     /// The input's scale divided by the output's.
     pub multiplier: f32,
-    /// What becomes of the sums.
+    /// How sums become elements.
     pub requantise: Requantise,
 }
 
@@ -44,7 +44,7 @@ impl QPool {
         self.multiplier / divisor(self.pool.kind, rows, columns).max(1) as f32
     }
 
-    /// What `taps` zero points add to a sum, taken from it.
+    /// The correction of a sum for the zero points of `taps` taps.
     #[inline]
     fn start(&self, taps: usize) -> i32 {
         (taps as i32).wrapping_mul(-i32::from(self.zero_point))

@@ -1,7 +1,8 @@
-//! What becomes of a convolution's input as it is gathered: a batch norm, an activation, or both, between integers.
+//! A convolution's prologue, applied to its input as it is gathered: a batch norm, an activation, or both, between
+//! integers.
 //!
 //! The arithmetic is that of the layers that the convolution replaces, to the bit: bytes become floats, these are
-//! multiplied, shifted and bounded, and become bytes again. The padding is what stands for 0 after that.
+//! multiplied, shifted and bounded, and become bytes again. The padding is the integer that stands for 0 after that.
 
 use super::super::activation::{Activation, clip};
 use super::cast::{Dequantise, Function, Quantise};
@@ -20,7 +21,7 @@ pub struct QPre {
     pub affine: bool,
     /// What follows: no activation, a Relu or a Clip.
     pub activation: Activation,
-    /// What the results become.
+    /// How the results become integers again.
     pub made: Quantise,
 }
 
@@ -37,7 +38,7 @@ impl QPre {
         out.chunks_exact_mut(NUMBER).zip(numbers).for_each(|(to, x)| to.copy_from_slice(&x.to_le_bytes()));
     }
 
-    /// Makes elements of these, at most [`CHUNK`], which are of the channels from `first` on. `constants` are as
+    /// Makes elements from these, at most [`CHUNK`], which belong to the channels from `first` on. `constants` are as
     /// [`QPre::pack`] makes them.
     #[inline(always)]
     pub(super) fn apply(&self, elements: &[u8], first: usize, constants: &[u8], made: &mut [u8; CHUNK]) {

@@ -16,7 +16,7 @@ pub(super) const fn most<S: Integers>(panels: usize) -> usize {
     if panels == 4 { S::TILE / 2 } else { S::TILE }
 }
 
-/// Tiles of as many pixels each by the channels of one, two or four panels.
+/// Tiles of equally many pixels, by the channels of one, two or four panels.
 #[derive(Clone, Copy)]
 pub(super) struct Tiles<'b> {
     pub count: usize,
@@ -36,7 +36,7 @@ pub(super) struct Tiles<'b> {
     /// Where the sums of the tiles wait if they do.
     pub waiting: *mut i32,
     pub requantise: Requantise,
-    /// Where the elements of each pixel go, and how far from there the channels' are.
+    /// Where the elements of each pixel go, and the offset of the channels there.
     pub outputs: *const *mut u8,
     pub within: usize,
 }
@@ -141,7 +141,7 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
     }
 }
 
-/// Where `N` vectors of channels find what is theirs. They are of one panel, or each of a panel of its own.
+/// Where `N` vectors of channels find their data. They belong to one panel, or each belongs to a panel of its own.
 #[derive(Clone, Copy)]
 struct Vectors<const N: usize> {
     /// The first panel, and the last one.
@@ -205,7 +205,7 @@ impl<const N: usize> Vectors<N> {
         (panel.wrapping_add(STEPS * lane), width)
     }
 
-    /// So many steps after these.
+    /// The place `steps` steps after this one.
     #[inline(always)]
     fn after(self, steps: usize) -> Self {
         let whole = self.whole.wrapping_add(steps * PANEL);

@@ -328,7 +328,7 @@ fn the_largest_and_the_least_are_those_of_a_sort() {
     }
 }
 
-/// What is no number is more than any, so that the order has no gap.
+/// NaN counts as larger than any number, so that the order is total.
 #[test]
 fn a_line_with_what_is_no_number_has_an_order() {
     let mut made = [-1; 3];

@@ -1,4 +1,4 @@
-//! Weights as plans take them: any bytes, if there are enough.
+//! Weights for any plan: any bytes, if there are enough.
 
 use crate::WEIGHT_BYTES;
 

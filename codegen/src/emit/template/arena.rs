@@ -1,10 +1,10 @@
-//! The one block of memory that the plan shares out, and the spans of it that a firing borrows.
+//! The arena, the one block of memory that the plan shares out, and the spans of it that a firing borrows.
 //!
-//! Each part of the program that runs for itself, a model or a stage of a pipeline, reaches the rings of its own
-//! table and no others. Parts that run at the same time are split off together. First it is seen that their tables
-//! have no byte in common but those of rings between stages. Rings of one part may have bytes in common; the plan
-//! says which of them may use them when. Whatever is borrowed for writing is seen to be apart from all that is
-//! borrowed for reading at the same time.
+//! A model and a stage of a pipeline are *parts*: each runs by itself, and reaches only the rings of its own table.
+//! Parts that run at the same time are split off together. Before that, the code checks that their tables have no byte
+//! in common except those of rings between stages. Rings of one part may have bytes in common; the plan says which ring
+//! may use them at which time. Whenever a firing borrows spans, the code checks that those for writing overlap none of
+//! those for reading.
 #![allow(unsafe_code, reason = "spans of the arena that do not overlap are borrowed at the same time")]
 #![allow(dead_code, reason = "not every plan hands rows on or has stages")]
 
@@ -19,8 +19,8 @@ use crate::kernels::span::{Plain, Span, SpanMut};
 
 /// The memory of the application: buffers and workspace, exactly [`ARENA_BYTES`] of it.
 ///
-/// A model borrows it for as long as the model lives, so that no two run in it at once but those that may. What it
-/// holds between frames is of no account.
+/// A model borrows it for as long as the model lives. So no two models run in it at the same time, except those that
+/// may. Its content between frames does not matter.
 #[repr(C, align(4))]
 pub struct Arena {
     bytes: [u8; ARENA_BYTES],
@@ -34,10 +34,10 @@ impl Arena {
 
     /// The ready static arena, the first time; nothing after that.
     pub fn take() -> Option<&'static mut Arena> {
-        // From the start of a cache line on: a vector that lies in two lines takes twice as long.
+        // It begins at the start of a cache line, since a vector that lies in two lines takes twice as long.
         #[repr(align(64))]
         struct Ready(UnsafeCell<Arena>);
-        // SAFETY: the flag below lets one caller have it, once.
+        // SAFETY: the flag below gives it to one caller, once.
         unsafe impl Sync for Ready {}
         static READY: Ready = Ready(UnsafeCell::new(Arena::new()));
         static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -51,7 +51,7 @@ impl Arena {
     /// Splits it up among parts that run at the same time.
     ///
     /// # Panics
-    /// If they have bytes in common. In a plan that was checked they have not.
+    /// If they have bytes in common. In a plan that was checked, they have none.
     pub(crate) fn divide<D: Division>(&mut self) -> Parts<'_, D> {
         Parts::of(self.bytes.as_mut_ptr())
     }
@@ -77,11 +77,12 @@ pub(crate) struct Place {
     pub rows: usize,
     /// Bytes of a row.
     pub row_bytes: usize,
-    /// Whether one stage writes it while another reads it: never the same row, as their counts of rows see to.
+    /// Whether one stage writes it while another stage reads it. Their counts of rows ensure that they never use the
+    /// same row.
     pub shared: bool,
 }
 
-/// What runs for itself, and the rings that it reaches.
+/// A part of the program that runs by itself, and the rings that it reaches.
 pub(crate) trait Part: Sized {
     /// Its rings.
     const PLACES: &'static [Place];
@@ -89,7 +90,7 @@ pub(crate) trait Part: Sized {
 
 /// Parts that run at the same time.
 pub(crate) trait Division {
-    /// The rings of each.
+    /// The rings of each part.
     const PARTS: &'static [&'static [Place]];
 }
 
@@ -112,7 +113,7 @@ impl Place {
         self.rows * self.row_bytes
     }
 
-    /// The ring of one row that a row's slot is.
+    /// The slot of a row, as a ring of one row.
     const fn slot(self, y: usize) -> Place {
         Place { offset: self.offset + y % self.rows * self.row_bytes, rows: 1, ..self }
     }
@@ -126,7 +127,7 @@ impl Place {
             && self.offset <= ARENA_BYTES - self.bytes()
     }
 
-    /// The ring of these rows alone that they are part of, in their order.
+    /// These rows of the ring, in their order, as a ring of their own.
     ///
     /// # Panics
     /// If it has not as many rows.
@@ -142,7 +143,7 @@ impl Place {
             && other.offset < self.offset + self.bytes()
     }
 
-    /// Whether another part may have `other` while one has this.
+    /// Whether another part may have `other` while one part has this ring.
     fn is_apart_from(self, other: Place) -> bool {
         !self.overlaps(other) || self.shared && self == other
     }
@@ -156,7 +157,7 @@ impl<P: Part, T> Ring<P, T> {
 }
 
 impl<P> Ring<P> {
-    /// No ring: of no rows.
+    /// A ring of no rows, which stands for no ring.
     pub const fn none() -> Self {
         Ring { place: Place { offset: 0, rows: 0, row_bytes: 0, shared: false }, part: PhantomData }
     }
@@ -184,7 +185,7 @@ pub(crate) struct Memory<'a, P> {
     part: PhantomData<fn() -> P>,
 }
 
-// SAFETY: what it reaches is reached by nobody else at the same time: see `Parts::take`.
+// SAFETY: nobody else reaches the same bytes at the same time: see `Parts::take`.
 unsafe impl<P> Send for Memory<'_, P> {}
 
 /// Memory of parts that run at the same time, to be taken one after another.
@@ -196,7 +197,7 @@ pub(crate) struct Parts<'a, D> {
 }
 
 impl<'a, D: Division> Parts<'a, D> {
-    /// The parts of a block that is borrowed as long as they are.
+    /// The parts of a block. The block is borrowed for as long as the parts are.
     fn of(start: *mut u8) -> Self {
         for (i, part) in D::PARTS.iter().enumerate() {
             for place in *part {
@@ -214,14 +215,14 @@ impl<'a, D: Division> Parts<'a, D> {
     pub fn take<P: Part>(&mut self) -> Memory<'a, P> {
         assert!(D::PARTS[self.taken] == P::PLACES);
         self.taken += 1;
-        // Each part is taken once, and `of` has seen that no two have a byte in common, rings between stages
-        // excepted.
+        // Each part is taken once. `of` has checked that no two parts have a byte in common, except those of rings
+        // between stages.
         Memory { start: self.start, arena: PhantomData, part: PhantomData }
     }
 }
 
 impl<P: Part> Memory<'_, P> {
-    /// The same, for as long as this one is out of use.
+    /// The same memory, for as long as this one is not used.
     pub fn again(&mut self) -> Memory<'_, P> {
         Memory { start: self.start, arena: PhantomData, part: PhantomData }
     }
@@ -229,18 +230,19 @@ impl<P: Part> Memory<'_, P> {
     /// Splits it up among parts that run at the same time.
     ///
     /// # Panics
-    /// If they have bytes in common, or rings that are none of this part. In a plan that was checked neither happens.
+    /// If they have bytes in common, or rings that do not belong to this part. In a plan that was checked, neither
+    /// happens.
     pub fn divide<D: Division>(&mut self) -> Parts<'_, D> {
         assert!(D::PARTS.iter().copied().flatten().all(|place| P::PLACES.contains(place)));
         Parts::of(self.start)
     }
 
-    /// Some rings or parts of them, to be read, and another, to be written. With constant rings the conditions are decided
-    /// when the crate is compiled.
+    /// Some rings or parts of them, to be read, and one more, to be written. If the rings are constants, the conditions
+    /// are decided when the crate is compiled.
     ///
     /// # Panics
-    /// If a ring is not within the arena, or what is written overlaps with what is read. In a plan that was checked
-    /// neither happens.
+    /// If a ring is not within the arena, or the ring to be written overlaps with a ring to be read. In a plan that was
+    /// checked, neither happens.
     #[inline(always)]
     pub fn slices<I: Plain, O: Plain, const N: usize>(
         &mut self,
@@ -251,14 +253,14 @@ impl<P: Part> Memory<'_, P> {
             assert!(!ring.place.overlaps(write.place));
         }
         assert!(write.place.is_within_arena::<O>());
-        // SAFETY: the part is borrowed exclusively for as long as the spans live, the ring is within the arena, and
-        // what is written is in none of those that are read. Another stage may read other rows of the ring: those
-        // that it has been told are there, and not yet released.
+        // SAFETY: the part is borrowed exclusively for as long as the spans live, the ring is within the arena, and the
+        // bytes to be written are in none of the rings to be read. Another stage may read other rows of the ring: those
+        // that this stage has counted as written, and that the other stage has not released.
         let written = unsafe { SpanMut::shared(self.at(write), write.place.bytes() / size_of::<O>()) };
         (read.map(|ring| self.span(ring)), written)
     }
 
-    /// As [`Memory::slices`], and a workspace, to be written too.
+    /// As [`Memory::slices`], with a workspace to be written, too.
     ///
     /// # Panics
     /// As `slices`, and if the workspace overlaps with another ring.
@@ -281,10 +283,11 @@ impl<P: Part> Memory<'_, P> {
         (read, written, room)
     }
 
-    /// As [`Memory::slices_and_workspace`], and a block of weights, to be read. Rings that there are not are [`Ring::none`].
+    /// As [`Memory::slices_and_workspace`], with a block of weights to be read, too. A ring that does not exist is
+    /// [`Ring::none`].
     ///
     /// # Panics
-    /// As `slices_and_workspace`, and if the block overlaps with what is written.
+    /// As `slices_and_workspace`, and if the block overlaps with a ring or workspace to be written.
     #[inline(always)]
     pub fn slices_and_block<I: Plain, O: Plain, const N: usize>(
         &mut self,
@@ -302,10 +305,11 @@ impl<P: Part> Memory<'_, P> {
         (read, written, room, weights)
     }
 
-    /// The start of a block of weights, for a load of so many bytes.
+    /// The start of a block of weights, for a load of this many bytes.
     ///
     /// # Panics
-    /// If they are not within the block, or this not within the arena. In a plan that was checked neither happens.
+    /// If the bytes are not within the block, or the block is not within the arena. In a plan that was checked, neither
+    /// happens.
     pub fn block(&mut self, block: Ring<P, u8>, bytes: usize) -> NonNull<u8> {
         assert!(block.place.is_within_arena::<u8>() && bytes <= block.place.bytes());
         NonNull::new(self.at(block)).unwrap()
@@ -332,8 +336,8 @@ impl<P: Part> Memory<'_, P> {
     pub fn row_mut<T: Plain, const N: usize>(&mut self, ring: Ring<P, T>, y: usize) -> &mut [T; N] {
         let slot = ring.slot(y);
         assert!(slot.place.is_within_arena::<T>() && slot.place.bytes() == size_of::<[T; N]>());
-        // SAFETY: within the arena; the part is borrowed exclusively for as long as the row lives, and the row is not
-        // another stage's, which has been told nothing of it yet, or has released it.
+        // SAFETY: the row is within the arena, and the part is borrowed exclusively for as long as the row lives. No
+        // other stage uses the row: it is not counted as written yet, or the other stage has released it.
         unsafe { &mut *self.at(slot).cast::<[T; N]>() }
     }
 
@@ -348,9 +352,9 @@ impl<P: Part> Memory<'_, P> {
     #[inline(always)]
     fn span<T: Plain>(&self, ring: Ring<P, T>) -> Span<'_, T> {
         assert!(ring.place.is_within_arena::<T>());
-        // SAFETY: within the arena, and the part is borrowed. Nothing of it is written while the span lives, for that
-        // takes an exclusive borrow, or is found by `slices` to be elsewhere, or is in rows of a ring between stages
-        // that this one has not been told of.
+        // SAFETY: the ring is within the arena, and the part is borrowed. Nobody writes these bytes while the span
+        // lives: a write takes an exclusive borrow, or `slices` has checked that it goes elsewhere, or it goes to rows
+        // of a ring between stages that are not counted as written for this stage.
         unsafe { Span::shared(self.at(ring), ring.place.bytes() / size_of::<T>()) }
     }
 

@@ -1,4 +1,4 @@
-//! The models for C: the header in `include` declares what is here and says what callers owe.
+//! The models for C. The header in `include` declares the functions of this file, and says what callers must ensure.
 #![allow(unsafe_code, reason = "pointers come from C")]
 #![allow(missing_docs, reason = "the header has the documentation")]
 
@@ -9,7 +9,7 @@ use core::ptr;
 use crate::WEIGHT_HASH;
 use crate::arena::Arena;
 
-/// What came of a call.
+/// The result of a call.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -27,13 +27,13 @@ pub enum Status {
 #[repr(C)]
 pub struct Place([MaybeUninit<u64>; PLACE_WORDS]);
 
-/// Words of 8 bytes of a place, as the header has them.
+/// Words of 8 bytes in a place, as in the header.
 const PLACE_WORDS: usize = 32;
 
 /// A model in its place.
 #[repr(C)]
 struct Created<M> {
-    /// Tells a place with this model from all others; first, wherever the model lies.
+    /// Tells a place with this model from all other places. It is the first field, so every place begins with it.
     tag: u64,
     model: M,
 }
@@ -52,7 +52,8 @@ fn status(result: Result<(), Status>) -> Status {
     result.err().unwrap_or(Status::Ok)
 }
 
-/// Makes a model in its place, which must be writable or null, on memory that is the model's for as long as it lives.
+/// Makes a model in its place, which must be writable or null, on memory that belongs to the model for as long as it
+/// lives.
 unsafe fn create<M>(
     model: u64,
     place: *mut Place,
@@ -72,21 +73,22 @@ unsafe fn create<M>(
         if bytes < size_of::<Arena>() {
             return Err(Status::Length);
         }
-        // SAFETY: the memory is long enough, aligned, the caller's to give, and by the zeros that are written
-        // initialised.
+        // SAFETY: the memory is long enough and aligned, the caller may give it, and the zeros that are written
+        // initialise it.
         let arena = unsafe {
             arena.write_bytes(0, 1);
             &mut *arena
         };
         let created = Created { tag: tag(model), model: make(arena)? };
-        // SAFETY: a place is the caller's, and as large and aligned as the model needs.
+        // SAFETY: the place belongs to the caller, and is as large and as aligned as the model needs.
         unsafe { place.cast::<Created<M>>().write(created) };
         Ok(())
     };
     status(create())
 }
 
-/// The model in a place, if it is the one of this number. The place must be null, zeros or what `create` made of it.
+/// The model in a place, if it is the model of this number. The place must be null, or hold zeros or what `create`
+/// wrote.
 unsafe fn created<'a, M>(model: u64, place: *mut Place) -> Result<&'a mut M, Status> {
     if place.is_null() {
         return Err(Status::Null);
@@ -95,19 +97,19 @@ unsafe fn created<'a, M>(model: u64, place: *mut Place) -> Result<&'a mut M, Sta
         return Err(Status::Alignment);
     }
     let created = place.cast::<Created<M>>();
-    // SAFETY: the place is initialised, and as long as the tag at least.
+    // SAFETY: the place is initialised, and at least as long as the tag.
     if unsafe { (&raw const (*created).tag).read() } != tag(model) {
         return Err(Status::NotCreated);
     }
-    // SAFETY: by its tag it holds this model, which no other thread uses meanwhile.
+    // SAFETY: the tag says that the place holds this model, and no other thread uses the model meanwhile.
     Ok(unsafe { &mut (*created).model })
 }
 
 /// Ends the model in a place, which may hold none.
 unsafe fn destroy<M>(model: u64, place: *mut Place) -> Status {
-    // SAFETY: as of `created`.
+    // SAFETY: as for `created`.
     let result = unsafe { created::<M>(model, place) }.map(|found| {
-        // SAFETY: the model is used no more: its place is made one of none.
+        // SAFETY: nobody uses the model any more: its place is marked as holding none.
         unsafe {
             ptr::drop_in_place(found);
             place.cast::<u64>().write(0);
@@ -116,7 +118,7 @@ unsafe fn destroy<M>(model: u64, place: *mut Place) -> Status {
     status(result)
 }
 
-/// What a pointer leads to, which must be initialised and stay unchanged meanwhile.
+/// The value at a pointer. It must be initialised, and stay unchanged meanwhile.
 unsafe fn read<'a, T>(data: *const T) -> Result<&'a T, Status> {
     if data.is_null() {
         return Err(Status::Null);
@@ -128,16 +130,16 @@ unsafe fn read<'a, T>(data: *const T) -> Result<&'a T, Status> {
     Ok(unsafe { &*data })
 }
 
-/// A frame of so many elements, which must be initialised and stay unchanged meanwhile.
+/// A frame of this many elements. It must be initialised, and stay unchanged meanwhile.
 unsafe fn frame<'a, T, const N: usize>(data: *const T, elements: usize) -> Result<&'a [T; N], Status> {
     if elements != N && !data.is_null() {
         return Err(Status::Length);
     }
-    // SAFETY: as many elements as the caller says.
+    // SAFETY: there are as many elements as the caller says.
     unsafe { read(data.cast()) }
 }
 
-/// Room for a frame of so many elements, which nobody else uses meanwhile.
+/// Room for a frame of this many elements, which nobody else uses meanwhile.
 unsafe fn room<'a, T, const N: usize>(data: *mut T, elements: usize) -> Result<&'a mut [T; N], Status> {
     if data.is_null() {
         return Err(Status::Null);
@@ -148,14 +150,15 @@ unsafe fn room<'a, T, const N: usize>(data: *mut T, elements: usize) -> Result<&
     if !data.is_aligned() {
         return Err(Status::Alignment);
     }
-    // SAFETY: neither null nor unaligned, of as many elements as the caller says, and initialised by the zeros.
+    // SAFETY: the pointer is neither null nor unaligned, there are as many elements as the caller says, and the zeros
+    // initialise them.
     unsafe {
         data.write_bytes(0, N);
         Ok(&mut *data.cast())
     }
 }
 
-/// So many bytes of weights, which must stay unchanged for as long as the model lives.
+/// This many bytes of weights. They must stay unchanged for as long as the model lives.
 unsafe fn bytes(data: *const u8, length: usize) -> Result<&'static [u8], Status> {
     if data.is_null() {
         return Err(Status::Null);

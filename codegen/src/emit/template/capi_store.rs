@@ -1,5 +1,5 @@
 
-/// A store whose functions are C's.
+/// A store whose functions are written in C.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct CStore {
@@ -11,7 +11,7 @@ pub struct CStore {
 // SAFETY: the header asks for one thread at a time.
 unsafe impl Send for CStore {}
 
-// SAFETY: the header asks that what the functions write be as it is asked of every store.
+// SAFETY: the header asks that the functions write only what a `Store` may write.
 unsafe impl crate::Store for CStore {
     unsafe fn start(&mut self, load: crate::Load) {
         if let Some(start) = self.start {
@@ -29,9 +29,9 @@ unsafe impl crate::Store for CStore {
     }
 }
 
-/// A store that is handed over, which must have both functions.
+/// The store that the caller hands over. It must have both functions.
 unsafe fn store_of(given: *const CStore) -> Result<CStore, Status> {
-    // SAFETY: pointers are as the header asks.
+    // SAFETY: the pointer is valid, as the header asks.
     let store = *unsafe { read(given) }?;
     if store.start.is_some() && store.wait.is_some() { Ok(store) } else { Err(Status::Null) }
 }

@@ -11,7 +11,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// None yet, with room for so many frames.
+    /// No ends yet, but room for this many frames.
     pub fn new(frames: usize) -> Self {
         Ends { start: Instant::now(), ended: Vec::with_capacity(frames) }
     }
@@ -21,7 +21,7 @@ impl Ends {
         self.ended.push(self.start.elapsed());
     }
 
-    /// Tells how long it was from frame to frame, and how much memory the process had at most.
+    /// Prints the time from frame to frame, and the most memory that the process had.
     pub fn report(&self, model: &str) {
         let starts = [Duration::ZERO].into_iter().chain(self.ended.iter().copied());
         let mut times: Vec<Duration> =

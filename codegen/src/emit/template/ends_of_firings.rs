@@ -1,10 +1,10 @@
-//! When firings ended.
+//! The times at which firings ended.
 
 use std::cell::RefCell;
 use std::time::Instant;
 
 thread_local! {
-    /// Of each firing since a frame began, its layer and when it ended. Frames run on one thread.
+    /// The firings since a frame began: the layer of each, and the time at which it ended. Frames run on one thread.
     static ENDED: RefCell<Vec<(&'static str, Instant)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -29,7 +29,7 @@ impl Drop for Firing {
     }
 }
 
-/// Runs a frame, and tells `each` of every firing its layer and the nanoseconds since the firing before it ended.
+/// Runs a frame. For every firing, it calls `each` with the layer and the nanoseconds since the firing before it ended.
 pub fn time(frame: &mut dyn FnMut(), mut each: impl FnMut(&'static str, f64)) {
     ENDED.with_borrow_mut(Vec::clear);
     let mut last = Instant::now();

@@ -1,4 +1,4 @@
-//! The hash by which weights are known.
+//! The hash by which weights are recognised.
 
 /// FNV-1a over little-endian words of eight bytes, the last one filled up with zeros.
 pub fn hash(bytes: &[u8]) -> u64 {

@@ -1,4 +1,4 @@
-//! Weights and inputs that stand for the real ones, the same each time.
+//! Weights and inputs that replace the real ones. They are the same in each run.
 
 /// Bytes of a line of the cache.
 const LINE: usize = 64;
@@ -10,8 +10,9 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// So many bytes, each one of two, by turns at random. In every format they make numbers of a middling size and either
-    /// sign: 0.01 to 0.02 as 32-bit floats, 1.1 as 16-bit floats, 60 and 68 as integers. Tiny floats would take longer.
+    /// This many bytes. Each is drawn at random from two values. In every format, the bytes make numbers of a medium
+    /// size and of both signs: 0.01 to 0.02 as 32-bit floats, 1.1 as 16-bit floats, 60 and 68 as integers. Tiny floats
+    /// would take longer.
     pub fn new(len: usize) -> Self {
         let mut state = 1u64;
         let mut next = || {

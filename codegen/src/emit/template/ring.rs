@@ -1,8 +1,8 @@
-//! Rings of rows between the stages of a pipeline: which rows are there, and which have room.
+//! Rings of rows between the stages of a pipeline: which rows are written, and for which rows there is room.
 //!
 //! A ring has one stage that writes it and, for each stage that reads it, a [`Link`] of two counts of rows that run on
-//! over frames: rows written, and rows released. Each count is written by one thread and read by another. Who has to
-//! wait spins for a moment, then yields, then sleeps until the other stage wakes it. There is no lock.
+//! over frames: rows written, and rows released. One thread writes each count, and another reads it. A thread that has
+//! to wait spins for a moment, then yields, then sleeps until the other stage wakes it. There is no lock.
 #![allow(dead_code, reason = "without threads nothing is linked")]
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,14 +15,14 @@ use std::thread::{self, Thread};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Closed;
 
-/// What two stages tell each other about a ring.
+/// The counts by which two stages share a ring.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     written: Count,
     released: Count,
 }
 
-/// The end at which a stage writes a ring.
+/// The end of a ring at which a stage writes.
 pub(crate) struct Writer<'p> {
     link: Option<&'p Link>,
     /// Rows of a frame.
@@ -33,7 +33,7 @@ pub(crate) struct Writer<'p> {
     before: usize,
 }
 
-/// The end at which a stage reads a ring, `N` layers of it.
+/// The end of a ring at which `N` layers of a stage read.
 pub(crate) struct Reader<'p, const N: usize> {
     link: Option<&'p Link>,
     /// Rows of a frame.
@@ -54,12 +54,12 @@ impl<'p> Writer<'p> {
     #[inline]
     pub fn room(&self, end: usize) -> Result<(), Closed> {
         let Some(link) = self.link else { return Ok(()) };
-        // Counts run on and may start over: differences are what counts.
+        // Counts run on and may wrap around, so only differences are compared.
         let end = self.before.wrapping_add(end);
         link.released.wait(|released| end.wrapping_sub(released) as isize <= self.capacity as isize)
     }
 
-    /// Tells that rows up to `end` of this frame are there.
+    /// Tells the readers that rows up to `end` of this frame are written.
     #[inline]
     pub fn publish(&self, end: usize) {
         if let Some(link) = self.link {
@@ -87,7 +87,7 @@ impl<'p, const N: usize> Reader<'p, N> {
         Reader { link, rows, before: 0, released: [0; N] }
     }
 
-    /// Waits until rows up to `need` of this frame are there.
+    /// Waits until rows up to `need` of this frame are written.
     #[inline]
     pub fn arrived(&self, need: usize) -> Result<(), Closed> {
         let Some(link) = self.link else { return Ok(()) };
@@ -95,7 +95,7 @@ impl<'p, const N: usize> Reader<'p, N> {
         link.written.wait(|written| written.wrapping_sub(need) as isize >= 0)
     }
 
-    /// Tells that a layer needs rows up to `keep` of this frame no more.
+    /// Records that a layer no longer needs the rows below `keep` of this frame.
     #[inline]
     pub fn release(&mut self, layer: usize, keep: usize) {
         self.released[layer] = keep;
@@ -127,22 +127,22 @@ struct Count {
     rows: AtomicUsize,
     /// Whether it will not change any more.
     closed: AtomicBool,
-    /// Whether who waits for it sleeps, or is about to.
+    /// Whether the thread that waits for it sleeps, or is about to.
     asleep: AtomicBool,
     #[cfg(feature = "std")]
     waiter: OnceLock<Thread>,
 }
 
-/// Looks at a count before the processor is given to another thread, and before sleep.
+/// How often a waiting thread looks at a count before it yields the processor, and then how often before it sleeps.
 const SPINS: u32 = 100;
 const YIELDS: u32 = 20;
 
 impl Count {
     #[inline]
     fn set(&self, rows: usize) {
-        // Either the waiter sees the new count before it sleeps, or it is seen here that it does: both sides write
-        // one and read the other in the one order of all sequentially consistent operations. What was written to the
-        // ring before is seen by whoever sees the count.
+        // Either the waiter sees the new count before it sleeps, or this thread sees that the waiter sleeps: each side
+        // writes one of the two and then reads the other, in the single order of all sequentially consistent
+        // operations. Whoever sees the count also sees what was written to the ring before it.
         self.rows.store(rows, Ordering::SeqCst);
         self.wake();
     }
@@ -173,7 +173,7 @@ impl Count {
     fn wait_long(&self, enough: impl Fn(usize) -> bool) -> Result<(), Closed> {
         let mut looks = 0;
         loop {
-            // Closed first: what was counted before that is seen after it.
+            // `closed` is read first: then all that was counted before the end was closed is seen.
             let closed = self.closed.load(Ordering::SeqCst);
             if enough(self.rows.load(Ordering::SeqCst)) {
                 self.asleep.store(false, Ordering::SeqCst);
@@ -195,7 +195,7 @@ impl Count {
             thread::yield_now();
         } else if !self.asleep.load(Ordering::SeqCst) {
             self.waiter.get_or_init(thread::current);
-            // Once more around: the count may have changed before anybody could see this.
+            // Look once more: the count may have changed before anybody could see this flag.
             self.asleep.store(true, Ordering::SeqCst);
         } else {
             thread::park();
@@ -220,7 +220,7 @@ pub enum PipelineError {
     Panic {
         /// The stage.
         stage: &'static str,
-        /// What it said.
+        /// Its message.
         message: std::string::String,
     },
     /// A stage cannot go on: the store of its weights fails.
@@ -269,7 +269,7 @@ pub(crate) fn guarded(
     ran.map_err(|error| PipelineError::Stage { stage, error })
 }
 
-/// What becomes of a stage on a thread of its own.
+/// The result of a stage on a thread of its own.
 #[cfg(feature = "std")]
 pub(crate) type Spawned<'s> =
     Result<thread::ScopedJoinHandle<'s, Result<usize, PipelineError>>, PipelineError>;
@@ -289,6 +289,6 @@ pub(crate) fn spawn<'s>(
 /// Waits for the end of a stage.
 #[cfg(feature = "std")]
 pub(crate) fn join(spawned: Spawned<'_>) -> Result<usize, PipelineError> {
-    // Its panics are caught where it runs.
+    // The stage's thread catches its panics.
     spawned?.join().unwrap_or(Ok(0))
 }

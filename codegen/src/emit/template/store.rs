@@ -1,8 +1,8 @@
-//! Where the paged weights are read from, and the loads of a frame.
+//! The store from which paged weights are read, and the loads of a frame.
 //!
 //! `store.bin` holds them as slices, one after another. A frame begins to read a slice into its block of the arena as
-//! soon as the plan lets the load start, and waits for it where it is used. What has been read is compared with a
-//! checksum before it is used, so that no wrong byte makes a wrong output.
+//! soon as the plan lets the load start, and waits for the slice before it is used. Before that, the bytes are compared
+//! with a checksum, so that no wrong byte makes a wrong output.
 #![allow(unsafe_code, reason = "a store writes into blocks of the arena while kernels use other bytes of it")]
 #![allow(dead_code, reason = "without `std` no thread reads, and only stages go on from frame to frame")]
 
@@ -20,11 +20,11 @@ use crate::{LOADS_AT_ONCE, STORE_BYTES, STORE_HASH};
 pub enum Fault {
     /// Not all of its bytes could be read. The number is the system's or the store's own, 0 if there is none.
     Read(i32),
-    /// What was read is not the content of `store.bin`.
+    /// The bytes that were read are not the content of `store.bin`.
     Checksum,
 }
 
-/// Why a frame ended early. The model can run the next one.
+/// Why a frame ended early. The model can run the next frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreError {
     /// Where the bytes begin in `store.bin` that did not come.
@@ -72,20 +72,20 @@ impl Load {
         self.bytes
     }
 
-    /// Where they go: to so many bytes from here on.
+    /// Where they go: the first byte of the block.
     pub fn block(&self) -> *mut u8 {
         self.block.as_ptr()
     }
 
-    /// The same, for a store that reads at once.
+    /// The same bytes as a slice, for a store that reads at once.
     fn room(&mut self) -> &mut [u8] {
         // SAFETY: the block is the load's alone, and its bytes are initialised: it is part of the arena.
         unsafe { core::slice::from_raw_parts_mut(self.block(), self.bytes) }
     }
 }
 
-/// What reads weights into blocks of the arena while kernels run, by DMA, say. At most [`LOADS_AT_ONCE`] loads are begun
-/// and not waited for.
+/// A store reads weights into blocks of the arena while kernels run, for instance by DMA. At most [`LOADS_AT_ONCE`]
+/// loads are begun and not waited for.
 ///
 /// # Safety
 /// A store writes nothing but the blocks of loads, and no block after [`Store::wait`] has returned for its load, or after
@@ -100,21 +100,21 @@ pub unsafe trait Store: Send {
     /// Until `wait` has returned for the load, nobody else reads or writes its block.
     unsafe fn start(&mut self, load: Load);
 
-    /// Waits for the end of that load which was begun first, of those that were not waited for.
+    /// Waits for the end of a load: the first of those that were begun and not yet waited for.
     ///
     /// # Errors
     /// When not all of its bytes could be read.
     fn wait(&mut self) -> Result<(), Fault>;
 
-    /// Bytes of `store.bin` that need not be read, since they lie where kernels can reach them. They must begin at a multiple
-    /// of 4. If there are such, all are: no load is begun.
+    /// Bytes of `store.bin` that need not be read, since they lie where kernels can reach them. They must begin at a
+    /// multiple of 4. If a store has some bytes in place, it must have all of them in place: then no load is begun.
     fn in_place(&self, at: u64, bytes: usize) -> Option<&[u8]> {
         let _ = (at, bytes);
         None
     }
 }
 
-/// What reads bytes of `store.bin` and returns when they are there.
+/// A reader reads bytes of `store.bin`, and returns when they are there.
 pub trait ReadAt: Send {
     /// Fills the block with the bytes from `at` on.
     ///
@@ -122,8 +122,8 @@ pub trait ReadAt: Send {
     /// When not all could be read.
     fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), Fault>;
 
-    /// Another reader of the same bytes. If there is one, and reading is the processor's work rather than waiting, a `Loader` reads
-    /// by two threads at the same time where the model would only wait.
+    /// Another reader of the same bytes. If there is one, and reading keeps the processor busy, a `Loader` reads with
+    /// two threads at the same time whenever the model would only wait.
     fn another(&self) -> Option<Self>
     where
         Self: Sized + 'static,
@@ -132,7 +132,7 @@ pub trait ReadAt: Send {
     }
 }
 
-/// A store that reads when a load begins, and returns when it has ended.
+/// A store that reads a load as soon as it begins, and returns when the load has ended.
 #[derive(Debug)]
 pub struct Blocking<R> {
     reader: R,
@@ -144,7 +144,7 @@ pub struct Blocking<R> {
 }
 
 impl<R: ReadAt> Blocking<R> {
-    /// The store that reads so.
+    /// The store of this reader.
     pub fn new(reader: R) -> Self {
         Blocking { reader, begun: 0, waited: 0, failed: None }
     }
@@ -167,7 +167,7 @@ unsafe impl<R: ReadAt> Store for Blocking<R> {
     }
 }
 
-/// A store whose bytes lie where kernels can reach them, in flash, say. Nothing is read or copied.
+/// A store whose bytes lie where kernels can reach them, for instance in flash. Nothing is read or copied.
 #[derive(Debug)]
 pub struct InPlace<'w>(&'w [u8]);
 
@@ -212,7 +212,7 @@ pub(crate) struct Slice {
     pub checksum: u32,
 }
 
-/// The loads of a frame. Whoever drops it waits for those that have begun.
+/// The loads of a frame. Dropping it waits for the loads that have begun.
 pub(crate) struct Loads<'m, S: Store> {
     store: &'m mut S,
     /// Bytes that all frames have read.
@@ -221,7 +221,7 @@ pub(crate) struct Loads<'m, S: Store> {
     /// Loads that have begun, and that have ended.
     begun: usize,
     ended: usize,
-    /// Those between, by how many began before them, modulo [`LOADS_AT_ONCE`].
+    /// Loads that have begun and not ended, by the number of loads that began before them, modulo [`LOADS_AT_ONCE`].
     open: [Option<(&'static Slice, NonNull<u8>)>; LOADS_AT_ONCE],
     failed: Option<StoreError>,
 }
@@ -248,15 +248,15 @@ impl<'m, S: Store> Loads<'m, S> {
         let block = memory.block(block, bytes);
         self.open[self.begun % LOADS_AT_ONCE] = Some((slice, block));
         self.begun += 1;
-        // SAFETY: nobody touches the block until `wait` has seen the load's end, by the plan, which was checked; `drop`
-        // waits for whatever is left, so that the arena outlives the load.
+        // SAFETY: in a plan that was checked, nobody touches the block until `wait` has seen the load's end. `drop`
+        // waits for all loads that are left, so the arena outlives the load.
         unsafe { self.store.start(Load { at, block, bytes, checksum }) };
     }
 
     /// Waits until a slice is in its block.
     ///
     /// # Errors
-    /// When it, or one that began before it, could not be read, or came with other bytes.
+    /// When the slice, or one whose load began before, could not be read or had wrong bytes.
     pub fn wait(&mut self, slice: &'static Slice) -> Result<(), StoreError> {
         let waited = self.wait_for(slice);
         self.failed = waited.err();
@@ -288,7 +288,7 @@ impl<'m, S: Store> Loads<'m, S> {
         open.any(|load| load.is_some_and(|(load, _)| load.at == slice.at))
     }
 
-    /// Why the last wait was in vain.
+    /// Why the last wait failed.
     pub fn failed(&self) -> Option<StoreError> {
         self.failed
     }
@@ -331,21 +331,21 @@ mod loader {
 
     use super::{Fault, Isa, LOADS_AT_ONCE, Load, ReadAt, STORE_BYTES, Store, crc32c};
 
-    /// How long whoever waits looks, and lets other threads run between, before it sleeps: to be woken takes longer than to read
-    /// most slices. It is a time, not a number of looks: two threads that let each other run on one processor may stay there,
-    /// but whoever has slept is woken on one that is idle.
+    /// For this time, a waiting thread looks again and again, and yields in between, before it sleeps: waking up takes
+    /// longer than reading most slices. The limit is a time, not a number of looks. Two threads that yield to each
+    /// other on one processor may stay on it, but a thread that has slept is woken on an idle processor.
     const LOOKS: Duration = Duration::from_millis(1);
 
-    /// Bytes that a fast reader brings in a nanosecond at least: its work is the processor's, which two threads can share. A slower
-    /// one is waited for, so that the model goes on as soon as it can.
+    /// The fewest bytes per nanosecond of a fast reader. It keeps the processor busy, so a second thread can help. If
+    /// the reader is slower, the model just waits, so that it goes on as soon as it can.
     const FAST: u64 = 1;
 
     /// A store whose reader has a thread of its own, so that it reads while kernels run.
     pub struct Loader {
         shared: Arc<Shared>,
         thread: Option<JoinHandle<()>>,
-        /// What reads in the model's thread, where that would wait for the other's reader, which is fast. Nobody waits for the
-        /// mutex: with it, a loader can be shared whether or not a reader can.
+        /// The reader for the model's thread, used if that thread would wait for the other thread and its fast reader.
+        /// Nobody waits for the mutex. It is here so that a loader can be shared even if a reader cannot.
         second: Option<Mutex<Box<dyn ReadAt>>>,
         /// Loads begun, and waited for.
         begun: usize,
@@ -362,19 +362,20 @@ mod loader {
     struct Shared {
         isa: Isa,
         queue: Mutex<Queue>,
-        /// How often the queue has changed, for whoever looks, and that it has, for whoever sleeps.
+        /// How often the queue has changed, for threads that look; and a signal that it has changed, for threads that
+        /// sleep.
         changes: AtomicUsize,
         changed: Condvar,
     }
 
     struct Queue {
-        /// By their numbers modulo [`LOADS_AT_ONCE`].
+        /// The loads, by their numbers modulo [`LOADS_AT_ONCE`].
         loads: [State; LOADS_AT_ONCE],
         /// Loads that somebody has begun to read.
         taken: usize,
         /// Whether the last load was read by a fast reader.
         is_fast: bool,
-        /// Who sleeps until it has changed. If nobody does, the system need not be called.
+        /// Threads that sleep until it has changed. If there are none, the system need not be called.
         sleepers: usize,
         is_closed: bool,
     }
@@ -401,7 +402,7 @@ mod loader {
             Loader::new(file)
         }
 
-        /// Reads by another reader.
+        /// A loader with another reader.
         ///
         /// # Errors
         /// When there is no thread for it.
@@ -443,7 +444,7 @@ mod loader {
             self.queue.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Tells that the queue has changed.
+        /// Tells the other threads that the queue has changed.
         fn tell(&self, queue: MutexGuard<'_, Queue>) {
             self.changes.fetch_add(1, Ordering::Release);
             let is_heard = queue.sleepers > 0;
@@ -525,7 +526,7 @@ mod loader {
                         self.waited += 1;
                         return result;
                     }
-                    // Whoever waits for no load need not wait.
+                    // If there is no load, there is nothing to wait for.
                     State::None => return Ok(()),
                     other => queue.loads[place] = other,
                 }

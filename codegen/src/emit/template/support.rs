@@ -1,11 +1,11 @@
-//! What the program needs beside its models: arguments, `.npy` files, and the measurement of time and memory.
+//! The parts of the program that are not models: arguments, `.npy` files, and the measurement of time and memory.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What stands on the command line.
+/// The content of the command line.
 #[derive(Debug)]
 pub struct Arguments {
     /// Names and files, in order.
@@ -86,7 +86,7 @@ impl Arguments {
 pub enum Layout {
     /// As in the file.
     Plain,
-    /// As rows of pixels of channels, in the file as planes of channels.
+    /// In the frame, rows of pixels of channels; in the file, planes of channels.
     Rows {
         /// Rows.
         height: usize,
@@ -98,7 +98,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Of each element of the file, the element of the frame.
+    /// For each element of the file, its place in the frame.
     fn places(self, elements: usize) -> impl Iterator<Item = usize> {
         (0..elements).map(move |i| match self {
             Layout::Plain => i,
@@ -169,7 +169,7 @@ pub fn room<T: Element, const N: usize>() -> Result<Box<[T; N]>, String> {
     vec![T::default(); N].try_into().map_err(|_| "a frame has another length than it should".into())
 }
 
-/// A frame from a `.npy` file of so many elements, the batch in its shape or not.
+/// A frame from a `.npy` file of this many elements. The shape in the file may include the batch or not.
 ///
 /// # Errors
 /// When the file cannot be read or holds something else.
@@ -217,7 +217,7 @@ pub fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T
         header.push(' ');
     }
     header.push('\n');
-    // Element by element: a copy of the frame would be memory that no plan counts.
+    // It writes element by element: a copy of the frame would take memory that no plan counts.
     let written = || {
         let mut file = BufWriter::new(File::create(path)?);
         file.write_all(b"\x93NUMPY\x01\x00")?;
@@ -229,8 +229,8 @@ pub fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T
     written().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
 }
 
-/// Runs frames of a model, whose name is told if there is one, and tells how long they took and how much memory the
-/// process had at most.
+/// Runs frames of a model. Prints its name, if it has one, the time that frames took, and the most memory that the
+/// process had.
 ///
 /// # Errors
 /// The first of a frame.
@@ -246,7 +246,7 @@ pub fn time(model: &str, frames: usize, mut frame: impl FnMut() -> Result<(), St
     Ok(())
 }
 
-/// Tells how long frames took and how much memory the process had at most.
+/// Prints the time that frames took, and the most memory that the process had.
 pub fn report(model: &str, times: &mut [Duration]) {
     let total: Duration = times.iter().sum();
     times.sort_unstable();
@@ -260,7 +260,8 @@ pub fn report(model: &str, times: &mut [Duration]) {
     ));
 }
 
-/// Prints lines, all at once, so that nothing of another thread comes between. Whoever no longer listens needs no telling.
+/// Prints all lines at once, so that no output of another thread comes between them. If nobody listens any more, that
+/// is no error.
 pub fn tell(lines: &str) {
     let _ = std::io::stdout().write_all(lines.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! Firings as they ran, as a trace for Perfetto. It takes time, and memory that the plan does not count.
+//! A trace of firings as they ran, for Perfetto. The trace takes time, and memory that the plan does not count.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -12,7 +12,7 @@ pub enum WeightsError {
     Length,
     /// They do not begin at a multiple of 4 bytes; a multiple of 64 is best.
     Alignment,
-    /// They are not those that this crate was emitted with.
+    /// They are not the weights with which this crate was emitted.
     Hash,
 }
 

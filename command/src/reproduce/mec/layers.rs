@@ -86,7 +86,7 @@ impl Layer {
         (self.size - self.kernel) / self.stride + 1
     }
 
-    /// From HWC to HWC, as in the paper, its filters in panels.
+    /// The scenario of the layer from HWC to HWC, as in the paper, with its filters in panels.
     pub fn scenario(&self) -> Scenario {
         let conv = Conv {
             channels: self.channels,

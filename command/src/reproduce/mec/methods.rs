@@ -1,4 +1,4 @@
-//! What convolves a layer: MEC, and what it is compared with, as csdfc has them.
+//! The methods that convolve a layer: csdfc's MEC, and csdfc's methods that MEC is compared with.
 
 use csdfc_kernels::conv::lowered::{Lowered, PatchMatrix};
 use csdfc_kernels::conv::mec::{Mec, Solution, T};
@@ -55,7 +55,7 @@ impl Method {
         Method::Indirect,
     ];
 
-    /// How tables name it.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Method::Im2col => "im2col",
@@ -68,8 +68,8 @@ impl Method {
         }
     }
 
-    /// Ready for a batch of images of this layer with these weights (`[filters, channels, kernel_y, kernel_x]`), unless it is
-    /// Winograd's and the layer's filters are not 3×3.
+    /// The method, ready for a batch of images of this layer with these weights (`[filters, channels, kernel_y,
+    /// kernel_x]`). There is none if the method is Winograd's and the layer's filters are not 3×3.
     pub fn convolution(self, layer: &Layer, images: usize, weights: &[f32]) -> Option<Convolution> {
         let scenario = layer.scenario();
         let (conv, all) = (scenario.conv, layer.output());
@@ -120,8 +120,8 @@ impl Convolution {
         self.packed.len() - layer.filters
     }
 
-    /// Convolves images (`[images, height, width, channels]`) of the layer and the batch that it was made for. The workspace
-    /// holds as many floats as it says.
+    /// Convolves images (`[images, height, width, channels]`) of the layer and the batch for which the method was made.
+    /// The workspace holds `self.workspace` floats.
     pub fn run(&self, isa: Isa, layer: &Layer, images: &[f32], workspace: &mut [f32], output: &mut [f32]) {
         let workspace = &mut workspace[..self.workspace];
         let kernel = match &self.kernel {

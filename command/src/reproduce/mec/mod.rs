@@ -8,7 +8,8 @@ mod times;
 
 use super::Tell;
 
-/// The page and its figures, by file name. Without times it is the same on every machine. `tell` is told how far it is.
+/// The page and its figures, by file name. Without times the page is the same on every machine. `tell` receives the
+/// progress.
 pub fn files(with_times: bool, tell: Tell<'_>) -> Vec<(String, String)> {
     let (mut page, mut files) = without_times();
     if with_times {
@@ -20,7 +21,7 @@ pub fn files(with_times: bool, tell: Tell<'_>) -> Vec<(String, String)> {
     files
 }
 
-/// How the page begins, and its figures: what is not measured.
+/// The beginning of the page, and its figures: all that is not measured.
 pub fn without_times() -> (String, Vec<(String, String)>) {
     let (sweep, figure) = sizes::figure_4a();
     let page = [

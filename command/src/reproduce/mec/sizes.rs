@@ -1,4 +1,4 @@
-//! What the page says of memory: exact, and the same on every machine.
+//! The page's part on memory. Its figures are exact, and the same on every machine.
 
 use std::fmt::Write;
 
@@ -14,14 +14,14 @@ use crate::picture::chart::{Chart, Series};
 const FLOAT: usize = 4;
 const MIB: f64 = (1 << 20) as f64;
 
-/// Floats of the workspace of one image, and those of the filters as they are kept, if the method convolves the layer.
+/// Floats of the workspace for one image, and floats of the packed filters, if the method can convolve the layer.
 fn floats(method: Method, layer: &Layer) -> Option<[usize; 2]> {
     let weights = vec![0.0; layer.filters * layer.channels * layer.kernel.pow(2)];
     let convolution = method.convolution(layer, 1, &weights)?;
     Some([convolution.workspace, convolution.kept(layer)])
 }
 
-/// Floats of the workspaces of im2col and of MEC, and how many times smaller the second is.
+/// Floats of the workspaces of im2col and of MEC, and how many times smaller that of MEC is.
 fn lowered(layer: &Layer) -> ([usize; 2], f64) {
     let [im2col, mec] = [Method::Im2col, Method::Mec].map(|m| floats(m, layer).map_or(0, |[room, _]| room));
     ([im2col, mec], im2col as f64 / mec as f64)
@@ -32,7 +32,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Table 2, and what each method takes.
+/// Table 2, and the memory that each method takes.
 pub fn table_2() -> String {
     let mut text = String::from(
         "| layer | input | filters, stride | output | im2col | MEC | times less | solution |\n\
@@ -150,7 +150,7 @@ pub fn headlines() -> String {
             let kept = if with_filters { kept } else { 0 };
             Some((room + kept) as f64 / lowered(layer).0[1] as f64)
         };
-        // cv6 to cv12 are those of 3×3 filters.
+        // cv6 to cv12 are the layers with 3×3 filters.
         mean(TABLE_2.iter().filter_map(of))
     };
     let sums = occurrences().into_iter().fold([0.0; 2], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
@@ -226,7 +226,7 @@ mod tests {
             let windows = made * made * kernel * kernel * channels;
             assert_eq!(lowered(layer).0, [windows, made * size * kernel * channels], "{}", layer.name);
         }
-        // The print rounds the sums of occurrences to one digit; of cv9 it has 6.7, where arithmetic has 6.64.
+        // The paper rounds the sums of occurrences to one digit. For cv9 it prints 6.7, though the sum is 6.64.
         for (row, found) in TABLE_3.iter().zip(occurrences()) {
             for (printed, found) in row.memory.iter().zip(found) {
                 let most = if (row.layer, *printed) == ("cv9", 6.7) { 0.06 } else { 0.05 };
@@ -239,7 +239,7 @@ mod tests {
         assert!(text.contains(" | 64.6 | 64."), "{text}");
     }
 
-    /// What the ratio falls to is 1: where no rows of windows overlap, nothing is saved.
+    /// The ratio falls to 1: if no rows of windows overlap, nothing is saved.
     #[test]
     fn the_sweep_falls_with_the_stride() {
         let ratios: Vec<f64> = STRIDES.map(|stride| lowered(&cv1(stride)).1).collect();

@@ -1,4 +1,4 @@
-//! What the page says of time: measured where it is made, by one thread.
+//! The page's part on time, measured by one thread of the machine that makes the page.
 
 use std::fmt::Write;
 use std::time::Instant;
@@ -10,23 +10,24 @@ use super::methods::{Convolution, Method};
 use crate::picture::chart::{Chart, Series};
 use crate::reproduce::Tell;
 
-/// Images at a time: one, as on the paper's phone, a few, and as on its server.
+/// Images at a time: one, as on the paper's phone; a few; and as many as on its server.
 const BATCHES: [usize; 3] = [1, 4, 32];
 
 /// Rounds, in each of which every method has a turn.
 const ROUNDS: usize = 7;
 
-/// Seconds that a turn takes at least; a method may convolve its batch several times for that, of which the fastest counts.
+/// Seconds that a turn takes at least. A method may convolve its batch several times in a turn; the fastest time
+/// counts.
 const TURN: f64 = 0.02;
 
-/// What methods took for a layer: seconds of an image, by method and round.
+/// The times of methods for a layer: seconds per image, by method and round.
 struct Race {
     took: Vec<(Method, Vec<f64>)>,
 }
 
 impl Race {
     fn run(isa: Isa, layer: &Layer, images: usize, methods: &[Method], tell: Tell<'_>) -> Race {
-        // Times do not depend on values, but for those that are no normal numbers.
+        // Times do not depend on values, as long as they are normal numbers.
         let value = |i: usize| (i * 7919 % 257) as f32 / 257.0 - 0.5;
         let values = |count: usize| (0..count).map(value).collect::<Vec<f32>>();
         let weights = values(layer.filters * layer.channels * layer.kernel.pow(2));
@@ -69,7 +70,7 @@ impl Race {
         self.took.iter().find(|(of, _)| *of == method).map(|(_, took)| took.as_slice())
     }
 
-    /// The slowest round of each method to the fastest.
+    /// The ratio of the slowest round of each method to its fastest.
     fn spreads(&self) -> Vec<f64> {
         let [least, most] = [f64::min as fn(f64, f64) -> f64, f64::max];
         let of = |took: &Vec<f64>| {
@@ -115,7 +116,7 @@ impl Races {
         Method::ALL.into_iter().filter(move |method| images > 1 || *method != Method::MecB)
     }
 
-    /// Of the layers for which there are both: how many times faster a method is.
+    /// How many times faster a method is, by layer. Layers that one of the two methods cannot convolve are left out.
     fn ratios(&self, method: Method, than: Method) -> Vec<(&'static str, f64)> {
         let of = |(layer, race): (&Layer, &Race)| Some((layer.name, race.faster(method, than)?));
         TABLE_2.iter().zip(&self.races).filter_map(of).collect()
@@ -175,7 +176,7 @@ impl Races {
     }
 }
 
-/// The processor as it calls itself.
+/// The processor's name for itself.
 fn processor() -> String {
     let known = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = known.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -325,7 +326,8 @@ fn headlines(all: &[Races]) -> String {
 mod tests {
     use super::*;
 
-    /// A small layer by every method, batches of 1 and 3: all make the same, but for roundings of Winograd's.
+    /// A small layer by every method, in batches of 1 and 3: all methods make the same output, except for Winograd's
+    /// roundings.
     #[test]
     fn all_methods_make_the_same() {
         let layer = Layer { name: "small", size: 9, channels: 5, kernel: 3, filters: 18, stride: 1 };

@@ -1,5 +1,5 @@
-//! Papers on the choice of primitives: what `csdfc select` answers for their networks on a device profile, beside what they
-//! print. All times are predicted from the profile.
+//! Papers on the choice of primitives: the answers of `csdfc select` for their networks on a device profile, beside the
+//! printed figures. All times are predicted from the profile.
 
 pub mod pbqp;
 pub mod taso;
@@ -18,7 +18,7 @@ use csdfc_select::{Answer, Instance, InstanceError, Method, Problem, Quantity, Q
 /// The profile unless another is given.
 pub const DEVICE: &str = "epyc-vm";
 
-/// The processor that the networks are on.
+/// The processor on which the networks run.
 const CPU: &str = "cpu";
 
 /// The family of the first primitive of a convolution, which every profile has.
@@ -26,19 +26,20 @@ const FIRST: &str = "indirect";
 
 /// A network and its costs.
 struct Subject {
-    /// As the papers call it.
+    /// Its name in the papers.
     name: &'static str,
-    /// Every layer as csdfc executes it.
+    /// The costs of every layer as csdfc executes it.
     executed: Instance,
-    /// As the papers count: a layer that is no convolution costs nothing, in any layout.
+    /// The costs as the papers count them: a layer that is no convolution costs nothing, in any layout.
     counted: Instance,
-    /// What computes a convolution where nothing is chosen: [`SUM2D`], or [`FIRST`] if that was not measured for each.
+    /// The primitive of every convolution if nothing is chosen: [`SUM2D`], or [`FIRST`] if [`SUM2D`] was not measured
+    /// for all of them.
     plain: &'static str,
 }
 
 impl Subject {
-    /// A built-in network: with concats and additions as layers of their own, as in the papers, or else as csdfc plans it by
-    /// default. `None` if in both some convolution was not measured with so many workers.
+    /// A built-in network: with concats and additions as layers of their own, as in the papers, or else as csdfc plans
+    /// it by default. `None` if, in both forms, some convolution was not measured with this number of workers.
     fn of(
         (name, model): (&'static str, &str),
         device: &DeviceProfile,
@@ -64,7 +65,7 @@ impl Subject {
         Ok(None)
     }
 
-    /// What a table calls it.
+    /// Its name in tables.
     fn title(&self) -> String {
         if self.plain == SUM2D { self.name.into() } else { format!("{} (over {FIRST})", self.name) }
     }
@@ -108,7 +109,7 @@ fn wrong(subject: &Subject, error: &InstanceError) -> Error {
     Error::Bug(format!("the table of {} contradicts itself: {error}", subject.name))
 }
 
-/// The answer to what has no other budget than one of memory in KiB. `None` if there is none.
+/// The fastest selection with no other budget than one of memory, in KiB. `None` if there is no selection.
 fn fastest(problem: &Problem<'_>, method: Method, memory: Option<f64>) -> Option<csdfc_select::Chosen> {
     let query = Query { minimise: Quantity::Time, time: None, memory, workspace: None, method };
     match answer(problem, &query) {
@@ -125,7 +126,7 @@ profile has only these is *over indirect*, as is one for some convolution of whi
 ratios to sum2d.
 ";
 
-/// What is said of networks with convolutions that were not measured: their built-in names.
+/// The sentence about networks with convolutions that were not measured. It gives their built-in names.
 fn left_out(missing: &[&str], page: &str) -> String {
     if missing.is_empty() {
         return String::new();

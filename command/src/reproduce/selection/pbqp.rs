@@ -1,5 +1,5 @@
-//! "Optimal DNN primitive selection with partitioned boolean quadratic programming" (Anderson and Gregg, CGO 2018): the bars of
-//! its Figures 5 to 7 and the ratios of its Tables 2 and 3, beside csdfc's.
+//! "Optimal DNN primitive selection with partitioned boolean quadratic programming" (Anderson and Gregg, CGO 2018): the
+//! bars of its Figures 5 to 7, and the ratios of its Tables 2 and 3, beside csdfc's figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use super::super::Tell;
 use super::{OVER_FIRST, Subject, cell, command, fastest, left_out, problem, threads};
 use crate::picture::chart::HeatMap;
 
-/// The networks of the evaluation, and three more: what the paper calls them, and built-in names.
+/// The networks of the evaluation, and three more: their names in the paper, and their built-in names.
 const NETWORKS: [(&str, &str); 9] = [
     ("AlexNet", "alexnet"),
     ("VGG B", "vgg_b"),
@@ -28,8 +28,8 @@ const NETWORKS: [(&str, &str); 9] = [
     ("Inception v2", "inception_v2"),
 ];
 
-/// Tables 2 and 3, in ms: the processor and its threads, then for AlexNet and GoogLeNet the sums of single channels, the local
-/// optimum, the PBQP optimum, and Caffe.
+/// Tables 2 and 3, in ms: the processor and its threads; then, for AlexNet and GoogLeNet, the times of sums of single
+/// channels, the local optimum, the PBQP optimum, and Caffe.
 const PRINTED: [(&str, [[f64; 4]; 2]); 4] = [
     ("i5-4570, one thread", [[711.75, 231.75, 100.0, 419.565], [1401.0, 465.25, 249.0, 1267.07]]),
     ("i5-4570, four threads", [[712.25, 186.0, 44.25, 286.518], [1400.25, 261.5, 123.5, 919.196]]),
@@ -54,11 +54,11 @@ struct Times {
     taken: BTreeMap<String, usize>,
     /// Edges on which the optimum converts.
     conversions: usize,
-    /// Convolutions that the optimum computes by another primitive than the fastest family does.
+    /// Convolutions that the optimum computes by another primitive than the fastest family would.
     others: usize,
 }
 
-/// A network on the device with so many threads.
+/// A network on the device with a number of threads.
 struct Column {
     name: &'static str,
     title: String,
@@ -68,7 +68,7 @@ struct Column {
     executed: Times,
 }
 
-/// The page and its figures, by file name. `tell` is told how far it is.
+/// The page and its figures, by file name. `tell` receives the progress.
 ///
 /// # Errors
 /// When the device lacks a processor named `cpu`.
@@ -87,7 +87,7 @@ pub fn files(device: &DeviceProfile, tell: Tell<'_>) -> Result<Vec<(String, Stri
             }
         }
         let figure = format!("speed-ups-{threads}.svg");
-        // Speed-ups of several threads are over one thread, as the paper's.
+        // Speed-ups of several threads are relative to one thread, as in the paper.
         let base = all.first().map_or(&columns, |(_, columns)| columns);
         page.push_str(&section(threads, &columns, base, &missing, &figure));
         files.push((figure, heat_map(threads, &columns, base).svg()));
@@ -265,7 +265,7 @@ fn heat_map(threads: u64, columns: &[Column], base: &[Column]) -> HeatMap {
     }
 }
 
-/// What the columns say, in sentences.
+/// The findings of the columns, in sentences.
 fn findings(columns: &[Column]) -> String {
     let mut text = String::from(
         "The optimum, as the paper counts. *Others*: convolutions for which it takes another primitive than the best family.\n\n\
@@ -347,7 +347,7 @@ fn beside_print(all: &[(u64, Vec<Column>)]) -> String {
     text
 }
 
-/// What the paper's text claims.
+/// The claims of the paper's text.
 fn headlines(all: &[(u64, Vec<Column>)]) -> String {
     let columns = || all.iter().flat_map(|(_, columns)| columns);
     let range = |ratio: &dyn Fn(&Times) -> Option<f64>| {

@@ -13,7 +13,7 @@ use super::super::Tell;
 use super::{OVER_FIRST, Subject, cell, command, fastest, left_out, problem};
 use crate::picture::chart::{Chart, Series};
 
-/// The networks of the evaluation: what the paper calls them, and built-in names.
+/// The networks of the evaluation: their names in the paper, and their built-in names.
 const NETWORKS: [(&str, &str); 5] = [
     ("AlexNet", "alexnet"),
     ("GoogLeNet", "googlenet"),
@@ -40,26 +40,26 @@ const MORE: f64 = 1.05;
 /// A memory in KiB and a time in µs.
 type Point = [f64; 2];
 
-/// What is found for a network.
+/// The results for a network.
 struct Found {
     name: &'static str,
     title: String,
     /// Options of convolutions: the integer program has a variable for each.
     variables: usize,
-    /// By rising memory.
+    /// The front by rising memory, and whether it is complete.
     memory: (Vec<Point>, bool),
-    /// By rising workspace.
+    /// The front by rising workspace, and whether it is complete.
     workspace: (Vec<Point>, bool),
-    /// The families of which the paper has bars, in its order.
+    /// The families for which the paper has bars, in its order.
     bars: Vec<Option<Point>>,
-    /// By falling budget: its share of the fastest selection's memory, the least time, and the greedy algorithm's, if it
-    /// finds anything.
+    /// By falling budget: the budget's share of the fastest selection's memory, the least time, and the greedy
+    /// algorithm's time, if it finds a selection.
     greedy: Vec<(f64, f64, Option<f64>)>,
     /// Milliseconds of the time optimum, of the slowest budget, and of both fronts. They are not in the page.
     solved: [f64; 4],
 }
 
-/// The page and its figures, by file name; and how long each took, for a terminal. `tell` is told how far it is.
+/// The page and its figures, by file name; and how long each took, for a terminal. `tell` receives the progress.
 ///
 /// # Errors
 /// When the device lacks a processor named `cpu`.
@@ -156,8 +156,8 @@ fn values(problem: &Problem<'_>, points: &[(u64, u64)]) -> Vec<Point> {
     points.iter().map(value).collect()
 }
 
-/// The exact method beside the greedy one, at budgets between the least memory and the fastest selection's; and the
-/// milliseconds of the slowest exact answer.
+/// The exact method beside the greedy one, at budgets between the least memory and that of the fastest selection; and
+/// the milliseconds of the slowest exact answer.
 fn compared(problem: &Problem<'_>, most: f64, front: &[Point]) -> (Vec<(f64, f64, Option<f64>)>, f64) {
     let least = front.first().map_or(most, |point| point[0]);
     let (mut all, mut slowest) = (Vec::new(), 0.0);
@@ -181,14 +181,15 @@ fn relative(front: &[Point]) -> Vec<Point> {
     front.iter().map(|point| [0, 1].map(|at| 100.0 * point[at] / last[at])).collect()
 }
 
-/// How many times less of the first coordinate a point takes that is at most so many times as slow as the fastest.
+/// How many times less of the first coordinate than the fastest point a point takes that is at most `longer` times as
+/// slow.
 fn less(front: &[Point], longer: f64) -> Option<f64> {
     let last = front.last()?;
     let found = front.iter().find(|point| point[1] <= longer * last[1])?;
     Some(last[0] / found[0])
 }
 
-/// The largest speed-up between two points of which the second takes at most [`MORE`] of the first.
+/// The largest speed-up from one point to another that takes at most [`MORE`] times as much.
 fn steepest(front: &[Point]) -> Option<f64> {
     let from = |(at, from): (usize, &Point)| {
         let near = front[at..].iter().filter(|to| to[0] <= MORE * from[0]);

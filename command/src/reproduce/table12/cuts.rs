@@ -1,4 +1,4 @@
-//! Applications 3 and 4 under other cuts: where the paper cuts their CNNs it does not say.
+//! Applications 3 and 4 under other cuts, since the paper does not say where it cuts their CNNs.
 
 use std::fmt::Write;
 
@@ -23,11 +23,11 @@ const OTHERS: [(&str, &[&str]); 2] = [
 /// Chromosomes that Algorithm 2 may try for each cut.
 pub const EVALUATIONS: u64 = 2000;
 
-/// A cut, and megabytes and frames per second that come of it.
+/// A cut, and the megabytes and frames per second that result from it.
 pub struct Cut {
     /// The last layer of the first partition.
     pub upto: String,
-    /// Whether it is that of the table.
+    /// Whether it is the cut of the table.
     pub is_ours: bool,
     /// Megabytes without reduction, by \[17\], and by Algorithm 2 at its least.
     pub megabytes: [f64; 3],
@@ -35,7 +35,7 @@ pub struct Cut {
     pub fps: f64,
 }
 
-/// The cuts of an application, that of the table first; none where it is not cut.
+/// The cuts of an application, with the cut of the table first. There are none if the application is not cut.
 ///
 /// # Errors
 /// When it cannot be planned.
@@ -65,7 +65,7 @@ pub fn cuts(application: &Application, seed: u64, tell: Tell<'_>) -> Result<Vec<
     all.map(cut).collect()
 }
 
-/// The table of an application's cuts, and by how much figures move.
+/// The table of an application's cuts, and by how much the figures vary with them.
 pub fn table(application: &Application, cuts: &[Cut]) -> String {
     let mut text = String::new();
     for cut in cuts {
@@ -81,7 +81,7 @@ pub fn table(application: &Application, cuts: &[Cut]) -> String {
     text
 }
 
-/// By how many per cent the least and the most of a figure over all cuts are off the table's.
+/// By how many per cent the least and the greatest value of a figure, over all cuts, differ from the table's.
 pub fn spread(cuts: &[Cut], figure: impl Fn(&Cut) -> f64) -> [f64; 2] {
     let ours = cuts.iter().find(|cut| cut.is_ours).map_or(f64::NAN, &figure);
     let off = |cut: &Cut| 100.0 * (figure(cut) / ours - 1.0);

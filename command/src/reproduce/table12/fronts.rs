@@ -15,7 +15,7 @@ use crate::reproduce::Tell;
 
 /// The plans of an application by the default method.
 pub struct Extended {
-    /// As `csdfc plan` makes it, with the least memory.
+    /// The plan with the least memory, as `csdfc plan` makes it.
     pub plan: Plan,
     /// The same with about twice the evaluations.
     pub doubled: Plan,
@@ -35,7 +35,7 @@ impl Extended {
         opened.spec.search.method = Some(Method::Extended);
         opened.spec.constraints.memory = Some(MemoryGoal::Min);
         let plan = checked(&opened, &unlimited)?;
-        // A limit is one for each CNN.
+        // The limit counts for each CNN alone.
         let twice = 2 * plan.search.evaluations / (plan.cnns.len() as u64).max(1);
         let watch = Watch { limit: Limit::Evaluations(twice), ..unlimited };
         Ok(Extended { doubled: checked(&opened, &watch)?, plan })

@@ -1,5 +1,5 @@
-//! The paper's two headlines, from its figures and from ours: how many times less than without reduction Algorithm 2 takes
-//! at its least, and how far it is below the better of what the paper compares it with.
+//! The paper's two headlines, from its figures and from ours: how many times less memory Algorithm 2 takes at its least
+//! than a plan without reduction, and by how many per cent it is below the better of the two baselines of the paper.
 
 use std::fmt::Write;
 
@@ -8,9 +8,10 @@ use super::rows::Row;
 
 /// The headlines of one application.
 struct Headline {
-    /// Times less than no reduction: the print's, and csdfc's.
+    /// How many times less than without reduction: the printed figure, and csdfc's.
     times: [f64; 2],
-    /// Per cent below the best baseline: the print's, csdfc's, and csdfc's with \[23\] as published among the baselines.
+    /// Per cent below the best baseline: the printed figure, csdfc's, and csdfc's with \[23\] as published among the
+    /// baselines.
     below: [f64; 3],
 }
 

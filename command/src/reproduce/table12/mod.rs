@@ -24,10 +24,10 @@ use super::Tell;
 /// The example of Tables 1, 8 and 9.
 const EXAMPLE: &str = include_str!("../../../apps/adaptive_classifier.ron");
 
-/// The page. `tell` is told how far it is.
+/// The page. `tell` receives the progress.
 ///
 /// # Errors
-/// When an application cannot be planned, none is known.
+/// When an application cannot be planned. No such application is known.
 pub fn files(seed: u64, tell: Tell<'_>) -> Result<Vec<(String, String)>, Error> {
     let mut page = String::from(INTRODUCTION);
     page.push_str(&examples()?);
@@ -126,7 +126,7 @@ fn edge_name(edge: &Edge) -> String {
     format!("e{}{}^{}{half}", number(&edge.tensor), number(&edge.consumer), number(&edge.cnn))
 }
 
-/// The buffers of a plan beside those of the print.
+/// The buffers of a plan beside the printed ones.
 fn buffers(plan: &Plan, printed: Buffers) -> String {
     let mut text = String::from("| edges | print | csdfc |\n| --- | --- | --- |\n");
     let mut rest: Vec<(String, u64)> = plan

@@ -1,4 +1,4 @@
-//! Prose about the figures: every figure in it comes from the print or from the plans.
+//! Prose about the figures. Every figure in the prose comes from the paper or from the plans.
 
 use csdfc_plan::plan::Plan;
 
@@ -6,7 +6,7 @@ use super::cuts::{self, spread};
 use super::plans::{ELEMENT_BYTES, size};
 use super::rows::{Row, beside, published};
 
-/// Behind Table 9, of its plan.
+/// The note behind Table 9, about its plan.
 pub fn table_9(plan: &Plan, printed: u64) -> String {
     let row = plan.tensors.iter().find(|tensor| tensor.name == "l4");
     let elements = row.map_or(0, |tensor| tensor.row_bytes / ELEMENT_BYTES);
@@ -25,12 +25,12 @@ fn of_application<'r>(rows: &'r [Row], number: &str) -> Option<&'r Row> {
     rows.iter().find(|row| row.printed.name.starts_with(number))
 }
 
-/// By how much csdfc's figure is off the print's, in per cent.
+/// By how many per cent csdfc's figure differs from the printed one.
 fn off(printed: f64, ours: f64) -> f64 {
     100.0 * (ours / printed - 1.0)
 }
 
-/// Behind the table of memory.
+/// The note behind the table of memory.
 pub fn memory(rows: &[Row]) -> String {
     let mut text = String::from("\nWhat deviates, and why:\n\n");
     let nothing = rows
@@ -143,7 +143,7 @@ fn algorithm_2(rows: &[Row]) -> String {
     text
 }
 
-/// Application 6 with the print's \[23\] and \[17\] as they stand, and the other way round.
+/// Application 6 with the printed figures of \[23\] and \[17\] as they stand, and with the two exchanged.
 fn swapped(rows: &[Row]) -> String {
     let Some(row) = of_application(rows, "6") else { return String::new() };
     let [_, reuse, parts] = row.printed.baselines.map(|figures| figures.memory);
@@ -196,7 +196,7 @@ fn cut(rows: &[Row]) -> String {
     text
 }
 
-/// Behind the table of throughput.
+/// The note behind the table of throughput.
 pub fn rates(rows: &[Row]) -> String {
     let first = |number: &str, cnn: usize| {
         let row = of_application(rows, number)?;

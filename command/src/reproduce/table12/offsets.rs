@@ -1,5 +1,5 @@
-//! What Pisarchyk and Lee (2020, the paper's \[23\]) publish: greedy by size for offset calculation, within one CNN whose
-//! layers run one after another, each making its whole tensor.
+//! The method of Pisarchyk and Lee (2020, the paper's \[23\]) as published: greedy by size for offset calculation,
+//! within one CNN. The layers of the CNN run one after another, and each makes its whole tensor.
 
 use csdfc_plan::plan::StorageModel;
 
@@ -31,8 +31,9 @@ pub fn arenas(application: &Application, model: StorageModel) -> Result<u64, Err
     Ok(bytes)
 }
 
-/// The end of the highest block. The largest goes first; each takes the smallest gap among blocks that it meets in time
-/// into which it fits, the lowest of equals, or lies above all of them.
+/// The end of the highest block. Blocks are placed by falling size. Each takes the smallest gap in which it fits, among
+/// the blocks that are in use at the same time; of equal gaps, it takes the lowest. If it fits in no gap, it lies above
+/// all these blocks.
 fn by_size(sizes: &[u64], conflicts: &[Vec<usize>]) -> u64 {
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     order.sort_by_key(|block| std::cmp::Reverse(sizes[*block]));

@@ -1,4 +1,4 @@
-//! The plans that the tables are made of, each seen by the checker.
+//! The plans from which the tables are made. The checker accepts each of them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
-//! What Minakova and Stefanov (2022) print.
+//! The figures that Minakova and Stefanov (2022) print.
 
 /// An application of Table 12.
 pub struct Application {
-    /// What the row says.
+    /// The name in the row.
     pub name: &'static str,
     /// Its file.
     pub file: &'static str,
@@ -10,12 +10,13 @@ pub struct Application {
     pub cnns: &'static [&'static str],
     /// Without reduction, by \[23\] and by \[17\].
     pub baselines: [Figures; 3],
-    /// Memory constraints in megabytes, `None` for the least there is, and what the paper's own method makes of them.
+    /// Memory constraints in megabytes (`None` for the least memory), and the figures of the paper's own method under
+    /// them.
     pub paper: &'static [(Option<u64>, Figures)],
 }
 
 impl Application {
-    /// Its number, without what kind it is.
+    /// Its number, without its kind.
     pub fn number(&self) -> &'static str {
         self.name.split(',').next().unwrap_or(self.name)
     }
@@ -96,7 +97,7 @@ pub const APPLICATIONS: [Application; 6] = [
     },
 ];
 
-/// Buffers of Tables 1, 8 and 9 in elements: of each the edges that it holds.
+/// Buffers of Tables 1, 8 and 9: the edges that each holds, and its elements.
 pub type Buffers = &'static [(&'static str, u64)];
 
 /// Table 1: every edge in a buffer of its own.

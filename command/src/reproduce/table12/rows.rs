@@ -15,12 +15,12 @@ use super::printed::{Application, Figures};
 use crate::reproduce::Tell;
 use crate::reproduce::table12::offsets;
 
-/// Deviations up to this many per cent are as good as none.
+/// Deviations up to this many per cent count as none.
 const SMALL: f64 = 1.0;
 
 /// An application's plans and figures.
 pub struct Row {
-    /// What the paper prints.
+    /// The paper's figures.
     pub printed: &'static Application,
     /// The plans of [`BASELINES`].
     pub baselines: Vec<Plan>,
@@ -56,7 +56,7 @@ impl Row {
         Ok(Row { printed, baselines, offsets, paper, as_printed, cuts, extended })
     }
 
-    /// The default method beside Algorithm 2 at its least, which the last of its constraints asks for.
+    /// The default method beside Algorithm 2 at its least memory, which the last of the constraints asks for.
     pub fn fronts(&self) -> String {
         match (self.baselines.first(), self.paper.last()) {
             (Some(none), Some(paper)) => fronts::line(self.printed, none, paper, &self.extended),
@@ -64,7 +64,7 @@ impl Row {
         }
     }
 
-    /// The lines of the table: what the memory constraint is, for each method the print's figures and csdfc's plan, and
+    /// The lines of the table: the memory constraint; for each method the printed figures and csdfc's plan; and
     /// Algorithm 2 as printed.
     fn lines(&self) -> impl Iterator<Item = (Option<u64>, Vec<(Figures, &Plan)>, &Plan)> {
         let printed = self.printed;
@@ -99,8 +99,8 @@ pub fn offsets(printed: &Application, baselines: &[Plan]) -> Result<[f64; 2], Er
     Ok([megabytes(StorageModel::Edges)?, megabytes(StorageModel::Tensors)?])
 }
 
-/// The plans of Algorithm 2 under each memory constraint. It searches only where to reuse buffers is not enough, and then
-/// takes the smallest of what it finds, whatever the constraint: one search will do.
+/// The plans of Algorithm 2 under each memory constraint. It searches only if reusing buffers is not enough. Then it
+/// takes the smallest plan that it finds, whatever the constraint, so one search is enough.
 fn constrained(printed: &Application, seed: u64, method: Method, tell: Tell<'_>) -> Result<Vec<Plan>, Error> {
     let told = |progress: &csdfc::search::watch::Progress<'_>| {
         let name = method.name();
@@ -118,7 +118,7 @@ fn constrained(printed: &Application, seed: u64, method: Method, tell: Tell<'_>)
     printed.paper.iter().map(|(limit, _)| of(*limit)).collect()
 }
 
-/// The print's figure, csdfc's, and by how much that deviates.
+/// The printed figure, csdfc's figure, and the deviation of the latter.
 pub fn beside(printed: f64, ours: f64, decimals: usize) -> String {
     let deviation = 100.0 * (ours / printed - 1.0);
     let decimals_of_deviation = usize::from(deviation.abs() < SMALL);
@@ -153,7 +153,7 @@ pub fn memory(rows: &[Row]) -> String {
     text
 }
 
-/// How an application's last line of the table of memory begins: what is known without a search.
+/// The beginning of an application's last line in the table of memory: all that is known without a search.
 pub fn beginning(printed: &Application, baselines: &[Plan]) -> String {
     let cells: Vec<String> = printed
         .baselines

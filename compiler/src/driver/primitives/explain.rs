@@ -26,14 +26,14 @@ pub struct Explanation {
     pub cnn: String,
     /// The layer.
     pub layer: String,
-    /// Rows that it makes per firing. (The only row of an image of planes is the image.)
+    /// Rows that it makes per firing. (An image in CHW is one row.)
     pub rows_per_firing: u64,
-    /// Bytes of the memory that is asked for and that the plan leaves. `None` without a limit.
+    /// Bytes of the memory limit that the plan leaves free. `None` without a limit.
     pub bytes_left: Option<u64>,
-    /// The primitive of the plan first, then the others that were measured or are the first that computes the layer, the
-    /// fastest first.
+    /// The primitive of the plan; then, the fastest first, all others that were measured, and the first primitive that
+    /// computes the layer.
     pub alternatives: Vec<Alternative>,
-    /// Those that were not measured.
+    /// The primitives that were not measured.
     pub not_measured: Vec<String>,
 }
 
@@ -48,7 +48,8 @@ pub struct Alternative {
     pub ns: f64,
     /// Where the time comes from.
     pub basis: TimeBasis,
-    /// Nanoseconds of conversions, more than with the layouts of the plan. `None` if a layout cannot be converted.
+    /// Nanoseconds that conversions take more than with the layouts of the plan. `None` if a layout cannot be
+    /// converted.
     pub conversions_ns: Option<f64>,
     /// Bytes of workspace of all workers.
     pub workspace: u64,
@@ -58,8 +59,8 @@ pub struct Alternative {
     pub verdict: String,
 }
 
-/// Explains the primitive of a layer of a plan. `application` is what was planned, and `model_paths` what the plan states
-/// as paths of models. `None` if there is no such layer.
+/// Explains the primitive of a layer of a plan. `application` is the application that was planned, and `model_paths`
+/// are the paths of models as the plan states them. `None` if there is no such layer.
 ///
 /// # Errors
 /// When the device lacks a processor, or an analysis refuses the graph.
@@ -151,13 +152,14 @@ fn as_planned(application: &Application, plan: &Plan) -> Application {
 
 /// What conversions around a layer cost.
 struct Conversions {
-    /// Of each edge of the layer: the layout at its other end, whether the layer reads there, and the time by pair of
+    /// For each edge of the layer: the layout at its other end, whether the layer reads there, and the time by pair of
     /// layouts.
     ends: Vec<(Layout, bool, Vec<Option<f64>>)>,
 }
 
 impl Conversions {
-    /// Those of a layer of a CNN without conversions, `application`, and with those of a plan.
+    /// The conversions around a layer of a CNN, from the application without conversions and from the one with the
+    /// conversions of a plan.
     fn of(
         application: &Application,
         planned: &Application,
@@ -198,7 +200,7 @@ impl Conversions {
         Ok(Conversions { ends })
     }
 
-    /// Nanoseconds of all with a primitive.
+    /// Nanoseconds of all these conversions with a primitive.
     fn with(&self, primitive: Primitive) -> Option<f64> {
         let [read, written] = primitive.layouts();
         let place = |layout| Layout::ALL.iter().position(|known| *known == layout).unwrap_or(0);

@@ -1,11 +1,11 @@
-//! Layouts, from the table of costs: the optimum where stored bytes have a price.
+//! Layouts by the table of costs: the optimum if stored bytes have a price.
 
 use super::super::limit;
 use crate::app::resolve::Application;
 use crate::cost::{DeviceError, DeviceProfile};
 use crate::selection::{self, CostTable};
 
-/// Prices of a stored byte that are tried, as powers of 2: shares of a frame by share of all bytes stored.
+/// Prices of a stored byte that are tried, as powers of 2. The unit is the time of a frame for all stored bytes.
 const POWERS: std::ops::Range<i32> = -10..6;
 
 /// The table of each CNN.
@@ -36,8 +36,8 @@ pub(super) fn optimum(
     is_other.then_some((changed, stored))
 }
 
-/// The application with the layouts of two optima: at the least price at which what is stored fits beside an arena of so many
-/// bytes, and at a higher one. None if everything fits, or nothing does.
+/// The application with the layouts of two optima: one at the least price at which the stored bytes fit beside an arena
+/// of this size, and one at a higher price. None if everything fits, or nothing does.
 pub(super) fn within(
     application: &Application,
     device: &DeviceProfile,

@@ -3,8 +3,8 @@
 //! Primitives, layouts, rows per firing and segments are chosen together, under one budget. The plan is the best of these:
 //!
 //! 1. *Fixed*: the first primitive of each layer.
-//! 2. *Primitives first, then memory*: the time optimum of [`selection`](crate::selection), conversions charged, is planned
-//!    within the budget.
+//! 2. *Primitives first, then memory*: the time optimum of [`selection`](crate::selection), which counts the time of
+//!    conversions, planned within the budget.
 //! 3. *Memory first, then primitives*: the rows and segments of the fixed plan, with faster primitives where the memory
 //!    that is left allows (`upgrade`).
 //! 4. *Joint*: offers of [`joint`](crate::search::joint), in the layouts of 1, in those of 2, and in those of the table's
@@ -12,8 +12,9 @@
 //!    exactly as they are (`offers`). The best so far is upgraded, and a search with its
 //!    primitives goes on from there.
 //!
-//! So a plan is never worse than by 1, 2 or 3. What is exact: the table's time optimum; the offers, for the prices that are
-//! tried; and of every plan the memory and time. That no other plan is better is not proven.
+//! So a plan is never worse than those of 1, 2 and 3. Three things are exact: the table's time optimum; the offers, for
+//! the prices that are tried; and the memory and modelled time of every plan. It is not proven that no other plan is
+//! better.
 
 pub mod explain;
 mod layouts;
@@ -46,14 +47,14 @@ use crate::search::watch::Shares;
 /// Plans an application with the primitives that it has.
 pub(super) type Plan<'a> = &'a dyn Fn(&Start, &Application) -> Result<Planned, Error>;
 
-/// A plan, and what it is of.
+/// A plan, and the application that was planned.
 struct Candidate {
-    /// With its primitives, and with conversions.
+    /// The application with its primitives and conversions.
     application: Application,
     planned: Planned,
 }
 
-/// How a plan was come by, for comparisons.
+/// The plans that compete with the joint one, for comparisons.
 #[derive(Debug)]
 pub struct Ways {
     /// With the first primitive of each layer.
@@ -64,8 +65,8 @@ pub struct Ways {
     pub memory_first: Option<Planned>,
 }
 
-/// Searches, at most, for the best plan of an application: with fixed primitives, with the time optimum, for offers, and from
-/// what is best then. One if primitives are not chosen.
+/// The most searches for the best plan of an application: with fixed primitives, with the time optimum, for offers, and
+/// from the best plan so far. One if primitives are not chosen.
 pub(super) fn searches(application: &Application, device: &DeviceProfile) -> usize {
     if are_chosen(application, device) { 4 } else { 1 }
 }
@@ -118,8 +119,8 @@ pub(super) fn improved(
     if let Some(upgraded) = upgrade::upgraded(&best, device, plan)? {
         best = best.or(upgraded, application);
     }
-    // What is best may have rows that were not searched for with its primitives. Within a budget, a search that starts from
-    // the plans of another often finds better ones.
+    // The rows of the best plan may come from a search with other primitives. Within a budget, a search that starts
+    // from the plans of an earlier one often finds better plans.
     let is_given = best.planned.plan.search.method != method.name();
     if is_given || limit(application).is_some() {
         let planned = plan(&Start::Search(best.known()), &best.application)?;
@@ -155,14 +156,14 @@ impl Candidate {
     fn read(&self, choices: &BTreeMap<String, String>) -> Vec<Choice> {
         let choice = |cnn: &Cnn| {
             let text = choices.get(&cnn.name).map_or("", String::as_str);
-            // It was written for this very network.
+            // The text was written for this very network.
             code::read(text, &cnn.network).unwrap_or_else(|_| Choice::none(&cnn.network))
         };
         self.application.cnns.iter().map(choice).collect()
     }
 }
 
-/// Whether the parameters alone take more than the application may: no plan of it meets the constraints then.
+/// Whether the parameters alone exceed the memory. Then no plan meets the constraints.
 fn exceeds_by_parameters(application: &Application) -> bool {
     limit(application).is_some_and(|limit| parameters_resident(&task::tasks(application)) > limit)
 }
@@ -171,8 +172,8 @@ fn layers(application: &Application) -> Vec<usize> {
     application.cnns.iter().map(|cnn| cnn.network.layers.len()).collect()
 }
 
-/// Whether primitives are chosen: not if they are fixed, nor if nothing was measured on a processor that the application
-/// uses, nor with paged weights, of whose blocks the choice knows nothing yet.
+/// Whether primitives are chosen. They are not if they are fixed, if nothing was measured on a processor that the
+/// application uses, or if weights are paged, since the choice does not know blocks yet.
 fn are_chosen(application: &Application, device: &DeviceProfile) -> bool {
     let mut partitions = application.cnns.iter().flat_map(|cnn| &cnn.partitions);
     let is_measured = partitions.any(|partition| {
@@ -182,8 +183,8 @@ fn are_chosen(application: &Application, device: &DeviceProfile) -> bool {
     application.primitives == Primitives::Auto && application.paged.is_none() && is_measured
 }
 
-/// The application with the primitives of the time optimum, and conversions. Where the layouts are given, each convolution
-/// has the fastest primitive. `None` if these are the ones that it has.
+/// The application with the primitives of the time optimum, and conversions. If the layouts are given, each convolution
+/// has its fastest primitive. `None` if the application has these primitives already.
 fn primitives_first(application: &Application, device: &DeviceProfile) -> Result<Option<Application>, Error> {
     if !has_open_layouts(application) {
         return Ok(with_fastest(application, device));
@@ -191,8 +192,8 @@ fn primitives_first(application: &Application, device: &DeviceProfile) -> Result
     Ok(layouts::optimum(application, &layouts::tables(application, device)?, 0.0).map(|(faster, _)| faster))
 }
 
-/// Whether layouts may change. Not where the rows of layers are given, or steps of a schedule, or the storage is the
-/// paper's.
+/// Whether layouts may change. They may not if the application gives rows of layers or steps of a schedule, or in
+/// storage model `edges`.
 fn has_open_layouts(application: &Application) -> bool {
     let mut partitions = application.cnns.iter().flat_map(|cnn| &cnn.partitions);
     application.rows == RowsChoice::Default
@@ -200,8 +201,8 @@ fn has_open_layouts(application: &Application) -> bool {
         && partitions.all(|partition| partition.schedule.is_none())
 }
 
-/// The application with the fastest measured primitive for each layer that keeps its layouts. `None` if these are the
-/// ones that it has.
+/// The application with, for each layer, the fastest measured primitive that keeps its layouts. `None` if the
+/// application has these primitives already.
 fn with_fastest(application: &Application, device: &DeviceProfile) -> Option<Application> {
     let mut changes = Vec::new();
     for (c, cnn) in application.cnns.iter().enumerate() {
@@ -218,7 +219,7 @@ fn with_fastest(application: &Application, device: &DeviceProfile) -> Option<App
     with(application, &changes)
 }
 
-/// The application with these primitives, none of which changes a layout. `None` if they are the ones that it has.
+/// The application with these primitives, none of which changes a layout. `None` if the application has them already.
 fn with(application: &Application, changes: &[(usize, LayerId, Primitive)]) -> Option<Application> {
     let has = |(c, id, primitive): &(usize, LayerId, Primitive)| {
         application.cnns[*c].network.layer(*id).primitive() == *primitive

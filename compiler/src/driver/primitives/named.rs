@@ -14,8 +14,9 @@ use crate::network::Layer;
 use crate::profile::alternatives;
 use crate::selection;
 
-/// The application whose layers the named primitive computes wherever it can, with conversions. Of a family, each layer has
-/// the one that was measured to be the fastest; without measurements the first that keeps layouts, or the first.
+/// The application whose layers the named primitive computes wherever it can, with conversions. If the name is that of
+/// a family, each layer has the primitive of the family that was measured to be the fastest. Without measurements, it
+/// has the first one that keeps the layouts, or else the first one.
 pub(in crate::driver) fn named(
     application: &Application,
     name: PrimitiveName,
@@ -62,7 +63,7 @@ pub(in crate::driver) fn named(
         for ((c, id), rows) in rows {
             let network = &named.cnns[*c].network;
             if let Some(id) = network.find(&application.cnns[*c].network.layer(*id).name) {
-                // An image of planes is one row.
+                // An image in CHW is one row.
                 moved.insert((*c, id), (*rows).min(network.layer(id).rows() as u64));
             }
         }

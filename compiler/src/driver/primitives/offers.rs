@@ -20,22 +20,22 @@ use crate::search::watch::Watch;
 
 /// Most offers that are planned.
 const TRIES: usize = 6;
-/// Prices of a stored byte for several CNNs, in shares of a frame by share of all bytes stored: 0, and powers of 2.
+/// Prices of a stored byte for several CNNs: 0, and powers of 2. The unit is the time of a frame for all stored bytes.
 const PRICES: std::ops::RangeInclusive<i32> = -8..=8;
 
 /// An offer for each CNN.
 struct Together<'o> {
-    /// Which of the sources they are of.
+    /// The source that they belong to.
     source: usize,
     offers: Vec<&'o Offer>,
-    /// Bytes of the plan, about.
+    /// Approximate bytes of the plan.
     total: u64,
     /// Logarithms of the times between frames, summed.
     slowness: f64,
 }
 
-/// Plans of a few offers: those that promise to be the best within the budget. `sources` are the application as it is,
-/// and as legalised for other layouts.
+/// Plans of the few offers that promise to be the best within the budget. `sources` are the application as it is, and
+/// the application legalised for other layouts.
 pub(super) fn planned(
     sources: &[Application],
     application: &Application,
@@ -62,7 +62,7 @@ pub(super) fn planned(
         all.sort_by(|a, b| a.slowness.total_cmp(&b.slowness).then(a.total.cmp(&b.total)));
     }
     let limit = limit(application).unwrap_or(u64::MAX);
-    // By how much plans are larger than offers say, as the last one was.
+    // The factor by which the last plan was larger than its offer said.
     let mut factor = 1.0;
     let mut best: Option<Candidate> = None;
     for _ in 0..TRIES {
@@ -87,8 +87,8 @@ pub(super) fn planned(
     Ok(best)
 }
 
-/// Offers for all CNNs: those of the only one or, of several, for each size of the arena and each price of a stored byte
-/// the best one of each CNN.
+/// Offers for all CNNs. A single CNN has its own offers. Several CNNs have, for each size of the arena and each price
+/// of a stored byte, the best offer of each.
 fn together<'o>(source: usize, each: &'o [Vec<Offer>], application: &Application) -> Vec<Together<'o>> {
     let of = |offers: Vec<&'o Offer>| {
         let arenas = offers.iter().map(|offer| offer.arena);

@@ -1,8 +1,9 @@
 //! Faster primitives in the memory that a plan leaves: its rows, segments and layouts stay.
 //!
-//! A layer's primitives make a staircase: each step is faster and takes more bytes, stored or as workspace, with less time
-//! saved by each byte from step to step. All steps of all layers are taken in the order of the time that a byte saves, as
-//! many as fit, then as many of the others as fit in what is left. Whether some fit is known exactly: they are planned.
+//! A layer's primitives form a staircase. Each step is faster than the one before and takes more bytes, stored or as
+//! workspace; from step to step, each additional byte saves less time. The steps of all layers are ordered by the time
+//! that a byte saves. As many as fit are taken in this order, and then as many of the others as fit into the rest. Each
+//! test of whether steps fit is exact, because it makes a plan.
 
 use super::super::limit;
 use super::{Candidate, Plan, with};
@@ -15,7 +16,7 @@ use crate::network::LayerId;
 use crate::search::known::Start;
 use csdfc_codegen::bind::Primitive;
 
-/// How often what is left is given out.
+/// How often the remaining memory is given out.
 const ROUNDS: usize = 2;
 
 /// A faster primitive for a layer.
@@ -24,7 +25,7 @@ struct Step {
     cnn: usize,
     layer: LayerId,
     primitive: Primitive,
-    /// More bytes than before: stored, and of workspace.
+    /// Additional bytes, stored and of workspace.
     bytes: i128,
     /// Share of the frame that each byte saves; infinite if it takes no more bytes.
     slope: f64,
@@ -112,15 +113,15 @@ fn steps(from: &Candidate, device: &DeviceProfile) -> Vec<Step> {
     steps
 }
 
-/// Tells the steps up from a primitive, of which each saves the most time by byte from the one before. Primitives come with
-/// their times and bytes.
+/// Lists the steps up from a primitive. Each is the one that saves the most time per byte after the step before.
+/// Primitives come with their times and bytes.
 fn staircase(
     from: (Primitive, f64, i128),
     known: &[(Primitive, f64, i128)],
     mut tell: impl FnMut(Primitive, f64, i128),
 ) {
     let (_, mut ns, mut bytes) = from;
-    // First the fastest of those that take no more bytes.
+    // First the fastest primitive that takes no more bytes.
     let free = known.iter().filter(|known| known.2 <= bytes && known.1 < ns);
     if let Some(&(primitive, faster, fewer)) = free.min_by(|a, b| a.1.total_cmp(&b.1).then(a.2.cmp(&b.2))) {
         tell(primitive, ns - faster, fewer - bytes);

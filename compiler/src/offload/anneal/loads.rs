@@ -1,10 +1,10 @@
-//! How often each pixel is loaded, and how often too often.
+//! Counts how often each pixel is loaded, and the loads beyond a bound.
 
 /// Loads of every pixel.
 #[derive(Debug)]
 pub struct Loads {
     of: Vec<u32>,
-    /// Most of a pixel that are not too many.
+    /// The most allowed loads of a pixel.
     most: u32,
     /// Loads of all pixels.
     pub sum: i64,
@@ -15,12 +15,12 @@ pub struct Loads {
 }
 
 impl Loads {
-    /// None of so many pixels.
+    /// No loads yet, of this many pixels.
     pub fn new(pixels: usize, most: Option<u32>) -> Self {
         Loads { of: vec![0; pixels], most: most.unwrap_or(u32::MAX), sum: 0, over: 0, log: Vec::new() }
     }
 
-    /// Loads a pixel so many times more. It may not have had fewer than none.
+    /// Adds `by` loads of a pixel. Their number must not fall below 0.
     pub fn change(&mut self, pixel: u32, by: i32) {
         let loads = self.of[pixel as usize];
         self.log.push((pixel, loads));

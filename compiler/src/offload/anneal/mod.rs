@@ -1,9 +1,9 @@
 //! Simulated annealing of a strategy. A change moves patches between groups, or a run of groups to another place.
 //!
-//! The pixels loaded are the sum of what the groups cover, less what neighbouring groups share. So the cost of a change
-//! depends on a few groups and their neighbours only. The loads of one pixel are counted in the same way: the groups
-//! that cover it, less the pairs of neighbours that both cover it. If these loads are bounded, each load beyond the
-//! bound adds a penalty.
+//! The number of loaded pixels is the sum of the pixels that each group covers, less the pixels that neighbouring
+//! groups share. So the cost of a change depends only on a few groups and their neighbours. The loads of one pixel are
+//! counted in the same way: the groups that cover it, less the pairs of neighbours that both cover it. If these loads
+//! are bounded, each load beyond the bound adds a penalty.
 
 mod loads;
 mod overlaps;
@@ -43,7 +43,8 @@ pub struct Schedule {
     pub warm: bool,
 }
 
-/// The best groups seen on the way from these: the shortest duration of those that keep the problem's bounds.
+/// The best groups seen on the way from these groups: among those that keep the problem's bounds, the ones of the
+/// shortest duration.
 ///
 /// Deterministic in the seed unless a deadline cuts it.
 pub fn anneal(problem: &Problem, start: &Groups, schedule: &Schedule) -> Groups {

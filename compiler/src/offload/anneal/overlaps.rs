@@ -1,4 +1,4 @@
-//! Which pixels of a patch other patches cover too.
+//! Finds the pixels of a patch that other patches cover too.
 
 use crate::offload::convolution::Convolution;
 
@@ -16,8 +16,8 @@ pub struct Overlaps {
     found: Vec<u8>,
 }
 
-/// Along one axis, the elements of the filter whose pixels a patch shares with another: first and end, by how far the other
-/// lies behind it. `reach` is the furthest.
+/// Along one axis, the range of filter elements whose pixels a patch shares with another, by how far the other lies
+/// behind it, from `-reach` to `reach`.
 #[derive(Debug)]
 struct Shared {
     reach: u32,
@@ -49,7 +49,7 @@ impl Shared {
 }
 
 impl Overlaps {
-    /// Of patches of this convolution.
+    /// Overlaps of the patches of this convolution.
     pub fn new(convolution: &Convolution) -> Self {
         let columns = convolution.output()[1];
         let place = |patch| [patch / columns, patch % columns].map(|place| place as u32);
@@ -62,7 +62,7 @@ impl Overlaps {
         }
     }
 
-    /// Turns to a patch, whose pixels have no marks.
+    /// Begins with another patch, whose pixels have no marks yet.
     pub fn begin(&mut self, patch: u32) {
         self.place = self.places[patch as usize];
         self.found.fill(0);

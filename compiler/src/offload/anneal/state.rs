@@ -1,7 +1,8 @@
-//! A strategy that changes step by step, and what it costs at every moment.
+//! A strategy that changes step by step, and its cost at every moment.
 //!
-//! A pixel is loaded once for each run of steps in a row whose groups cover it. So a patch that joins a group, or leaves it,
-//! changes the loads of its own pixels only: those that the rest of the group does not cover, by what its neighbours cover.
+//! A pixel is loaded once for each run of steps in a row whose groups cover it. So a patch that joins or leaves a group
+//! changes only the loads of those of its pixels that the rest of the group does not cover. Whether the neighbouring
+//! groups cover such a pixel decides by how much.
 
 use super::loads::Loads;
 use super::overlaps::Overlaps;
@@ -9,7 +10,7 @@ use crate::offload::coverage::Coverage;
 use crate::offload::problem::Problem;
 use crate::offload::strategy::Groups;
 
-/// Cycles that a load too many of a pixel counts, in loads.
+/// The penalty of one load beyond the bound, in loads.
 const PENALTY: i64 = 20;
 
 /// Most groups of a run that is reversed.
@@ -32,7 +33,7 @@ pub enum Change {
         /// The group.
         to: u32,
     },
-    /// The run from after one group to another is computed in reverse order, so that the two become neighbours.
+    /// Reverses the run of groups that begins after one group and ends with another, so that the two become neighbours.
     Reverse {
         /// The one group.
         from: u32,
@@ -79,11 +80,11 @@ struct Undo {
 /// A change in terms of places.
 #[derive(Debug, Clone, Copy)]
 enum Edit {
-    /// This patch goes to that group, and perhaps another the other way.
+    /// Patch `one` goes to group `to`, and perhaps patch `two` goes the other way.
     Patches { one: u32, from: u32, to: u32, two: Option<u32> },
     /// Places `first` to `last` are reversed.
     Reverse { first: usize, last: usize },
-    /// Of places `first` to `last`, the first `by` come last.
+    /// Rotates places `first` to `last`, so that the first `by` of them come last.
     Rotate { first: usize, last: usize, by: usize },
 }
 
@@ -203,7 +204,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Changes what is where, but counts no loads.
+    /// Moves patches and groups, but counts no loads.
     fn arrange(&mut self, edit: Edit) {
         let (first, last) = match edit {
             Edit::Patches { one, from, to, two } => {
@@ -261,7 +262,7 @@ impl<'a> Candidate<'a> {
             if here == 1 {
                 continue;
             }
-            // A run of its own, but for the runs beside it.
+            // It is a run of its own, unless it joins the runs beside it.
             let loads = 1 - before - after;
             self.loads.change(pixel, if joins { loads } else { -loads });
             let size = &mut self.size[group as usize];
@@ -279,7 +280,7 @@ impl<'a> Candidate<'a> {
 }
 
 impl Edit {
-    /// What takes an edit back.
+    /// The edit that takes this one back.
     fn inverse(self) -> Self {
         match self {
             Edit::Patches { one, from, to, two } => Edit::Patches { one, from: to, to: from, two },
@@ -288,7 +289,7 @@ impl Edit {
         }
     }
 
-    /// The places before which the runs of groups begin that keep together, and that after them.
+    /// The places at which the runs of groups that stay together begin, and the place after them.
     fn ends(self) -> impl Iterator<Item = usize> {
         let ends = match self {
             Edit::Patches { .. } => [None; 3],

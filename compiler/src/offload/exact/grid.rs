@@ -10,8 +10,8 @@ pub const MOST_PATCHES: usize = 64;
 /// Most classes of pixels: the bits of a set of them.
 const MOST_CLASSES: usize = 128;
 
-/// A layer as bit sets. Pixels that the same patches cover are one class. Those that a single patch covers are in no
-/// set, as no other group can make use of them.
+/// A layer as bit sets. Pixels that the same patches cover are one class. Pixels that only one patch covers are in no
+/// set, since no other group can use them.
 #[derive(Debug)]
 pub struct Grid {
     covers: Vec<u128>,
@@ -172,8 +172,8 @@ impl Reflection {
     }
 }
 
-/// The reflections of a grid of patches that map classes onto classes of as many pixels: padding apart, two of every
-/// grid, and four more of a square one.
+/// The reflections of a grid of patches that map each class onto a class of equally many pixels. Without padding, every
+/// grid has two, and a square grid has four more.
 fn reflections(output: [usize; 2], covered_by: &[u64], own: &[u32], weights: &[u32]) -> Vec<Reflection> {
     let [rows, columns] = output;
     let mut found = Vec::new();

@@ -1,11 +1,11 @@
 //! Proved optima of small layers: shortest paths over sets of done patches.
 //!
-//! A state is a set D of patches that are done, with the pixels M that the last step left in memory and that a patch
-//! not yet done needs. A pixel of M that the next group does not cover must be loaded again later. Its cost is paid
-//! when it is dropped. So a state has a lower bound: what is paid so far, one load of every pixel, and the fewest steps
-//! still to come. No strategy through the state costs less. States are taken in the order of that bound. The first one
-//! with all patches done is an optimum over all numbers of steps. A search that is cut short still proves a bound.
-//! States that a reflection of the grid turns into each other count as one.
+//! A state is a set D of patches that are done, with the pixels M that the last step left in memory and that an undone
+//! patch needs. If the next group does not cover a pixel of M, the pixel must be loaded again later. This load is paid
+//! when the pixel is dropped. So a state has a lower bound: the cost paid so far, one load of every pixel, and the
+//! fewest steps still to come. No strategy through the state costs less. States are taken in the order of this bound.
+//! The first state with all patches done is an optimum over all numbers of steps. A search that is cut short still
+//! proves a bound. If a reflection of the grid turns two states into each other, they count as one.
 
 mod grid;
 mod states;
@@ -105,7 +105,7 @@ struct Search<'a, const N: usize> {
     is_cut: bool,
 }
 
-/// What one expansion tries groups against.
+/// The data of one expansion, against which groups are tried.
 struct Expansion<const N: usize> {
     from: Reached<N>,
     parent: u32,
@@ -148,7 +148,7 @@ impl<'a, const N: usize> Search<'a, N> {
                 continue;
             }
             self.expand(from, index, to_beat);
-            // What the expansion has not tried costs no less than the state that it began with.
+            // The groups that the expansion has not tried cost no less than the state that it began with.
             if self.is_cut {
                 return ExactAnswer { groups: None, bound: cost, work: self.work };
             }

@@ -155,7 +155,7 @@ impl<'a> Memory<'a> {
         Ok(())
     }
 
-    /// All that is computed can be, and all that is in memory is used by it.
+    /// Checks that everything that is computed can be computed, and that the computation uses everything in memory.
     fn check_use(&self, compute: &Outputs) -> Result<(), Fault> {
         let patches = self.convolution.patches();
         if compute.patches.is_empty() || compute.filters.is_empty() {

@@ -1,11 +1,11 @@
-//! What a computation must keep to, and what happened as it was executed.
+//! The rules that a computation must keep, and what happened when it was executed.
 
 use serde::Serialize;
 
 use crate::offload::problem::Problem;
 use crate::offload::steps::{Closing, Step};
 
-/// What a computation must keep to.
+/// The rules that a computation must keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     /// Most patches of a group.

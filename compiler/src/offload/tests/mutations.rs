@@ -4,7 +4,7 @@ use super::*;
 use crate::offload::simulate::{Rules, Violation, simulate};
 use crate::offload::steps::Computation;
 
-/// A computation that keeps to its rules, and what it is to be mutated with.
+/// A valid computation, and the data with which it is mutated.
 struct Case {
     problem: Problem,
     rules: Rules,
@@ -70,7 +70,7 @@ impl Case {
                 step.load_pixels.push(*draw.pick(&held)?);
                 here
             }
-            // What is needed is freed, what is not there, or what is not needed stays.
+            // A needed pixel is freed, a pixel that is not there is freed, or a pixel that is not needed stays.
             3 => {
                 let kept = held.iter().filter(|pixel| before.binary_search(pixel).is_ok());
                 step.free_pixels.push(*draw.pick(&kept.copied().collect::<Vec<_>>())?);
@@ -188,7 +188,7 @@ impl Case {
                 self.rules.reload = Some(reached.0 - 1);
                 Some(Some(reached.1))
             }
-            // What follows the last step.
+            // The transfers after the last step.
             24 => drop(&mut self.computation.closing.free_pixels, draw).and(Some(None)),
             25 => drop(&mut self.computation.closing.write.patches, draw).and(Some(None)),
             _ => {

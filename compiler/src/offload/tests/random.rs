@@ -6,7 +6,7 @@ use crate::offload::shapes::{self, KINDS};
 use crate::offload::simulate::{Data, Rules, convolve, simulate};
 use crate::offload::steps::Computation;
 
-/// Every kind of strategy over random layers computes the convolution, and costs what is counted of it.
+/// Every kind of strategy over random layers computes the convolution, and has the counted cost.
 #[test]
 fn strategies_compute_the_convolution() {
     for seed in 0..600 {

@@ -1,10 +1,10 @@
 //! Joining blocks that seem to have been one.
 //!
-//! Blocks may end where others begin that are as high together. That they are level with each other may be an accident. The
-//! fewer blocks begin and end there, the less likely it is: of `n` blocks on one side and `m` on the other, about `n m / h` pairs are of the same height
-//! `h` by chance. Pairs that are unlikely by chance are joined into one block, and that block may be joined to others in turn.
-//! So a rectangle that was cut up is put together again from its smallest pieces. All this is a guess, another one for each
-//! seed.
+//! Blocks may end where other blocks begin, both stacks being equally high. This may be an accident. The fewer blocks
+//! begin and end there, the less likely an accident is: of `n` blocks on one side and `m` on the other, about `n m / h`
+//! pairs have the same height `h` by chance. Pairs that are unlikely by chance are joined into one block, and that
+//! block may be joined to others in turn. So a rectangle that was cut up is put together again from its smallest
+//! pieces. Joins are guesses, and each seed makes other ones.
 
 use std::collections::BTreeMap;
 
@@ -34,13 +34,14 @@ pub fn apart(line: &TimeLine) -> Vec<Piece> {
 const MOST_STACKED: usize = 3;
 const MOST_OF_A_JOINT: usize = 5;
 
-/// Of more pieces of the same sections than these no three are stacked, and no two.
+/// With more pieces of the same sections than the first number, no three are stacked; with more than the second, no
+/// two.
 const MANY: [usize; 2] = [10, 40];
 
 /// Most looks at stacks.
 const MOST_LOOKS: u64 = 1 << 20;
 
-/// A joint is not made if at least so many joints like it are expected by accident. One of these limits is drawn.
+/// A joint is not made if at least this many joints like it are expected by accident. One of these limits is drawn.
 const LIMITS: [f64; 6] = [0.0625, 0.125, 0.25, 0.5, 1.0, 2.0];
 
 /// Added to the number of joints that are expected by accident, so that joints below it count alike.
@@ -95,7 +96,7 @@ struct Yard {
 }
 
 impl Yard {
-    /// Of the joints of which less than `limit` are expected by accident, one of which few are.
+    /// A joint of which few are expected by accident, fewer than `limit`.
     fn unlikeliest(&mut self, limit: f64, random: &mut ChaCha8Rng) -> Option<Joint> {
         let mut best: Option<Joint> = None;
         for (&before, lower) in &self.stacks {

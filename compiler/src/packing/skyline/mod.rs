@@ -1,5 +1,5 @@
-//! Finds packings with next to no waste. For every section of a line of time, the search knows how many bytes it may
-//! leave unused.
+//! Finds packings with next to no waste. The search knows how many bytes each section of the line of time may leave
+//! unused.
 //!
 //! Blocks are piled up from address 0. A *valley* is a run of sections at one level between higher ones:
 //!
@@ -10,17 +10,18 @@
 //!    +-------+------+        and together the blocks there cover it from end to end
 //! ```
 //!
-//! Only sections that can afford to waste some bytes may stay uncovered. The section that the fewest blocks can cover is
-//! decided first; sections at which the search failed before count for more. Of its blocks, wide ones come first, and those
-//! that come level with a wall of the valley. A section that no block covers is raised to the lower of its walls. A branch ends
+//! Only sections that can afford to waste some bytes may stay uncovered. The section that the fewest blocks can cover
+//! is decided first; sections at which the search failed before count for more. Of its blocks, wide blocks and blocks
+//! that come level with a wall of the valley are tried first. A section that no block covers is raised to the lower of
+//! its walls. A branch ends
 //!
-//! - where nothing can cover the ground of a section that may waste nothing: a block lies above all that is below it, and no
-//!   lower than its sections can be level with each other (`pile`);
-//! - where the same blocks are still to come and as much is wasted as in a branch that failed.
+//! - where no block can cover the ground of a section that may waste nothing (a block lies above everything below it,
+//!   and no lower than its sections can be level with each other: `pile`);
+//! - where a branch with the same blocks still to come, and the same waste, has failed.
 //!
-//! Sections between which no block is still to come are searched one after the other. Success or failure mostly depends on the
-//! first few blocks. So the search is begun anew after ever longer times, with other blocks first. Most of these searches have
-//! some blocks *joined* beforehand: those that are level with each other by no accident (`joins`).
+//! Sections between which no block is still to come are searched one after the other. Success or failure mostly depends
+//! on the first few blocks. So the search starts anew after ever longer times, with other blocks first. Most of these
+//! searches first *join* blocks that are unlikely to be level with each other by accident (`joins`).
 //!
 //! The ideas of a pile, sections and their slack are those of MiniMalloc (Moffitt, ASPLOS 2023); restarts follow Luby, Sinclair
 //! and Zuckerman (1993), the weights of sections `dom/wdeg` (Boussemart et al., ECAI 2004).
@@ -37,7 +38,7 @@ use self::ways::Ways;
 use super::budget::Budget;
 use super::line::TimeLine;
 
-/// What became of a search.
+/// The outcome of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Attempt {
     /// A packing: one offset per block.
@@ -51,7 +52,7 @@ pub(super) enum Attempt {
 /// Steps of a search until the next is begun, in the unit of Luby's sequence.
 const STEPS_OF_A_SEARCH: u64 = 60_000;
 
-/// Of so many searches on end one joins nothing.
+/// One of this many consecutive searches joins nothing.
 const SEARCHES_A_ROUND: u64 = 4;
 
 /// Searches for a packing of one height, which can be continued.
@@ -64,14 +65,14 @@ pub(super) struct Skyline {
 }
 
 impl Skyline {
-    /// Searches of packings of at most `height` bytes, no less than any load.
+    /// Searches for packings of at most `height` bytes, which is at least every section's load.
     pub fn new(line: &TimeLine, height: u64) -> Self {
         let weight = vec![1.0; line.loads.len()];
         let plain = PileSearch::new(joins::apart(line), line, height, weight);
         Skyline { line: line.clone(), height, plain, searches: 0 }
     }
 
-    /// Searches on for so many steps.
+    /// Goes on searching for this many steps.
     pub fn search(&mut self, steps: u64, budget: &mut Budget) -> Attempt {
         let mut rest = steps;
         while rest > 0 && !budget.exhausted() {
@@ -131,7 +132,7 @@ struct PileSearch {
     weight: Vec<f64>,
     /// By piece: how much it is liked in this search, below 1.
     taste: Vec<f64>,
-    /// Pieces to come and what may be wasted, of branches that failed.
+    /// Of branches that failed: the pieces to come, and the bytes that may be wasted.
     failures: Table,
     ways: Ways,
 }
@@ -175,7 +176,7 @@ impl PileSearch {
         offsets
     }
 
-    /// Places these blocks, given ascending, those of sections apart by themselves.
+    /// Places these blocks, given ascending. Blocks of separate sections are placed by themselves.
     fn place_all(&mut self, blocks: &[usize]) -> Verdict {
         let mut parts = Vec::new();
         let (mut first, mut end) = (0, 0);

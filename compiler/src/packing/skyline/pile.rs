@@ -30,12 +30,12 @@ pub struct Pile {
     pub crossing: Vec<usize>,
     /// By section: the bytes it may still waste.
     pub spare: Vec<u64>,
-    /// By section: the end of what lies there.
+    /// By section: the end of the blocks that lie there.
     pub ground: Vec<u64>,
     /// By section: whether no block shall cover it at this level.
     pub bare: Vec<bool>,
-    /// By boundary of two sections of which neither may waste: the least height above the ground before it at which
-    /// both sides can be level.
+    /// By boundary of two sections, neither of which may waste bytes: the least height above the ground before it at
+    /// which both sides can be level.
     pub level: Vec<u64>,
     /// By block: where it was placed last.
     pub offsets: Vec<u64>,
@@ -136,7 +136,7 @@ impl Pile {
                 for edge in start..=end {
                     self.find_level(edge);
                 }
-                // What was raised may now be the wall of what lies before it.
+                // A raised section may now be the wall of the section before it.
                 start = from;
             } else {
                 start = end;

@@ -1,11 +1,11 @@
-//! What can cover the ground of a pile.
+//! Which blocks can cover the ground of a pile.
 
 use super::pile::{Item, Pile};
 
 /// Which of the blocks in question can lie where, by section, from the first section on.
 #[derive(Default)]
 pub struct Ways {
-    /// Of sections in a valley: where that begins and ends; both 0 elsewhere.
+    /// For sections in a valley: where the valley begins and ends; both 0 elsewhere.
     pub valley: Vec<(usize, usize)>,
     /// Whether blocks can cover the ground of the valley up to here, and from here on.
     until: Vec<bool>,

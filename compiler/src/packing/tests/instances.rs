@@ -25,7 +25,8 @@ pub(super) fn in_use(life: &Life, at: i64) -> Option<(u64, u64)> {
     }
 }
 
-/// That at no moment two buffers use an address, that all are aligned and fixed as asked, and the height is right.
+/// Checks that no two buffers use an address at the same moment, that all are aligned and fixed as asked, and that the
+/// height is right.
 pub(super) fn check_lawful(lives: &[Life], offsets: &[u64], bytes: u64) {
     assert_eq!(lives.len(), offsets.len());
     let ends = lives.iter().zip(offsets).map(|(life, at)| life.block.bytes + at);

@@ -11,7 +11,7 @@ use super::lives::{Life, problem};
 use super::problem::Solution;
 use instances::*;
 
-/// Packs with so many steps, and checks that the packing is lawful and no lower than the bound.
+/// Packs with this many steps, and checks that the packing is valid and no lower than the bound.
 fn solve(lives: &[Life], steps: u64) -> Solution {
     let problem = problem(lives).unwrap();
     let solution = pack(&problem, &mut Budget::new(Limit::Work(steps)));

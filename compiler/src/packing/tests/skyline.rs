@@ -135,7 +135,7 @@ fn rectangles_that_were_cut_up_are_put_together_again() {
     }
 }
 
-/// Whatever is joined is made of blocks that fill it: where it is, it needs what they need together.
+/// Every joined block is made of blocks that fill it. So, wherever it lies, it needs exactly what they need together.
 #[test]
 fn joined_blocks_fill_their_pieces() {
     let mut joined = 0;

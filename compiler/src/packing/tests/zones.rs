@@ -29,7 +29,7 @@ fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     order
 }
 
-/// Whatever the order, a height that is large enough is met and any other refuted; where zones are left out, what is said
+/// In any order, a height that is large enough is met, and any other height is refuted. If zones are left out, this
 /// still holds.
 #[test]
 fn every_height_is_met_or_refuted() {

@@ -1,8 +1,8 @@
 //! Measures this machine, and prints its device profile on standard output.
 //!
-//! A layer is timed in place, as one of a network that runs. Each trial is the network with other primitives. Trials are
-//! interleaved, in rounds, with frames of a reference, the network with its first primitives: a machine's speed drifts. A
-//! time is the least of a few frames, counted in frames of the reference that ran just before.
+//! A layer is timed in a network that runs. Each trial is the network with other primitives. A machine's speed drifts.
+//! So trials are interleaved, in rounds, with frames of a reference, the network with its first primitives. A time is
+//! the least of a few frames, divided by the time of the reference frames that ran just before.
 
 mod frames;
 mod machine;
@@ -50,7 +50,7 @@ fn rounds() -> Result<usize, String> {
     }
 }
 
-/// Times all layers in so many rounds.
+/// Times all layers in this many rounds.
 fn measure(rounds: usize) -> Result<Samples, String> {
     let weights = Weights::new(WEIGHT_BYTES);
     let arena = Arena::take().ok_or("the arena is in use")?;
@@ -90,7 +90,7 @@ fn measure(rounds: usize) -> Result<Samples, String> {
     Ok(all)
 }
 
-/// Runs some frames of a trial. After the times of its layers comes that of inputs.
+/// Runs some frames of a trial. After the times of its layers comes the time of inputs.
 fn run(trial: &Trial, arena: &mut Arena, weights: &[u8]) -> Result<Frames, String> {
     let inputs = trial.layers.len();
     let places: BTreeMap<&str, usize> =

@@ -16,13 +16,13 @@ pub struct Work {
     pub primitive: &'static str,
     /// Its rows.
     pub rows: u64,
-    /// What kind of work it is.
+    /// The kind of work.
     pub kind: Kind,
-    /// How much.
+    /// The amount of work.
     pub amount: f64,
 }
 
-/// What layers took with their first primitives and one worker.
+/// The times of layers with their first primitives and one worker.
 fn done(samples: &Samples) -> impl Iterator<Item = Done> {
     let done = |work: &Work| {
         let Work { scenario, primitive, rows, kind, amount } = *work;

@@ -1,4 +1,4 @@
-//! What was timed.
+//! The times that were measured.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct Layer {
     pub name: &'static str,
     /// Number of its scenario: what it computes.
     pub scenario: usize,
-    /// What computes it.
+    /// The primitive that computes it.
     pub primitive: &'static str,
     /// Rows per firing.
     pub rows: u64,
@@ -36,7 +36,7 @@ pub struct Sample {
     pub spread: f64,
 }
 
-/// Samples by scenario and primitive; rows per firing ascend.
+/// Samples by scenario and primitive, by rising rows per firing.
 pub type Samples = BTreeMap<usize, BTreeMap<&'static str, Vec<Sample>>>;
 
 /// All times of a network, in frames of a reference that ran just before.
@@ -59,7 +59,7 @@ impl Tally {
         self.references.extend(frames);
     }
 
-    /// Whether there is a layer to time in a trial whose primitive is not known to be far from the fastest.
+    /// Whether a trial times a layer whose primitive is not yet known to be much slower than the fastest.
     pub fn wants(&self, trial: &Trial) -> bool {
         trial.layers.iter().any(|layer| layer.is_tried && !self.is_hopeless(layer))
     }
@@ -70,7 +70,7 @@ impl Tally {
         of_scenario.get(layer.primitive).is_some_and(|times| least(times) > HOPELESS * fastest)
     }
 
-    /// All samples: times in frames of the reference, multiplied by what such a frame usually takes.
+    /// All samples: times in frames of the reference, multiplied by the usual time of such a frame.
     pub fn samples(&self) -> Samples {
         let usual = quantile(&self.references, 0.5);
         let sample = |(rows, times): (&u64, &Vec<f64>)| {

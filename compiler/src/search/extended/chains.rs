@@ -46,7 +46,7 @@ pub fn front(segments: &[Segment], last: usize) -> Vec<Chain> {
                 before,
             }));
         }
-        // The sort is stable: of equal chains, that of the first segment stays.
+        // The sort is stable: of equal chains, the one of the first segment stays.
         here.sort_by(|a, b| a.time_ns.total_cmp(&b.time_ns).then(a.bytes.cmp(&b.bytes)));
         let mut least = u64::MAX;
         here.retain(|label| {

@@ -1,9 +1,9 @@
-//! Cuts: the places in a network after which later layers need few bytes of what is there.
+//! Cuts: the places in a network after which later layers need few bytes of earlier tensors.
 
 use crate::network::{LayerId, Network};
 
-/// The places in `layers`, which are in topological order, after which later layers read nothing of what is there but
-/// the tensor made at that place. The last place is one of them. Between two such places lies a block: a layer, or a
+/// The places in `layers`, which are in topological order, after which later layers read only the tensor made at that
+/// place and no earlier one. The last place is one of them. Between two such places lies a block: a layer, or a
 /// residual block, for example.
 pub fn cuts(network: &Network, layers: &[LayerId]) -> Vec<usize> {
     let mut open_until = 0;
@@ -53,7 +53,7 @@ pub fn low(network: &Network, layers: &[LayerId], most: u64) -> Vec<usize> {
     (0..low.len()).filter(is_low).map(|index| low[index]).collect()
 }
 
-/// The place in `layers` of the last that reads each one's tensor, or of that itself.
+/// For each of `layers`, the place of the last layer that reads its tensor, or its own place if none does.
 fn last_reads(network: &Network, layers: &[LayerId]) -> Vec<usize> {
     let mut place = vec![None; network.layers.len()];
     for (at, id) in layers.iter().enumerate() {
@@ -78,7 +78,7 @@ mod tests {
     use crate::pass::{self, Fusion};
     use crate::search::extended::tests::points;
 
-    /// Names of the layers after which there are cuts, and of those after which no more than so many bytes are left.
+    /// Names of the layers after which there are cuts, and of those after which at most `most` bytes are kept.
     fn check(network: Network, fusion: Fusion, most: u64, expected: [&[&str]; 2]) {
         let network = pass::normalise(network, fusion);
         let layers: Vec<LayerId> = network.ids().collect();
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(found.map(names), expected.map(|list| list.to_vec()));
     }
 
-    /// A layer of 16 channels, two branches of so many, a layer of 16 channels that reads both, and an end.
+    /// A layer of 16 channels, two branches of `branch` channels, a layer of 16 channels that reads both, and an end.
     fn module(branch: usize) -> Result<Network, BuildError> {
         let mut builder = Builder::new(1);
         let b = &mut builder;
@@ -113,7 +113,7 @@ mod tests {
         for (branch, most, low) in [
             (4, u64::MAX, &with_branches[..]),
             (6, u64::MAX, &with_branches),
-            // Not a fifth less than the 16 channels before and behind.
+            // Not a fifth less than the 16 channels before and after.
             (7, u64::MAX, &cuts),
             // As much as both branches of four channels, and less.
             (4, 8 * 64 * 4, &["input", "right", "end"]),

@@ -11,11 +11,11 @@ use crate::search::evaluate::Evaluator;
 use crate::search::watch::{Limit, Progress, Stopped, Watch};
 use crate::storage::Effort;
 
-/// Genomes that are evaluated by default, beside those from which the search starts. Chains of segments are so good
-/// already that twice as many evaluations enlarge the front's hypervolume by far less than one percent.
+/// Genomes that are evaluated by default, beside those from which the search starts. Chains of segments are already so
+/// good that twice as many evaluations enlarge the front's hypervolume by far less than one percent.
 const EVALUATIONS: u64 = 800;
 
-/// Genomes of a generation, where there are not more to start from.
+/// Genomes of a generation, unless there are more to start from.
 const POPULATION: usize = 64;
 
 /// How a search goes.

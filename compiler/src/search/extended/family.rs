@@ -22,7 +22,7 @@ pub struct Family<'a> {
     pub ladder: Vec<u64>,
     /// By layer, whether a segment may end after it.
     ends: Vec<bool>,
-    /// By layer, the least step on the ladder of each that means the same.
+    /// By layer and step on the ladder, the least step that means the same.
     least: Vec<Vec<i64>>,
     /// Inputs, and the layer that is the first to read each.
     inputs: Vec<(LayerId, Option<LayerId>)>,
@@ -30,7 +30,7 @@ pub struct Family<'a> {
 }
 
 impl<'a> Family<'a> {
-    /// Those of a CNN.
+    /// The choices for a CNN.
     pub fn new(task: &'a CnnTask<'a>) -> Self {
         let network = task.network;
         let heights: Vec<u64> = network.layers.iter().map(|layer| layer.rows() as u64).collect();
@@ -78,7 +78,7 @@ impl<'a> Family<'a> {
         Choice { name, rows, barriers: Some(barriers), one_by_one: None }
     }
 
-    /// The genome of layers that fire so often, with these barriers.
+    /// The genome of layers with these numbers of firings and these barriers.
     pub fn genome(&self, firings: &[u64], barriers: &[LayerId]) -> Vec<i64> {
         let mut genome = vec![0; 2 * firings.len()];
         for (layer, firings) in firings.iter().enumerate() {
@@ -91,9 +91,9 @@ impl<'a> Family<'a> {
         genome
     }
 
-    /// The genome that is most like this choice. Its layers fire as often, or the next number of times on the ladder.
-    /// It has those barriers of the choice that a genome can have. A choice without barriers gets one after each block
-    /// whose last layer fires once.
+    /// The genome that is most like this choice. Its layers fire as often as in the choice, or the next number of times
+    /// on the ladder. It has the barriers of the choice that a genome can have. A choice without barriers gets one
+    /// after each block whose last layer fires once.
     pub fn like(&self, choice: &Choice) -> Vec<i64> {
         let height = |layer: usize| self.network.layers[layer].rows() as u64;
         let rows = |layer: usize| choice.rows.get(layer).map_or(height(layer), |rows| (*rows).max(1));
@@ -107,7 +107,7 @@ impl<'a> Family<'a> {
         self.genome(&firings, &barriers)
     }
 
-    /// The genome of all layers firing so often, in one segment.
+    /// The genome in which all layers fire `firings` times, in one segment.
     pub fn steady(&self, firings: u64) -> Vec<i64> {
         self.genome(&vec![firings; self.least.len()], &[])
     }
@@ -125,7 +125,7 @@ impl<'a> Family<'a> {
         (0..ends.len()).map(prefix).collect()
     }
 
-    /// Makes genomes equal that mean the same. An input fires as often as the first layer that reads it, or once if
+    /// Makes genomes with the same meaning equal. An input fires as often as the first layer that reads it, or once if
     /// that layer is in another segment.
     pub fn settle(&self, genome: &mut [i64]) {
         let top = self.ladder.len() - 1;
@@ -189,7 +189,7 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// A segment's end more or less, at the next place where one may be.
+    /// Adds or removes a segment's end, at the next place where one may be.
     fn toggle(&self, genome: &mut [i64], layer: usize) {
         if let Some(end) = (layer..self.ends.len()).find(|at| self.ends[*at]) {
             genome[2 * end + 1] = 1 - genome[2 * end + 1];

@@ -1,25 +1,25 @@
 //! The extended search, the default: rows per firing for each layer, and where segments end.
 //!
-//! A network is a chain of blocks with *cut tensors* between them ([`cuts`]). The search has four steps:
+//! A network is a chain of blocks with *cut tensors* between them ([`cuts`]). The search has these steps:
 //!
-//! 1. *Segments* ([`stream`]). What a layer makes, and when, depends only on the layers after it. So one execution on
-//!    demand from the first layer to a cut tells what every segment that ends at this cut takes. A few hundred
-//!    executions give the bytes and time of thousands of segments, each at some twenty paces (how often its layers
-//!    fire in a frame).
-//! 2. *Chains* ([`chains`]). The bytes of a chain of segments are those of its largest segment, its time is the sum
-//!    of all. Keeping the undominated chains at each cut therefore gives the exact front.
+//! 1. *Segments* ([`stream`]). Which rows a layer makes, and when, depends only on the layers after it. So one
+//!    execution on demand, from the first layer to a cut, gives the bytes and time of every segment that ends at this
+//!    cut. A few hundred executions give those of thousands of segments, each with some twenty numbers of firings per
+//!    frame.
+//! 2. *Chains* ([`chains`]). The bytes of a chain of segments are those of its largest segment. Its time is the sum of
+//!    all times. Keeping the undominated chains at each cut therefore gives the exact front.
 //! 3. *Evolution* (`family`, `evolve`). NSGA-II starts from that front, from the simple choices, and from the choices
 //!    of old plans (`--from`). It changes single layers, runs of layers, and barriers, and evaluates sketched
 //!    placements. It adds well below one percent of hypervolume.
-//! 4. *Placement*. What was found is placed in memory, with the smallest rings, as any other choice.
-//! 5. *Refinement* (`refine`), where weights are paged: the smallest choice may become smaller if segments end elsewhere.
+//! 4. *Placement*. The choices that were found are placed in memory, with the smallest rings, like any other choice.
+//! 5. *Refinement* (`refine`), if weights are paged: the smallest choice may become smaller if segments end elsewhere.
 //!
 //! There are two special cases:
 //!
 //! - In a network in which at most eight layers can go by parts, all their choices are tried.
 //! - Inception networks have several tensors between their modules. For such a network, one more choice streams row by
 //!   row from each such place to the next. Chains of such segments are not searched for. The chain model assumes that a
-//!   segment makes its outputs in step. A segment that finds its image whole makes them one after another.
+//!   segment makes its outputs in step. But a segment whose input image is whole makes them one after another.
 
 pub mod chains;
 pub mod cuts;
@@ -89,7 +89,8 @@ pub fn front(
     choices.extend(bits(task));
     choices.extend(found.genomes.iter().map(|genome| family.choice(genome)));
     if found.stopped > Stopped::Evaluations {
-        // If the time is over, place what was found. Also place what needs no search, so that there is an answer.
+        // If the time is over, place the choices that were found. Also place those that need no search, so that there
+        // is an answer.
         choices.retain(|choice| choice.barriers.is_some() || choice.name == "none");
     }
     let mut front = simple::front_of(task, timing, storage, &choices)?;
@@ -113,8 +114,9 @@ pub fn front(
 /// The choice that goes row by row, with a segment's end at each place after which few bytes are kept. `None` if all
 /// these places have a single tensor, or if the choice takes no fewer bytes than `least`. Between the modules of an
 /// inception network, several tensors are kept, if its concats are images in parts. Chains of such segments are not
-/// searched for. A segment that reads whole tensors makes its outputs one after another. In the tail from which its
-/// cost would be taken, it makes them in step. The rings of this choice are many and short, and take patience to place.
+/// searched for, because their cost would be wrong: a segment that reads whole tensors makes its outputs one after
+/// another, but in the tail from which its cost would be taken, it makes them in step. The rings of this choice are
+/// many and short, and take patience to place.
 fn block_by_block(
     evaluator: &Evaluator<'_>,
     family: &Family<'_>,
@@ -125,7 +127,7 @@ fn block_by_block(
     for partition in task.partitions.iter().filter(|partition| partition.steps.is_none()) {
         let layers = &partition.layers;
         let cuts = cuts::cuts(network, layers);
-        // A quarter is for the rings of a segment.
+        // A quarter of the bytes is left for the rings of a segment.
         let low = cuts::low(network, layers, least - least / 4);
         has_several |= low.iter().any(|at| !cuts.contains(at));
         ends.extend(low.into_iter().filter(|at| at + 1 < layers.len()).map(|at| layers[at]));
@@ -186,7 +188,7 @@ fn chains(
     Ok(genomes)
 }
 
-/// How one partition goes.
+/// How one partition is executed.
 #[derive(Debug)]
 struct Paced {
     bytes: u64,
@@ -242,7 +244,7 @@ fn partition_chains(
     Ok(chains::front(&segments, cuts.len()).into_iter().map(paced).collect())
 }
 
-/// Every choice of one row or all for each layer, for a network of few.
+/// Every choice of one row or all rows for each layer, for a network of few layers.
 fn bits(task: &CnnTask<'_>) -> Vec<Choice> {
     let network = task.network;
     let by_parts: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).rows() > 1).collect();

@@ -1,8 +1,9 @@
-//! Smaller choices near the smallest one, where weights are paged.
+//! Smaller choices near the smallest one, for paged weights.
 //!
 //! A segment by parts has the weights of all its layers in memory. So it may pay to end a segment within a block of the
-//! network, where several tensors are kept. Chains of segments end at cut tensors only. Here the segment that takes most
-//! bytes is changed in every way that a list below has, and the best change is taken, as long as there is one.
+//! network, where several tensors are kept. Chains of segments end at cut tensors only. This search changes the segment
+//! that takes the most bytes in each of the ways listed below. It takes the best change, and repeats this as long as a
+//! change helps.
 
 use rayon::prelude::*;
 
@@ -26,7 +27,8 @@ pub(super) fn refined(evaluator: &Evaluator<'_>, smallest: &Variant) -> Result<O
     if start.barriers.is_none() || evaluator.task.partitions.len() > 1 {
         return Ok(None);
     }
-    // Layers that run ahead never take more, but where the peak is depends on it, and so does where the walk ends.
+    // Layers that run ahead never take more memory. But running ahead may move the peak, and so change where the walk
+    // ends.
     let mut best: Option<(u64, Choice)> = None;
     for rings in [Rings::OnDemand, Rings::Ahead] {
         let choice = walk(evaluator, start.clone(), rings)?;
@@ -54,7 +56,7 @@ fn walk(evaluator: &Evaluator<'_>, mut choice: Choice, rings: Rings) -> Result<C
             Ok((evaluator.bound(&execution), choice, execution))
         });
         let tried: Vec<(u64, Choice, Execution)> = tried.collect::<Result<_, csdf::Error>>()?;
-        // Of equal ones, the first.
+        // If several are equal, it is the first.
         let Some(best) = tried.into_iter().min_by_key(|(bytes, ..)| *bytes).filter(|best| best.0 < bytes)
         else {
             break;
@@ -72,8 +74,8 @@ fn peak(evaluator: &Evaluator<'_>, execution: &Execution) -> (u64, Option<LayerI
     (peak.bytes, layer)
 }
 
-/// Choices that differ from this one in the segment of a layer: it ends earlier, or goes on; it is cut in two, of which one
-/// may go whole; or one of its layers goes whole, or row by row.
+/// Choices that differ from this one in the segment of a layer: the segment ends earlier or later; it is cut in two,
+/// and one of the two may go whole; or one of its layers goes whole, or row by row.
 fn changes(evaluator: &Evaluator<'_>, choice: &Choice, layer: LayerId) -> Vec<Choice> {
     let network = evaluator.task.network;
     let layers = &evaluator.task.partitions[0].layers;

@@ -1,7 +1,7 @@
 //! The memory and time of a segment: a run of layers that is streamed between two cut tensors.
 //!
-//! In an execution on demand, what a layer makes and when depends only on the layers after it. So one execution from the first
-//! layer to a cut tells of all runs that end at that cut: they are its tails.
+//! In an execution on demand, the rows that a layer makes, and when, depend only on the layers after it. So one
+//! execution from the first layer to a cut describes all runs that end at that cut: they are its tails.
 
 use crate::frame::request::{FiringOrder, Request, RequestKind};
 use crate::frame::{lower, occupancy};
@@ -16,7 +16,7 @@ pub struct Segment {
     pub from: usize,
     /// The cut with which it ends, by its index and one more.
     pub to: usize,
-    /// How often each of its layers fires, if it has as many rows.
+    /// How often each of its layers fires. A layer with fewer rows fires once per row.
     pub firings: u64,
     /// Most bytes in use at once. They count its rings, the tensor with which it begins, and everything that is kept
     /// for later segments.
@@ -25,7 +25,7 @@ pub struct Segment {
     pub time_ns: f64,
 }
 
-/// Rows per firing at which a tensor of this height takes about so many firings.
+/// Rows per firing with which a tensor of this height takes about `firings` firings.
 pub fn rows(height: u64, firings: u64) -> u64 {
     height.div_ceil(firings.max(1)).max(1)
 }
@@ -71,11 +71,11 @@ struct Tail {
     order: Vec<usize>,
     /// By layer, how the bytes in use of its tensor change, and when.
     changes: Vec<Vec<(usize, i128)>>,
-    /// The same by layer, for tensors that are there from the start, since a segment may begin with them.
+    /// The same by layer for tensors that exist from the start, since a segment may begin with them.
     given: Vec<Vec<(usize, i128)>>,
-    /// By firing, by how much less is in use as it goes row by row.
+    /// By firing, the bytes that are saved because it goes row by row.
     slack: Vec<u64>,
-    /// The same where the cut tensors are whole.
+    /// The same if the cut tensors are whole.
     slack_given: Vec<u64>,
     /// By layer, the last cut tensor that it reads.
     reads: Vec<Option<usize>>,
@@ -136,7 +136,7 @@ impl Tail {
                 slack[sweep.firing] = if sweep.is_costly { 0 } else { sweep.fullest(|_| true).1 };
             }
             for sweep in occupancy::fill(evaluator.task, rates, chosen, &orders, &mut whole_cuts).sweeps {
-                // Whether what it writes is whole does not hang on where the segment begins.
+                // Whether its output ring is whole does not depend on where the segment begins.
                 if !sweep.is_costly && requests[sweep.output].filling.is_some() {
                     slack_given[sweep.firing] = sweep.fullest(|_| true).1;
                 }
@@ -157,7 +157,7 @@ impl Tail {
                 given[at] = steps(whole, true);
             }
         }
-        // Weights that are read lie there from the layer's first firing to its last.
+        // Weights that are read stay in memory from the layer's first firing to its last.
         for (at, id) in layers.iter().enumerate() {
             let bytes = i128::from(evaluator.task.block_bytes(*id, chosen[id.0]));
             if bytes > 0 {
@@ -193,7 +193,7 @@ impl Tail {
     }
 }
 
-/// How the bytes of a ring that are in use change, in the order of time. If the ring is `given`, all of it is there
+/// How the bytes of a ring that are in use change, in the order of time. If the ring is `given`, all of it is in use
 /// from the start.
 fn steps(request: &Request, given: bool) -> Vec<(usize, i128)> {
     let bytes = i128::from(request.bytes);

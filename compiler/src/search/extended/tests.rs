@@ -73,7 +73,8 @@ fn task(network: &Network) -> CnnTask<'_> {
     CnnTask { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
 }
 
-/// What is known of a chain lies between what no placement of its execution undercuts and what one takes.
+/// The known bytes of a chain lie between a lower bound of every placement of its execution and the bytes of one
+/// placement.
 #[test]
 fn chains_take_what_they_say() {
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
@@ -101,7 +102,7 @@ fn chains_take_what_they_say() {
     }
 }
 
-/// Whatever becomes of a genome, it is one of the family and its choice can be executed.
+/// However a genome is changed, it stays one of the family, and its choice can be executed.
 #[test]
 fn changed_genomes_stay_in_the_family() {
     // With additions as layers there are more genomes.
@@ -246,7 +247,7 @@ fn chains_are_found_when_the_time_is_over() {
     assert!(is_streamed(false) && !is_streamed(true));
 }
 
-/// A search evaluates its starts and so many genomes more, if nothing is said.
+/// By default, a search evaluates its starts and a fixed number of further genomes.
 #[test]
 fn a_search_goes_on_after_its_starts() {
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();

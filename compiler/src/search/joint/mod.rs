@@ -1,14 +1,15 @@
 //! Primitives, rows per firing and segments of one CNN, chosen together.
 //!
-//! A primitive that is fast may need workspace, and keep larger filters. Workspace competes with the rings that live at
-//! the same time, and filters with everything. So three things are weighed: time, bytes of the arena, and bytes stored.
+//! A fast primitive may need workspace, and keep larger filters. Workspace competes with the rings that live at the
+//! same time, and filters compete with everything. So three quantities are weighed: time, bytes of the arena, and bytes
+//! stored.
 //!
-//! Segments and their rings are those of the extended search ([`extended`]): they do not depend on the
-//! primitives, as long as these keep the layouts. A chain of segments takes the arena of its largest segment, and the sum
-//! of times and of stored bytes. With a *price*, in time, of a stored byte, and a *cap* on the arena, the best chain is a
-//! shortest path from cut to cut (`priced`). There is one for each of some caps and prices; those that no other beats
-//! are the *offers*. They are exact for their prices, but between two prices there may be plans that no price finds, and
-//! a segment counts the workspaces of all its layers at once if these are streamed.
+//! Segments and their rings are those of the extended search ([`extended`]). They do not depend on the primitives, as
+//! long as these keep the layouts. A chain of segments takes the arena of its largest segment, the sum of all times,
+//! and the sum of all stored bytes. Given a *price* of a stored byte, in time, and a *cap* on the arena, the best chain
+//! is a shortest path from cut to cut (`priced`). Several caps and prices are tried. The chains that no other chain
+//! beats are the *offers*. Offers are exact for their prices, with two limits: there may be plans that no price finds,
+//! and a segment whose layers are streamed counts the workspaces of all its layers at once.
 //!
 //! Layouts are given by the network: it is legalised already.
 
@@ -82,7 +83,7 @@ pub fn offers(
     Ok(offers)
 }
 
-/// How one partition goes.
+/// How one partition is executed.
 #[derive(Debug, Clone)]
 struct Part {
     cost: Cost,
@@ -93,7 +94,7 @@ struct Part {
     barriers: Vec<LayerId>,
 }
 
-/// What is weighed.
+/// The quantities that are weighed.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     time_ns: f64,
@@ -102,7 +103,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// That of partitions that run at the same time, as the stages of a pipeline, or one after another.
+    /// The cost of partitions that run at the same time, as the stages of a pipeline, or one after another.
     fn of(task: &CnnTask<'_>, parts: &[&Part]) -> Cost {
         let is_pipeline = task.together.iter().flatten().any(|together| *together);
         let mut cost = Cost { time_ns: 0.0, stored: 0, arena: 0 };
@@ -120,9 +121,9 @@ impl Cost {
     }
 }
 
-/// The offers of partitions, combined. In a pipeline, only the slowest stage counts: for each time, every stage is the
-/// smallest that takes no longer. Partitions that follow each other share the arena: for each size of it, every one is the
-/// fastest that fits, at each number of stored bytes that one of them takes.
+/// The offers of partitions, combined. In a pipeline, only the slowest stage counts. So for each time, every stage has
+/// its smallest offer that takes no longer. Partitions that follow each other share the arena. So for each size of the
+/// arena, and each number of stored bytes that one of them takes, every partition has its fastest offer that fits.
 fn together<'p>(task: &CnnTask<'_>, each: &'p [Vec<Part>]) -> Vec<Vec<&'p Part>> {
     let is_pipeline = task.together.iter().flatten().any(|together| *together);
     let all = || each.iter().flatten();
@@ -194,7 +195,7 @@ fn partition_offers(
                 times: times(None),
             });
         }
-        // Of a layer whose own primitive was not measured, no other is comparable.
+        // If a layer's own primitive was not measured, no other one is comparable with it.
         if options.is_empty() {
             options.extend(known.iter().map(|known: &Alternative<'_>| Layered {
                 primitive: Some(known.primitive),

@@ -1,4 +1,4 @@
-//! Shortest paths over segments, where stored bytes and workspace have prices.
+//! Shortest paths over segments, with prices for stored bytes and workspace.
 
 use csdfc_codegen::bind::Primitive;
 use rayon::prelude::*;
@@ -15,17 +15,17 @@ const EVERYTHING: f64 = 1e9;
 /// A way to compute a layer.
 #[derive(Debug, Clone)]
 pub(super) struct Layered {
-    /// `None` for the one that the layer has.
+    /// `None` for the primitive that the layer has.
     pub(super) primitive: Option<Primitive>,
     /// Bytes that it stores.
     pub(super) stored: u64,
     /// Bytes of workspace of all workers.
     pub(super) workspace: u64,
-    /// Nanoseconds of all its firings, by the step on the ladder that says how many there are.
+    /// Nanoseconds of all its firings, by the step on the ladder of numbers of firings.
     pub(super) times: Vec<f64>,
 }
 
-/// The options than which none is as good in all.
+/// The options that no other option matches or beats in everything.
 pub(super) fn undominated(options: Vec<Layered>) -> Vec<Layered> {
     let beats = |a: &Layered, b: &Layered| {
         a.stored <= b.stored
@@ -44,9 +44,9 @@ pub(super) fn undominated(options: Vec<Layered>) -> Vec<Layered> {
 /// Segments one after another, with an option for each layer.
 #[derive(Debug, Clone)]
 pub(super) struct PathOffer {
-    /// Nanoseconds of all.
+    /// Nanoseconds of all segments.
     pub(super) time_ns: f64,
-    /// Bytes stored of all.
+    /// Stored bytes of all segments.
     pub(super) stored: u64,
     /// Bytes of the segment that takes most, with its workspace.
     pub(super) arena: u64,
@@ -54,7 +54,7 @@ pub(super) struct PathOffer {
     pub(super) segments: Vec<(usize, Vec<usize>)>,
 }
 
-/// What layers take, summed from the first on.
+/// The time and bytes of layers, summed from the first layer on.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     time_ns: f64,
@@ -68,7 +68,7 @@ struct Priced {
     sums: Vec<Vec<Sum>>,
 }
 
-/// What a segment takes at a pair of prices.
+/// The time and bytes of a segment at a pair of prices.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     time_ns: f64,
@@ -76,8 +76,8 @@ struct Taken {
     bytes: u64,
 }
 
-/// The best chains of segments from the first layer to the last cut, at some caps and prices, of which none beats
-/// another; the fastest first. `options` are those of each layer, at least one.
+/// The best chains of segments from the first layer to the last cut, at some caps and prices. None of them beats
+/// another. The fastest comes first. `options` are the options of each layer, at least one.
 pub(super) fn paths(
     segments: &[Segment],
     cuts: &[usize],
@@ -98,7 +98,7 @@ pub(super) fn paths(
     for (index, segment) in segments.iter().enumerate() {
         into[segment.to].push(index);
     }
-    // The least and the most that a segment may take, and so the arena.
+    // The least and the most that a segment, and so the arena, may take.
     let caps = caps(segments, &into, options);
     let tried: Vec<(u64, usize)> =
         caps.iter().flat_map(|cap| (0..of_stored.len()).map(move |price| (*cap, price))).collect();
@@ -121,11 +121,11 @@ pub(super) fn paths(
                     bytes: segment.bytes + workspace,
                 }
             };
-            // The first that fits is the cheapest, as workspace becomes dearer.
+            // The price of workspace rises, so the first options that fit are the cheapest.
             let mut all = priced[price].iter().map(taken).enumerate();
             all.find(|(_, taken)| taken.bytes <= cap).map(|(at, taken)| (taken, at))
         };
-        // By cut: what the way there costs, its last segment, and which options that has.
+        // By cut: the cost of the way there, its last segment, and the options of that segment.
         let mut best: Vec<Option<(f64, usize, usize)>> = vec![None; cuts.len() + 1];
         best[0] = Some((0.0, usize::MAX, 0));
         for (to, list) in into.iter().enumerate().skip(1) {

@@ -1,4 +1,4 @@
-//! What a chromosome is worth, and the chromosomes as a problem of genetic search.
+//! The figures of a chromosome, and the chromosomes as a problem of genetic search.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,10 +19,10 @@ use crate::search::{Variant, code};
 use crate::storage::edges::{buffers, total};
 use crate::storage::{Effort, Storage};
 
-/// A chromosome and what it is worth.
+/// A chromosome and its figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Of each layer of each CNN in turn, whether it processes its data by parts.
+    /// For each layer of each CNN in turn, whether it processes its data by parts.
     pub chromosome: Vec<bool>,
     /// Bytes of parameters and buffers.
     pub memory: u64,
@@ -35,7 +35,7 @@ pub struct Point {
 /// Executions of one CNN that are kept, in two halves. When the younger half is full, it becomes the older half.
 const KEPT: usize = 256;
 
-/// What a CNN under its part of a chromosome adds to the worth of the whole.
+/// The share of a CNN, under its part of a chromosome, in the figures of the application.
 #[derive(Debug)]
 struct Share {
     /// Without the order of firings, which no figure needs.
@@ -83,7 +83,7 @@ pub(super) struct Chromosomes<'a> {
 }
 
 impl<'a> Chromosomes<'a> {
-    /// Those of a search that begins now.
+    /// The chromosomes of a search that begins now.
     pub(super) fn new(subject: &'a Subject<'a>, watch: &'a Watch<'a>) -> Self {
         let mut genes = Vec::new();
         let mut next = 0;
@@ -117,7 +117,7 @@ impl<'a> Chromosomes<'a> {
         Watch { limit, ..*self.watch }.is_over(self.started)
     }
 
-    /// What is left of the search's time, if that is what limits it.
+    /// The rest of the search's time, if time limits it.
     pub(super) fn time_left(&self) -> Option<Duration> {
         match self.watch.limit {
             Limit::Default | Limit::Evaluations(_) => None,
@@ -186,7 +186,7 @@ impl<'a> Chromosomes<'a> {
         Ok(share)
     }
 
-    /// `EvalMemory`, with so much effort, and, for every CNN, `EvalThroughput`.
+    /// `EvalMemory`, with this effort, and `EvalThroughput` for every CNN.
     pub(super) fn point(&self, chromosome: &[bool], effort: Effort) -> Result<Point, csdf::Error> {
         let shares = (0..self.genes.len()).map(|cnn| self.share(cnn, chromosome));
         let shares: Vec<Arc<Share>> = shares.collect::<Result<_, _>>()?;
@@ -278,7 +278,7 @@ mod tests {
         assert!(known.younger.len() <= KEPT && known.older.len() <= KEPT);
     }
 
-    /// What genes do not change is not computed again: here layers of one row.
+    /// Nothing is computed again if genes change nothing: here, genes of layers of one row.
     #[test]
     fn shares_go_by_the_genes_that_matter() {
         on(PAIR, |subject| {

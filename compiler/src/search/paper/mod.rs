@@ -37,11 +37,11 @@ const IN_A_HURRY: usize = 10;
 /// A Pareto front over chromosomes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PaperFront {
-    /// The points that none dominates, by rising memory; of equal ones the one of the least chromosome.
+    /// The points that none dominates, by rising memory. Of equal points, the one with the least chromosome stays.
     pub points: Vec<Point>,
     /// Chromosomes that were evaluated.
     pub evaluations: u64,
-    /// Why no more were.
+    /// Why the search ended.
     pub stopped: Stopped,
 }
 
@@ -64,7 +64,7 @@ pub fn search(subject: &Subject<'_>, known: &[Vec<bool>], watch: &Watch<'_>) -> 
     } else {
         front(subject, known, watch)?
     };
-    // Before a search that ends at once has found anything there is what needs no search.
+    // If a search ends before it has found anything, the point that needs no search remains.
     let points = if front.points.is_empty() { vec![whole] } else { front.points };
     let (best, shortfall) = choose(subject, &points, limit);
     Ok(Found {
@@ -123,7 +123,7 @@ pub fn front(
     let stopped = Stopped::of(outcome.stopped, watch.limit);
     let mut found: Vec<Vec<bool>> = outcome.front.iter().map(|found| bits(&found.genome)).collect();
     if stopped != Stopped::Complete {
-        // The search may have ended before it came to what it was to begin with.
+        // The search may have ended before it reached the chromosomes that it was to begin with.
         found.extend(known.iter().cloned().chain(starts.into_iter().take(IN_A_HURRY)));
     }
     let point = |chromosome: &Vec<bool>| chromosomes.point(chromosome, Effort::Final);
@@ -131,7 +131,7 @@ pub fn front(
     Ok(PaperFront { points: undominated(points), evaluations: tried + outcome.evaluations, stopped })
 }
 
-/// The points that none dominates, by rising memory; of equal ones the one of the least chromosome.
+/// The points that none dominates, by rising memory. Of equal points, the one with the least chromosome stays.
 fn undominated(points: Vec<Point>) -> Vec<Point> {
     let objectives = |point: &Point| {
         let rates = point.fps.iter().map(|fps| -fps);

@@ -1,6 +1,6 @@
-//! The chromosomes with which the genetic search begins, beside random ones: simple ones, and those of a descent from
-//! the best of them to less memory. Often several buffers of one size make up the peak, and then no single gene lowers
-//! it.
+//! The chromosomes with which the genetic search begins, beside random ones: simple chromosomes, and those of a descent
+//! from the best of them to less memory. The reason for the descent: often several buffers of one size make up the
+//! peak, and then no single gene lowers it.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,11 @@ const LONGEST_RUN: usize = 6;
 const BATCH: usize = 64;
 const EVALUATIONS: usize = 40;
 
-/// At most half a population to begin with, or two: no layer by parts, all, the steps of the descent, the last first, and
-/// for sizes between the smallest tensor and the largest those layers by parts that make a larger one, that make or read a
-/// larger one, and all up to the last that does. Beside them, how many chromosomes were evaluated: at most half of `most`,
-/// or three.
+/// Chromosomes to begin with: at most half a population, or two. They are: no layer by parts; all layers by parts; the
+/// steps of the descent, the last first; and three for each of some sizes between the smallest tensor and the largest.
+/// Of these three, one sets the layers that make a tensor larger than the size, one sets the layers that make or read
+/// such a tensor, and one sets all layers up to the last of those. Also returns how many chromosomes were evaluated: at
+/// most half of `most`, or three.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -54,7 +55,7 @@ pub(super) fn starts(
     Ok((starts, evaluated))
 }
 
-/// Chromosomes by the sizes of what layers make and read.
+/// Chromosomes by the sizes of the tensors that layers make and read.
 fn family(tasks: &[CnnTask<'_>], chromosomes: &Chromosomes<'_>) -> Vec<Vec<bool>> {
     let touched: Vec<[u64; 2]> = tasks.iter().flat_map(|task| touched_bytes(task.network)).collect();
     let limits: BTreeSet<u64> = touched.iter().flatten().copied().collect();
@@ -96,7 +97,7 @@ fn descent(
     let (mut present, mut memory) = (start, memory);
     let mut steps = Vec::new();
     let moves = moves(chromosomes);
-    // Moves tried since the last step, and at all.
+    // Moves tried since the last step, and moves tried in all.
     let (mut idle, mut tried, mut next) = (0, 0, 0);
     while idle < moves.len() && tried < evaluations && !chromosomes.is_half_over() {
         let size = BATCH.min(moves.len() - idle).min(evaluations - tried);
@@ -170,7 +171,7 @@ mod tests {
         });
     }
 
-    /// The steps of a descent: how many moves were tried since the step before, and what came of the last.
+    /// The steps of a descent: how many moves were tried since the step before, and the result of the last.
     fn steps(chromosomes: &Chromosomes<'_>, start: &[bool]) -> Vec<(usize, Vec<bool>)> {
         let moves = moves(chromosomes);
         let memory = |chromosome: &[bool]| chromosomes.point(chromosome, Effort::Sketch).unwrap().memory;
@@ -190,8 +191,8 @@ mod tests {
         }
     }
 
-    /// A descent takes the first move that helps, and goes on behind it, until none does. It tries moves by batches, and
-    /// not one more than it may. Returns after how many moves each step came.
+    /// A descent takes the first move that helps, and goes on after it, until no move helps. It tries moves by batches,
+    /// and never more moves than it may. Returns after how many moves each step came.
     fn descend(subject: &Subject<'_>, start: Vec<bool>) -> Vec<usize> {
         let told = Mutex::new(Vec::new());
         let watch = Watch {
@@ -238,7 +239,7 @@ mod tests {
         });
     }
 
-    /// Half of what the search may evaluate is left to it, if that is more than three.
+    /// The genetic search keeps half of the evaluations that it may make, if that is more than three.
     #[test]
     fn starts_take_at_most_half() {
         on(PAIR, |subject| {

@@ -65,7 +65,7 @@ fn the_fastest_is_so_for_all_cnns() {
     });
 }
 
-/// What can be had within the memory is said where there is a limit and something is within it.
+/// If there is a memory limit and some plan meets it, the search reports the best rates within it.
 #[test]
 fn a_shortfall_says_what_can_be_had() {
     let points = [point(&[true], 100, [10.0, 4.0]), point(&[false], 80, [5.0, 4.0])];
@@ -94,7 +94,7 @@ fn an_error_of_an_evaluation_is_that_of_the_search() {
     });
 }
 
-/// A search that must end at once has what it was to begin with.
+/// A search that must end at once returns its starts.
 #[test]
 fn what_is_known_is_never_lost() {
     let stop = AtomicBool::new(true);

@@ -1,4 +1,4 @@
-//! What is said of broken application files.
+//! Messages for broken application files.
 
 use super::application;
 

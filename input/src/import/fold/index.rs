@@ -1,4 +1,4 @@
-//! Constants whose elements are those of others, elsewhere.
+//! Constants whose elements are elements of other constants, in other places.
 
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data, count, dimensions};
@@ -21,7 +21,7 @@ impl Range {
     }
 }
 
-/// What a `Slice` takes: attributes before opset 10, operands since.
+/// The ranges of a `Slice`: attributes before opset 10, operands since.
 pub(in crate::import) fn slice_ranges(node: &Node, dims: &[usize]) -> Result<Vec<Range>, Fault> {
     let list = |name: &str, index: usize| node.ints_since(name, 10, index);
     let (Some(starts), Some(ends)) = (list("starts", 1)?, list("ends", 2)?) else {
@@ -176,7 +176,7 @@ pub(in crate::import) fn concat(builder: &mut Builder, node: &Node) -> Result<Co
         return pick(first, dims, &[]);
     }
     let blocks = count(&dims[..along])?;
-    // Every part is blocks of as many elements.
+    // Every part consists of blocks of equally many elements.
     fn interleave<T: Copy>(parts: &[Vec<T>], blocks: usize) -> Vec<T> {
         let mut all = Vec::new();
         for block in 0..blocks {
@@ -287,7 +287,7 @@ fn pick(x: &Constant, dims: Vec<usize>, places: &[usize]) -> Result<Constant, Fa
     })
 }
 
-/// What ONNX takes from `start` to `end` by `step` of a dimension, both clamped.
+/// The indices of a dimension that ONNX takes from `start` to `end` by `step`, both clamped.
 fn range(start: i64, end: i64, step: i64, size: usize) -> Result<Range, Fault> {
     if size == 0 {
         return Ok(Range { start: 0, step: 1, length: 0 });

@@ -1,4 +1,4 @@
-//! What is computed at import: constants that depend on constants or on the shapes of tensors only.
+//! Computations at import: constants that depend only on constants or on the shapes of tensors.
 
 pub(super) mod arithmetic;
 pub(super) mod index;

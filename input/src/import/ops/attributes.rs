@@ -3,7 +3,7 @@
 use crate::import::error::{Fault, fault};
 use crate::import::node::Node;
 
-/// What windows have in common.
+/// The attributes that all windows have.
 const WINDOW: [&str; 5] = ["auto_pad", "dilations", "kernel_shape", "pads", "strides"];
 
 /// Checks that a node has only attributes that ONNX knows for its operator. Any other might change what it computes.

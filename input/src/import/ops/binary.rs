@@ -26,7 +26,7 @@ pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     }
 }
 
-/// `Mean`: the sum of the operands, divided by how many they are.
+/// `Mean`: the sum of the operands, divided by their number.
 pub(super) fn mean(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let sum = binary(builder, &Node { operator: "Sum", inputs: node.inputs.clone(), ..*node })?;
     match node.inputs.len() {
@@ -35,7 +35,7 @@ pub(super) fn mean(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     }
 }
 
-/// A function of two operands, of which the first is a tensor.
+/// A function of two operands. The first is a tensor.
 pub(super) fn two(
     builder: &mut Builder,
     node: &Node,

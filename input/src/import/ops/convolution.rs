@@ -146,7 +146,7 @@ pub(super) fn pads(
                 if stride[i] == 0 {
                     return fault!("a stride of 0 is not supported");
                 }
-                // As many windows as strides begin within the input.
+                // There are as many windows as strides that begin within the input.
                 let windows = input[i].div_ceil(stride[i]) as i128;
                 let needed = (windows - 1) * stride[i] as i128 + extent(kernel[i], dilation[i])?;
                 let missing = bounded((needed - input[i] as i128).max(0))?;

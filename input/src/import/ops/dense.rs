@@ -110,7 +110,7 @@ fn of_constant(builder: &mut Builder, node: &Node, a: &Constant, b: &Tensor) -> 
 
 fn by_constant(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> Result<Tensor, Fault> {
     let mut weights = b.weights()?;
-    // Leading ones say nothing where the tensor has as many dimensions.
+    // Leading dimensions of 1 mean nothing if the tensor has as many dimensions.
     let leading = weights.dims.iter().take_while(|dim| **dim == 1).count();
     let spare = weights.dims.len().saturating_sub(2).min(leading);
     if a.rank() >= weights.dims.len() {
@@ -140,8 +140,8 @@ fn by_constant(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> 
 /// Most matrices of a constant.
 const MAX_MATRICES: usize = 256;
 
-/// A product by several constant matrices, one for each index of the leading dimensions. It becomes as many products of
-/// slices.
+/// A product by several constant matrices, one for each index of the leading dimensions. It becomes a product of slices
+/// for each matrix.
 fn by_matrices(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> Result<Tensor, Fault> {
     let &[ref b_batch @ .., inner, units] = b.dims.as_slice() else {
         return fault!("its right operand is a constant of dimensions {:?}", b.dims);

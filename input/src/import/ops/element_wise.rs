@@ -53,7 +53,7 @@ pub(in crate::import) fn clip_bounds(node: &Node) -> Result<[Option<f32>; 2], Fa
         }
         let unbounded = if i == 0 { f32::MIN } else { f32::MAX };
         *bound = value.filter(|value| value.is_finite() && *value != unbounded);
-        // −∞ as the upper bound, or ∞ as the lower, leaves no number.
+        // −∞ as the upper bound, or ∞ as the lower bound, excludes every number.
         if value == Some(if i == 0 { f32::INFINITY } else { f32::NEG_INFINITY }) {
             return fault!("its {name} is infinite");
         }

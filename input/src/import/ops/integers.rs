@@ -1,5 +1,5 @@
-//! Integers that floats hold: those of a model's inputs, those whose scale is known only when the network runs, and sums of
-//! products of such. All are below 2²⁴ in size, so that floats have them exactly.
+//! Integers that floats hold: integers of a model's inputs, integers whose scale is known only when the network runs,
+//! and sums of products of such integers. Their absolute values are all below 2²⁴, so floats hold them exactly.
 
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{Function, Operator, Reduce, ReduceFunction};
@@ -12,7 +12,7 @@ use crate::import::constant::{Constant, type_name};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Node, Tensor, Value};
 
-/// The size from which on floats do not have every integer.
+/// From this absolute value on, floats cannot hold every integer.
 const MOST: u64 = 1 << 24;
 
 /// The largest difference of two 8-bit integers.
@@ -33,7 +33,7 @@ pub(super) fn dynamic_quantise(builder: &mut Builder, node: &Node) -> Result<Vec
     let high = bound(builder, ReduceFunction::Max, [Some(0.0), None])?;
     let span = binary::two(builder, node, "Sub", &high, low.clone())?;
     let scale = binary::two(builder, node, "Div", &span, Constant::floats([], vec![255.0]))?;
-    // Of zeros alone, any scale makes zeros.
+    // If all elements are 0, any scale makes zeros.
     let scale = element_wise::layer(
         builder,
         node,
@@ -206,7 +206,7 @@ fn centred(builder: &mut Builder, node: &Node, index: usize, zero_point: usize) 
     }
 }
 
-/// Constant integers, counted from their zero points, which are dealt out along a dimension.
+/// Constant integers, counted from their zero points. A dimension has a zero point for each of its indices.
 fn weights(
     builder: &mut Builder,
     node: &Node,
@@ -238,7 +238,7 @@ fn weights(
     Ok(Constant::floats(x.dims.clone(), values))
 }
 
-/// That zero points are of the type of the integers that are counted from them, and in its range.
+/// Checks that zero points have the type of the integers that are counted from them, and are in its range.
 fn expect_zero_points(stated: &Constant, of: Option<DataType>) -> Result<(), Fault> {
     match (stated.stored, of) {
         (Some(own), Some(of)) if own != of => {
@@ -248,7 +248,7 @@ fn expect_zero_points(stated: &Constant, of: Option<DataType>) -> Result<(), Fau
     }
 }
 
-/// Scales as [`dealt_out`] has them.
+/// Scales in the form that [`dealt_out`] gives.
 fn scale(builder: &mut Builder, node: &Node, index: usize, dims: &[usize]) -> Result<Value, Fault> {
     let Some(scales) = dealt_out(builder, node, index, dims)? else { return fault!("its scale is missing") };
     if let Value::Constant(scales) = &scales {
@@ -258,7 +258,7 @@ fn scale(builder: &mut Builder, node: &Node, index: usize, dims: &[usize]) -> Re
         {
             return fault!("it has {} zero points, but {} scales", zeros.elements(), scales.elements());
         }
-        // Integers of 16 bits times it are no infinity.
+        // The scale times a 16-bit integer is finite.
         let is_good = |scale: &f32| scale.is_normal() && *scale > 0.0 && (scale * 65_536.0).is_finite();
         if let Some(scale) = scales.to_floats()?.iter().find(|scale| !is_good(scale)) {
             return fault!("its scale is {scale}; it must be a positive normal number, and no huge one");
@@ -267,8 +267,8 @@ fn scale(builder: &mut Builder, node: &Node, index: usize, dims: &[usize]) -> Re
     Ok(scales)
 }
 
-/// Scales or zero points so that they broadcast to a tensor of these dimensions: one for all, one for each index along
-/// the node's axis, or one for each block of such indices.
+/// Scales or zero points in a shape that broadcasts to a tensor of these dimensions. There is one for all elements, one
+/// for each index along the node's axis, or one for each block of such indices.
 fn dealt_out(
     builder: &mut Builder,
     node: &Node,
@@ -330,12 +330,12 @@ pub(in crate::import) fn as_floats(
     }
 }
 
-/// The size of an integer.
+/// The absolute value of an integer.
 fn size(value: &f32) -> u64 {
     value.abs() as u64
 }
 
-/// That no sum of products is too large, if the sizes of a sum's weights are `sums` in all.
+/// Checks that no sum of products is too large. `sums` is the sum of the absolute values of a sum's weights.
 fn expect_exact(sums: u64) -> Result<(), Fault> {
     match sums.saturating_mul(REACH) {
         0..=MOST => Ok(()),

@@ -41,7 +41,7 @@ pub(super) fn concat(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     }
 }
 
-/// A constant as a tensor: it is added to a 0, which an element of some tensor becomes.
+/// A constant as a tensor: it is added to a 0, which is made from an element of some tensor.
 pub(super) fn tensor_of(
     builder: &mut Builder,
     node: &Node,
@@ -53,7 +53,7 @@ pub(super) fn tensor_of(
     }
     let one = vec![Range { start: 0, step: 1, length: 1 }; some.rank()];
     let element = take(builder, node, some, &one)?;
-    // Nothing that is 0 at most is more than 0, nor is what is no number.
+    // No value that is at most 0 is more than 0, and NaN is not either.
     let least = element_wise::layer(builder, node, &element, Function::Clip { min: None, max: Some(0.0) })?;
     let zero = element_wise::layer(builder, node, &least, Function::ThresholdedRelu { alpha: 0.0 })?;
     binary::two(builder, node, "Add", &zero, constant.clone())
@@ -202,13 +202,13 @@ pub(super) fn space_to_depth(builder: &mut Builder, node: &Node) -> Result<Tenso
     let blocks = builder.layer(node, operator, &[node.tensor(0)?], Vec::new())?;
     match node.text("mode", "DCR")? {
         "DCR" => Ok(blocks),
-        // The places of a block vary faster than the channels.
+        // The places in a block vary faster than the channels.
         "CRD" => {
             let dims = blocks.dims().to_vec();
             let &[batch, channels, height, width] = dims.as_slice() else {
                 return fault!("its input is no image");
             };
-            // The layer has seen to it that squares of blocks divide its channels.
+            // The layer has checked that the square of the block size divides its channels.
             let places = block * block;
             let split = vec![batch, places, channels / places, height * width];
             let split = builder.reshape(node, &blocks, split)?;
@@ -233,7 +233,7 @@ pub(in crate::import) fn copy(builder: &mut Builder, node: &Node, x: &Tensor) ->
     builder.layer(node, operator, &[x], Vec::new())
 }
 
-/// The sub-grid of these ranges, or the tensor itself where they leave nothing out.
+/// The sub-grid of these ranges, or the tensor itself if they leave nothing out.
 fn take(builder: &mut Builder, node: &Node, x: &Tensor, ranges: &[Range]) -> Result<Tensor, Fault> {
     if ranges == Range::whole(x.dims()) {
         return builder.identity(node, x);

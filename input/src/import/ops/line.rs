@@ -1,5 +1,5 @@
-//! Lines `[N, C, L]` as images of one column, `[N, C, L, 1]`: so windows slide over rows, and a firing reads few of them. Lines of
-//! more elements than a tensor goes by rows are images of one row.
+//! Turns lines `[N, C, L]` into images of one column, `[N, C, L, 1]`. Then windows slide over rows, and a firing reads
+//! few rows. Lines that are too long for a tensor by rows become images of one row.
 
 use csdfc_plan::operator::{Function, Operator};
 use csdfc_plan::shape::Shape;
@@ -12,7 +12,7 @@ use csdfc_network::weights::Weights;
 /// Most elements of a line that becomes a column.
 const MOST_ROWS: usize = 4096;
 
-/// The dimension of an image that a line has not.
+/// The dimension of an image that a line lacks.
 #[derive(Clone, Copy, PartialEq)]
 pub(in crate::import) enum Added {
     Row,
@@ -20,7 +20,7 @@ pub(in crate::import) enum Added {
 }
 
 impl Added {
-    /// The one of the image of which a tensor is a view as lines, if there is one.
+    /// The added dimension of the image, if a tensor is seen as lines and is an image itself.
     fn of(own: &Shape, seen: &Shape) -> Option<Added> {
         match (own.dims.as_slice(), seen.dims.as_slice()) {
             (&[n, c, l, 1], seen) if seen == [n, c, l] => Some(Added::Column),
@@ -29,7 +29,8 @@ impl Added {
         }
     }
 
-    /// What lines have for each dimension, or for the last ones, with that of the image beside it.
+    /// A list with an entry for each dimension of lines, or for the last ones, completed with the entry for the added
+    /// dimension.
     fn beside<T: Copy>(self, of_line: &[T], of_other: T) -> Vec<T> {
         let mut all = of_line.to_vec();
         all.insert(all.len().saturating_sub(usize::from(self == Added::Row)), of_other);
@@ -103,8 +104,9 @@ pub(in crate::import) fn line(
     builder.reshape(node, x, dims)
 }
 
-/// An operator on lines that are views of images as the same on these images, if it is: a function of elements or of
-/// channels. Each operand is the shape of a tensor, and that in which the operator sees it.
+/// If the lines that an operator reads are views of images, the operator on these images, if it computes the same: a
+/// function of elements or of channels. Each operand has the shape of its tensor and the shape in which the operator
+/// sees it.
 pub(in crate::import) fn on_images(
     operator: &Operator,
     parameters: &[Weights],
@@ -124,14 +126,14 @@ pub(in crate::import) fn on_images(
         }
         Operator::Binary(binary) => {
             if let Some(constant) = &mut binary.constant {
-                // One of more dimensions than lines have makes no lines.
+                // With a constant of more dimensions than lines have, the result is no lines.
                 if constant.dims.len() > 3 {
                     return None;
                 }
                 constant.dims = added.beside(&constant.dims, 1);
             }
         }
-        // Their parameters are those of channels.
+        // They have one parameter for each channel.
         Operator::BatchNorm(_) | Operator::InstanceNorm(_) => {
             return Some((operator, parameters.to_vec(), added));
         }

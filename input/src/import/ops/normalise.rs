@@ -45,8 +45,8 @@ pub(super) fn instance_norm(builder: &mut Builder, node: &Node) -> Result<Tensor
     builder.layer(node, operator, &[node.tensor(0)?], vec![scale, shift])
 }
 
-/// `LayerNormalization`: elements over the dimensions from an axis on get mean 0 and variance 1, and then a scale and a bias.
-/// Its other outputs are not computed.
+/// `LayerNormalization`: elements over the dimensions from an axis on get mean 0 and variance 1. Then they get a scale
+/// and a bias. Its other outputs are not computed.
 pub(super) fn layer_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
     let axes: Vec<usize> = (axis(node.int("axis", -1)?, x.rank())?..x.rank()).collect();
@@ -89,7 +89,7 @@ pub(super) fn group_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, F
     let parameters = [1.0, 0.0].map(|value| Weights::of([groups], vec![value; groups]));
     let y = builder.layer(node, operator, &[&seen], parameters.into())?;
     let y = builder.reshape(node, &y, x.dims().to_vec())?;
-    // Before opset 21 they are those of groups.
+    // Before opset 21 there is one for each group.
     let each = |vector: &Constant| -> Result<Constant, Fault> {
         match vector.elements() {
             count if node.opset < 21 && count == groups => {

@@ -1,7 +1,7 @@
 //! Numbers as 8-bit integers: the conversions between the two, and operators of integers.
 //!
-//! An operator of integers becomes the operator of floats between conversions. The passes let it compute on the integers
-//! then. Signed integers of a tensor are stored as unsigned ones: they and their zero point are moved by 128.
+//! An operator on integers becomes the operator on floats, between conversions. Later, the passes let it compute on the
+//! integers. Signed integers of a tensor are stored as unsigned ones, moved by 128 with their zero point.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Node, Tensor, Value};
 use csdfc_network::weights::{Integers, WeightSource};
 
-/// Operators of the domain `com.microsoft`: those of integers, and ONNX's own that it has too.
+/// Operators of the domain `com.microsoft`: operators on integers, and operators that ONNX also has.
 pub(super) const OF_MICROSOFT: &[&str] = &[
     "DequantizeLinear",
     "QGemm",
@@ -30,7 +30,7 @@ pub(super) const OF_MICROSOFT: &[&str] = &[
     "QuantizeLinear",
 ];
 
-/// Those of them that ONNX has not.
+/// The operators of that domain that ONNX lacks.
 pub(super) const ONLY_OF_MICROSOFT: &[&str] = &[
     "QGemm",
     "QLinearAdd",
@@ -197,7 +197,7 @@ fn dequantised(builder: &mut Builder, node: &Node, index: usize) -> Result<Tenso
                 read.zero_point
             )
         }
-        // So that what reads them computes on integers, they become these anew.
+        // They become integers again, so that the layers that read them compute on integers.
         None if x.integers.is_some() => {
             let x = integers::numbers(builder, node, index)?;
             let x = quantised(builder, node, &x, stated)?;
@@ -211,7 +211,7 @@ fn dequantised(builder: &mut Builder, node: &Node, index: usize) -> Result<Tenso
 fn either(builder: &mut Builder, node: &Node, index: usize) -> Result<Value, Fault> {
     match node.input(index) {
         Some(Value::Constant(constant)) => {
-            // Of a matrix, a scale for each column.
+            // A matrix has a scale for each column.
             let axis = constant.dims.len().saturating_sub(1) as i64;
             Ok(weights(builder, node, [index, index + 1, index + 2], axis)?.into())
         }
@@ -219,8 +219,8 @@ fn either(builder: &mut Builder, node: &Node, index: usize) -> Result<Value, Fau
     }
 }
 
-/// The numbers that a constant stands for, as integers with scales. The operands are the constant, its scales and its zero
-/// points; the axis is the one along which these are dealt out.
+/// The numbers that a constant stands for, as integers with scales. The operands are the constant, its scales and its
+/// zero points. `axis` is the dimension that has a scale and a zero point for each index.
 fn weights(
     builder: &mut Builder,
     node: &Node,
@@ -269,7 +269,7 @@ fn of_integers(dims: Vec<usize>, integers: Integers) -> Constant {
 struct DealtOut {
     scales: Vec<f32>,
     zero_points: Vec<i32>,
-    /// Elements of the dimensions after the one along which they are dealt out.
+    /// The number of elements in the dimensions after the one that they belong to.
     inner: usize,
     /// The type of the zero points, if there are any.
     element: Option<DataType>,
@@ -296,7 +296,7 @@ fn dealt_out(
     if zero_points.len() != scales.len() {
         return fault!("it has {} zero points, but {} scales", zero_points.len(), scales.len());
     }
-    // Of channels whose weights are all but zero, quantisers write numbers below the normal ones.
+    // For channels whose weights are almost zero, quantisers write subnormal scales.
     if let Some(scale) = scales.iter().find(|scale| !(scale.is_finite() && **scale > 0.0)) {
         return fault!("a scale is {scale}; it must be a positive number");
     }
@@ -311,7 +311,7 @@ fn dealt_out(
     }
 }
 
-/// Which numbers the integers of a tensor stand for: its scale is operand `index`, its zero point the next.
+/// The quantisation of a tensor: its scale is operand `index`, and its zero point is the next operand.
 fn stated(node: &Node, index: usize) -> Result<Quantisation, Fault> {
     let scale = match node.constant(index, "scale")? {
         scale if scale.elements() == 1 => scale.scalar()?,
@@ -355,7 +355,7 @@ fn zero_points(stated: &Constant) -> Result<Vec<i32>, Fault> {
     values.map_err(|_| Fault::new("a zero point has more than 32 bits"))
 }
 
-/// That zero points of 8 or 16 bits are in the range of their type: a file may store them in more.
+/// Checks that zero points of 8 or 16 bits are in the range of their type, since a file may store them in more bits.
 pub(super) fn expect_in_range(stated: &Constant) -> Result<(), Fault> {
     let Some((element, [low, high])) = stated.stored.and_then(|element| Some((element, ends(element)?)))
     else {
@@ -386,7 +386,7 @@ pub(super) fn range(element: DataType) -> Result<[i64; 2], Fault> {
     }
 }
 
-/// That scales are those of whole tensors, or of dimensions.
+/// Checks that scales belong to whole tensors, or to dimensions.
 fn expect_plain(node: &Node) -> Result<(), Fault> {
     match node.int("block_size", 0)? {
         0 => Ok(()),

@@ -58,7 +58,7 @@ pub(super) fn top_k(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fa
     Ok(found)
 }
 
-/// `NonMaxSuppression`. As many rows as there may be; those beyond what it keeps are −1.
+/// `NonMaxSuppression`. The output has the largest possible number of rows. Rows beyond the boxes that it keeps are −1.
 pub(super) fn non_max_suppression(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let operand = |builder: &mut Builder, at: usize, other: usize| match node.input(at) {
         Some(Value::Constant(constant)) => layout::tensor_of(builder, node, node.tensor(other)?, constant),

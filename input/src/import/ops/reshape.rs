@@ -125,7 +125,7 @@ fn cast_to(builder: &mut Builder, node: &Node, to: DataType) -> Result<Tensor, F
     }
 }
 
-/// `Expand`: what is repeated is resized to the nearest element.
+/// `Expand`: repetition becomes a resize to the nearest element.
 pub(super) fn expand(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
     let wanted = dimensions(&node.constant(1, "shape")?.to_ints()?)?;
@@ -152,7 +152,7 @@ pub(super) fn expand(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     Ok(x)
 }
 
-/// An image of this height and width; where it has another, that is 1.
+/// Repeats an image to this height and width. A dimension that differs is 1 in the image.
 fn repeated(builder: &mut Builder, node: &Node, x: &Tensor, size: [usize; 2]) -> Result<Tensor, Fault> {
     let ratio = |at: usize| -> Result<Scale, Fault> {
         let counts = [size[at], x.dims()[at + 2]].map(u32::try_from);

@@ -108,7 +108,7 @@ fn mode(node: &Node, rounding: Rounding) -> Result<ResizeMode, Fault> {
     match node.text("mode", "nearest")? {
         "nearest" => Ok(ResizeMode::Nearest { rounding }),
         "linear" | "bilinear" if antialias => Ok(ResizeMode::Filter(filter(None))),
-        // Of two neighbours, the one at the edge is what lies outside.
+        // Outside the image, a neighbour is the element at the edge.
         "linear" | "bilinear" => Ok(ResizeMode::Linear),
         "cubic" => match node.float("cubic_coeff_a", -0.75)? {
             a if a.is_finite() => Ok(ResizeMode::Filter(filter(Some(a)))),

@@ -133,7 +133,7 @@ fn logic_of_truth_values() {
     check("Xor", [false, true, true, false]);
     let not = |x| fold(13, "Not", &[x], vec![]);
     assert_eq!(not(of_bools(&[true, false])).as_deref(), Ok("[2] [false, true]"));
-    // As some writers store truth values.
+    // Some writers store truth values in this way.
     assert_eq!(not(of_ints(&[2, 0])).as_deref(), Ok("[2] [false, true]"));
 }
 
@@ -154,7 +154,7 @@ fn casts_between_kinds_of_numbers() {
     check(&ints, DataType::BOOL, "[3] [true, false, true]");
     check(&floats, DataType::INT64, "[3] [-2, 0, 3]");
     check(&bools, DataType::INT32, "[2] [1, 0]");
-    // What exceeds the type loses its upper bits.
+    // A value that exceeds the type loses its upper bits.
     let wide = of_ints(&[200, -1, 70_000, 5_000_000_000, i64::MAX]);
     check(&wide, DataType::INT8, "[5] [-56, -1, 112, 0, -1]");
     check(&wide, DataType::UINT8, "[5] [200, 255, 112, 0, 255]");

@@ -1,11 +1,11 @@
-//! What an attribute is where a node has none: the standard's default, and nothing else.
+//! The value of an attribute that a node lacks: the standard's default, and nothing else.
 
 use rten_onnx::onnx::AttributeProto;
 
 use super::operators::list;
 use super::*;
 
-/// What a node becomes.
+/// A node, and the layers that it becomes.
 struct Case {
     operator: &'static str,
     opset: i64,
@@ -56,7 +56,8 @@ impl Case {
         Ok(format!("{layers}{:?}", network.outputs))
     }
 
-    /// That the node without an attribute is the node with this default, and not the one with another value.
+    /// Checks that the node without an attribute is imported like the node with this default, and not like one with
+    /// another value.
     fn defaults(self, table: &[(AttributeProto, AttributeProto)]) -> Self {
         let plain = self.network(&[]).unwrap();
         for (default, other) in table {
@@ -176,7 +177,7 @@ fn of_layout() {
     case("Gather", 13, |model| model.ints("i", &[0]))
         .of(&[1, 4])
         .defaults(&[(int("axis", 0), int("axis", 1))]);
-    // Of one part: all there is along the axis.
+    // With one part, the part is the whole axis.
     case("Split", 13, |model| model.ints("split", &[1]))
         .of(&[1, 4])
         .defaults(&[(int("axis", 0), int("axis", 1))]);

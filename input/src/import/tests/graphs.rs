@@ -1,4 +1,4 @@
-//! Graphs, their inputs and outputs: what is said of them, and the limits.
+//! Graphs, their inputs and outputs: messages and limits.
 
 use csdfc_plan::shape::Order;
 use miette::Diagnostic;
@@ -10,7 +10,7 @@ fn relu(input: &[i64]) -> Model {
     Model::new(13, input, &["y"]).node("Relu", &["x"], &["y"], vec![])
 }
 
-/// A model whose output depends on as many nodes, all but the last of operators that do not exist.
+/// A model whose output depends on this many nodes. All but the last have operators that do not exist.
 fn unknown_nodes(nodes: usize) -> Model {
     let mut model = Model::new(13, &[1, 3], &["y"]);
     let node = |output: String| NodeProto {

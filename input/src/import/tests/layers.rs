@@ -22,7 +22,7 @@ pub(super) fn one(
     model.node(operator, &inputs, &["y"], attributes)
 }
 
-/// The layer that such a node becomes.
+/// The layer that this node becomes.
 pub(super) fn single(
     opset: i64,
     input: &[i64],
@@ -194,7 +194,7 @@ fn views_are_no_layers() {
     assert_eq!(network.outputs[0].operand.shape, Shape::new([1, 1, 5]));
 }
 
-/// Boxes, of which there are more than rows of an image may be.
+/// More boxes than an image may have rows.
 #[test]
 fn a_long_list_is_one_row() {
     let network = Model::new(13, &[1, 100_000, 4], &["y"])
@@ -370,7 +370,8 @@ fn a_resize_to_the_same_size_does_nothing() {
     assert_eq!(kinds(&model), ["element_wise"]);
 }
 
-/// What stands where an image's width and channels do is resized as height and width of an image that is moved first.
+/// If a resize changes the dimensions of width and channels, they are first transposed to the height and width of an
+/// image.
 #[test]
 fn a_resize_of_the_last_dimensions_of_a_transposed_image() {
     let model = Model::new(13, &[1, 3, 4, 5], &["y"])

@@ -1,4 +1,4 @@
-//! Windows on lines, and what is composed of other operators.
+//! Windows on lines, and operators that are composed of others.
 
 use csdfc_plan::operator::Operator;
 

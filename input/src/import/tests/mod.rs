@@ -174,7 +174,7 @@ pub(super) fn text(name: &str, value: &str) -> AttributeProto {
     }
 }
 
-/// What a node of constants with `outputs` outputs makes of them, or why it makes nothing.
+/// The `outputs` outputs of a node of constants, or the reason why it has none.
 pub(super) fn fold_all(
     opset: i64,
     operator: &str,
@@ -194,7 +194,7 @@ pub(super) fn fold_all(
     Ok(values.into_iter().map(constant).collect())
 }
 
-/// What a node of constants makes of them as text: dimensions and elements, where 1 is an integer and 1.0 a float.
+/// The output of a node of constants as text: dimensions and elements, where 1 is an integer and 1.0 a float.
 pub(super) fn fold(
     opset: i64,
     operator: &str,
@@ -229,7 +229,7 @@ pub(super) fn of_bools(values: &[bool]) -> Constant {
     Constant::bools([values.len()], values.to_vec())
 }
 
-/// That a model is refused with these words.
+/// Checks that a model is refused with these words.
 pub(super) fn refused(model: &Model, words: &str) {
     let error = model.import().unwrap_err().to_string();
     assert!(error.contains(words), "{error}\nwithout: {words}");

@@ -1,4 +1,4 @@
-//! Quantised models with something wrong in them: every one is imported or refused, and what is imported can be planned.
+//! Quantised models with an error in them: every one is imported or refused, and every imported one can be planned.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -213,7 +213,7 @@ fn a_bad_scale_or_zero_point_is_an_error_that_names_a_node_that_reads_it() {
     assert!(bad > 100, "{bad}");
 }
 
-/// What may be wrong with a scale or a zero point, and the tensor with that; nothing of other constants.
+/// The errors that a scale or a zero point may have, each with the wrong tensor. There are none for other constants.
 fn wrongs(tensor: &TensorProto) -> Vec<(String, TensorProto)> {
     let name = tensor.name.clone().unwrap_or_default();
     let elements = tensor.dims.iter().product::<i64>();
@@ -262,7 +262,7 @@ fn mutated_models_are_errors_or_other_models() {
         let (mut refused, mut accepted, mut ran) = (0, 0, 0);
         for case in 0..CASES {
             let mut model = model();
-            // One in four has its bytes changed only, and of the others one in four its bytes, too.
+            // In one case of four only bytes are changed, and in one of four of the others bytes are changed, too.
             let structures = if case % 4 == 3 { 0 } else { random.random_range(1..3) };
             (0..structures).for_each(|_| mutate(&mut model, &mut random));
             let mut bytes = model.bytes();

@@ -1,4 +1,4 @@
-//! Operators whose attributes and operands say what a layer is, and those that are refused.
+//! Operators whose layers depend on attributes and operands, and operators that are refused.
 
 use csdfc_plan::operator::{
     Conv, ConvTranspose, Coordinates, Crop, NonMaxSuppression, Operator, Pad, PadMode, PoolKind, Reduce,
@@ -44,7 +44,7 @@ fn padding_of_transposed_convolutions_by_their_output_shape() {
     check(vec![upper()], [0, 0, 1, 1], [0; 2], [12, 10]);
     check(vec![text("auto_pad", "SAME_LOWER")], [1, 1, 0, 0], [0; 2], [12, 10]);
     check(vec![ints("output_padding", &[1, 0]), shape(&[13, 11])], [1, 0, 0, 0], [1, 0], [13, 11]);
-    // What no filter writes is added after.
+    // Rows and columns that no filter writes are added at the end.
     check(vec![shape(&[14, 11])], [0; 4], [1, 0], [14, 11]);
     check(vec![ints("output_padding", &[0, 1]), shape(&[14, 12])], [0; 4], [1, 1], [14, 12]);
 }

@@ -1,4 +1,4 @@
-//! Constants whose elements are those of others, and constants of shapes and ranges.
+//! Constants that are made of other constants' elements, and constants of shapes and ranges.
 
 use super::*;
 use crate::import::fold::index::{Range, slice_ranges};

@@ -129,7 +129,8 @@ fn limits_of_tensors() {
     assert_eq!(count(&[5, 0]).unwrap(), 0);
     assert!(count(&[0, MAX_ELEMENTS + 1]).is_err());
 
-    // As many elements as may be computed with. The limit is asked before the elements, which are left out here.
+    // The most elements that are computed with. The limit is checked before the elements are read, so the test leaves
+    // them out.
     let claimed = |elements: usize| Constant::ints([elements], Vec::new()).to_floats();
     assert!(claimed(MAX_READ).is_ok());
     let error = claimed(MAX_READ + 1).unwrap_err().reason;

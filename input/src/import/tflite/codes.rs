@@ -1,4 +1,4 @@
-//! The numbers by which TFLite's schema calls operators and types of elements.
+//! The numbers of operators and element types in TFLite's schema.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use crate::import::error::Fault;
 /// What an operator computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
-    /// One of TFLite's own, by its name in the schema.
+    /// An operator of TFLite, by its name in the schema.
     Own(&'static str),
-    /// One of TFLite's own that is newer than the schema here.
+    /// An operator of TFLite that is newer than the schema here.
     Newer(i32),
-    /// One of somebody else.
+    /// An operator of somebody else.
     Custom(&'a str),
 }
 
@@ -23,7 +23,7 @@ const CUSTOM: &str = "CUSTOM";
 
 impl<'a> Kind<'a> {
     pub fn read(code: &Record<'a>) -> Result<Self, Fault> {
-        // Files of before there were 127 operators have the code in a field of 8 bits.
+        // Files from the time when there were fewer than 127 operators have the code in a field of 8 bits.
         let number = code.int(3, 0)?.max(i32::from(code.code(0)?));
         let name = usize::try_from(number).ok().and_then(|number| OPERATORS.get(number).copied());
         Ok(match name {

@@ -1,14 +1,14 @@
 //! Tables of a flatbuffer, read field by field. Nothing is read before it is asked for, and nothing beyond the file.
 //!
-//! `planus` follows the offsets and checks each of them. What it generates from a schema would be longer than this, and
-//! `unsafe`.
+//! `planus` follows the offsets and checks each of them. Code that it generates from a schema would be longer than this
+//! module, and `unsafe`.
 
 use planus::table_reader::Table;
 use planus::{SliceWithStartOffset, TableRead, errors::ErrorKind};
 
 use crate::import::error::{Fault, fault};
 
-/// Bytes of the file: what comes before a vector's or a string's elements, and what offsets are made of.
+/// Bytes of an offset in the file, and of the length before the elements of a vector or string.
 const OFFSET: usize = 4;
 
 /// A table, whose fields are known by their ids.
@@ -62,7 +62,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A vector of tables, of which there may be `most`. None at all is an empty one.
+    /// A vector of at most `most` tables. If the field is absent, it is empty.
     pub fn records(&self, id: usize, most: usize) -> Result<Records<'a>, Fault> {
         let none = Records { at: SliceWithStartOffset { buffer: &[], offset_from_start: 0 }, count: 0 };
         let records = self.field(id)?.unwrap_or(none);
@@ -72,7 +72,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A vector of integers, of which there may be `most`.
+    /// A vector of at most `most` integers.
     pub fn ints(&self, id: usize, most: usize) -> Result<Vec<i32>, Fault> {
         match self.field::<planus::Vector<'a, i32>>(id)? {
             None => Ok(Vec::new()),

@@ -139,7 +139,7 @@ impl<'a> Graph<'a, '_> {
         self.outputs(builder, &values)
     }
 
-    /// What a tensor stands for that an operator reads.
+    /// The value of a tensor that an operator reads.
     fn value(
         &self,
         builder: &mut Builder,
@@ -207,7 +207,7 @@ impl<'a> Graph<'a, '_> {
                 inputs: Vec::new(),
             };
             let fault = |fault: Fault| wrong(&fault.reason);
-            // What the caller gets are floats: those that are the integers.
+            // The caller gets the integers as floats.
             let is_signed = stated.element == DataType::INT8;
             let held = integers::as_floats(&mut builder, &node, tensor, is_signed).map_err(fault)?;
             let is_input = matches!(builder.network.layer(held.operand.layer).operator, Operator::Input(_));
@@ -230,7 +230,7 @@ impl<'a> Graph<'a, '_> {
         ValueInfoProto { name: Some(tensor.name.clone()), r#type: Some(kind) }
     }
 
-    /// What an operator is called: the name of its first output.
+    /// The label of an operator: the name of its first output.
     fn label(&self, operator: &Stated) -> String {
         operator
             .outputs

@@ -1,10 +1,10 @@
 //! TFLite models become networks.
 //!
 //! 1. The flatbuffer is read, table by table (`flat`, `schema`, `codes`, `sparse`).
-//! 2. The operators that the outputs depend on are imported in the file's order, which is one in which they can be computed
+//! 2. The operators that the outputs depend on are imported in the file's order, in which each comes after its operands
 //!    (`graph`).
-//! 3. Each operator becomes nodes of ONNX's operators (`ops`, by way of `op`), which are imported as those of an ONNX model.
-//!    So the two formats share all that makes layers.
+//! 3. Each operator becomes ONNX nodes (`ops`, by way of `op`), which are imported like those of an ONNX model. So both
+//!    formats share all code that makes layers.
 //!
 //! Floats stay in the file until somebody reads them. Nothing here knows of layers.
 

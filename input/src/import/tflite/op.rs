@@ -1,8 +1,8 @@
-//! One operator with its operands resolved. What it computes is said by nodes of ONNX's operators, which are imported at
-//! once: so shapes, constants and layers are the business of `import::ops` alone.
+//! One operator with its operands resolved. ONNX nodes express what it computes, and they are imported at once. So only
+//! `import::ops` deals with shapes, constants and layers.
 //!
-//! TFLite's images are channels-last. Its tensors are held as TFLite sees them. An operator on images sees them
-//! channels-first, which moves nothing, and its output is seen channels-last again.
+//! TFLite's images are channels-last, and tensors keep that order here. An operator on images sees them channels-first,
+//! which moves nothing. Its output is seen channels-last again.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) struct Op<'a, 'b> {
     pub inputs: Vec<Option<Operand<'a, 'b>>>,
     /// Its outputs as the file states them.
     pub outputs: Vec<&'b Stated<'a>>,
-    /// The numbers that tensors of integers stand for, as far as somebody has asked for them.
+    /// The numbers that tensors of integers stand for, for the tensors that were asked for.
     pub numbers: &'b mut BTreeMap<usize, Value>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Operand<'a, 'b> {
 }
 
 impl<'a, 'b> Op<'a, 'b> {
-    /// The first output of a node of an operator of ONNX's.
+    /// The first output of an ONNX node.
     pub fn node<V: Into<Option<Value>>>(
         &mut self,
         operator: &str,
@@ -57,7 +57,7 @@ impl<'a, 'b> Op<'a, 'b> {
         first.map_or_else(|| fault!("csdfc does not compute it"), Ok)
     }
 
-    /// The outputs of a node of an operator of ONNX's.
+    /// The outputs of an ONNX node.
     pub fn nodes<V: Into<Option<Value>>>(
         &mut self,
         operator: &str,
@@ -88,7 +88,8 @@ impl<'a, 'b> Op<'a, 'b> {
         matches!(self.inputs.get(index), Some(Some(_)))
     }
 
-    /// Operand `index`, of which the integers must be known at import. `what` is its name in the operator's documentation.
+    /// The integers of operand `index`, which must be known at import. `what` is its name in the operator's
+    /// documentation.
     pub fn ints(&self, index: usize, what: &str) -> Result<Vec<i64>, Fault> {
         self.constant(index, what)?.to_ints()
     }
@@ -129,8 +130,8 @@ impl<'a, 'b> Op<'a, 'b> {
         (0..self.inputs.len()).map(|index| self.number(index)).collect()
     }
 
-    /// Constant operand `index` as parameters of a layer, with its dimensions permuted. What is quantised stays integers,
-    /// biases of 32 bits among them.
+    /// Constant operand `index` as parameters of a layer, with its dimensions permuted. Quantised parameters, including
+    /// biases of 32 bits, stay integers.
     pub fn weights(&mut self, index: usize, perm: &[usize]) -> Result<Value, Fault> {
         let stated = self.operand(index)?.stated;
         let constant = self.constant(index, "weights")?;
@@ -146,7 +147,7 @@ impl<'a, 'b> Op<'a, 'b> {
         self.dequantised(moved.into(), stated, place)
     }
 
-    /// The numbers that integers stand for. `place` says where the dimension is that the file states for the scales.
+    /// The numbers that integers stand for. `place` maps the dimension that the file states for the scales.
     fn dequantised(
         &mut self,
         value: Value,
@@ -221,7 +222,7 @@ impl<'a, 'b> Op<'a, 'b> {
         }
     }
 
-    /// What is channels-first as TFLite sees it.
+    /// A channels-first value as TFLite sees it.
     pub fn last(&mut self, y: Value) -> Result<Value, Fault> {
         match y {
             Value::Tensor(y) if y.rank() == IMAGE => match self.builder.reordered(&y) {
@@ -343,7 +344,7 @@ fn dims_of(tensor: &Tensor) -> Vec<usize> {
     tensor.dims().to_vec()
 }
 
-/// Something for each dimension of an image, as it is channels-first.
+/// A list with an entry for each dimension of an image, in channels-first order.
 pub(super) fn reordered<T: Copy>(of_last: &[T], is_first: bool) -> Vec<T> {
     match of_last {
         &[batch, row, column, channel] if is_first => vec![batch, channel, row, column],

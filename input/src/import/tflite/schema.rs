@@ -1,4 +1,5 @@
-//! What a TFLite file states, in the terms of its schema. The numbers are the ids of fields in `schema.fbs`, version 3a.
+//! The contents of a TFLite file, in the terms of its schema. The numbers are the ids of fields in `schema.fbs`,
+//! version 3a.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use crate::import::constant::{
 use crate::import::error::{Fault, fault};
 use csdfc_network::weights::{StoredElement, WeightSource};
 
-/// What stands in a file after its first offset.
+/// The bytes that follow the first offset of a file.
 const IDENTIFIER: &[u8] = b"TFL3";
 
-/// Where that is.
+/// Where they are.
 const IDENTIFIER_AT: usize = 4;
 
 /// Most tables of a kind.
@@ -41,7 +42,7 @@ pub(in crate::import) fn is_tflite(start: &[u8]) -> bool {
 #[derive(Clone, Copy)]
 pub(super) struct File<'a> {
     pub bytes: &'a [u8],
-    /// From which its weights can be read later, if there is one.
+    /// The path from which its weights can be read later, if there is one.
     pub path: Option<&'a Path>,
 }
 
@@ -67,16 +68,16 @@ pub(super) struct Tensor<'a> {
     /// Whether it keeps its elements from one frame to the next.
     pub is_variable: bool,
     buffer: usize,
-    /// Where its stored elements stand, if these are not all.
+    /// The places of its stored elements, if not all elements are stored.
     sparsity: Option<Record<'a>>,
 }
 
-/// Which numbers the integers of a tensor stand for.
+/// The quantisation of a tensor.
 #[derive(Clone, Copy)]
 pub(super) struct Quantisation<'a> {
     scales: planus::Vector<'a, f32>,
     zero_points: Option<planus::Vector<'a, i64>>,
-    /// The dimension along which they are dealt out, if there are several.
+    /// The dimension that has a scale for each index, if there are several scales.
     pub axis: usize,
 }
 
@@ -88,7 +89,7 @@ pub(super) struct Operator<'a> {
     pub outputs: Vec<usize>,
     /// The operator's own table, if it has one.
     pub options: Option<Record<'a>>,
-    /// The same of a custom operator.
+    /// The options of a custom operator.
     pub custom: &'a [u8],
 }
 
@@ -136,7 +137,7 @@ impl<'a> Model<'a> {
         file: File<'_>,
         tensor: &Tensor,
     ) -> Result<Option<Constant>, Fault> {
-        // Buffer 0 is that of tensors which have none.
+        // Tensors without a buffer state buffer 0.
         let Some(buffer) = self.buffers.get(tensor.buffer).filter(|_| tensor.buffer > 0) else {
             return Ok(None);
         };
@@ -268,7 +269,8 @@ impl<'a> Quantisation<'a> {
         self.scales.len()
     }
 
-    /// The scales and the zero points, as many, as operands of ONNX's `DequantizeLinear`. Their type is that of the integers.
+    /// The scales and the equally many zero points, as operands of ONNX's `DequantizeLinear`. Their type is that of the
+    /// integers.
     pub fn operands(&self, builder: &mut Builder, element: DataType) -> Result<[Constant; 2], Fault> {
         let count = self.scales.len();
         let points = self.zero_points.map_or(0, |points| points.len());

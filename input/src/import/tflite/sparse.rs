@@ -1,7 +1,7 @@
-//! Sparse constants: only the elements that are not 0 are stored, and what says where they stand.
+//! Sparse constants: a file stores only the elements that are not 0, and their places.
 //!
-//! A tensor's dimensions, and the blocks into which some of them are cut, are levels of a tree. The children of a node are
-//! all indices of a level, or those that the level lists. The leaves are the stored elements, in order.
+//! A tensor's dimensions, and the blocks into which some of them are cut, are levels of a tree. The children of a node
+//! are all indices of a level, or the indices that the level lists. The leaves are the stored elements, in order.
 
 use super::flat::{Record, Stored};
 use crate::import::constant::MAX_RANK;
@@ -10,16 +10,17 @@ use crate::import::error::{Fault, fault};
 /// A level of the tree.
 struct Level {
     size: usize,
-    /// How far the elements of neighbouring indices are apart in the dense tensor.
+    /// The distance in the dense tensor between elements of neighbouring indices.
     step: usize,
-    /// For each node of the level above, where its indices begin in a list, and the list. None if they are all.
+    /// For each node of the level above, where its indices begin in a list, and the list. `None` if all indices are
+    /// children.
     listed: Option<[Vec<usize>; 2]>,
 }
 
-/// Where the stored elements stand in a dense tensor of these dimensions.
+/// The places of the stored elements in a dense tensor of these dimensions.
 pub(super) fn places(stated: &Record, dims: &[usize]) -> Result<Vec<usize>, Fault> {
     let elements: usize = dims.iter().product();
-    // What a node is in the lists of the level below, and the place of its first element.
+    // For each node, its number in the lists of the level below, and the place of its first element.
     let mut nodes = vec![[0, 0]];
     for level in levels(stated, dims)? {
         let mut next = Vec::new();
@@ -66,7 +67,7 @@ fn levels(stated: &Record, dims: &[usize]) -> Result<Vec<Level>, Fault> {
     if !are_lawful {
         return fault!("the order of its elements is not lawful");
     }
-    // A level that lists its indices has no size of its own: it has what the other level of its dimension leaves.
+    // A level that lists its indices states no size. Its size is what the other level of its dimension leaves.
     let mut sizes = vec![None; order.len()];
     for (dimension, record) in order.iter().zip(&records) {
         sizes[*dimension] = (record.code(0)? == 0).then_some(number(&record.int(1, 0)?));
@@ -106,7 +107,7 @@ fn levels(stated: &Record, dims: &[usize]) -> Result<Vec<Level>, Fault> {
     order.iter().zip(&records).map(level).collect()
 }
 
-/// A list of indices of 32, 16 or 8 bits. `id` is the field that says which, and the next one has them.
+/// A list of indices of 32, 16 or 8 bits. Field `id` says how many bits, and the next field holds the indices.
 fn list(record: &Record, id: usize, most: usize) -> Result<Vec<usize>, Fault> {
     let Some(table) = record.field::<Record>(id + 1)? else { return Ok(Vec::new()) };
     let values: Vec<usize> = match record.field::<u8>(id)?.unwrap_or(0) {

@@ -130,7 +130,8 @@ fn text(network: &Network) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// That the network computes the same before and after, and is well-formed; what became of it.
+/// Checks that the network computes the same before and after the passes, and is well-formed. Returns the result of the
+/// passes.
 fn same(network: &Network, fusion: Fusion) -> Network {
     let after = normalise(network.clone(), fusion);
     let again = normalise(after.clone(), fusion);

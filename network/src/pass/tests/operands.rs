@@ -1,4 +1,4 @@
-//! What a convolution reads beside one image: additions that it does, and concats that it does without.
+//! Operands of a convolution beside one image: residuals that it adds, and parts of concats that are no longer needed.
 
 use csdfc_plan::operator::{Concat, Conv, Function, Operator, Pool, PoolKind};
 use proptest::prelude::*;
@@ -251,7 +251,7 @@ fn what_others_read_is_put_together() {
     assert_eq!(kept(again), (1, Some(4)));
 }
 
-/// Concats of one tensor with itself double its parts: not for ever, and what is left is right.
+/// Concats of one tensor with itself double its parts. This has a limit, and the layers that are left are right.
 #[test]
 fn parts_are_counted() {
     let mut b = Builder::default();

@@ -1,4 +1,4 @@
-//! What the checker takes at most, and how many mistakes it tells.
+//! The limits of the checker, and the number of mistakes that it reports.
 
 use super::plans;
 use crate::check::occupied::TimeLine;
@@ -27,7 +27,7 @@ fn limits_may_be_reached() {
     }
 }
 
-/// What of a plan is beyond a limit, in words.
+/// The parts of a plan that exceed a limit, in words.
 fn beyond(plan: &Plan) -> Vec<String> {
     let found = resolve(plan).err().unwrap_or_default();
     found.iter().map(ToString::to_string).filter(|found| found.contains(", beyond the ")).collect()

@@ -12,10 +12,10 @@ use super::plans::{
 
 type Corrupt = fn(&mut Plan);
 
-/// What is corrupted, in which plan, how, and the variant that must be found.
+/// The name of a corruption, the plan, the edit, and the variant that must be found.
 type Case = (&'static str, fn() -> Plan, Corrupt, &'static str);
 
-/// That the plan is refused, and that some violation is of this variant.
+/// Checks that the plan is refused, and that some violation is of this variant.
 fn refused(name: &str, mut plan: Plan, corrupt: Corrupt, variant: &str) {
     corrupt(&mut plan);
     let violations = check(&plan).expect_err(name);
@@ -42,7 +42,7 @@ fn loaded(plan: &mut Plan, loads: [f64; 2]) {
     }
 }
 
-/// What is just enough is enough, of cores and of time.
+/// Exactly enough cores, or exactly enough time, is enough.
 #[test]
 fn limits_may_be_met_exactly() {
     let mut plan = pipelined();
@@ -54,7 +54,7 @@ fn limits_may_be_met_exactly() {
     assert_eq!(check(&plan).err(), None);
 }
 
-/// A mistake is told with what it concerns.
+/// The message of a mistake names what it concerns.
 #[test]
 fn a_deadlock_names_who_waits() {
     let mut plan = pipelined();
@@ -207,7 +207,7 @@ fn shapes_and_rates() {
     table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
 }
 
-/// What is wrong with where a tensor lies, in words.
+/// The messages for a tensor that lies in a wrong place.
 #[test]
 fn tensors_without_their_place() {
     fn cut_output(plan: &mut Plan) {

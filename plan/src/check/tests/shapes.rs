@@ -12,7 +12,7 @@ fn made(operator: &Operator, inputs: &[&[usize]]) -> Option<Vec<usize>> {
     output_shape(operator, &inputs, &Shape::new([1])).ok().map(|shape| shape.dims)
 }
 
-/// What an operator makes of one tensor.
+/// The output shape of an operator on one tensor.
 fn of(operator: Operator, input: &[usize]) -> Option<Vec<usize>> {
     made(&operator, &[input])
 }
@@ -205,7 +205,7 @@ fn element_by_element() {
     assert_eq!(of(relu(&[2, 4, 3, 3]), &[1, 4, 3, 3]), None);
 }
 
-/// What is made lies as what is read, if all of that lies so and has as many dimensions.
+/// The output lies in the same order as the operands, if all of them have that order and as many dimensions.
 #[test]
 fn order_is_kept() {
     let last = Shape { dims: vec![1, 3, 4, 2], order: Order::ChannelsLast };

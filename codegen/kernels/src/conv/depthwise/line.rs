@@ -1,8 +1,9 @@
 //! Lines of pixels whose filters are 3 or 5 wide.
 //!
-//! A line is the part of an output row whose windows have all their columns within the input, and up to two pixels on either
-//! side of it. One vector of channels is made for all pixels of the line before the next one is: the weights of its filters
-//! stay in registers, as far as there are so many, and what is at the borders has code of its own, without branches on taps.
+//! A line is the part of an output row whose windows have all their columns within the input, and up to two pixels on
+//! either side of it. One vector of channels is made for all pixels of the line before the next vector is. The weights
+//! of its filters stay in registers, as far as these suffice. Pixels at the borders have code of their own, without
+//! branches on taps.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::ops::Range;
@@ -28,19 +29,19 @@ pub(super) struct Line<'l, 'a, E, W> {
     /// How many pixels there are before these, and how many columns the windows of each lack on the left.
     before: usize,
     lack_left: [usize; BORDER],
-    /// The same of pixels after these, on the right.
+    /// The same for pixels after these, on the right.
     after: usize,
     lack_right: [usize; BORDER],
 }
 
 impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
-    /// That of row `y`, if there is one; `whole` are the pixels whose windows have all columns.
+    /// The line of row `y`, if there is one. `whole` are the pixels whose windows have all columns.
     #[inline(always)]
     pub fn of(conv: &'l Depthwise<'a, E, W>, y: usize, whole: &Range<usize>) -> Option<Self> {
         let Depthwise { p, input, output, .. } = conv;
         let width = p.kernel[1];
         let rows = inside(y * p.stride[0], p.pads[0], p.kernel[0], p.dilation[0], input.shape.height);
-        // Sums go to the output: elements other than floats have to have ended before.
+        // Sums go to the output at once, so elements other than floats must be able to end in registers.
         let may_end = E::IS_FLOAT || Ending::of(p.activation).is_all(p.activation);
         let has_width = uses::WIDTH_3 && width == 3 || uses::WIDTH_5 && width == 5;
         let has_code = has_width && (1..=width).contains(&rows.len());
@@ -108,7 +109,7 @@ impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
     }
 }
 
-/// A line of filters `K` wide, of which `H` rows lie within the input.
+/// A line for filters that are `K` wide and have `H` rows within the input.
 struct Rows<'r, 'l, 'a, E, W, const K: usize, const H: usize>(&'r Line<'l, 'a, E, W>);
 
 impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_, '_, E, W, K, H> {
@@ -124,7 +125,7 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
         for (i, row) in rows.iter_mut().enumerate() {
             let y = line.y * p.stride[0] + (line.rows.start + i) * p.dilation[0] - p.pads[0];
             let elements = &input.row(y)[..shape.width * shape.channels];
-            // Column 0 of a window lies so far before its pixel.
+            // Column 0 of a window lies this far before its pixel.
             *row = elements.as_ptr().wrapping_add(first).wrapping_sub(p.pads[1] * shape.channels);
         }
         let (begin_at, count) = (line.begin(), line.end() - line.begin());
@@ -225,7 +226,7 @@ impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E
         }
     }
 
-    /// Makes `M` pixels from `x` on, whose windows lack so many columns on the `LEFT` and on the `RIGHT`.
+    /// Makes `M` pixels from `x` on, whose windows lack `LEFT` columns on the left and `RIGHT` columns on the right.
     ///
     /// # Safety
     /// As [`Vector::all`].

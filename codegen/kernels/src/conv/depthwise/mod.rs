@@ -26,7 +26,7 @@ pub(super) struct Depthwise<'a, E, W> {
     pub y: Range<usize>,
     pub tiles: Range<usize>,
     pub input: Rows<'a, E>,
-    /// What becomes of the input as it is loaded.
+    /// The prologue, applied to the input as it is loaded.
     pub before: Option<Before<'a, E>>,
     pub weights: &'a [W],
     pub output: SharedRows<'a, E>,
@@ -51,10 +51,10 @@ impl<E: Element, W: Weight> Job for Depthwise<'_, E, W> {
     }
 }
 
-/// Input rows whose places are looked up once for an output row; taps beyond look theirs up each time.
+/// Input rows whose places are looked up once for an output row. Taps of further rows look up their places each time.
 const CACHED: usize = 8;
 
-/// One output row; `PRE` if something becomes of its input.
+/// One output row; `PRE` if there is a prologue.
 struct Row<'a, E, W, const PRE: bool> {
     conv: &'a Depthwise<'a, E, W>,
     y: usize,
@@ -94,7 +94,7 @@ impl<E: Element, W: Weight, const PRE: bool> Job for Row<'_, E, W, PRE> {
     }
 }
 
-/// The output columns, of so many, whose windows have all their columns within the input.
+/// The output columns whose windows have all their columns within the input.
 #[inline(always)]
 fn whole(p: &Conv, size: usize, width: usize) -> Range<usize> {
     let reach = (p.kernel[1] - 1) * p.dilation[1];
@@ -160,8 +160,8 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
         unsafe {
             let out = output.pointer(start, (M - 1) * between + channels);
             let at = |channel: usize| lanes::<S, W>(weights, panels, channels, channel);
-            // For an activation that is not done in registers, floats go to the output first; else sums wait as floats, those
-            // of some channels at a time.
+            // If an activation is not computed in registers, floats go to the output first, and other elements wait as
+            // floats, some channels at a time.
             let has_ended = Ending::of(p.activation).is_all(p.activation);
             let has_output = E::IS_FLOAT || has_ended;
             let (mut channel, mut waits) = (0, 0);
@@ -215,8 +215,8 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
     }
 }
 
-/// The weights of the vector from `channel` on, of so many channels that have these panels. Vectors of several panels are of
-/// full ones: they begin at a multiple of their channels.
+/// The weights of the vector from `channel` on, for this many channels with these panels. Vectors that span several
+/// panels have full ones: they begin at a multiple of their channels.
 #[inline(always)]
 fn lanes<S: Simd, W>(weights: &[W], panels: &Panels, channels: usize, channel: usize) -> Lanes<W> {
     let (vector, per_panel) = (channel / S::LANES, const { panel_vectors::<S>() });
@@ -227,7 +227,7 @@ fn lanes<S: Simd, W>(weights: &[W], panels: &Panels, channels: usize, channel: u
     }
 }
 
-/// Has so many floats become what the activation makes of them: `count` pixels, `between` elements apart, of `channels`.
+/// Applies the activation to the floats of `count` pixels of `channels`, which are `between` elements apart.
 ///
 /// # Safety
 /// In [`Job::run`]; the elements of the output are the caller's.
@@ -272,7 +272,7 @@ struct Taps<'a, E, F> {
     count: usize,
 }
 
-/// What all channels have in common.
+/// The data that all channels have in common.
 struct Filters<'a, E> {
     ending: Ending,
     /// Taps of a filter.
@@ -284,7 +284,7 @@ struct Filters<'a, E> {
     before: Loads<'a, E>,
 }
 
-/// What becomes of the input as it is loaded.
+/// The prologue, applied to the input as it is loaded.
 struct Loads<'a, E> {
     /// Scales and shifts, from the first channel on.
     constants: Option<[&'a [E]; 2]>,
@@ -302,7 +302,7 @@ impl<'a, E: Element> Loads<'a, E> {
         }
     }
 
-    /// Scales and shifts of `V` vectors from `channel` on, whose channels number `count`.
+    /// Scales and shifts of `V` vectors from `channel` on, which have `count` channels.
     ///
     /// # Safety
     /// In [`Job::run`].
@@ -331,7 +331,8 @@ impl<'a, E: Element> Loads<'a, E> {
 }
 
 impl<E: Element> Filters<'_, E> {
-    /// Makes the `count` channels of `V` vectors from `channel` on, which only a `PART` may not fill; their weights are `at`.
+    /// Makes the `count` channels of `V` vectors from `channel` on. Only a `PART` may have fewer channels than the
+    /// vectors. Their weights are `at`.
     ///
     /// # Safety
     /// In [`Job::run`]; the elements are there.

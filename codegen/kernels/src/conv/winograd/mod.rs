@@ -1,17 +1,18 @@
-//! Convolution of stride 1 with fewer products: tiles of the input are transformed, multiplied channel by channel with
-//! transformed filters, and what was summed is transformed back (Winograd; Lavin and Gray, "Fast Algorithms for
-//! Convolutional Neural Networks", 2016). F(m, r) makes m outputs of a filter of r taps from m + r − 1 products.
+//! Convolution of stride 1 with fewer products: tiles of the input are transformed and multiplied channel by channel by
+//! transformed filters; the products are summed, and the sums are transformed back (Winograd; Lavin and Gray, "Fast
+//! Algorithms for Convolutional Neural Networks", 2016). F(m, r) makes m outputs of a filter of r taps from m + r − 1
+//! products.
 //!
-//! Tiles of F(m×m, r×r) lie in rows of m rows of the output. Those of F(m, r), of one row, are transformed along x alone,
-//! and summed over the rows of the filter. The values of all tiles at one position are a matrix `[tiles, channels]`, and
-//! so each position is a matrix product, or one for each row of the filter.
+//! Tiles of F(m×m, r×r) lie in rows of m rows of the output. Tiles of F(m, r), of one row, are transformed only along
+//! x, and summed over the rows of the filter. The values of all tiles at one position are a matrix `[tiles, channels]`,
+//! and so each position is a matrix product, or one for each row of the filter.
 //!
 //! A firing goes strip by strip: transform of the input of a few rows of tiles, then, for 64 filters at a time, the
 //! products and the transform of the output.
 //!
-//! The bits of an output depend on its tile alone, and so not on the rows of a firing, if firings are made of whole rows
-//! of tiles, counted from row 0. A firing that makes some of the m rows of a tile sees rows beyond their windows as
-//! zeros: the output is as near to the exact one, but has other bits.
+//! The bits of an output depend only on its tile. So they do not depend on the rows of a firing, if firings consist of
+//! whole rows of tiles, counted from row 0. A firing that makes only some of the m rows of a tile takes rows beyond
+//! their windows as zeros. Its output is as near to the exact one, but has other bits.
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ use super::super::share::Sharing;
 use super::Conv;
 use transform::{Backward, Forward, Move, filter_factor};
 
-/// Tiles of a strip, or somewhat more: fewer would read the filters too often.
+/// A strip has this many tiles or somewhat more. With fewer, the filters would be read too often.
 const STRIP: usize = 32;
 
 /// Filters that are summed at a time.
@@ -57,8 +58,9 @@ pub struct Winograd {
     pub layouts: [Layout; 2],
     /// Rows and columns of the output that a tile makes: m×m, or 1×m.
     pub tile: [usize; 2],
-    /// Whether the values of all tiles and the sums of all filters are there at once, as in "MEC: Memory-efficient
-    /// convolution for deep neural network" (Cho and Brand, 2017); else those of a strip. The bits are the same.
+    /// Whether the workspace holds the values of all tiles and the sums of all filters at once, as in "MEC:
+    /// Memory-efficient convolution for deep neural network" (Cho and Brand, 2017); otherwise it holds those of a
+    /// strip. The bits are the same.
     pub is_whole: bool,
 }
 
@@ -72,7 +74,7 @@ impl Winograd {
         }
     }
 
-    /// Rows and columns of the values of a tile, a: as many as it reads.
+    /// Rows and columns of the values of a tile, a: as many as the pixels that it reads.
     const fn values(&self) -> [usize; 2] {
         let columns = self.tile[1] + self.conv.kernel[1] - 1;
         [if self.tile[0] == 1 { 1 } else { columns }, columns]
@@ -137,7 +139,7 @@ impl Winograd {
     /// summed together lie together, in the order in which a firing reads them: position by position, in panels.
     ///
     /// # Panics
-    /// If a slice has another length than is said here.
+    /// If a slice has another length than stated here.
     pub fn pack(&self, weights: &[f32], bias: &[f32], out: &mut [f32]) {
         let Conv { channels, filters, kernel, .. } = self.conv;
         let ([rows, columns], taps) = (self.values(), self.taps());
@@ -226,8 +228,8 @@ impl Winograd {
         }
     }
 
-    /// Transforms what rows `lines` of tiles read, into `[position, row, tile, channel]`. Rows beyond the windows of the
-    /// output's rows `y` are zeros.
+    /// Transforms the pixels that rows `lines` of tiles read, into `[position, row, tile, channel]`. Rows beyond the
+    /// windows of the output's rows `y` are zeros.
     fn transform_input(
         &self,
         isa: Isa,
@@ -262,7 +264,7 @@ impl Winograd {
         }
     }
 
-    /// Transforms a block of pixels, of so many columns and tiles.
+    /// Transforms a block of pixels.
     fn forward(
         &self,
         isa: Isa,
@@ -296,7 +298,7 @@ impl Winograd {
         }
     }
 
-    /// Transforms values of so many tiles into a block of so many columns, and adds the biases.
+    /// Transforms values of tiles into a block of pixels, and adds the biases.
     fn backward(
         &self,
         isa: Isa,

@@ -107,8 +107,8 @@ impl Case {
         (made, largest)
     }
 
-    /// Makes the output, `[H, W, M]`, so many rows at a time, from rings that hold what those rows need and nothing else,
-    /// with a workspace of just the length that is said, which holds no numbers before.
+    /// Makes the output, `[H, W, M]`, `rows` rows at a time. The rings hold exactly what these rows need. The workspace
+    /// has exactly the stated length, and holds NaN before.
     fn run(&self, random: &mut Random, isa: Isa, rows: usize) -> Vec<f32> {
         let Winograd { conv: Conv { channels, filters, kernel, pads, .. }, input, output, layouts, .. } =
             self.winograd;
@@ -191,7 +191,7 @@ fn a_few_tiles_are_near_the_definition() {
     compare(4);
 }
 
-/// Compares so many random convolutions of each variant with the definition: whole by every instruction set, and in
+/// Compares this many random convolutions of each variant with the definition: whole by every instruction set, and in
 /// firings of several sizes by one of them in turn.
 fn compare(cases: usize) {
     let mut random = Random(11);

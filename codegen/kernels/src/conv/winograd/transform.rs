@@ -1,9 +1,9 @@
 //! The transforms of an axis, as sums of vectors.
 //!
 //! A tile is a polynomial that is known by its values at 0, ±p for each pair of points, and ∞ (Toom and Cook; Lavin and
-//! Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Of a pair, both values are made of the same two
-//! sums, one of the even and one of the odd elements. So a transform is known by its points alone: a tile of a elements
-//! takes the first (a − 2) / 2 pairs.
+//! Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Both values of a pair come from the same two sums,
+//! one over the even and one over the odd elements. So its points determine a transform. A tile of a elements takes the
+//! first (a − 2) / 2 pairs.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 #![allow(clippy::needless_range_loop, reason = "rows and columns of one matrix of vectors")]
 
@@ -17,7 +17,7 @@ const fn pairs(a: usize) -> usize {
     a.saturating_sub(2) / 2
 }
 
-/// The coefficients, from that of x⁰ on, of Π (x − p²) over the first `pairs` points but `without`.
+/// The coefficients, from that of x⁰ on, of Π (x − p²) over the first `pairs` points except `without`.
 const fn polynomial(pairs: usize, without: Option<usize>) -> [f64; 4] {
     let mut made = [1.0, 0.0, 0.0, 0.0];
     let mut j = 0;
@@ -37,7 +37,8 @@ const fn polynomial(pairs: usize, without: Option<usize>) -> [f64; 4] {
     made
 }
 
-/// The factors of the filter's transform, G: what element `tap` of a filter of `taps` adds to value `at` of `a`.
+/// The factors of the filter's transform, G: the factor with which element `tap` of a filter of `taps` enters value
+/// `at` of `a`.
 pub(super) fn filter_factor(a: usize, taps: usize, at: usize, tap: usize) -> f64 {
     let pairs = pairs(a);
     if at == 0 {
@@ -284,7 +285,7 @@ impl<const ROWS: usize, const A: usize, const HIGH: usize, const WIDE: usize> Jo
 mod tests {
     use super::*;
 
-    /// The matrices of Lavin and Gray, section 4.1 and 4.3, whose rows are those of other signs and orders of points.
+    /// The matrices of Lavin and Gray, sections 4.1 and 4.3. Their rows have other signs, and another order of points.
     #[test]
     fn filters_are_transformed_by_the_published_matrices() {
         let row = |a: usize, taps: usize, at: usize| [0, 1, 2].map(|tap| filter_factor(a, taps, at, tap));

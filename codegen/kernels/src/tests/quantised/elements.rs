@@ -321,7 +321,7 @@ fn resizes_round_half_to_even() {
     }
 }
 
-/// A kernel makes of bytes what it makes of floats that are bytes.
+/// A kernel moves bytes as it moves floats of the same values.
 fn moves<K: RowKernel<u8, u8> + RowKernel + Sync>(
     kernel: &K,
     inputs: &[(Vec<u8>, [usize; 3])],

@@ -32,7 +32,7 @@ fn biases(random: &mut Random, count: usize) -> Vec<i32> {
     (0..count).map(|_| (random.within(0, 2 * most) as i64 - most as i64) as i32).collect()
 }
 
-/// What a batch norm and an activation make of an image between two conversions, one after the other.
+/// The result of a batch norm and an activation, one after the other, on an image between two conversions.
 fn before(q: &QConv, input: Image, [scales, shifts]: [&[f32]; 2]) -> Image {
     let Some(QPre { read, affine, activation, made }) = q.pre else { return input };
     Image::of(input.size, |y, x, c| {
@@ -78,7 +78,7 @@ fn textbook(q: &QConv, input: &Image, weights: &[i8], biases: &[i32], multiplier
     })
 }
 
-/// Against the definition, of an image in parts of so many channels.
+/// Compares with the definition, for an image in parts of these channels.
 fn check(random: &mut Random, q: &QConv, size: [usize; 2], parts: &[usize]) {
     let p = &q.conv;
     let input = Image::random(random, [size[0], size[1], p.channels]);
@@ -138,7 +138,7 @@ fn quantised(random: &mut Random, conv: Conv) -> QConv {
     QConv { conv, pre: None, zero_point: *random.pick(&[0, 1, 128, 255, 77]), requantise: how(random) }
 }
 
-/// The same with something before it, whose results are within the bounds of bytes or leave them.
+/// The same convolution with a prologue, whose results are within the bounds of bytes or exceed them.
 fn after(random: &mut Random, q: QConv) -> QConv {
     let read = Dequantise { scale: *random.pick(&[0.01, 0.3]), zero_point: *random.pick(&[0, 100, 255]) };
     let activations = [Activation::None, Activation::Relu, Activation::Clip { min: -0.5, max: 1.5 }];
@@ -225,7 +225,7 @@ fn parts_of_windows_add_up() {
     }
 }
 
-/// What would saturate, or leave 16 bits, if two products were added there.
+/// Sums that would saturate, or exceed 16 bits, if two products were added in 16 bits.
 #[test]
 fn nothing_saturates_on_the_way() {
     for is_depthwise in [false, true] {

@@ -5,7 +5,8 @@ use crate::import::error::{Fault, fault};
 use crate::import::node::Value;
 use crate::import::tflite::op::{Op, dims};
 
-/// `FULLY_CONNECTED`: rows of as many elements as the weights have, or with the option `keep_num_dims` the last dimension.
+/// `FULLY_CONNECTED`: on rows with as many elements as the weights have inputs or, with the option `keep_num_dims`, on
+/// the last dimension.
 pub(super) fn fully_connected(op: &mut Op) -> Result<Vec<Value>, Fault> {
     if op.code(1)? != 0 {
         return fault!("its weights are shuffled");

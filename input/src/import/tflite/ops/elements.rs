@@ -5,7 +5,7 @@ use crate::import::error::Fault;
 use crate::import::node::Value;
 use crate::import::tflite::op::{Op, scalar};
 
-/// An operator of one operand that is a node of one of ONNX's.
+/// An operator of one operand that is a single ONNX node.
 macro_rules! functions {
     ($($name:ident: $operator:literal),* $(,)?) => {
         $(
@@ -16,7 +16,7 @@ macro_rules! functions {
     };
 }
 
-/// An operator of two operands that is a node of one of ONNX's, and the activation fused into it.
+/// An operator of two operands that is a single ONNX node, and the activation fused into it.
 macro_rules! functions_of_two {
     ($($name:ident: $operator:literal),* $(,)?) => {
         $(
@@ -104,7 +104,7 @@ pub(super) fn gelu(op: &mut Op) -> Result<Vec<Value>, Fault> {
     function(op, |op, x| op.node("Gelu", [x], vec![text("approximate", approximate)]))
 }
 
-/// `PRELU`, its slopes a constant. Slopes that the network computes: `max(x, 0) + slope · min(x, 0)`.
+/// `PRELU` with constant slopes. With slopes that the network computes, it is `max(x, 0) + slope · min(x, 0)`.
 pub(super) fn p_relu(op: &mut Op) -> Result<Vec<Value>, Fault> {
     of_many(op, |op, all| {
         let [x, slope] = <[Value; 2]>::try_from(all).map_err(|_| Fault::new("it needs two operands"))?;

@@ -35,7 +35,7 @@ fn row(kind: Kind) -> Option<&'static (&'static str, Import)> {
         Kind::Custom(name) => (name, false),
         Kind::Newer(_) => return None,
     };
-    // TFLite's own names have no small letters, those of others that are known have.
+    // TFLite's own names have no small letters; the known names of others do.
     let is_in_capitals = !name.contains(char::is_lowercase);
     let found = TABLE.binary_search_by(|row| row.0.cmp(name)).ok().map(|i| &TABLE[i]);
     found.filter(|_| is_own == is_in_capitals)

@@ -113,8 +113,8 @@ pub(super) fn slice(op: &mut Op) -> Result<Vec<Value>, Fault> {
     Ok(vec![sliced(op, x, begin, ends, steps)?])
 }
 
-/// `STRIDED_SLICE`: begin, end and strides of the first dimensions. Bits of masks say which begins and ends do not count, and
-/// of which dimensions a single index is taken.
+/// `STRIDED_SLICE`: begin, end and strides of the first dimensions. Masks have a bit for each dimension. They say which
+/// begins and ends do not count, and which dimensions give a single index.
 pub(super) fn strided_slice(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let x = op.number(0)?;
     let [begin, end, strides] = [op.ints(1, "begin")?, op.ints(2, "end")?, op.ints(3, "strides")?];
@@ -168,7 +168,7 @@ pub(super) fn gather(op: &mut Op) -> Result<Vec<Value>, Fault> {
     Ok(vec![op.node("Gather", [x, indices.into()], vec![int("axis", axis)])?])
 }
 
-/// `PAD`, and `PADV2` by a number of its own.
+/// `PAD`, and `PADV2`, which states the padding value.
 pub(super) fn pad(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let value = if op.has(2) {
         let number = op.number(2)?;
@@ -237,7 +237,7 @@ fn sliced(op: &mut Op, x: Value, starts: Vec<i64>, ends: Vec<i64>, steps: Vec<i6
     op.last_if(is_first, y)
 }
 
-/// Operands of one shape, but for an axis: channels-first, if one of them is an image of the network.
+/// Operands that have one shape except along an axis: channels-first, if one of them is an image of the network.
 fn images(op: &mut Op, values: Vec<Value>) -> Result<(Vec<Value>, bool), Fault> {
     let mut is_image = false;
     for value in &values {

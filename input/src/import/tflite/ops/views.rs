@@ -7,7 +7,7 @@ use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Value};
 use crate::import::tflite::op::{Op, dims, list};
 
-/// `RESHAPE` to an operand, an option, or the shape that its output is stated with.
+/// `RESHAPE`. The shape is an operand, an option, or the stated shape of the output.
 pub(super) fn reshape(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let x = op.seen(0)?;
     let wanted = match op.operand(1).ok().map(|operand| &operand.value) {
@@ -68,7 +68,7 @@ pub(super) fn shape(op: &mut Op) -> Result<Vec<Value>, Fault> {
     Ok(vec![list(shape)])
 }
 
-/// `QUANTIZE`: the numbers, of which the output's integers are made.
+/// `QUANTIZE`: returns the numbers, from which the output's integers are made.
 pub(super) fn quantise(op: &mut Op) -> Result<Vec<Value>, Fault> {
     if !op.outputs.iter().all(|output| output.is_quantised()) {
         return fault!("its output is no 8-bit integers with a scale");

@@ -53,7 +53,7 @@ pub(super) fn transpose_conv(op: &mut Op) -> Result<Vec<Value>, Fault> {
     transposed(op, [2, 1, 3], Some(&shape), is_same, stride, true)
 }
 
-/// MediaPipe's operator: a `TRANSPOSE_CONV` with a bias, whose output is as large as its input says.
+/// MediaPipe's operator: a `TRANSPOSE_CONV` with a bias. The size of its output follows from its input.
 pub(super) fn transpose_conv_bias(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let number = |at: usize| -> Result<i32, Fault> {
         let bytes = op.custom.get(4 * at..4 * at + 4).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
@@ -81,7 +81,7 @@ fn transposed(
     if stride.iter().any(|stride| !(1..=1 << 16).contains(stride)) {
         return fault!("a stride of {stride:?} is not supported");
     }
-    // What all windows cover, and how much of it is left out or added.
+    // The extent of all windows, and how much of it is cut off or added.
     let covered = |size: usize, stride: i64, kernel: usize| (size as i64 - 1) * stride + kernel as i64;
     let covered = [covered(rows, stride[0], ky), covered(columns, stride[1], kx)];
     let made = match shape {

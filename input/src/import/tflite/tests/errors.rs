@@ -1,4 +1,4 @@
-//! What is wrong with a model is said in words.
+//! Messages for models with errors.
 
 use super::{F32, I8, I32, I64, Model, Operator, Tensor, U8, small};
 use crate::import::{ImportOptions, import, import_bytes};
@@ -25,7 +25,7 @@ fn operators_that_are_not_supported_are_all_named() {
     model.outputs = vec![c];
     let words = ["t8 (CUMSUM)", "t9 (custom Foo)", "t10 (operator 4711)"];
     words.iter().for_each(|words| refused(&model, words));
-    // What no output depends on may be anything.
+    // Tensors on which no output depends may be anything.
     model.outputs = vec![7];
     model.import().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Quantised models: what is integers in the file is integers in the network.
+//! Quantised models: tensors of integers in the file are tensors of integers in the network.
 
 use super::{Field, I8, I32, Model, Tensor, U8};
 use csdfc_network::pass::{self, Fusion};

@@ -1,4 +1,4 @@
-//! What each operator becomes: the layers of a model of it, as text.
+//! The layers that each operator becomes, as text.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use super::{F16, Field, I8, Model, Operator, Sparsity, Tensor};
 use crate::import::SUPPORTED_BY_TFLITE;
 use csdfc_network::Network;
 
-/// Layers as text: what each computes, of what it sees, and in which shape.
+/// Layers as text: the operator of each, its operands, and the shapes in which it sees them.
 fn text(network: &Network) -> String {
     let mut text = String::new();
     for layer in &network.layers {
