@@ -53,6 +53,8 @@ pub struct Timing<'d> {
     pipelines: Vec<Range<usize>>,
     /// What paged weights are read from, if that is known.
     store: Option<&'d Store>,
+    /// Of each partition, how many read from the store at the same time at most, itself among them.
+    readers: Vec<usize>,
     /// Whether no other CNN runs at the same time, and nothing on another processor.
     is_alone: bool,
     /// What works on one frame at a time.
@@ -83,6 +85,7 @@ impl<'d> Timing<'d> {
             samples: Vec::new(),
             pipelines: std::iter::once(0..1).collect(),
             store: None,
+            readers: vec![1],
             is_alone: true,
             stages: Stages::each_a_partition(1),
             spans: Vec::new(),
@@ -145,7 +148,8 @@ impl<'d> Timing<'d> {
                 }
             }
             let store = device.store.as_ref();
-            Ok(Timing { seats, deadline_ns, samples, pipelines, store, is_alone, stages, spans })
+            let readers = (0..task.partitions.len()).map(|p| readers(tasks, elements, (cnn, p))).collect();
+            Ok(Timing { seats, deadline_ns, samples, pipelines, store, readers, is_alone, stages, spans })
         };
         (0..tasks.len()).map(of_cnn).collect()
     }
@@ -243,28 +247,34 @@ impl<'d> Timing<'d> {
         self.store.is_some()
     }
 
-    /// Nanoseconds in which the weights of a layer are read, in slices of so many bytes; 0 if the store is not known.
+    /// Nanoseconds in which the weights of a layer are read, in slices of so many bytes, if nothing else is; 0 if the store is
+    /// not known.
     pub fn read_ns(&self, slices: &[u64]) -> f64 {
         self.store.map_or(0.0, |store| slices.iter().map(|bytes| store.read_ns(*bytes)).sum())
+    }
+
+    /// How much longer reads of a partition take at most because others read at the same time, as a factor.
+    pub fn read_stretch(&self, partition: usize) -> f64 {
+        self.readers[partition] as f64
     }
 
     /// One frame with these rows per firing, where these layers make them one by one at a price. Paged weights are read
     /// at once, layer by layer, or firing by firing where they are read again.
     pub fn frame(&self, task: &CnnTask<'_>, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
-        let read = |id: LayerId| {
+        let read = |p: usize, id: LayerId| {
             let once = task.paging(id).map_or(0.0, |paging| self.read_ns(&[paging.stored]));
-            once * task.times_read(id, rows[id.0]) as f64
+            once * task.times_read(id, rows[id.0]) as f64 * self.read_stretch(p)
         };
         self.frame_with(task, rows, one_by_one, read)
     }
 
-    /// The same where it takes so long to read the weights of a layer. Nothing is computed meanwhile.
+    /// The same where a partition waits so long for the weights of a layer. It computes nothing meanwhile.
     pub fn frame_with(
         &self,
         task: &CnnTask<'_>,
         rows: &[u64],
         one_by_one: &[LayerId],
-        read_ns: impl Fn(LayerId) -> f64,
+        wait_ns: impl Fn(usize, LayerId) -> f64,
     ) -> FrameTime {
         let mut of_layer = vec![0.0; task.network.layers.len()];
         let mut works = Vec::new();
@@ -272,7 +282,7 @@ impl<'d> Timing<'d> {
             let mut core_ns = 0.0;
             for id in &partition.layers {
                 let time = self.layer(task, p, *id, rows[id.0], one_by_one.binary_search(id).is_ok());
-                of_layer[id.0] = time.wall_ns + read_ns(*id);
+                of_layer[id.0] = time.wall_ns + wait_ns(p, *id);
                 core_ns += time.core_ns;
             }
             works.push(core_ns);
@@ -320,6 +330,17 @@ impl<'d> Timing<'d> {
         let work: f64 = works.iter().sum();
         slowest + (work - slowest).max(0.0) * (workers - cores) / (cores * (workers - 1.0))
     }
+}
+
+/// How many partitions that run at the same time read weights, while this one does.
+fn readers(tasks: &[CnnTask<'_>], elements: &[Vec<(usize, usize)>], own: (usize, usize)) -> usize {
+    let reads = |(cnn, p): (usize, usize)| {
+        let task = &tasks[cnn];
+        task.partitions[p].layers.iter().any(|id| task.paging(*id).is_some())
+    };
+    let others = |element: &Vec<(usize, usize)>| element.iter().filter(|at| **at != own && reads(**at)).count();
+    let most = elements.iter().filter(|element| element.contains(&own)).map(others).max();
+    1 + most.unwrap_or(0)
 }
 
 /// The pipelines of a CNN: runs of partitions that run at the same time. The application has checked that these follow
@@ -371,6 +392,7 @@ mod tests {
             samples: Vec::new(),
             pipelines,
             store: None,
+            readers: vec![1; stages as usize],
             is_alone: true,
             spans: Vec::new(),
         }

@@ -54,14 +54,12 @@ pub(super) fn bytes_read(task: &CnnTask<'_>, execution: &Execution) -> u64 {
 /// The times of a frame with slices as they are in the end.
 pub(super) fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> FrameTime {
     let read = read_ns(task, timing, execution);
-    let in_turn = timing.frame_with(task, &execution.rows, &execution.one_by_one, |id| read[id.0]);
+    let time =
+        |wait: &dyn Fn(usize, LayerId) -> f64| timing.frame_with(task, &execution.rows, &execution.one_by_one, wait);
+    let in_turn = time(&|p, id| read[id.0] * timing.read_stretch(p));
     let simulated = loads::simulated(task, timing, execution).filter(|_| !task.paging.is_empty());
-    match simulated.map(|simulated| simulated.ns.max(1.0)) {
-        Some(ns) if ns < in_turn.period_ns => {
-            let shorter = in_turn.period_ns / ns;
-            let busier = in_turn.loads.iter().map(|load| load * shorter).collect();
-            FrameTime { period_ns: ns, latency_ns: ns, loads: busier }
-        }
+    match simulated.map(|simulated| time(&|_, id| simulated.waits[id.0])) {
+        Some(overlapping) if overlapping.period_ns < in_turn.period_ns => overlapping,
         _ => in_turn,
     }
 }
@@ -73,9 +71,6 @@ pub(super) fn overlap(
     arrangement: Arrangement,
     budget: u64,
 ) -> Arrangement {
-    if subject.elements.iter().any(|element| element.len() > 1) {
-        return arrangement;
-    }
     let storage = Storage {
         executions: variants.iter().map(|variant| &variant.execution).collect(),
         elements: subject.elements,
@@ -86,8 +81,9 @@ pub(super) fn overlap(
     };
     let mut best = (ns(&storage.executions), None);
     for (share, part) in TRIED {
+        let rooms = loads::rooms(subject.tasks, &storage, budget / 16 * part);
         let within = |(cnn, (task, timing)): (usize, (&CnnTask<'_>, &Timing<'_>))| {
-            loads::overlap(task, timing, &storage, cnn, budget / 16 * part, share)
+            loads::overlap(task, timing, &storage, cnn, &rooms[cnn], share)
         };
         let Some(overlapping) = each().map(within).collect::<Option<Vec<Execution>>>() else {
             return arrangement;

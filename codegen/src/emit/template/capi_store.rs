@@ -29,9 +29,10 @@ unsafe impl crate::Store for CStore {
     }
 }
 
-/// A store that is handed over, which must have both functions.
-unsafe fn store_of(given: *const CStore) -> Result<CStore, Status> {
+/// Stores that are handed over, which must have both functions.
+unsafe fn stores_of<const N: usize>(given: *const CStore) -> Result<[CStore; N], Status> {
     // SAFETY: pointers are as the header asks.
-    let store = *unsafe { read(given) }?;
-    if store.start.is_some() && store.wait.is_some() { Ok(store) } else { Err(Status::Null) }
+    let stores = *unsafe { read(given.cast::<[CStore; N]>()) }?;
+    let is_whole = |store: &CStore| store.start.is_some() && store.wait.is_some();
+    if stores.iter().all(is_whole) { Ok(stores) } else { Err(Status::Null) }
 }
