@@ -53,8 +53,8 @@ pub struct Timing<'d> {
     pipelines: Vec<Range<usize>>,
     /// What paged weights are read from, if that is known.
     store: Option<&'d Store>,
-    /// Of each partition, how many read from the store at the same time at most, itself among them.
-    readers: Vec<usize>,
+    /// Of each partition, how many of other CNNs read from the store at the same time.
+    other_readers: Vec<usize>,
     /// Whether no other CNN runs at the same time, and nothing on another processor.
     is_alone: bool,
     /// What works on one frame at a time.
@@ -85,7 +85,7 @@ impl<'d> Timing<'d> {
             samples: Vec::new(),
             pipelines: std::iter::once(0..1).collect(),
             store: None,
-            readers: vec![1],
+            other_readers: vec![0],
             is_alone: true,
             stages: Stages::each_a_partition(1),
             spans: Vec::new(),
@@ -148,8 +148,19 @@ impl<'d> Timing<'d> {
                 }
             }
             let store = device.store.as_ref();
-            let readers = (0..task.partitions.len()).map(|p| readers(tasks, elements, (cnn, p))).collect();
-            Ok(Timing { seats, deadline_ns, samples, pipelines, store, readers, is_alone, stages, spans })
+            let partitions = 0..task.partitions.len();
+            let other_readers = partitions.map(|p| other_readers(tasks, elements, (cnn, p))).collect();
+            Ok(Timing {
+                seats,
+                deadline_ns,
+                samples,
+                pipelines,
+                store,
+                other_readers,
+                is_alone,
+                stages,
+                spans,
+            })
         };
         (0..tasks.len()).map(of_cnn).collect()
     }
@@ -253,19 +264,29 @@ impl<'d> Timing<'d> {
         self.store.map_or(0.0, |store| slices.iter().map(|bytes| store.read_ns(*bytes)).sum())
     }
 
-    /// How much longer reads of a partition take at most because others read at the same time, as a factor.
-    pub fn read_stretch(&self, partition: usize) -> f64 {
-        self.readers[partition] as f64
+    /// By partition, how much longer its reads take because others read at the same time, as a factor. Each of the others gets
+    /// as much of the store as this one, but those of the same CNN no more than they read in a frame. `read_ns` is the time
+    /// in which the weights of each layer are read.
+    pub fn read_stretch(&self, task: &CnnTask<'_>, read_ns: &[f64]) -> Vec<f64> {
+        let read = |p: usize| task.partitions[p].layers.iter().map(|id| read_ns[id.0]).sum::<f64>();
+        let stretch = |own: usize| {
+            let beside = (0..task.partitions.len()).filter(|other| task.together[own][*other]);
+            let shares = beside.map(|other| (read(other) / read(own)).min(1.0));
+            1.0 + shares.sum::<f64>() + self.other_readers[own] as f64
+        };
+        (0..task.partitions.len()).map(|p| if read(p) > 0.0 { stretch(p) } else { 1.0 }).collect()
     }
 
     /// One frame with these rows per firing, where these layers make them one by one at a price. Paged weights are read
     /// at once, layer by layer, or firing by firing where they are read again.
     pub fn frame(&self, task: &CnnTask<'_>, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
-        let read = |p: usize, id: LayerId| {
+        let read = |id: LayerId| {
             let once = task.paging(id).map_or(0.0, |paging| self.read_ns(&[paging.stored]));
-            once * task.times_read(id, rows[id.0]) as f64 * self.read_stretch(p)
+            once * task.times_read(id, rows[id.0]) as f64
         };
-        self.frame_with(task, rows, one_by_one, read)
+        let read: Vec<f64> = task.network.ids().map(read).collect();
+        let stretch = self.read_stretch(task, &read);
+        self.frame_with(task, rows, one_by_one, |p, id| read[id.0] * stretch[p])
     }
 
     /// The same where a partition waits so long for the weights of a layer. It computes nothing meanwhile.
@@ -332,15 +353,11 @@ impl<'d> Timing<'d> {
     }
 }
 
-/// How many partitions that run at the same time read weights, while this one does.
-fn readers(tasks: &[CnnTask<'_>], elements: &[Vec<(usize, usize)>], own: (usize, usize)) -> usize {
-    let reads = |(cnn, p): (usize, usize)| {
-        let task = &tasks[cnn];
-        task.partitions[p].layers.iter().any(|id| task.paging(*id).is_some())
-    };
-    let others = |element: &Vec<(usize, usize)>| element.iter().filter(|at| **at != own && reads(**at)).count();
-    let most = elements.iter().filter(|element| element.contains(&own)).map(others).max();
-    1 + most.unwrap_or(0)
+/// How many partitions of other CNNs read weights while this one runs.
+fn other_readers(tasks: &[CnnTask<'_>], elements: &[Vec<(usize, usize)>], own: (usize, usize)) -> usize {
+    let reads = |(cnn, p): (usize, usize)| cnn != own.0 && tasks[cnn].bytes_paged(p) > 0;
+    let others = |element: &Vec<(usize, usize)>| element.iter().filter(|at| reads(**at)).count();
+    elements.iter().filter(|element| element.contains(&own)).map(others).max().unwrap_or(0)
 }
 
 /// The pipelines of a CNN: runs of partitions that run at the same time. The application has checked that these follow
@@ -392,7 +409,7 @@ mod tests {
             samples: Vec::new(),
             pipelines,
             store: None,
-            readers: vec![1; stages as usize],
+            other_readers: vec![0; stages as usize],
             is_alone: true,
             spans: Vec::new(),
         }

@@ -4,8 +4,8 @@
 //! plan lets it and the store is free. A frame is as long as a simulation of this says; loads that start right before they
 //! are needed make computing and reading take turns.
 //!
-//! Partitions that run at the same time are simulated each for itself. They share the store: their reads take as many times
-//! longer as there are partitions that read. They share the arena too, so that each has a part of the room that is left.
+//! Partitions that run at the same time are simulated each for itself. They share the store, so that their reads take longer. They
+//! share the arena too, so that each has a part of the room that is left.
 
 use crate::cost::timing::Timing;
 use crate::frame::execution::Execution;
@@ -13,6 +13,8 @@ use crate::frame::request::{FiringOrder, Request, RequestKind};
 use crate::frame::task::CnnTask;
 use crate::network::LayerId;
 use crate::storage::{Item, Storage};
+
+use super::blocks;
 
 use csdfc_codegen::bind::Slicing;
 
@@ -59,6 +61,7 @@ fn simulated_without(
     if !timing.has_store() {
         return None;
     }
+    let stretch = timing.read_stretch(task, &blocks::read_ns(task, timing, execution));
     let mut fired = vec![0u64; task.network.layers.len()];
     let mut free_for = vec![0.0; task.network.layers.len()];
     let mut waits = vec![0.0; task.network.layers.len()];
@@ -99,7 +102,7 @@ fn simulated_without(
                         begin => ends[begin - 1],
                     },
                 };
-                free = free.max(may) + timing.read_ns(&[*bytes]) * timing.read_stretch(p);
+                free = free.max(may) + timing.read_ns(&[*bytes]) * stretch[p];
                 // Of a layer that is not sliced, the first firing waits, and so does what it makes.
                 let ready = now.max(free);
                 waits[id.0] += ready - now;
@@ -114,32 +117,40 @@ fn simulated_without(
 }
 
 /// By CNN and partition, the bytes that may be in use at once while it runs, of `budget` for all that run then. Each has what it
-/// takes; what is left is shared by those that read, by the bytes that they read.
-pub(super) fn rooms(tasks: &[CnnTask<'_>], storage: &Storage<'_>, budget: u64) -> Vec<Vec<u64>> {
+/// takes; those that read share what is left, `evenly` or by the bytes that they read.
+pub(super) fn rooms(
+    tasks: &[CnnTask<'_>],
+    storage: &Storage<'_>,
+    budget: u64,
+    evenly: bool,
+) -> Vec<Vec<u64>> {
     let mut rooms: Vec<Vec<u64>> = tasks.iter().map(|task| vec![budget; task.partitions.len()]).collect();
     let items = storage.items();
     let profiles: Vec<Vec<u64>> = (0..tasks.len()).map(|cnn| storage.profile(cnn)).collect();
     for element in storage.elements.iter().filter(|element| element.len() > 1) {
         let window = |&(cnn, p): &(usize, usize)| &storage.executions[cnn].windows[p];
-        let peak = |at: &(usize, usize)| profiles[at.0][window(at).clone()].iter().max().copied().unwrap_or(0);
+        let peak =
+            |at: &(usize, usize)| profiles[at.0][window(at).clone()].iter().max().copied().unwrap_or(0);
         let peaks: Vec<u64> = element.iter().map(peak).collect();
         // A ring between partitions is in the peaks of all that it passes, but there is one of it.
         let between = |item: &Item<'_>| {
             let is_in = |at: &&(usize, usize)| {
-                at.0 == item.cnn && item.request.live.0 <= window(at).start && window(at).end <= item.request.live.1 + 1
+                at.0 == item.cnn
+                    && item.request.live.0 <= window(at).start
+                    && window(at).end <= item.request.live.1 + 1
             };
             let times = element.iter().filter(is_in).count() as u64;
             item.request.bytes * times.saturating_sub(1)
         };
         let twice: u64 = items.iter().filter(|item| item.request.pipelined).map(between).sum();
-        let read = |&(cnn, p): &(usize, usize)| -> u64 {
-            let stored = |id: &LayerId| tasks[cnn].paging(*id).map_or(0, |paging| paging.stored);
-            tasks[cnn].partitions[p].layers.iter().map(stored).sum()
+        let weight = |&(cnn, p): &(usize, usize)| match tasks[cnn].bytes_paged(p) {
+            bytes if evenly => bytes.min(1),
+            bytes => bytes,
         };
-        let all: u64 = element.iter().map(read).sum();
+        let all: u64 = element.iter().map(weight).sum();
         let left = (budget + twice).saturating_sub(peaks.iter().sum());
         for (at, peak) in element.iter().zip(peaks) {
-            let own = peak + (u128::from(left) * u128::from(read(at)) / u128::from(all.max(1))) as u64;
+            let own = peak + (u128::from(left) * u128::from(weight(at)) / u128::from(all.max(1))) as u64;
             let room = &mut rooms[at.0][at.1];
             *room = own.min(*room);
         }
