@@ -2,9 +2,9 @@
 
     python3 paging.py APP OUT --csdfc PATH [--mem 2MB] [--bandwidths 500,2000,8000] [--latency 20] [--rounds N] [--frames N]
 
-APP has one CNN of one input and one output. csdfc profiles it on this machine. For each bandwidth, in MB a second, it is
-planned for a store of that bandwidth, and the crate runs on a store that waits as long as such a store takes. Rounds are
-interleaved. It needs cargo, and a second core for the thread that reads.
+APP has one CNN of one input, which may be a pipeline. csdfc profiles it on this machine. For each bandwidth, in MB a second,
+it is planned for a store of that bandwidth, and the crate's program runs on a store that waits as long as such a store takes.
+Rounds are interleaved. It needs cargo, and a core for the thread that reads.
 """
 import argparse
 import json
@@ -18,29 +18,23 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def run(*argv):
-    done = subprocess.run(argv, capture_output=True, text=True)
+def run(*argv, **more):
+    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **more})
     if done.returncode not in (0, 2):
         sys.exit(f"{' '.join(argv)}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
 def emitted(csdfc, plan, folder):
-    """Writes and builds a crate, and its timed example if it reads from a store. Returns its folder."""
+    """Writes and builds a crate, and its program on a throttled store if it reads from one. Returns its folder."""
     run(csdfc, "emit", plan, "-o", folder, "--crate-name", "emitted", "-q")
     command = ["cargo", "build", "--release", "--quiet", "--manifest-path", f"{folder}/Cargo.toml"]
     if os.path.exists(f"{folder}/store.bin"):
-        with open(f"{folder}/src/model.rs") as file:
-            model = file.read()
-        fields = {}
-        for name in ("Inputs", "Outputs"):
-            body = model.split(f"pub struct {name}<'a> {{")[1].split("}")[0]
-            fields[name] = re.search(r"pub (\w+): &'a (?:mut )?\[f32; (\d+)\]", body).groups()
-        with open(f"{HERE}/paging/throttled.rs") as file:
+        with open(f"{folder}/src/main.rs") as file:
             text = file.read()
-        for word, by in (("INPUT", fields["Inputs"][1]), ("OUTPUT", fields["Outputs"][1]),
-                         ("FIRST", fields["Inputs"][0]), ("LAST", fields["Outputs"][0])):
-            text = re.sub(rf"\b{word}\b", by, text)
+        text = re.sub(r"^mod (\w+);", r'#[path = "../src/\1.rs"]\nmod \1;', text, flags=re.M)
+        text = text.replace("mod support;", f'mod support;\n#[path = "{HERE}/paging/throttled.rs"]\nmod throttled;')
+        text = text.replace("Loader::open(", "throttled::open(").replace("Loader, ", "")
         os.makedirs(f"{folder}/examples", exist_ok=True)
         with open(f"{folder}/examples/throttled.rs", "w") as file:
             file.write(text)
@@ -106,12 +100,12 @@ def main():
         text = run(f"{whole}/target/release/emitted", frame, "--frames", str(args.frames))
         times["resident"].append(float(re.search(r"median: ([\d.]+) ms", text)[1]))
         for store, crate in crates.items():
-            text = run(f"{crate}/target/release/examples/throttled", f"{crate}/store.bin", str(store * 1_000_000),
-                       str(args.latency * 1000), str(args.frames))
-            times[store].append(int(text.split()[0]) / 1e6)
+            text = run(f"{crate}/target/release/examples/throttled", frame, "--frames", str(args.frames),
+                       "--store", f"{crate}/store.bin", THROTTLE=f"{store * 1_000_000} {args.latency * 1000}")
+            times[store].append(float(re.search(r"median: ([\d.]+) ms", text)[1]))
     middle = lambda values: statistics.median(values)
     print(f"resident: {middle(times['resident']):.2f} ms, planned {1000 / resident['cnns'][0]['fps']:.2f} ms")
-    print(f"{'MB/s':>6} {'total':>9} {'planned ms':>10} {'frame ms':>9} {'planned/frame':>13} {'resident/frame':>14} {'peak kB':>8}")
+    print(f"{'MB/s':>6} {'total':>9} {'planned ms':>10} {'frame ms':>9} {'planned/frame':>13} {'resident/frame':>14} {'times need':>10} {'peak kB':>8}")
     for store, plan in plans.items():
         crate = crates[store]
         os.chdir(crate)
@@ -120,8 +114,9 @@ def main():
         expected = 1000 / plan["cnns"][0]["fps"]
         of_plan = middle(expected / time for time in times[store])
         of_resident = middle(resident_ms / ms for resident_ms, ms in zip(times["resident"], times[store]))
+        need = plan["cnns"][0]["bytes_read"] / 1e3 / middle(times["resident"])
         print(f"{store:>6} {plan['memory']['total']:>9} {expected:>10.2f} {middle(times[store]):>9.2f} "
-              f"{of_plan:>13.2f} {of_resident:>14.2f} {peak:>8}")
+              f"{of_plan:>13.2f} {of_resident:>14.2f} {store / need:>10.2f} {peak:>8}")
 
 
 main()

@@ -179,6 +179,31 @@ fn weights_that_do_not_fit_are_paged() {
     assert!(roomy.store.is_none() && roomy.cnns[0].bytes_read.is_none());
 }
 
+/// In a pipeline whose stages both read, loads overlap computing in each of them, so that the store hardly ever waits.
+#[test]
+fn loads_of_stages_overlap_computing() {
+    let pipeline = application(
+        "(cnns: [(model: \"builtin:mobilenet_v1_0.25\", partitions: [(name: \"a\", upto: \"conv_pw_8\"), (name: \"b\")])], \
+         parallel: [[\"a\", \"b\"]], weights: paged)",
+    );
+    let within = |memory: MemoryGoal| {
+        let constraints = Constraints { memory: Some(memory), ..Constraints::default() };
+        plan(&Application { constraints, ..pipeline.clone() })
+    };
+    let least = within(MemoryGoal::Min);
+    let limit = least.memory.total + 400_000;
+    let roomy = within(MemoryGoal::Bytes(limit));
+    assert!(roomy.constraints.met && roomy.memory.total <= limit);
+    let rate = |plan: &Plan| plan.cnns[0].fps * plan.cnns[0].read_ns.unwrap() as f64 / 1e9;
+    let rates = [rate(&least), rate(&roomy)];
+    assert!(rates[0] < 0.95 && rates[1] > 0.97 && rates[1] <= 1.0, "{rates:?}");
+    for stage in ["a", "b"] {
+        let layers = roomy.cnns[0].layers.iter().filter(|layer| layer.partition == stage);
+        let mut paged = layers.filter_map(|layer| layer.paged.as_ref());
+        assert!(paged.any(|paged| paged.blocks.len() == 2), "{stage}");
+    }
+}
+
 /// The plan is as fast as by either simple rule: that no weight stays, or as many as fit beside the smallest plan, the
 /// largest first. In between, it is faster.
 #[test]

@@ -1,36 +1,47 @@
-//! Times frames of a crate whose weights are read from a store that is only as fast as it is told.
+//! A store that is only as fast as it is told, in place of the one that the program of an emitted crate opens.
 //!
-//!     throttled STORE BANDWIDTH LATENCY FRAMES
-//!
-//! BANDWIDTH is in bytes a second, LATENCY in nanoseconds; 0 and 0 read as fast as the system does.
+//! `THROTTLE` in the environment has its bytes a second and the nanoseconds before a read's first byte: `250000000 80000`.
 
 use std::fs::File;
-use std::sync::{Arc, Mutex};
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use emitted::{Arena, Fault, Inputs, Loader, Model, Outputs, ReadAt};
+use emitted::{Fault, Loader, ReadAt};
 
 /// How long before it is due a read no longer sleeps: a system wakes nobody sooner.
 const AWAKE: Duration = Duration::from_micros(120);
+
+/// When the store has ended what was asked of it so far. All readers share it, as they share the store.
+static FREE: Mutex<Option<Instant>> = Mutex::new(None);
 
 struct Throttled {
     file: File,
     bytes_per_second: f64,
     latency: Duration,
-    /// When the store has ended what was asked of it so far. Readers share it, as they share the store.
-    free: Arc<Mutex<Instant>>,
+}
+
+/// The file, as slow as the environment says.
+pub fn open(path: &Path) -> io::Result<Loader> {
+    let told = std::env::var("THROTTLE").expect("THROTTLE: bytes a second and nanoseconds");
+    let (bandwidth, latency) = told.split_once(' ').expect("two numbers");
+    Loader::new(Throttled {
+        file: File::open(path)?,
+        bytes_per_second: bandwidth.parse().expect("bytes a second"),
+        latency: Duration::from_nanos(latency.parse().expect("nanoseconds")),
+    })
 }
 
 impl ReadAt for Throttled {
     fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), Fault> {
         let due = {
-            let mut free = self.free.lock().unwrap();
-            let takes = match self.bytes_per_second {
-                0.0 => Duration::ZERO,
-                rate => self.latency + Duration::from_secs_f64(block.len() as f64 / rate),
-            };
-            *free = Instant::now().max(*free) + takes;
-            *free
+            let mut free = FREE.lock().unwrap();
+            let now = Instant::now();
+            let takes = self.latency + Duration::from_secs_f64(block.len() as f64 / self.bytes_per_second);
+            let due = free.map_or(now, |free| free.max(now)) + takes;
+            *free = Some(due);
+            due
         };
         self.file.read_at(at, block)?;
         if let Some(left) = due.checked_duration_since(Instant::now() + AWAKE) {
@@ -43,30 +54,6 @@ impl ReadAt for Throttled {
     }
 
     fn another(&self) -> Option<Self> {
-        Some(Throttled { file: self.file.try_clone().ok()?, free: self.free.clone(), ..*self })
+        Some(Throttled { file: self.file.try_clone().ok()?, ..*self })
     }
-}
-
-fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [store, bandwidth, latency, frames] = arguments.as_slice() else { panic!("STORE BANDWIDTH LATENCY FRAMES") };
-    let reader = Throttled {
-        file: File::open(store).unwrap(),
-        bytes_per_second: bandwidth.parse().unwrap(),
-        latency: Duration::from_nanos(latency.parse().unwrap()),
-        free: Arc::new(Mutex::new(Instant::now())),
-    };
-    let mut model = Model::new(Arena::take().unwrap(), Loader::new(reader).unwrap());
-    let input = vec![0.5f32; INPUT];
-    let mut output = vec![0.0f32; OUTPUT];
-    let mut times = Vec::new();
-    for _ in 0..frames.parse::<usize>().unwrap() {
-        let began = Instant::now();
-        let inputs = Inputs { FIRST: input.as_slice().try_into().unwrap() };
-        let outputs = Outputs { LAST: output.as_mut_slice().try_into().unwrap() };
-        model.infer(inputs, outputs).unwrap();
-        times.push(began.elapsed().as_nanos());
-    }
-    times.sort();
-    println!("{} {}", times[times.len() / 2], model.bytes_read());
 }

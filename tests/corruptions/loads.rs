@@ -14,6 +14,7 @@ pub const CORRUPTIONS: &[(&str, Edit)] = &[
     ("load missing", load_missing),
     ("load into a live ring", load_into_a_live_ring),
     ("load over another's block", load_over_another_block),
+    ("load over another stage's", load_over_another_stage),
     ("wrong slice", wrong_slice),
     ("block dropped early", block_dropped_early),
     ("sum of weights off", sum_off),
@@ -23,7 +24,7 @@ pub const CORRUPTIONS: &[(&str, Edit)] = &[
     ("read again, over a live row", read_again_over_a_live_row),
 ];
 
-/// Plans with paged weights: small and large, by parts and not, of several CNNs, and of a pipeline with one stage paged.
+/// Plans with paged weights: small and large, by parts and not, of several CNNs, and of pipelines with one stage paged and with both.
 pub fn subjects() -> Vec<(String, Plan)> {
     let one = |name: &str, more: &str| format!("cnns: [(model: \"builtin:{name}\")], {more}");
     let two = r#"cnns: [(model: "builtin:lenet5"), (model: "builtin:resnet8")], constraints: (memory: min)"#;
@@ -31,6 +32,8 @@ pub fn subjects() -> Vec<(String, Plan)> {
         parallel: [["lenet5", "resnet8"]], rows: all"#;
     let piped = r#"cnns: [(model: "builtin:lenet5", partitions: [(name: "a", upto: "S2"), (name: "b")])],
         parallel: [["a", "b"]], rows: all, resident: ["C1"]"#;
+    let both = r#"cnns: [(model: "builtin:resnet8", partitions: [(name: "a", upto: "stack2_conv1"), (name: "b")])],
+        parallel: [["a", "b"]], constraints: (memory: "250kB")"#;
     let list = [
         ("lenet5, by parts", one("lenet5", "rows: all")),
         ("resnet8, whole", one("resnet8", "rows: none")),
@@ -44,6 +47,7 @@ pub fn subjects() -> Vec<(String, Plan)> {
         ("two in turn", two.into()),
         ("two at once", beside.into()),
         ("pipeline", piped.into()),
+        ("pipeline, both", both.into()),
     ];
     let paged = |text: String| plan(&application(&format!("({text}, weights: paged)")));
     let mut all: Vec<(String, Plan)> =
@@ -147,6 +151,22 @@ fn load_over_another_block(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let other = weights(plan, *pick(&before, random)?)?.blocks[0].clone();
     let block = &mut weights(plan, (c, l))?.blocks[0];
     (block.after, block.offset) = (None, other.offset);
+    settle(plan);
+    Some(())
+}
+
+/// Invalid because a block has bytes of one of another stage, whose loads come at any time. All sums are made right.
+fn load_over_another_stage(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let paged = layers(plan);
+    let (c, l) = *pick(&paged, random)?;
+    let stage = |(c, l): (usize, usize)| &plan.cnns[c].layers[l].partition;
+    let runs_too = |other: &String| {
+        let mut elements = plan.parallel.iter();
+        other != stage((c, l)) && elements.any(|names| names.contains(other) && names.contains(stage((c, l))))
+    };
+    let others: Vec<(usize, usize)> = paged.iter().copied().filter(|at| runs_too(stage(*at))).collect();
+    let offset = weights(plan, *pick(&others, random)?)?.blocks[0].offset;
+    weights(plan, (c, l))?.blocks[0].offset = offset;
     settle(plan);
     Some(())
 }

@@ -40,7 +40,8 @@ fn program(emitted: &Emitted<'_>) -> String {
     }
     text += "int main(void) {\n  uint8_t *weights = load(\"weights.bin\", EMITTED_WEIGHT_BYTES);\n";
     if emitted.plan.store.is_some() {
-        text += "  reader.file = fopen(\"store.bin\", \"rb\");\n  emitted_store store = {&reader, begin, finish};\n";
+        text += "  reader.file = fopen(\"store.bin\", \"rb\");\n  emitted_store of_one = {&reader, begin, finish};\n  \
+                 emitted_store store[2] = {of_one, of_one};\n";
     }
     for (c, cnn) in emitted.plan.cnns.iter().enumerate() {
         let prefix = match emitted.plan.cnns.len() {
@@ -67,18 +68,18 @@ fn program(emitted: &Emitted<'_>) -> String {
             );
         }
         let (input, output) = (&cnn.inputs[0], &cnn.outputs[0].name);
-        // A model that reads weights gets a store, which fails when the test asks for it.
+        // A model that reads weights gets a store, or one for each stage that reads. It fails when the test asks for it.
         let is_paged = cnn.layers.iter().any(|layer| layer.paged.is_some());
         let (store, failing) = match is_paged {
             false => ("", String::new()),
             true => (
-                ", &store",
+                ", store",
                 format!(
                     "EXPECT({prefix}_create(&place, arena, sizeof arena, NULL), EMITTED_NULL);\n  \
-                     store.wait = NULL;\n  \
-                     EXPECT({prefix}_create(&place, arena, sizeof arena, &store), EMITTED_NULL);\n  \
-                     store.wait = finish;\n  \
-                     EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES, &store), EMITTED_OK);\n  \
+                     store[0].wait = NULL;\n  \
+                     EXPECT({prefix}_create(&place, arena, sizeof arena, store), EMITTED_NULL);\n  \
+                     store[0].wait = finish;\n  \
+                     EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES, store), EMITTED_OK);\n  \
                      for (reader.left = 0; reader.left < 2; reader.left++) {{\n    int left = reader.left;\n    \
                      EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_STORE);\n    reader.left = left;\n  }}\n  \
                      reader.left = 1000000;\n  \
@@ -189,6 +190,15 @@ fn a_store() {
     check(&application(
         "(cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], rows: none, weights: paged, \
          resident: [\"C1\", \"C3\", \"C5\", \"F6\", \"output\"])",
+    ));
+}
+
+/// A pipeline of two stages, each of which reads its weights from a store of its own.
+#[test]
+fn stores_of_stages() {
+    check(&application(
+        "(cnns: [(model: \"builtin:resnet8\", partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")])], \
+         parallel: [[\"a\", \"b\"]], weights: paged, resident: [\"conv\"])",
     ));
 }
 

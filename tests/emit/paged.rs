@@ -1,7 +1,6 @@
 //! Emitted crates whose weights are read from a store, and stores that fail.
 
 use csdfc::app::resolve::{Application, Paged, RowsChoice};
-use csdfc_codegen::emit;
 use csdfc_plan::plan::StorageModel;
 use csdfc_tests::crates::{COUNTING, thread_sanitizer};
 use csdfc_tests::{application, generate, random, rates, sliced};
@@ -71,9 +70,9 @@ fn some_of_the_weights() {
     )));
 }
 
-/// A stage of a pipeline reads its weights while the other runs; two that do are refused.
+/// A stage of a pipeline reads its weights while the other runs, or both do.
 #[test]
-fn a_stage_of_a_pipeline() {
+fn stages_of_a_pipeline() {
     let pipeline = |resident: &str, more: &str| {
         let stages = "partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")]";
         application(&format!(
@@ -84,11 +83,8 @@ fn a_stage_of_a_pipeline() {
     let first = "\"conv\", \"stack1_conv1\", \"stack1_conv2\", \"stack2_conv1\"";
     check(&pipeline(first, ""));
     check(&sliced::again(&pipeline(first, "rows: {\"stack2_conv2\": 4}")));
-    let both = pipeline("", "");
-    let plan = csdfc_tests::plan(&both);
-    let error =
-        emit::emit(&plan, &super::values_of(&both), &emit::Options::default()).expect_err("two stores");
-    assert!(error.to_string().contains("name the layers of one of them as `resident`"), "{error}");
+    check(&pipeline("", ""));
+    check(&sliced::again(&pipeline("", "rows: {\"stack1_conv1\": 8, \"stack2_conv2\": 4}")));
 }
 
 /// A test of a crate: its store fails at each of its reads in turn, in every way.
@@ -368,6 +364,160 @@ fn stores_that_fail_while_weights_are_read_again() {
     let application = sliced::again(&paged("resnet8", r#"rows: {"stack2_conv1": 8, "stack2_conv2": 4}"#));
     let emitted = with_faults(&application);
     assert!(emitted.plan.cnns[0].bytes_read > emitted.plan.store.as_ref().map(|store| store.bytes));
+    cargo(emitted.folder(), &["test", "--offline"]);
+}
+
+/// A test of a crate whose two stages read their weights: each store fails at each of its reads in turn.
+const STAGES: &str = r#"
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use emitted::*;
+
+#[derive(Default)]
+struct State {
+    reads: usize,
+    fails_at: Option<usize>,
+}
+
+struct Faulty {
+    bytes: Vec<u8>,
+    state: Arc<Mutex<State>>,
+}
+
+impl ReadAt for Faulty {
+    fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), Fault> {
+        let mut state = self.state.lock().unwrap();
+        let number = state.reads;
+        state.reads += 1;
+        if state.fails_at.take_if(|at| *at == number).is_some() {
+            return Err(Fault::Read(5));
+        }
+        drop(state);
+        block.copy_from_slice(&self.bytes[at as usize..][..block.len()]);
+        Ok(())
+    }
+}
+
+const FRAMES: usize = 3;
+
+struct Source {
+    next: usize,
+    input: [f32; 3072],
+}
+
+impl Source {
+    fn at(frame: usize) -> Self {
+        let element = |i: usize| ((frame * 31 + i) * 7919 % 1013) as f32 / 507.0 - 1.0;
+        Source { next: frame + 1, input: std::array::from_fn(element) }
+    }
+}
+
+impl InputRows for Source {
+    fn input(&self) -> &[f32; 3072] {
+        &self.input
+    }
+}
+
+struct Frames(Source);
+
+impl InputRows for Frames {
+    fn input(&self) -> &[f32; 3072] {
+        &self.0.input
+    }
+}
+
+impl InputFrames for Frames {
+    fn next_frame(&mut self) -> bool {
+        self.0 = Source::at(self.0.next);
+        self.0.next <= FRAMES + 1
+    }
+}
+
+struct Made<'m> {
+    current: [f32; 10],
+    all: &'m mut Vec<[f32; 10]>,
+}
+
+impl OutputRows for Made<'_> {
+    fn output(&mut self, y: Range<usize>) -> &mut [f32] {
+        &mut self.current[y.start * 10..y.end * 10]
+    }
+}
+
+impl OutputFrames for Made<'_> {
+    fn end_frame(&mut self) {
+        self.all.push(self.current);
+    }
+}
+
+fn run<S: Store>(model: &mut Model<'_, S>) -> Result<Vec<[f32; 10]>, PipelineError> {
+    let mut all = Vec::new();
+    let made = Made { current: [f32::NAN; 10], all: &mut all };
+    let frames = model.pipeline(Frames(Source::at(0)), made)?;
+    assert_eq!(frames, FRAMES);
+    Ok(all)
+}
+
+fn one<S: Store>(model: &mut Model<'_, S>, frame: usize) -> Result<[f32; 10], StoreError> {
+    let mut output = [f32::NAN; 10];
+    model.infer_rows(Source::at(frame), Outputs { output: &mut output })?;
+    Ok(output)
+}
+
+#[test]
+fn each_store_fails_at_each_read() {
+    let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/store.bin")).unwrap();
+    let states = [Arc::<Mutex<State>>::default(), Arc::default()];
+    let store = |state: &Arc<Mutex<State>>| {
+        Loader::new(Faulty { bytes: bytes.clone(), state: state.clone() }).unwrap()
+    };
+    let mut arena = Box::new(Arena::new());
+    let mut model = Model::new(&mut arena, [store(&states[0]), store(&states[1])]);
+    let expected: Vec<[f32; 10]> = (1..=FRAMES).map(|frame| one(&mut model, frame).unwrap()).collect();
+    assert_eq!(model.bytes_read(), FRAMES as u64 * BYTES_READ);
+    assert_eq!(run(&mut model).unwrap(), expected);
+    assert_eq!(model.bytes_read(), 2 * FRAMES as u64 * BYTES_READ);
+    for (stage, state) in states.iter().enumerate() {
+        let reads = |state: &Mutex<State>| state.lock().unwrap().reads;
+        for number in 0..FRAMES * READS[stage] {
+            state.lock().unwrap().fails_at = Some(reads(state) + number);
+            let error = run(&mut model).unwrap_err();
+            assert!(matches!(error, PipelineError::Stage { .. }), "stage {stage}, {number}: {error}");
+            assert_eq!(run(&mut model).unwrap(), expected, "stage {stage}, {number}");
+        }
+        for number in 0..READS[stage] {
+            state.lock().unwrap().fails_at = Some(reads(state) + number);
+            assert!(one(&mut model, 2).is_err(), "stage {stage}, {number}");
+            assert_eq!(one(&mut model, 2).unwrap(), expected[1], "stage {stage}, {number}");
+        }
+    }
+}
+"#;
+
+/// Both stages of a pipeline read their weights, each from a store of its own. Whichever fails, the pipeline ends with an error,
+/// and the next frames are right again.
+#[test]
+fn stores_of_stages_that_fail() {
+    let application = application(
+        "(cnns: [(model: \"builtin:resnet8\", partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")])], \
+         parallel: [[\"a\", \"b\"]], weights: paged, rows: none)",
+    );
+    let emitted = Emitted::new(&application);
+    let cnn = &emitted.plan.cnns[0];
+    let reads = |partition: &str| -> usize {
+        let paged = cnn.layers.iter().filter(|layer| layer.partition == partition);
+        paged.filter_map(|layer| layer.paged.as_ref()).map(|paged| rates(&paged.slices).len()).sum()
+    };
+    let head = format!(
+        "const READS: [usize; 2] = [{}, {}];\nconst BYTES_READ: u64 = {};\n",
+        reads("a"),
+        reads("b"),
+        cnn.bytes_read.expect("a store")
+    );
+    let tests = emitted.folder().join("tests");
+    std::fs::create_dir(&tests).expect("a folder");
+    std::fs::write(tests.join("stages.rs"), head + STAGES).expect("a test");
     cargo(emitted.folder(), &["test", "--offline"]);
 }
 

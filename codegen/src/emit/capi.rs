@@ -165,6 +165,7 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     let weights = ["weights: *const u8", "weight_bytes: usize"];
     let store: &[&str] = if paged { &["store: *const CStore"] } else { &[] };
     let stored = if paged { ", store" } else { "" };
+    let pattern = if model.paged_stages().len() > 1 { "store" } else { "[store]" };
     let take = |source: &mut Source, name: &str, made: &str| {
         source.line("// SAFETY: pointers are as the header asks.");
         source.open(format!("let {name} = match unsafe {{ {made} }} {{"));
@@ -180,13 +181,13 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     };
     function(source, "weights", "create", &[&place[..], store].concat());
     if paged {
-        take(source, "store", "store_of(store)");
+        take(source, pattern, "stores_of(store)");
     }
     make(source, &format!("Ok(crate::{module}::Model::new(arena{stored}))"));
     function(source, "", "create_with_weights", &[&place[..], &weights[..], store].concat());
     take(source, "weights", "bytes(weights, weight_bytes)");
     if paged {
-        take(source, "store", "store_of(store)");
+        take(source, pattern, "stores_of(store)");
     }
     make(source, &format!("crate::{module}::Model::with_weights(arena, weights{stored}).map_err(refused)"));
 
@@ -281,9 +282,18 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
     }
     for model in models {
         let prefix = prefix(name, models, model);
-        let store =
-            if model.is_paged() { format!(",\n    const {library}_store *store") } else { String::new() };
+        let stages = model.paged_stages();
+        let store = match stages.len() {
+            _ if !model.is_paged() => String::new(),
+            0 | 1 => format!(",\n    const {library}_store *store"),
+            several => format!(",\n    const {library}_store stores[{several}]"),
+        };
         text += &format!("\n/* The model `{}`. */\n", comment(&model.cnn().cnn.name));
+        if stages.len() > 1 {
+            let names: Vec<String> =
+                stages.iter().map(|stage| format!("`{}`", comment(&stage.label))).collect();
+            text += &format!("\n/* Stages that read weights have a store each: {}. */\n", names.join(", "));
+        }
         for (kind, access, fields) in [("inputs", "const ", inputs(model)), ("outputs", "", outputs(model))] {
             text += "\ntypedef struct {\n";
             for field in &fields {

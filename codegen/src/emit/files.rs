@@ -384,6 +384,9 @@ impl Crate<'_> {
                  `infer` returns an error, and the model can run the next frame.\n\n",
                 self.packed.store.len()
             );
+            if self.models.iter().any(|model| model.paged_stages().len() > 1) {
+                text += "Stages of a pipeline that read weights have a store each: `Model::new` takes an array of them.\n\n";
+            }
         }
         for cnns in self.models.first().map(|model| together(model.resolved)).unwrap_or_default() {
             let modules: Vec<&str> = cnns.iter().map(|&c| self.models[c].module.as_str()).collect();

@@ -46,14 +46,17 @@ impl PagedLayer {
     }
 }
 
-/// The most loads of a frame that are under way at once.
+/// The most loads from one store that are under way at once.
 pub(super) fn at_once(model: &Model<'_>) -> usize {
-    let blocks = |group: &Vec<usize>| {
+    let blocks = |partitions: &[usize]| {
         let layers = model.cnn().layers.iter().zip(&model.paged);
-        let fire = layers.filter(|(entry, _)| group.contains(&entry.partition));
+        let fire = layers.filter(|(entry, _)| partitions.contains(&entry.partition));
         fire.filter_map(|(_, layer)| layer.as_ref()).map(|layer| layer.paged.blocks.len()).sum()
     };
-    model.cnn().groups.iter().map(blocks).max().unwrap_or(0)
+    let of_group = model.cnn().groups.iter().map(|group| blocks(group));
+    let of_stage = model.stages.iter().map(|stage| blocks(&[stage.partition]));
+    let most = if model.stages.is_empty() { of_group.max() } else { of_stage.max() };
+    most.unwrap_or(0)
 }
 
 /// The loads that may start when the frame of these partitions begins: layers and slices.

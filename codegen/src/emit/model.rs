@@ -177,7 +177,6 @@ impl<'r> Model<'r> {
             model.paged.push(layer);
             model.calls.push(call);
         }
-        model.loads_at_once = loads::at_once(&model);
         let words = ["memory", "weights", "isa", "workers", "loads", "frame", "run"];
         let fields = words.into_iter().chain(model.methods.iter().map(String::as_str));
         let fields = Names::except(&fields.collect::<Vec<&str>>());
@@ -187,15 +186,7 @@ impl<'r> Model<'r> {
             is_output: &|l| model.is_output(l),
         };
         (model.stages, model.links) = pipeline::find(resolved, c, &known, fields);
-        // Stages that read weights at the same time would need a store each.
-        let mut reading = (0..model.methods.len()).filter(|&l| model.paged[l].is_some());
-        let first = reading.next().map(|l| model.cnn().layers[l].partition);
-        let other = reading.find(|&l| Some(model.cnn().layers[l].partition) != first);
-        if let Some(l) = other.filter(|_| !model.stages.is_empty()) {
-            let why = "weights of another stage of its pipeline are paged too, and a crate's stages do not share a \
-                       store; name the layers of one of them as `resident`";
-            return Err(EmitError::layer(resolved, c, l, why));
-        }
+        model.loads_at_once = loads::at_once(&model);
         for (l, layer) in model.paged.iter().enumerate() {
             let outputs = model.outputs.iter().filter(|output| output.layer == l).count();
             let slices = layer.as_ref().map_or(1, |layer| layer.paged.slices.len());
@@ -240,6 +231,19 @@ impl<'r> Model<'r> {
     pub fn is_paged_stage(&self, stage: &Stage) -> bool {
         (0..self.methods.len())
             .any(|l| self.paged[l].is_some() && self.cnn().layers[l].partition == stage.partition)
+    }
+
+    /// The stages whose weights are read. Each has a store of its own.
+    pub fn paged_stages(&self) -> Vec<&Stage> {
+        self.stages.iter().filter(|stage| self.is_paged_stage(stage)).collect()
+    }
+
+    /// The stores of the model, if some weights are read: their type, where each has the type `one`.
+    pub fn stores_of(&self, one: &str) -> String {
+        match self.paged_stages().len() {
+            0 | 1 => one.into(),
+            several => format!("[{one}; {several}]"),
+        }
     }
 
     /// Which convolutions it calls.

@@ -112,13 +112,18 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     }
     let paged = model.is_paged();
     // The additional documentation of the store of a paged model.
+    let stores = model.stores_of("S");
+    let of_store = format!(", store: {stores}");
     let [bound, parameter, store, stored] = match paged {
-        true => [", S: Store", ", S", ", store: S", ", store"],
+        true => [", S: Store", ", S", of_store.as_str(), ", store"],
         false => [""; 4],
     };
     source.line("/// The model, in an arena that is its own for as long as it lives.");
     source.open(format!("pub struct Model<'a{bound}> {{"));
     source.line("memory: Memory<'a, ring::Whole>,");
+    if paged && !model.stages.is_empty() {
+        source.line("#[allow(dead_code, reason = \"perhaps the stages read all of theirs from a store\")]");
+    }
     source.line("weights: &'a [u8],");
     source.line("isa: Isa,");
     let (workers, threads) = (model.stages.len(), model.threads());
@@ -128,9 +133,14 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         stages => source.line(format!("workers: [Workers; {stages}],")),
     }
     if paged {
-        source.line("store: S,");
+        let several = model.paged_stages();
+        if several.len() > 1 {
+            let names: Vec<String> = several.iter().map(|stage| format!("`{}`", stage.label)).collect();
+            source.comment("//", &format!("Of the stages {}: each reads for itself.", names.join(", ")));
+        }
+        source.line(format!("store: {stores},"));
         source.line("// Bytes read from it.");
-        source.line("read: u64,");
+        source.line(format!("read: {},", model.stores_of("u64")));
     }
     source.close("}");
     source.gap();
@@ -146,7 +156,7 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.line("/// # Errors");
     source.line("/// When they are not the content of `weights.bin`.");
     let mut parameters = vec![format!("arena: {arena}"), "weights: &'a [u8]".into()];
-    parameters.extend(paged.then(|| "store: S".into()));
+    parameters.extend(paged.then(|| format!("store: {stores}")));
     source.head("pub fn with_weights(", &parameters, " -> Result<Self, WeightsError> {");
     source.line(format!("Ok(Model::on({memory}, weights::verify(weights)?{stored}))"));
     source.close("}");
@@ -162,7 +172,7 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         _ => Some("workers".into()),
     });
     if paged {
-        fields.extend(["store".into(), "read: 0".into()]);
+        fields.extend(["store".into(), format!("read: {}", model.stores_of("0"))]);
     }
     source.list("Model {", &fields, "");
     source.close("}");
@@ -176,7 +186,7 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     if paged {
         source.line("/// Bytes of weights that all frames so far have read from the store.");
         source.open("pub fn bytes_read(&self) -> u64 {");
-        source.line("self.read");
+        source.line(if model.paged_stages().len() > 1 { "self.read.iter().sum()" } else { "self.read" });
         source.close("}");
         source.gap();
     }

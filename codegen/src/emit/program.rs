@@ -247,9 +247,14 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) 
         ));
     }
     if model.is_paged() {
-        source.line("let store = Loader::open(&arguments.store);");
-        source
-            .line("let store = store.map_err(|error| format!(\"{}: {error}\", arguments.store.display()))?;");
+        let stores = model.paged_stages().len().max(1);
+        source.line("let open = || Loader::open(&arguments.store);");
+        source.line("let wrong = |error| format!(\"{}: {error}\", arguments.store.display());");
+        let open = vec!["open().map_err(wrong)?".to_owned(); stores];
+        match stores {
+            1 => source.line(format!("let store = {};", open[0])),
+            _ => source.list("let store = [", &open, ";"),
+        }
         source.line(format!("let mut model = {path}Model::new(arena, store);"));
     } else {
         source.line(format!("let mut model = {path}Model::new(arena);"));

@@ -67,6 +67,7 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     );
     source.line("let mut parts = self.memory.divide::<ring::Stages>();");
     write_workers(source, model);
+    write_stores(source, model);
     for (place, stage) in model.stages.iter().enumerate() {
         write_new(source, model, place, "let mut", &|_| "None".into(), &stage.name);
     }
@@ -74,8 +75,10 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     let stages: Vec<String> = model.stages.iter().map(|stage| format!("&mut {}", stage.name)).collect();
     let stages = [stages, vec!["&mut inputs".into(), "&mut outputs".into()]].concat();
     source.list("let _ = turns(", &stages, ";");
-    if let Some(stage) = model.stages.iter().find(|stage| model.is_paged_stage(stage)) {
-        source.line(format!("{}.loads.failed().map_or(Ok(()), Err)", stage.name));
+    if let [first, others @ ..] = model.paged_stages().as_slice() {
+        let others: String =
+            others.iter().map(|stage| format!(".or({}.loads.failed())", stage.name)).collect();
+        source.line(format!("{}.loads.failed(){others}.map_or(Ok(()), Err)", first.name));
     }
     source.close("}");
     source.gap();
@@ -100,6 +103,18 @@ fn write_workers(source: &mut Source, model: &Model<'_>) {
     source.list("let [", &names.collect::<Vec<String>>(), " = &mut self.workers;");
 }
 
+/// Deals the model's stores out to its stages, where several read.
+fn write_stores(source: &mut Source, model: &Model<'_>) {
+    let stages = model.paged_stages();
+    if stages.len() > 1 {
+        for field in ["store", "read"] {
+            let names = stages.iter().map(|stage| format!("{}_{field}", stage.name));
+            let all = format!(" = &mut self.{field};");
+            source.list("let [", &names.collect::<Vec<String>>(), &all);
+        }
+    }
+}
+
 /// Writes code that makes a stage. `end` gives its ends of links.
 fn write_new(
     source: &mut Source,
@@ -113,6 +128,9 @@ fn write_new(
     let mut fields = vec!["memory: parts.take()".to_owned()];
     fields.extend(needs(model, place).map(|(name, _)| match name {
         "workers" => format!("{name}: {}", workers(stage)),
+        "loads" if model.paged_stages().len() > 1 => {
+            format!("loads: Loads::new({0}_store, {0}_read, self.isa)", stage.name)
+        }
         "loads" => "loads: Loads::new(&mut self.store, &mut self.read, self.isa)".into(),
         name => format!("{name}: self.{name}"),
     }));
@@ -191,6 +209,7 @@ fn write_pipeline(source: &mut Source, model: &Model<'_>) {
     ));
     source.line("let mut parts = self.memory.divide::<ring::Stages>();");
     write_workers(source, model);
+    write_stores(source, model);
     for (place, stage) in stages.iter().enumerate() {
         write_new(source, model, place, "let mut", &|number| format!("Some(&links[{number}])"), &stage.name);
     }
@@ -266,7 +285,7 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
         let calls: BTreeMap<&str, String> =
             (0..layers.len()).map(|l| (layers[l].layer.name.as_str(), call(model, variable(l), l))).collect();
         let steps = loops(&order, &|layer| layers[layer as usize].layer.name.clone());
-        if let Some(stage) = model.stages.iter().find(|stage| model.is_paged_stage(stage)) {
+        for stage in model.paged_stages() {
             source.line(format!("{}.start_loads();", stage.name));
         }
         schedule::write(source, &steps, &calls);

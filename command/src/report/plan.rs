@@ -138,6 +138,7 @@ fn cnn_table(plan: &Plan) -> String {
             (Some(ns), Some(bandwidth)) => {
                 let loads = cnn.layers.iter().map(loads).fold(0, u64::saturating_add);
                 let computing = cnn.computing_ns.unwrap_or(0);
+                let frame = (1e9 / cnn.fps).round() as u64;
                 let slower = if ns > computing { "the store" } else { "computing" };
                 format!(
                     ": {} in {loads} reads at {} MB/s, and {} of computing, of which {} overlap; {slower} bounds the \
@@ -145,7 +146,7 @@ fn cnn_table(plan: &Plan) -> String {
                     units::time(ns),
                     bandwidth / 1_000_000,
                     units::time(computing),
-                    units::time((ns + computing).saturating_sub(cnn.latency_ns))
+                    units::time((ns + computing).saturating_sub(frame))
                 )
             }
             _ => "; the times above do not count that, since the device's profile has no store\n".into(),

@@ -53,6 +53,8 @@ pub struct Timing<'d> {
     pipelines: Vec<Range<usize>>,
     /// What paged weights are read from, if that is known.
     store: Option<&'d Store>,
+    /// Of each partition, how many of other CNNs read from the store at the same time.
+    other_readers: Vec<usize>,
     /// Whether no other CNN runs at the same time, and nothing on another processor.
     is_alone: bool,
     /// The stages, each of which works on one frame at a time.
@@ -83,6 +85,7 @@ impl<'d> Timing<'d> {
             samples: Vec::new(),
             pipelines: std::iter::once(0..1).collect(),
             store: None,
+            other_readers: vec![0],
             is_alone: true,
             stages: Stages::each_a_partition(1),
             spans: Vec::new(),
@@ -145,7 +148,19 @@ impl<'d> Timing<'d> {
                 }
             }
             let store = device.store.as_ref();
-            Ok(Timing { seats, deadline_ns, samples, pipelines, store, is_alone, stages, spans })
+            let partitions = 0..task.partitions.len();
+            let other_readers = partitions.map(|p| other_readers(tasks, elements, (cnn, p))).collect();
+            Ok(Timing {
+                seats,
+                deadline_ns,
+                samples,
+                pipelines,
+                store,
+                other_readers,
+                is_alone,
+                stages,
+                spans,
+            })
         };
         (0..tasks.len()).map(of_cnn).collect()
     }
@@ -243,9 +258,23 @@ impl<'d> Timing<'d> {
         self.store.is_some()
     }
 
-    /// Nanoseconds that it takes to read the weights of a layer, in slices of these bytes; 0 if the store is not known.
+    /// Nanoseconds that it takes to read the weights of a layer, in slices of these bytes, if nothing else is read; 0 if the
+    /// store is not known.
     pub fn read_ns(&self, slices: &[u64]) -> f64 {
         self.store.map_or(0.0, |store| slices.iter().map(|bytes| store.read_ns(*bytes)).sum())
+    }
+
+    /// By partition, how much longer its reads take because others read at the same time, as a factor. Each of the others gets
+    /// as much of the store as this one, but those of the same CNN no more than they read in a frame. `read_ns` is the time
+    /// in which the weights of each layer are read.
+    pub fn read_stretch(&self, task: &CnnTask<'_>, read_ns: &[f64]) -> Vec<f64> {
+        let read = |p: usize| task.partitions[p].layers.iter().map(|id| read_ns[id.0]).sum::<f64>();
+        let stretch = |own: usize| {
+            let beside = (0..task.partitions.len()).filter(|other| task.together[own][*other]);
+            let shares = beside.map(|other| (read(other) / read(own)).min(1.0));
+            1.0 + shares.sum::<f64>() + self.other_readers[own] as f64
+        };
+        (0..task.partitions.len()).map(|p| if read(p) > 0.0 { stretch(p) } else { 1.0 }).collect()
     }
 
     /// One frame with these rows per firing. The layers of `one_by_one` make their rows one by one, at a price. Paged
@@ -255,16 +284,18 @@ impl<'d> Timing<'d> {
             let once = task.paging(id).map_or(0.0, |paging| self.read_ns(&[paging.stored]));
             once * task.times_read(id, rows[id.0]) as f64
         };
-        self.frame_with(task, rows, one_by_one, read)
+        let read: Vec<f64> = task.network.ids().map(read).collect();
+        let stretch = self.read_stretch(task, &read);
+        self.frame_with(task, rows, one_by_one, |p, id| read[id.0] * stretch[p])
     }
 
-    /// The same, given the time that it takes to read the weights of each layer. Nothing is computed meanwhile.
+    /// The same, given how long a partition waits for the weights of each layer. It computes nothing meanwhile.
     pub fn frame_with(
         &self,
         task: &CnnTask<'_>,
         rows: &[u64],
         one_by_one: &[LayerId],
-        read_ns: impl Fn(LayerId) -> f64,
+        wait_ns: impl Fn(usize, LayerId) -> f64,
     ) -> FrameTime {
         let mut of_layer = vec![0.0; task.network.layers.len()];
         let mut works = Vec::new();
@@ -272,7 +303,7 @@ impl<'d> Timing<'d> {
             let mut core_ns = 0.0;
             for id in &partition.layers {
                 let time = self.layer(task, p, *id, rows[id.0], one_by_one.binary_search(id).is_ok());
-                of_layer[id.0] = time.wall_ns + read_ns(*id);
+                of_layer[id.0] = time.wall_ns + wait_ns(p, *id);
                 core_ns += time.core_ns;
             }
             works.push(core_ns);
@@ -320,6 +351,13 @@ impl<'d> Timing<'d> {
         let work: f64 = works.iter().sum();
         slowest + (work - slowest).max(0.0) * (workers - cores) / (cores * (workers - 1.0))
     }
+}
+
+/// How many partitions of other CNNs read weights while this one runs.
+fn other_readers(tasks: &[CnnTask<'_>], elements: &[Vec<(usize, usize)>], own: (usize, usize)) -> usize {
+    let reads = |(cnn, p): (usize, usize)| cnn != own.0 && tasks[cnn].bytes_paged(p) > 0;
+    let others = |element: &Vec<(usize, usize)>| element.iter().filter(|at| reads(**at)).count();
+    elements.iter().filter(|element| element.contains(&own)).map(others).max().unwrap_or(0)
 }
 
 /// The pipelines of a CNN: runs of partitions that run at the same time. The application has checked that these follow
@@ -371,6 +409,7 @@ mod tests {
             samples: Vec::new(),
             pipelines,
             store: None,
+            other_readers: vec![0; stages as usize],
             is_alone: true,
             spans: Vec::new(),
         }

@@ -138,7 +138,7 @@ impl Parts<'_> {
             computing_ns: is_timed.then(|| {
                 let execution = &variant.execution;
                 let (task, timing) = (&self.tasks[cnn], &self.timings[cnn]);
-                let frame = timing.frame_with(task, &execution.rows, &execution.one_by_one, |_| 0.0);
+                let frame = timing.frame_with(task, &execution.rows, &execution.one_by_one, |_, _| 0.0);
                 frame.latency_ns.round() as u64
             }),
             inputs: inputs.map(|layer| layer.name.clone()).collect(),

@@ -12,7 +12,7 @@ use crate::frame::task::CnnTask;
 use crate::network::LayerId;
 use crate::search::Variant;
 use crate::search::subject::Subject;
-use crate::storage::{Arrangement, Effort, Storage};
+use crate::storage::{Arrangement, Effort, Item, Storage};
 
 use super::loads;
 
@@ -55,16 +55,20 @@ pub(super) fn bytes_read(task: &CnnTask<'_>, execution: &Execution) -> u64 {
 /// The times of a frame with the final slices.
 pub(super) fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> FrameTime {
     let read = read_ns(task, timing, execution);
-    let in_turn = timing.frame_with(task, &execution.rows, &execution.one_by_one, |id| read[id.0]);
+    let time = |wait: &dyn Fn(usize, LayerId) -> f64| {
+        timing.frame_with(task, &execution.rows, &execution.one_by_one, wait)
+    };
+    let stretch = timing.read_stretch(task, &read);
+    let in_turn = time(&|p, id| read[id.0] * stretch[p]);
     let simulated = loads::simulated(task, timing, execution).filter(|_| !task.paging.is_empty());
-    match simulated.map(|simulated| simulated.ns.max(1.0)) {
-        Some(ns) if ns < in_turn.period_ns => {
-            let shorter = in_turn.period_ns / ns;
-            let busier = in_turn.loads.iter().map(|load| load * shorter).collect();
-            FrameTime { period_ns: ns, latency_ns: ns, loads: busier }
-        }
+    let frame = match simulated.map(|simulated| time(&|_, id| simulated.waits[id.0])) {
+        Some(overlapping) if overlapping.period_ns < in_turn.period_ns => overlapping,
         _ => in_turn,
-    }
+    };
+    // There is one store for all partitions.
+    let period_ns = frame.period_ns.max(read.iter().sum());
+    let shorter = frame.period_ns / period_ns;
+    FrameTime { period_ns, loads: frame.loads.iter().map(|load| load * shorter).collect(), ..frame }
 }
 
 /// Lets loads overlap computing, in an arena of no more than `budget` bytes, in the fastest way among [`TRIED`].
@@ -74,9 +78,6 @@ pub(super) fn overlap(
     arrangement: Arrangement,
     budget: u64,
 ) -> Arrangement {
-    if subject.elements.iter().any(|element| element.len() > 1) {
-        return arrangement;
-    }
     let storage = Storage {
         executions: variants.iter().map(|variant| &variant.execution).collect(),
         elements: subject.elements,
@@ -86,9 +87,13 @@ pub(super) fn overlap(
         each().map(|(cnn, (task, timing))| frame(task, timing, executions[cnn]).period_ns).sum()
     };
     let mut best = (ns(&storage.executions), None);
-    for (share, part) in TRIED {
+    let shares_room = subject.elements.iter().any(|element| element.len() > 1);
+    let tried = TRIED.into_iter().flat_map(|(share, part)| [(share, part, false), (share, part, true)]);
+    // Only partitions that run at the same time have a room to share.
+    for (share, part, evenly) in tried.filter(|(.., evenly)| shares_room || !evenly) {
+        let rooms = loads::rooms(subject.tasks, &storage, budget / 16 * part, evenly);
         let within = |(cnn, (task, timing)): (usize, (&CnnTask<'_>, &Timing<'_>))| {
-            loads::overlap(task, timing, &storage, cnn, budget / 16 * part, share)
+            loads::overlap(task, timing, &storage, cnn, &rooms[cnn], share)
         };
         let Some(overlapping) = each().map(within).collect::<Option<Vec<Execution>>>() else {
             return arrangement;
@@ -99,7 +104,7 @@ pub(super) fn overlap(
             continue;
         }
         let again = subject.arrange(&Storage { executions, elements: subject.elements }, Effort::Front);
-        info!(share, part, bytes = again.bytes, budget, ns, "overlaps");
+        info!(share, part, evenly, bytes = again.bytes, budget, ns, "overlaps");
         if again.bytes <= budget {
             best = (ns, Some((overlapping, again)));
         }
@@ -118,14 +123,14 @@ pub(super) fn grow(subject: &Subject<'_>, variants: &mut [Variant], arrangement:
         elements: subject.elements,
     };
     let items = storage.items();
-    let room: Vec<u64> = items
-        .iter()
-        .enumerate()
-        .map(|(i, item)| match item.request.kind {
-            RequestKind::Block => arrangement.bytes.saturating_sub(storage.beside(&items, i)),
-            RequestKind::Ring | RequestKind::Workspace => 0,
-        })
-        .collect();
+    let rooms = loads::rooms(subject.tasks, &storage, arrangement.bytes, false);
+    let room = |(i, item): (usize, &Item<'_>)| match item.request.kind {
+        RequestKind::Block => {
+            rooms[item.cnn][item.request.partition].saturating_sub(storage.beside(&items, i))
+        }
+        RequestKind::Ring | RequestKind::Workspace => 0,
+    };
+    let room: Vec<u64> = items.iter().enumerate().map(room).collect();
     for share in SHARES {
         let mut room = room.iter();
         let mut grown: Vec<Execution> = variants.iter().map(|variant| variant.execution.clone()).collect();

@@ -71,6 +71,12 @@ impl CnnTask<'_> {
         self.paging.get(id.0)?.as_ref()
     }
 
+    /// Bytes of the weights of a partition that are paged.
+    pub fn bytes_paged(&self, partition: usize) -> u64 {
+        let stored = |id: &LayerId| self.paging(*id).map_or(0, |paging| paging.stored);
+        self.partitions[partition].layers.iter().map(stored).sum()
+    }
+
     /// How a layer is sliced that makes `rows` rows at a time, if its weights are paged, and it makes all rows at once
     /// or reads its weights again.
     pub fn slicing(&self, id: LayerId, rows: u64) -> Option<Slicing> {

@@ -29,9 +29,10 @@ unsafe impl crate::Store for CStore {
     }
 }
 
-/// The store that the caller hands over. It must have both functions.
-unsafe fn store_of(given: *const CStore) -> Result<CStore, Status> {
-    // SAFETY: the pointer is valid, as the header asks.
-    let store = *unsafe { read(given) }?;
-    if store.start.is_some() && store.wait.is_some() { Ok(store) } else { Err(Status::Null) }
+/// The stores that the caller hands over. Each must have both functions.
+unsafe fn stores_of<const N: usize>(given: *const CStore) -> Result<[CStore; N], Status> {
+    // SAFETY: pointers are as the header asks.
+    let stores = *unsafe { read(given.cast::<[CStore; N]>()) }?;
+    let is_whole = |store: &CStore| store.start.is_some() && store.wait.is_some();
+    if stores.iter().all(is_whole) { Ok(stores) } else { Err(Status::Null) }
 }
