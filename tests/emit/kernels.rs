@@ -10,6 +10,7 @@ use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc::pass::Precision;
 use csdfc_codegen::bind::{self, Call, Form, Literal, Primitive, Site};
 use csdfc_kernels::sources::SOURCES;
+use csdfc_plan::check::primitives;
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
@@ -604,4 +605,25 @@ fn every_kernel_is_called_from_a_crate() {
     let sides = [ROWS, ELEMENTS].map(|form| [(form, false), (form, true)]);
     assert_eq!(constants, sides.into_iter().flatten().collect());
     super::check(&application);
+}
+
+/// Of every layer, the primitives that compute it and the formats that these read and make are the same in the table of
+/// `bind` and in the checker's own.
+#[test]
+fn both_tables_compute_the_same() {
+    let mut computed = BTreeSet::new();
+    for cnn in application().cnns {
+        for layer in &cnn.network.layers {
+            let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+            for row in primitives::all() {
+                let bound = Primitive::find(row.name).expect("a primitive");
+                let computes = (row.computes)(&layer.operator, &inputs);
+                let (name, kind) = (row.name, layer.operator.kind());
+                assert_eq!(computes, bound.computes(&layer.operator, &inputs), "{name}, {kind}");
+                assert_eq!((row.layouts, row.elements), (bound.layouts(), bound.elements()), "{name}");
+                computed.extend(computes.then_some(name));
+            }
+        }
+    }
+    assert!(computed.len() > 150, "{}", computed.len());
 }
