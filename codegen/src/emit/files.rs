@@ -28,10 +28,6 @@ pub fn listed(mut files: Vec<(PathBuf, Vec<u8>)>) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// The most bytes of stack that a frame takes on the processors and in the networks of `tests/bare_metal`, which
-/// measures them: with 32-bit floats only, and with some 16-bit floats.
-const STACK: [usize; 2] = [12 * 1024, 40 * 1024];
-
 /// A crate to be written.
 pub(super) struct Crate<'a> {
     pub name: String,
@@ -92,7 +88,7 @@ impl Crate<'_> {
     }
 
     /// Whether a model is a pipeline.
-    fn has_stages(&self) -> bool {
+    pub(super) fn has_stages(&self) -> bool {
         self.models.iter().any(|model| !model.stages.is_empty())
     }
 
@@ -102,7 +98,7 @@ impl Crate<'_> {
     }
 
     /// Whether a tensor has floats of 16 bits.
-    fn has_halves(&self) -> bool {
+    pub(super) fn has_halves(&self) -> bool {
         let mut layers = self.models.iter().flat_map(|model| &model.cnn().layers);
         layers.any(|entry| entry.tensor.format.element == Element::F16)
     }
@@ -278,152 +274,5 @@ impl Crate<'_> {
             source.close("}");
             source.gap();
         }
-    }
-
-    fn readme(&self) -> String {
-        let (plan, name) = (self.plan, &self.name);
-        let library = name.replace('-', "_");
-        let mut text = format!(
-            "# {name}\n\n\
-             Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.89.\n\n\
-             | memory | bytes |\n| --- | ---: |\n\
-             | parameters | {} |\n| weights as packed | {} |\n| arena: buffers and workspace | {} |\n\
-             | inputs held by the caller | {} |\n| outputs held by the caller | {} |\n\n",
-            plan.csdfc,
-            one_line(&plan.application),
-            plan.memory.parameters,
-            self.packed.weights.len(),
-            plan.memory.arena,
-            plan.memory.external.inputs,
-            plan.memory.external.outputs,
-        );
-        let several = self.models.len() > 1;
-        let cnn = if several { "CNN " } else { "" };
-        let (all, folders) = match several {
-            false => (String::new(), ""),
-            true => (
-                format!(
-                    "    target/release/{name} INPUT.npy … --frames 100 --output DIR\n    \
-                     target/release/{name} INPUT.npy … --turns {}\n\n\
-                     With the name of a CNN it runs that one, without one all of them: {}. `--turns` runs CNNs in the\n\
-                     order that it gives, so many frames at a time: an application that adapts to what it sees. They have\n\
-                     the same arena, and a model is made for each turn.\n",
-                    self.models
-                        .iter()
-                        .map(|model| one_line(&model.cnn().cnn.name))
-                        .collect::<Vec<_>>()
-                        .join(","),
-                    program::turns(self.models)
-                ),
-                ", in a folder for each CNN",
-            ),
-        };
-        let _ = write!(
-            text,
-            "## The program\n\n    cargo build --release\n    \
-             target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n{all}\n\
-             It takes one file for each input, in the order below, prints frames per second and the peak memory of\n\
-             the process, and writes the outputs of the last frame{folders}. A file has its output's name, in which `%2F`\n\
-             stands for `/`, and so on for all but letters, digits and `._-`.\n\n\
-             Built with `--features trace` it has `--trace FILE`, which writes when each layer fired, for\n\
-             <https://ui.perfetto.dev>. Built with `RUSTFLAGS=\"-C target-feature=+crt-static\"` on Linux it is linked\n\
-             statically, and takes about 1 MB less memory.\n\n\
-             ## On a Jetson, or another 64-bit Arm\n\n\
-             On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \
-             rustup target add aarch64-unknown-linux-gnu\n    \
-             export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=\"-C target-cpu=cortex-a57\"\n    \
-             cargo build --release --target aarch64-unknown-linux-gnu\n    \
-             scp target/aarch64-unknown-linux-gnu/release/{name} INPUT.npy board:\n    \
-             ssh board ./{name} {cnn}INPUT.npy --frames 100 --output out\n\n\
-             The program is linked statically (`.cargo/config.toml`): it runs on boards whose system is old. The\n\
-             processor is `cortex-a57` on a TX1, TX2 or Nano, `carmel` on a Xavier, `cortex-a78ae` on an Orin,\n\
-             `cortex-a72` on a Raspberry Pi 4; without the line any 64-bit Arm will do. `RUSTFLAGS` would take the\n\
-             place of the configuration, static linking included. `qemu-aarch64 -cpu cortex-a57 {name} …` runs it on\n\
-             the PC, though not at the board's speed. Built on the board itself it needs nothing but Rust.\n\n\
-             ## The library\n\n"
-        );
-        for model in self.models {
-            let path = if several { format!("{library}::{}", model.module) } else { library.clone() };
-            let inputs: Vec<&str> = model.inputs.iter().map(|field| field.name.as_str()).collect();
-            let outputs: Vec<&str> = model.outputs.iter().map(|field| field.name.as_str()).collect();
-            let _ = write!(
-                text,
-                "`{path}` is the model `{}`. Inputs: {}. Outputs: {}.\n\n",
-                one_line(&model.cnn().cnn.name),
-                inputs.join(", "),
-                outputs.join(", ")
-            );
-        }
-        text += "Images are rows of pixels of channels (HWC), whatever the order of the model's dimensions: element\n\
-                 `(y * width + x) * channels + c`. `Model::new` takes the arena, `Arena::take()` or one of your own;\n\
-                 `infer` runs whole frames, `infer_rows` takes rows as they come from a camera, say.\n\n\
-                 Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
-                 `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
-                 `std` chooses vector code at start instead of when the crate is compiled.\n\n";
-        let _ = write!(
-            text,
-            "Beside its arena a frame takes some stack. With {} LeNet-5 and ResNet-8 took no more than {} bytes of\n\
-             stack, on a Cortex-M4 and on 32-bit RISC-V. Other kernels may take more.\n\n",
-            if self.has_halves() { "16-bit floats" } else { "32-bit floats" },
-            STACK[usize::from(self.has_halves())]
-        );
-        if self.is_paged() {
-            let _ = write!(
-                text,
-                "## Paged weights\n\n\
-                 {} bytes of weights are not in memory: a frame reads them from `store.bin`, slice by slice, into\n\
-                 blocks of the arena, as the plan has it. `Model::new` takes the store as its second argument:\n\n\
-                 - `Loader::open(path)`, with `std`, reads the file by a thread of its own, while kernels run, and by the\n  \
-                 model's too where that would only wait; `Loader::new` does so by a `ReadAt` of yours, by one thread\n  \
-                 unless it has `another`\n\
-                 - `Blocking::new(reader)` reads by a `ReadAt` and waits for it\n\
-                 - `InPlace::new(bytes)` has all of it in flash or a mapped file, and neither reads nor copies\n\
-                 - what implements `Store` begins a load and is waited for: DMA, say\n\n\
-                 The program reads `store.bin` in the current folder, or what `--store FILE` names. Every slice has a\n\
-                 checksum (CRC-32C), which is compared before the slice is used. If a load fails or brings other bytes,\n\
-                 `infer` returns an error, and the model can run the next frame.\n\n",
-                self.packed.store.len()
-            );
-            if self.models.iter().any(|model| model.paged_stages().len() > 1) {
-                text += "Stages of a pipeline that read weights have a store each: `Model::new` takes an array of them.\n\n";
-            }
-        }
-        for cnns in self.models.first().map(|model| together(model.resolved)).unwrap_or_default() {
-            let modules: Vec<&str> = cnns.iter().map(|&c| self.models[c].module.as_str()).collect();
-            let (all, shares) = (modules.join("_and_"), modules.join(", "));
-            let _ = write!(
-                text,
-                "`let ({shares}) = arena.{all}()`, `Arena::{all}`, splits the arena among models that the plan runs at the\n\
-                 same time: `Model::new` of each takes its share, on a thread of its own if you like.\n\n"
-            );
-        }
-        if self.has_stages() {
-            text += "Partitions that the plan runs at the same time are stages of a pipeline: with `std`, `Model::pipeline` runs\n\
-                     each on a thread of its own. Between them are rings of rows in the arena, whose counts are handed over\n\
-                     without a lock; frames stay in order, and all have left when it returns, so that whatever runs next\n\
-                     finds the arena free. `infer` lets the stages take turns. A stage that is planned for a GPU is one\n\
-                     more thread of the CPU here. A stage that panics ends the others, and the error is returned.\n\n";
-        }
-        if plan.threads > 1 {
-            let _ = write!(
-                text,
-                "With `std`, {} workers share the rows of a firing, or the channels of a convolution. They are there as long\n\
-                 as the model is, and the bytes are those of one. Without `std` there is one.\n\n",
-                plan.threads
-            );
-        }
-        let header = capi::header_path(name);
-        let _ = write!(
-            text,
-            "## From C\n\n    \
-             cargo rustc --lib --release --features capi --crate-type staticlib\n    \
-             cc program.c -Iinclude target/release/lib{library}.a -lpthread -ldl -lm\n\n\
-             `{header}` declares the functions; `--crate-type cdylib` makes a shared library.\n\n"
-        );
-        text += "\
-                 ## Licence\n\n\
-                 The models' code is yours. The kernels and what surrounds the models are under MIT or Apache-2.0, at\n\
-                 your choice.\n";
-        text
     }
 }

@@ -8,15 +8,13 @@ use csdfc_plan::check::{Held, Kind};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{ColourOrder, Input, InputElement, Operator};
 
+use super::borrow::{Borrow, Reads};
 use super::call::{self, Operand, Slots};
 use super::follow;
 use super::loads::{self, PagedLayer};
 use super::model::{InputField, Model, OutputField, summary};
 use super::pipeline::Link;
 use super::source::Source;
-
-/// From this number of rings on, they have no names of their own.
-const MANY: usize = 3;
 
 /// Writes the method of a layer.
 pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
@@ -145,7 +143,7 @@ fn row_end(model: &Model<'_>, layer: usize) -> String {
 }
 
 /// The text before the names of network inputs and outputs. A frame has them as fields; stages get them as parameters.
-fn caller(model: &Model<'_>) -> &'static str {
+pub(super) fn caller(model: &Model<'_>) -> &'static str {
     if model.stages.is_empty() { "self." } else { "" }
 }
 
@@ -236,17 +234,27 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
 }
 
 /// The part of a layer that a call of a kernel makes: all output channels, or some of them.
-struct Part<'c> {
-    call: &'c Call,
+pub(super) struct Part<'c> {
+    /// The call.
+    pub call: &'c Call,
     /// Number of the slice of its weights, an expression, if they are paged.
-    slice: Option<&'c str>,
+    pub slice: Option<&'c str>,
     /// Whether it makes only channels from `first` on.
-    is_sliced: bool,
+    pub is_sliced: bool,
 }
 
 impl<'c> Part<'c> {
     fn whole(call: &'c Call) -> Self {
         Part { call, slice: None, is_sliced: false }
+    }
+
+    /// The storage `data` of so many elements as the call sees it: from the channels of the slice on, if it holds channels
+    /// that are sliced.
+    pub fn channels(&self, data: String, holds_sliced: bool, elements: &dyn Display) -> String {
+        match self.is_sliced && holds_sliced {
+            true => format!("{data}.part(first, {elements} - first)"),
+            false => data,
+        }
     }
 }
 
@@ -314,55 +322,17 @@ fn write_room(source: &mut Source, model: &Model<'_>, output: &OutputField<'_>, 
 
 /// Writes the call of a kernel.
 fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Part<'_>) {
-    let entry = &model.cnn().layers[layer];
     let call = part.call;
     let written = model.written(layer);
     let is_handed_on = written.is_empty() || written.len() > 1 || model.is_output(layer);
     let follows = follow::windows(model, layer);
     if !follows.is_empty() {
         let y = if is_handed_on || keeps_rows(model, layer) { "y.clone()" } else { "y" };
-        source.line("// Where it is written it is read, in part: each row is made of these alone.");
+        source.line("// The layer writes over rows that it reads, so it makes one row at a time, from these rows alone.");
         source.open(format!("for y in {y} {{"));
         follow::write(source, &follows);
     }
-    // The rest of the storage begins with the channels of the slice.
-    let channels = |data: String, is_some: bool, elements: &dyn Display| match part.is_sliced && is_some {
-        true => format!("{data}.part(first, {elements} - first)"),
-        false => data,
-    };
-    let (mut rings, mut names) = (Vec::new(), Vec::new());
-    let many = entry.inputs.iter().filter(|&&tensor| model.read(layer, tensor).is_some()).count() >= MANY;
-    let mut operands = Vec::new();
-    for (operand, &tensor) in entry.inputs.iter().enumerate() {
-        let name =
-            if entry.inputs.len() == 1 { "input".to_owned() } else { format!("input_{}", operand + 1) };
-        let is_some = call.is_sliced_operand(operand);
-        match model.read(layer, tensor) {
-            Some(store) => {
-                let data = if many { format!("inputs[{}]", rings.len()) } else { name.clone() };
-                let ring = ring(model, layer, store);
-                let (ring, slots) = match follows.iter().find(|window| window.tensor == tensor) {
-                    Some(window) => {
-                        let rows = &window.name;
-                        (format!("{ring}.part(&{rows})"), Slots::Only(rows.clone()))
-                    }
-                    None => (ring, Slots::Ring(first(model, store))),
-                };
-                rings.push(ring);
-                names.push(name);
-                let elements = model.stores()[store].ring_bytes() / call.elements()[0].bytes();
-                operands.push(Operand { data: channels(data, is_some, &elements), slots });
-            }
-            None => {
-                let field = model.inputs.iter().find(|field| field.layer == tensor);
-                let field = field.map(|field| field.name.as_str()).unwrap_or_default();
-                let elements = model.cnn().layers[tensor].tensor.shape.elements() as u64;
-                let data = format!("Span::new({}inputs.{field}())", caller(model));
-                let data = channels(data, is_some, &elements);
-                operands.push(Operand { data, slots: Slots::Ring("0".into()) });
-            }
-        }
-    }
+    let Reads { operands, rings, names } = Reads::of(model, layer, part, &follows);
     let workspace = model.workspace(layer).map(|store| {
         let elements = model.stores()[store].bytes() / Element::F32.bytes();
         (ring(model, layer, store), elements)
@@ -375,90 +345,65 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
         };
         (loads::block(model, paged, &number), loads::slice(model, layer, slice))
     });
-    // Borrows the rings that are read, the one that is written, and the rest.
-    let borrow = |source: &mut Source, written: Option<String>| {
-        let read = match rings.len() {
-            0 => "_".into(),
-            1..MANY => format!("[{}]", names.join(", ")),
-            _ => "inputs".into(),
-        };
-        let is_listed = rings.len() >= MANY || !follows.is_empty();
-        let list = if is_listed { "rings".into() } else { format!("[{}]", rings.join(", ")) };
-        if is_listed {
-            source.list("let rings = [", &rings, ";");
-        }
-        let output = written.as_ref().map(|ring| ("output", ring.clone()));
-        let room = workspace.as_ref().map(|(ring, _)| ("mut workspace", ring.clone()));
-        let none = || ("_", "Ring::none()".to_owned());
-        let (method, others) = match (output, room, &block) {
-            (output, room, Some((block, _))) => {
-                let (output, room) = (output.unwrap_or_else(none), room.unwrap_or_else(none));
-                ("slices_and_block", vec![output, room, ("block", block.clone())])
-            }
-            (None, None, None) if rings.is_empty() => return,
-            (None, None, None) => ("read", Vec::new()),
-            (Some(output), Some(room), None) => ("slices_and_workspace", vec![output, room]),
-            (Some(one), None, None) | (None, Some(one), None) => ("slices", vec![one]),
-        };
-        let places: Vec<&str> =
-            [read.as_str()].into_iter().chain(others.iter().map(|(name, _)| *name)).collect();
-        let place = if others.is_empty() { read.clone() } else { format!("({})", places.join(", ")) };
-        // Without a ring, the compiler cannot infer an element type.
-        let method = if rings.is_empty() { format!("{method}::<f32, _, _>") } else { method.to_owned() };
-        let arguments: Vec<String> =
-            [list].into_iter().chain(others.iter().map(|(_, ring)| ring.clone())).collect();
-        source.list(&format!("let {place} = self.memory.{method}("), &arguments, ";");
-        if let Some((_, slice)) = &block {
-            source.line(format!("let weights = self.loads.weights({slice}, block);"));
-        }
-    };
     let context = call::Surroundings {
         weights: if block.is_some() { ("weights", 0) } else { ("self.weights", model.weights[layer].start) },
         threads: model.threads(),
         workspace: workspace.as_ref().map(|(_, elements)| *elements),
     };
-    match written.first() {
-        Some(&own) => {
-            let own_ring = ring(model, layer, own);
-            let (ring, slots) = match follows.is_empty() {
-                true => (own_ring, Slots::Ring(first(model, own))),
-                false => {
-                    source.line(format!("let row = {own_ring}.part(&y);"));
-                    ("row".to_owned(), Slots::Only("y".into()))
-                }
-            };
-            borrow(source, Some(ring));
-            let elements = model.stores()[own].ring_bytes() / call.elements()[1].bytes();
-            let output = Operand { data: channels("output".into(), true, &elements), slots };
-            call::write(source, call, &operands, &output, context);
-            if !follows.is_empty() {
-                source.close("}");
-            }
+    let workspace = workspace.map(|(ring, _)| ring);
+    let borrow = Borrow { rings, names, is_listed: !follows.is_empty(), workspace, block };
+    let Some(&own) = written.first() else {
+        return write_handed_on(source, model, layer, part, &operands, &borrow, context);
+    };
+    let own_ring = ring(model, layer, own);
+    let (ring, slots) = match follows.is_empty() {
+        true => (own_ring, Slots::Ring(first(model, own))),
+        false => {
+            source.line(format!("let row = {own_ring}.part(&y);"));
+            ("row".to_owned(), Slots::Only("y".into()))
         }
-        None => {
-            let shape = &entry.tensor.shape;
-            let elements = match entry.layer.firings {
-                1 => shape.elements().to_string(),
-                _ => format!("y.len() * {}", shape.row_elements()),
-            };
-            let data = if part.is_sliced { "output.again()" } else { "output" };
-            let room =
-                Operand { data: channels(data.into(), true, &elements), slots: Slots::Ring("0".into()) };
-            // Each output is made by itself.
-            let several = outputs(model, layer).count() > 1;
-            for output in outputs(model, layer) {
-                if several {
-                    source.open("{");
-                }
-                borrow(source, None);
-                if !part.is_sliced {
-                    write_room(source, model, output, "let output");
-                }
-                call::write(source, call, &operands, &room, context);
-                if several {
-                    source.close("}");
-                }
-            }
+    };
+    borrow.write(source, Some(ring));
+    let elements = model.stores()[own].ring_bytes() / call.elements()[1].bytes();
+    let output = Operand { data: part.channels("output".into(), true, &elements), slots };
+    call::write(source, call, &operands, &output, context);
+    if !follows.is_empty() {
+        source.close("}");
+    }
+}
+
+/// Writes a call whose output no ring holds: it is made where the caller or the next stage wants it, for each of these by
+/// itself.
+fn write_handed_on(
+    source: &mut Source,
+    model: &Model<'_>,
+    layer: usize,
+    part: &Part<'_>,
+    operands: &[Operand],
+    borrow: &Borrow,
+    context: call::Surroundings,
+) {
+    let entry = &model.cnn().layers[layer];
+    let shape = &entry.tensor.shape;
+    let elements = match entry.layer.firings {
+        1 => shape.elements().to_string(),
+        _ => format!("y.len() * {}", shape.row_elements()),
+    };
+    let data = if part.is_sliced { "output.again()" } else { "output" };
+    let slots = Slots::Ring("0".into());
+    let room = Operand { data: part.channels(data.into(), true, &elements), slots };
+    let several = outputs(model, layer).count() > 1;
+    for output in outputs(model, layer) {
+        if several {
+            source.open("{");
+        }
+        borrow.write(source, None);
+        if !part.is_sliced {
+            write_room(source, model, output, "let output");
+        }
+        call::write(source, part.call, operands, &room, context);
+        if several {
+            source.close("}");
         }
     }
 }
@@ -508,7 +453,7 @@ pub(super) fn ring_path(model: &Model<'_>, layer: usize) -> String {
 }
 
 /// The ring of a store as a layer reaches it, in this frame.
-fn ring(model: &Model<'_>, layer: usize, store: usize) -> String {
+pub(super) fn ring(model: &Model<'_>, layer: usize, store: usize) -> String {
     let path = format!("{}::{}", ring_path(model, layer), model.rings[store]);
     match model.stores()[store].kind {
         Kind::Halves if model.stages.is_empty() => format!("{path}[0]"),
@@ -518,7 +463,7 @@ fn ring(model: &Model<'_>, layer: usize, store: usize) -> String {
 }
 
 /// The slot of row 0 of this frame.
-fn first(model: &Model<'_>, store: usize) -> String {
+pub(super) fn first(model: &Model<'_>, store: usize) -> String {
     let Some(rows) = runs_on(model, store) else { return "0".into() };
     format!("self.frame * {rows} % {}", model.stores()[store].ring_rows)
 }

@@ -5,6 +5,7 @@
 //! a file of packed weights and, if weights are paged, a file for the store. Only the arena, the weights, the store,
 //! the kernels and the C interface have `unsafe` code inside.
 
+mod borrow;
 mod boundary;
 mod call;
 mod capi;
@@ -23,6 +24,7 @@ mod names;
 mod pipeline;
 mod places;
 mod program;
+mod readme;
 #[cfg(test)]
 #[path = "template/ring.rs"]
 #[allow(unexpected_cfgs, reason = "the features are those of emitted crates")]

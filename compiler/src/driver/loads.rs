@@ -149,7 +149,7 @@ pub(super) fn rooms(
             bytes => bytes,
         };
         let all: u64 = element.iter().map(weight).sum();
-        let left = (budget + twice).saturating_sub(peaks.iter().sum());
+        let left = budget.saturating_add(twice).saturating_sub(peaks.iter().sum());
         for (at, peak) in element.iter().zip(peaks) {
             let own = peak + (u128::from(left) * u128::from(weight(at)) / u128::from(all.max(1))) as u64;
             let room = &mut rooms[at.0][at.1];

@@ -1,0 +1,183 @@
+//! The page of a crate, `README.md`.
+
+use std::fmt::Write;
+
+use super::files::Crate;
+use super::model::together;
+use super::names::one_line;
+use super::{capi, program};
+
+/// The most bytes of stack that a frame takes on the processors and in the networks of `tests/bare_metal`, which
+/// measures them: with 32-bit floats only, and with some 16-bit floats.
+const STACK: [usize; 2] = [12 * 1024, 40 * 1024];
+
+impl Crate<'_> {
+    /// The page.
+    pub(super) fn readme(&self) -> String {
+        let mut text = self.summary();
+        text += &self.on_the_program();
+        text += &self.on_the_library();
+        if self.is_paged() {
+            text += &self.on_paged_weights();
+        }
+        text += &self.on_threads();
+        let (header, library) = (capi::header_path(&self.name), self.name.replace('-', "_"));
+        let _ = write!(
+            text,
+            "## From C\n\n    \
+             cargo rustc --lib --release --features capi --crate-type staticlib\n    \
+             cc program.c -Iinclude target/release/lib{library}.a -lpthread -ldl -lm\n\n\
+             `{header}` declares the functions; `--crate-type cdylib` makes a shared library.\n\n\
+             ## Licence\n\n\
+             The models' code is yours. The kernels and the code around the models are under MIT or Apache-2.0, at\n\
+             your choice.\n"
+        );
+        text
+    }
+
+    fn summary(&self) -> String {
+        let plan = self.plan;
+        format!(
+            "# {}\n\n\
+             Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.89.\n\n\
+             | memory | bytes |\n| --- | ---: |\n\
+             | parameters | {} |\n| weights as packed | {} |\n| arena: buffers and workspace | {} |\n\
+             | inputs held by the caller | {} |\n| outputs held by the caller | {} |\n\n",
+            self.name,
+            plan.csdfc,
+            one_line(&plan.application),
+            plan.memory.parameters,
+            self.packed.weights.len(),
+            plan.memory.arena,
+            plan.memory.external.inputs,
+            plan.memory.external.outputs,
+        )
+    }
+
+    fn on_the_program(&self) -> String {
+        let (name, mut all, mut folders) = (&self.name, String::new(), "");
+        let several = self.models.len() > 1;
+        if several {
+            let names: Vec<String> =
+                self.models.iter().map(|model| one_line(&model.cnn().cnn.name)).collect();
+            all = format!(
+                "    target/release/{name} INPUT.npy … --frames 100 --output DIR\n    \
+                 target/release/{name} INPUT.npy … --turns {}\n\n\
+                 With the name of a CNN it runs that CNN, without a name all of them: {}. `--turns` runs CNNs in the\n\
+                 given order, each for the given number of frames, as an application does that adapts to its input.\n\
+                 The CNNs share one arena, and each turn makes its model anew.\n",
+                names.join(","),
+                program::turns(self.models),
+            );
+            folders = ", in a folder for each CNN";
+        }
+        let cnn = if several { "CNN " } else { "" };
+        format!(
+            "## The program\n\n    cargo build --release\n    \
+             target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n{all}\n\
+             It takes one file for each input, in the order below, prints frames per second and the peak memory of\n\
+             the process, and writes the outputs of the last frame{folders}. A file has its output's name, in which `%2F`\n\
+             stands for `/`, and so on for all but letters, digits and `._-`.\n\n\
+             Built with `--features trace` it has `--trace FILE`, which writes when each layer fired, for\n\
+             <https://ui.perfetto.dev>. Built with `RUSTFLAGS=\"-C target-feature=+crt-static\"` on Linux it is linked\n\
+             statically, and takes about 1 MB less memory.\n\n\
+             ## On a Jetson, or another 64-bit Arm\n\n\
+             On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \
+             rustup target add aarch64-unknown-linux-gnu\n    \
+             export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=\"-C target-cpu=cortex-a57\"\n    \
+             cargo build --release --target aarch64-unknown-linux-gnu\n    \
+             scp target/aarch64-unknown-linux-gnu/release/{name} INPUT.npy board:\n    \
+             ssh board ./{name} {cnn}INPUT.npy --frames 100 --output out\n\n\
+             The program is linked statically (`.cargo/config.toml`), so it runs on boards with an old system. The\n\
+             processor is `cortex-a57` on a TX1, TX2 or Nano, `carmel` on a Xavier, `cortex-a78ae` on an Orin,\n\
+             `cortex-a72` on a Raspberry Pi 4. Without the line with `target-cpu` the program runs on any 64-bit Arm.\n\
+             `RUSTFLAGS` would replace the configuration, static linking included. `qemu-aarch64 -cpu cortex-a57 {name} …`\n\
+             runs it on the PC, though not at the board's speed. Built on the board itself it needs nothing but Rust.\n\n"
+        )
+    }
+
+    fn on_the_library(&self) -> String {
+        let library = self.name.replace('-', "_");
+        let mut text = "## The library\n\n".to_owned();
+        for model in self.models {
+            let several = self.models.len() > 1;
+            let path = if several { format!("{library}::{}", model.module) } else { library.clone() };
+            let inputs: Vec<&str> = model.inputs.iter().map(|field| field.name.as_str()).collect();
+            let outputs: Vec<&str> = model.outputs.iter().map(|field| field.name.as_str()).collect();
+            let _ = write!(
+                text,
+                "`{path}` is the model `{}`. Inputs: {}. Outputs: {}.\n\n",
+                one_line(&model.cnn().cnn.name),
+                inputs.join(", "),
+                outputs.join(", ")
+            );
+        }
+        let _ = write!(
+            text,
+            "Images are rows of pixels of channels (HWC), whatever the order of the model's dimensions: element\n\
+             `(y * width + x) * channels + c`. `Model::new` takes the arena: `Arena::take()`, or one of your own.\n\
+             `infer` runs whole frames. `infer_rows` takes rows as they come, from a camera for instance.\n\n\
+             Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
+             `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
+             `std` chooses vector code at start instead of when the crate is compiled.\n\n\
+             Beside its arena a frame takes some stack. With {} LeNet-5 and ResNet-8 took no more than {} bytes of\n\
+             stack, on a Cortex-M4 and on 32-bit RISC-V. Other kernels may take more.\n\n",
+            if self.has_halves() { "16-bit floats" } else { "32-bit floats" },
+            STACK[usize::from(self.has_halves())]
+        );
+        text
+    }
+
+    fn on_paged_weights(&self) -> String {
+        let mut text = format!(
+            "## Paged weights\n\n\
+             {} bytes of weights are not in memory. A frame reads them from `store.bin`, slice by slice, into\n\
+             blocks of the arena, when the plan says so. `Model::new` takes the store as its second argument:\n\n\
+             - `Loader::open(path)`, with `std`, reads the file while kernels run, by a thread of its own. If the\n  \
+             model would only wait, the model's thread reads, too. `Loader::new` does the same with a `ReadAt` of\n  \
+             yours. It uses one thread, unless your `ReadAt` has `another`.\n\
+             - `Blocking::new(reader)` calls a `ReadAt` of yours and waits for it.\n\
+             - `InPlace::new(bytes)` has all bytes in flash or in a mapped file. It neither reads nor copies.\n\
+             - Your own implementation of `Store` starts a load, by DMA for instance, and the model waits for it.\n\n\
+             The program reads `store.bin` in the current folder, or what `--store FILE` names. Every slice has a\n\
+             checksum (CRC-32C), which is compared before the slice is used. If a load fails or brings other bytes,\n\
+             `infer` returns an error, and the model can run the next frame.\n\n",
+            self.packed.store.len()
+        );
+        if self.models.iter().any(|model| model.paged_stages().len() > 1) {
+            text += "If several stages of a pipeline read weights, each has a store of its own: `Model::new` takes an array of\n\
+                     them.\n\n";
+        }
+        text
+    }
+
+    /// On models, stages and workers that run at the same time.
+    fn on_threads(&self) -> String {
+        let mut text = String::new();
+        for cnns in self.models.first().map(|model| together(model.resolved)).unwrap_or_default() {
+            let modules: Vec<&str> = cnns.iter().map(|&c| self.models[c].module.as_str()).collect();
+            let (all, shares) = (modules.join("_and_"), modules.join(", "));
+            let _ = write!(
+                text,
+                "`let ({shares}) = arena.{all}()`, `Arena::{all}`, splits the arena among models that the plan runs at the\n\
+                 same time. `Model::new` of each takes its share. Each may run on a thread of its own.\n\n"
+            );
+        }
+        if self.has_stages() {
+            text += "Partitions that the plan runs at the same time are stages of a pipeline. With `std`, `Model::pipeline` runs\n\
+                     each on a thread of its own. Between stages there are rings of rows in the arena, whose counts the stages\n\
+                     hand over without a lock. Frames stay in order, and all have left when `pipeline` returns, so the arena is\n\
+                     free then. `infer` lets the stages take turns. A stage that is planned for a GPU is one more thread of the\n\
+                     CPU here. If a stage panics, the others end, and the error is returned.\n\n";
+        }
+        if self.plan.threads > 1 {
+            let _ = write!(
+                text,
+                "With `std`, {} workers share the rows of a firing, or the channels of a convolution. They live as long as the\n\
+                 model, and the output has the same bytes as that of one worker. Without `std` there is one.\n\n",
+                self.plan.threads
+            );
+        }
+        text
+    }
+}
