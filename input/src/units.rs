@@ -48,7 +48,7 @@ pub enum SizeError {
 /// The bytes that a text stands for.
 ///
 /// ```
-/// use csdfc_compiler::units;
+/// use csdfc_input::units;
 ///
 /// assert_eq!(units::parse("8MB")?, 8_000_000);
 /// assert_eq!(units::parse("8MiB")?, 8 << 20);

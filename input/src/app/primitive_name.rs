@@ -28,7 +28,7 @@ impl PrimitiveName {
 }
 
 /// ```
-/// use csdfc_compiler::app::primitive_name::PrimitiveName;
+/// use csdfc_input::app::primitive_name::PrimitiveName;
 ///
 /// assert_eq!("winograd".parse::<PrimitiveName>()?.name(), "winograd");
 /// assert_eq!("mec-b-hwc-hwc".parse::<PrimitiveName>()?.name(), "mec-b-hwc-hwc");

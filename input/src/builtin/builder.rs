@@ -19,7 +19,7 @@ use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
 /// its kind and its number: `conv1`, `conv2`.
 ///
 /// ```
-/// use csdfc_compiler::builtin::{Builder, ConvOptions, Function, Padding, flatten};
+/// use csdfc_input::builtin::{Builder, ConvOptions, Function, Padding, flatten};
 ///
 /// let mut b = Builder::new(1);
 /// let image = b.input("image", [1, 3, 32, 32])?;
@@ -35,7 +35,7 @@ use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
 /// assert_eq!(network.parameters(), 3 * 8 * 25 + 2 * 8 + 8 * 10 + 10);
 /// assert_eq!(network.layers[1].name, "stem");
 /// assert_eq!(network.layers[2].name, "batch_norm1");
-/// # Ok::<(), csdfc_compiler::builtin::BuildError>(())
+/// # Ok::<(), csdfc_input::builtin::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Builder {

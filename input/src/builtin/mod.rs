@@ -77,9 +77,9 @@ pub enum BuiltinError {
 /// The built-in network of this name, one of [`NAMES`] or [`PAPER_NAMES`].
 ///
 /// ```
-/// let network = csdfc_compiler::builtin::network("mobilenet_v2")?;
+/// let network = csdfc_input::builtin::network("mobilenet_v2")?;
 /// assert_eq!(network.parameters(), 3_504_872);
-/// # Ok::<(), csdfc_compiler::builtin::BuiltinError>(())
+/// # Ok::<(), csdfc_input::builtin::BuiltinError>(())
 /// ```
 ///
 /// # Errors

@@ -46,7 +46,7 @@ pub fn row_keep(access: &RowAccess, rows_in: u64, y: u64) -> u64 {
 /// `rows_in`, and no unused row waits for the next firing. It takes O(firings) time if a window reads the operand.
 ///
 /// ```
-/// use csdfc_compiler::operators::{RowAccess, acquire_release};
+/// use csdfc_network::operators::{RowAccess, acquire_release};
 ///
 /// // A 5×5 convolution with same padding over 8 rows, two rows of output per firing.
 /// let access = RowAccess::Window { kernel: 5, stride: 1, dilation: 1, top: 2 };
