@@ -121,8 +121,8 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.line("/// The model, in an arena that is its own for as long as it lives.");
     source.open(format!("pub struct Model<'a{bound}> {{"));
     source.line("memory: Memory<'a, ring::Whole>,");
-    if paged && !model.stages.is_empty() {
-        source.line("#[allow(dead_code, reason = \"perhaps the stages read all of theirs from a store\")]");
+    if !model.stages.is_empty() && !stage::some_needs(model, "weights") {
+        source.line("#[expect(dead_code, reason = \"the stages have no weights that stay in memory\")]");
     }
     source.line("weights: &'a [u8],");
     source.line("isa: Isa,");

@@ -380,6 +380,11 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
     source.close("}");
 }
 
+/// Whether the layers of some stage need this field of the model.
+pub(super) fn some_needs(model: &Model<'_>, field: &str) -> bool {
+    (0..model.stages.len()).any(|place| needs(model, place).any(|(name, _)| name == field))
+}
+
 /// The fields of a model that the layers of a stage need too: names and types.
 fn needs(model: &Model<'_>, place: usize) -> impl Iterator<Item = (&'static str, &'static str)> {
     let mut text = Source::default();

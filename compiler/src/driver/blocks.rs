@@ -66,7 +66,10 @@ pub(super) fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Executi
         _ => in_turn,
     };
     // There is one store for all partitions.
-    let period_ns = frame.period_ns.max(read.iter().sum());
+    let period_ns: f64 = read.iter().sum();
+    if period_ns <= frame.period_ns {
+        return frame;
+    }
     let shorter = frame.period_ns / period_ns;
     FrameTime { period_ns, loads: frame.loads.iter().map(|load| load * shorter).collect(), ..frame }
 }

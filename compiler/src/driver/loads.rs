@@ -98,8 +98,8 @@ fn simulated_without(
                     Some(before) => used[before],
                     None if !is_first => ended[id.0],
                     None => match execution.requests[own[k]].live.0 {
-                        begin if begin == execution.windows[p].start => began,
-                        begin => ends[begin - 1],
+                        begin if begin > execution.windows[p].start => ends[begin - 1],
+                        _ => began,
                     },
                 };
                 free = free.max(may) + timing.read_ns(&[*bytes]) * stretch[p];
