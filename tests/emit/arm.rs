@@ -71,13 +71,13 @@ fn check(application: &Application, optimisation: &str, is_classifier: bool) {
     let emitted = super::Emitted::new(application);
     build(emitted.folder(), optimisation);
     let program = emitted.folder().join("target").join(TARGET).join("release/emitted");
+    let expected = emitted.expected();
     for processor in PROCESSORS {
         let mut most = 0.0f32;
-        for c in 0..emitted.plan.cnns.len() {
-            let expected = emitted.expected(c);
+        for (c, expected) in expected.iter().enumerate() {
             let mut command = Command::new("qemu-aarch64");
             command.args(["-cpu", processor]).arg(&program);
-            for (made, expected) in emitted.run(c, command).iter().zip(&expected) {
+            for (made, expected) in emitted.run(c, command).iter().zip(expected) {
                 most = most.max(compare(made, expected, &emitted.plan.cnns[c].name));
                 if let (Data::F32(made), Data::F32(expected), true) =
                     (&made.data, &expected.data, is_classifier)

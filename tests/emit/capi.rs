@@ -21,7 +21,7 @@ const STORE: &str = "static struct { FILE *file; int left, failed; } reader = {N
 
 /// A program that calls each model as often as the Rust program does, and writes its outputs. It also passes all
 /// arguments that must be refused.
-fn program(emitted: &Emitted<'_>) -> String {
+fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
     let mut text = "#include \"emitted.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n\
         static _Alignas(64) unsigned char arena[EMITTED_ARENA_BYTES + 64];\n\n\
         static void *load(const char *name, size_t bytes) {\n  \
@@ -59,7 +59,7 @@ fn program(emitted: &Emitted<'_>) -> String {
         for (o, output) in cnn.outputs.iter().enumerate() {
             let name = &output.name;
             let elements = format!("outputs.{name}_elements");
-            let count: usize = emitted.expected(c)[o].dims.iter().product();
+            let count: usize = expected[c][o].dims.iter().product();
             fill += &format!(
                 "  {elements} = {count};\n  outputs.{name} = malloc({count} * sizeof *outputs.{name});\n"
             );
@@ -154,7 +154,8 @@ fn check(application: &Application) {
     }
     let emitted = Emitted::new(application);
     let folder: &Path = emitted.folder();
-    std::fs::write(folder.join("program.c"), program(&emitted)).expect("a program");
+    let expected = emitted.expected();
+    std::fs::write(folder.join("program.c"), program(&emitted, &expected)).expect("a program");
     for (c, _) in emitted.plan.cnns.iter().enumerate() {
         for (i, value) in inputs(&emitted.plan, c).iter().enumerate() {
             std::fs::write(folder.join(format!("input-{c}-{i}")), in_rows(value)).expect("an input");
@@ -170,8 +171,8 @@ fn check(application: &Application) {
         run(Command::new(folder.join(kind))
             .current_dir(folder)
             .env("LD_LIBRARY_PATH", folder.join("target/debug")));
-        for c in 0..emitted.plan.cnns.len() {
-            for (o, expected) in emitted.expected(c).iter().enumerate() {
+        for (c, outputs) in expected.iter().enumerate() {
+            for (o, expected) in outputs.iter().enumerate() {
                 let made = std::fs::read(folder.join(format!("output-{c}-{o}"))).expect("an output");
                 assert!(made == in_rows(expected), "{kind}: output {o} of CNN {c}");
             }

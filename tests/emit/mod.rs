@@ -104,13 +104,16 @@ impl<'a> Emitted<'a> {
         self.folder.path()
     }
 
-    /// The runner's outputs of a CNN after a few frames.
-    fn expected(&self, c: usize) -> Vec<Value> {
+    /// The runner's outputs of each CNN after a few frames.
+    fn expected(&self) -> Vec<Vec<Value>> {
         let values = values_of(self.application);
         let mut runner = Runner::new(&self.plan, &values).expect("a runner");
-        let inputs = inputs(&self.plan, c);
-        let frame = |_| runner.infer(c, &inputs).expect("a frame");
-        (0..FRAMES).map(frame).last().expect("a frame")
+        let mut of_cnn = |c| {
+            let inputs = inputs(&self.plan, c);
+            let frame = |_| runner.infer(c, &inputs).expect("a frame");
+            (0..FRAMES).map(frame).last().expect("a frame")
+        };
+        (0..self.plan.cnns.len()).map(&mut of_cnn).collect()
     }
 
     /// The outputs of a CNN after the same number of frames, by a program that is called with the arguments that it
@@ -163,10 +166,11 @@ fn check_crate(emitted: &Emitted<'_>) {
     let program = || Command::new(emitted.folder().join("target/debug/emitted"));
     let every: Vec<usize> = (0..emitted.plan.cnns.len()).collect();
     let all = emitted.run_some(&every, program());
+    let expected = emitted.expected();
     for (c, cnn) in emitted.plan.cnns.iter().enumerate() {
         let made = emitted.run(c, program());
         assert_eq!(format!("{made:?}"), format!("{:?}", all[c]), "{} alone, and with all", cnn.name);
-        for ((output, made), expected) in cnn.outputs.iter().zip(&made).zip(&emitted.expected(c)) {
+        for ((output, made), expected) in cnn.outputs.iter().zip(&made).zip(&expected[c]) {
             assert_eq!(made.dims, expected.dims, "{}", output.name);
             let same = match (&made.data, &expected.data) {
                 (Data::F32(made), Data::F32(expected)) => {
@@ -264,7 +268,7 @@ fn cnns_in_turn() {
     let application = application(&format!("(cnns: [{cnns}], rows: all)"));
     let emitted = Emitted::new(&application);
     cargo(emitted.folder(), &["build", "--offline"]);
-    let expected = [emitted.expected(0), emitted.expected(1)];
+    let expected = emitted.expected();
     for turns in ["lenet5,resnet8,lenet5", "resnet8,lenet5,resnet8,resnet8,lenet5"] {
         let mut program = Command::new(emitted.folder().join("target/debug/emitted"));
         program.args(["--turns", turns]);

@@ -33,6 +33,13 @@ impl Random {
     }
 }
 
+/// So many rounds of a test. Under an emulator all of them take minutes: `CSDFC_ROUNDS=7` in the environment asks for every
+/// seventh.
+pub(crate) fn rounds(count: usize) -> impl Iterator<Item = usize> {
+    let step = std::env::var("CSDFC_ROUNDS").ok().and_then(|step| step.parse().ok());
+    (0..count).step_by(step.unwrap_or(1))
+}
+
 /// Panics unless each element is near the wanted one.
 pub(crate) fn close(got: &[f32], want: &[f32], what: impl Fn() -> String) {
     assert_eq!(got.len(), want.len(), "{}", what());

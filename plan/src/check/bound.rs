@@ -59,7 +59,8 @@ use super::{Findings, MAX_WORK};
 /// The data from which the bound is computed.
 pub(super) struct Moments<'a> {
     index: &'a Index<'a>,
-    lives: &'a [Life<'a>],
+    /// The rings of each CNN.
+    lives: &'a [Vec<Life<'a>>],
     /// The time line of each CNN.
     lines: Vec<TimeLine<'a>>,
     /// Each partition's firings on the line of its CNN.
@@ -71,7 +72,7 @@ pub(super) struct Moments<'a> {
 impl<'a> Moments<'a> {
     pub fn new(
         index: &'a Index<'a>,
-        lives: &'a [Life<'a>],
+        lives: &'a [Vec<Life<'a>>],
         lines: Vec<TimeLine<'a>>,
         schedules: &[Vec<u32>],
     ) -> Self {
@@ -95,7 +96,8 @@ impl<'a> Moments<'a> {
     /// Checks that the bound can be computed in reasonable time.
     pub fn check_work(&self, findings: &mut Findings) -> bool {
         let of = |&p: &usize| {
-            self.lines[self.index.partitions[p].cnn].work().saturating_add(self.lives.len() as u64)
+            let cnn = self.index.partitions[p].cnn;
+            self.lines[cnn].work().saturating_add(self.lives[cnn].len() as u64)
         };
         let work = self.elements.iter().flatten().map(of).fold(0, u64::saturating_add);
         findings.limit("the number of rows and rings of all elements of `parallel`", Some(work), MAX_WORK);
@@ -157,7 +159,9 @@ impl<'a> Moments<'a> {
     ) -> (Vec<Vec<bool>>, Vec<&'a Life<'a>>) {
         let mut own: Vec<Vec<bool>> = members.iter().map(|&p| vec![false; self.line(p).rings()]).collect();
         let mut shared = Vec::new();
-        for life in self.lives.iter().filter(|life| is_counted(life)) {
+        // No other CNN's rings live while the members run.
+        let cnns: BTreeSet<usize> = members.iter().map(|&p| self.index.partitions[p].cnn).collect();
+        for life in cnns.iter().flat_map(|&cnn| &self.lives[cnn]).filter(|life| is_counted(life)) {
             let uses = |p: &usize| life.partitions.contains(p);
             // A ring that no member uses lives on while they run if it is used before and after them.
             let passes = |p: &usize| {

@@ -30,8 +30,8 @@ pub(super) fn check(
     stores: &[Vec<Store>],
     schedules: &[Vec<u32>],
 ) -> Result<Lifetimes, Vec<Violation>> {
-    let lives: Vec<Life<'_>> =
-        stores.iter().enumerate().flat_map(|(cnn, stores)| lives(index, cnn, stores, schedules)).collect();
+    let lives: Vec<Vec<Life<'_>>> =
+        stores.iter().enumerate().map(|(cnn, stores)| lives(index, cnn, stores, schedules)).collect();
     let mut findings = Findings::default();
     check_disjoint(index, rates, &lives, &mut findings);
     let line = |c: usize| TimeLine::new(&index.cnns[c], &rates[c], &stores[c], schedules);
@@ -50,8 +50,8 @@ pub(super) fn check(
 /// The moment of an accepted plan at which the most bytes are occupied.
 pub(crate) fn peak(resolved: &Resolved<'_>) -> Peak {
     let Resolved { index, stores, schedules, .. } = resolved;
-    let lives: Vec<Life<'_>> =
-        stores.iter().enumerate().flat_map(|(cnn, stores)| lives(index, cnn, stores, schedules)).collect();
+    let lives: Vec<Vec<Life<'_>>> =
+        stores.iter().enumerate().map(|(cnn, stores)| lives(index, cnn, stores, schedules)).collect();
     let lines = (0..index.cnns.len()).map(|c| line(resolved, c)).collect();
     Moments::new(index, &lives, lines, schedules).peak()
 }
@@ -114,20 +114,24 @@ fn lives<'a>(index: &Index<'_>, c: usize, stores: &'a [Store], schedules: &[Vec<
 /// Checks that no two rings share bytes that this rule keeps apart. It allows rings to share bytes if neither is
 /// exclusive, or if one is exclusive and the other lives beside its life or has free bytes there. The replay checks
 /// these.
-fn check_disjoint(index: &Index<'_>, rates: &Rates, lives: &[Life<'_>], findings: &mut Findings) {
-    let mut places: Vec<(Addresses, &Life<'_>)> =
-        lives.iter().flat_map(|life| life.store.addresses().map(move |range| (range, life))).collect();
+fn check_disjoint(index: &Index<'_>, rates: &Rates, lives: &[Vec<Life<'_>>], findings: &mut Findings) {
+    let mut places: Vec<(Addresses, &Life<'_>)> = lives
+        .iter()
+        .flatten()
+        .flat_map(|life| life.store.addresses().map(move |range| (range, life)))
+        .collect();
     places.sort_by_key(|(range, _)| range.start);
     let mut work = 0;
     for (i, (range, a)) in places.iter().enumerate() {
         for (other, b) in places[i + 1..].iter().take_while(|(other, _)| other.start < range.end) {
             work += (a.stored_in.len() * b.stored_in.len()) as u64;
             let addresses = other.start..range.end.min(other.end);
-            let (first, second) = (a.store.name.clone(), b.store.name.clone());
+            let names = || (a.store.name.clone(), b.store.name.clone());
             let meet = |p: &usize| b.stored_in.iter().find(|&&q| index.concurrent[*p][q]).map(|&q| (*p, q));
             if let Some((p, q)) = a.stored_in.iter().find_map(meet) {
                 let [first_partition, second_partition] =
                     [p, q].map(|p| index.partitions[p].partition.name.clone());
+                let (first, second) = names();
                 let violation = Violation::SharedByConcurrent {
                     first_partition,
                     second_partition,
@@ -143,6 +147,7 @@ fn check_disjoint(index: &Index<'_>, rates: &Rates, lives: &[Life<'_>], findings
                         && !may_follow(rates, a.cnn, operand.store, written.store)
                 };
                 if alone || clash(a, b) || clash(b, a) {
+                    let (first, second) = names();
                     findings.push(Violation::Overlap { first, second, addresses });
                 }
             }

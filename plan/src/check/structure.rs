@@ -18,11 +18,16 @@ pub(super) fn check(plan: &Plan) -> Result<Index<'_>, Vec<Violation>> {
     let partitions = partitions(plan)?;
     let ids: BTreeMap<&str, usize> =
         partitions.iter().enumerate().map(|(i, entry)| (entry.partition.name.as_str(), i)).collect();
+    let mut tensors: BTreeMap<&str, BTreeMap<&str, &Tensor>> = BTreeMap::new();
+    for tensor in &plan.tensors {
+        tensors.entry(&tensor.cnn).or_default().insert(&tensor.name, tensor);
+    }
     let mut findings = Findings::default();
     let mut cnns = Vec::new();
     for (i, cnn) in plan.cnns.iter().enumerate() {
         let own = (0..partitions.len()).filter(|&p| partitions[p].cnn == i).collect();
-        cnns.extend(resolve(plan, cnn, own, &ids, &mut findings));
+        let tensors = tensors.remove(cnn.name.as_str()).unwrap_or_default();
+        cnns.extend(resolve(cnn, &tensors, own, &ids, &mut findings));
     }
     let mut index = findings.or(Index { plan, cnns, partitions, concurrent: Vec::new() })?;
     index.concurrent = concurrency(plan, &mut index.cnns, &index.partitions, &ids)?;
@@ -155,19 +160,13 @@ fn partitions(plan: &Plan) -> Result<Vec<PartitionIndex<'_>>, Vec<Violation>> {
 
 /// The CNN with its names resolved, or nothing with findings pushed.
 fn resolve<'a>(
-    plan: &'a Plan,
     cnn: &'a Cnn,
+    tensors: &BTreeMap<&str, &'a Tensor>,
     partitions: Vec<usize>,
     partition_ids: &BTreeMap<&str, usize>,
     findings: &mut Findings,
 ) -> Option<CnnIndex<'a>> {
     let mut own = Findings::default();
-    let tensors: BTreeMap<&str, &Tensor> = plan
-        .tensors
-        .iter()
-        .filter(|tensor| tensor.cnn == cnn.name)
-        .map(|tensor| (tensor.name.as_str(), tensor))
-        .collect();
     let producers: BTreeMap<&str, usize> =
         cnn.layers.iter().enumerate().map(|(l, layer)| (layer.output.as_str(), l)).collect();
     let unknown = |kind: &str, name: &str, place: String| Violation::UnknownName {

@@ -267,11 +267,12 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn call<J: Job>(job: J);
 }
 
-/// Copies up to a panel of halves, without a call.
+/// Copies up to a panel of halves. It is a function of its own because many places call it, most of them in code that
+/// is made for many sizes.
 ///
 /// # Safety
 /// Both are good for `count` elements.
-#[inline(always)]
+#[inline(never)]
 unsafe fn copy_part(from: *const F16, to: *mut F16, count: usize) {
     let mut done = 0;
     macro_rules! powers {

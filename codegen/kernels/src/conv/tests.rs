@@ -9,7 +9,7 @@ use super::super::binary::{Binary, BinaryFunction};
 use super::super::element_wise::{BatchNorm, PReluInPlace};
 use super::super::share::share_rows;
 use super::super::span::{Span, SpanMut};
-use super::super::testing::{Random, close, ring};
+use super::super::testing::{Random, close, ring, rounds};
 use super::super::workers::Workers;
 use super::im2row::Im2row;
 use super::transpose::{ConvTranspose, conv_transpose_shared};
@@ -93,7 +93,7 @@ pub(super) fn random_conv(random: &mut Random) -> Conv {
 #[test]
 fn rows_and_channels_in_any_division_are_the_textbook_ones() {
     let mut random = Random(7);
-    for case in 0..900 {
+    for case in rounds(900) {
         let mut p = random_conv(&mut random);
         if case % 3 == 0 {
             // Depthwise filters of these widths have code of their own for each way to lack columns at the borders.
@@ -211,7 +211,7 @@ fn textbook_transpose(
 #[test]
 fn transposed_rows_and_channels_in_any_division_are_the_textbook_ones() {
     let mut random = Random(8);
-    for case in 0..300 {
+    for case in rounds(300) {
         let groups = *random.pick(&[1, 1, 2, 3]);
         let kernel = [random.within(1, 4), random.within(1, 4)];
         let dilation = [random.within(1, 2), random.within(1, 2)];
@@ -285,7 +285,7 @@ fn transposed_rows_and_channels_in_any_division_are_the_textbook_ones() {
 #[test]
 fn what_comes_before_is_as_in_layers_of_its_own() {
     let mut random = Random(9);
-    for case in 0..300 {
+    for case in rounds(300) {
         let mut p = random_conv(&mut random);
         if !p.is_depthwise() && case % 8 == 0 {
             // Several spans a pixel, and several tables a tile.
@@ -375,7 +375,7 @@ fn channels_of(image: &[f32], channels: usize, part: Range<usize>) -> Vec<f32> {
 #[test]
 fn operands_are_read_where_they_lie() {
     let mut random = Random(10);
-    for case in 0..400 {
+    for case in rounds(400) {
         let mut p = random_conv(&mut random);
         if p.is_depthwise() {
             (p.channels, p.filters, p.groups) = (random.within(2, 9), random.within(1, 40), 1);
@@ -487,7 +487,7 @@ fn operands_are_read_where_they_lie() {
 fn the_bytes_are_those_of_one_worker() {
     let mut random = Random(41);
     let mut crews: Vec<Workers> = (1..5).map(Workers::new).collect();
-    for case in 0..60 {
+    for case in rounds(60) {
         let (height, width) = (random.within(1, 9), random.within(1, 9));
         let (groups, per_group) = (random.within(1, 3), random.within(1, 20));
         let depthwise = random.within(0, 2) == 0;

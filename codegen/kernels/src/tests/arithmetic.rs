@@ -6,7 +6,7 @@ use super::super::elements::{Elements, ElementsMut};
 use super::super::instance_norm::InstanceNorm;
 use super::super::kernel::{Context, ElementKernel, RowKernel};
 use super::super::rows::Rows;
-use super::super::testing::Random;
+use super::super::testing::{Random, rounds};
 use super::{Case, Image, Tensor, alone, check_dense, std};
 
 fn binary_of(function: BinaryFunction, a: f64, b: f64) -> f64 {
@@ -41,7 +41,7 @@ fn tame(function: BinaryFunction, image: &mut [f32]) {
 #[test]
 fn operands_broadcast_by_rows() {
     let mut random = Random(4);
-    for round in 0..140 {
+    for round in rounds(140) {
         let size = [random.within(1, 5), random.within(1, 5), *random.pick(&[1, 3, 16])];
         let mut operand = |whole: bool| {
             let size = size.map(|d| if whole || random.within(0, 1) == 1 { d } else { 1 });
@@ -78,7 +78,7 @@ fn operands_broadcast_by_rows() {
 #[test]
 fn operands_of_any_rank_broadcast() {
     let mut random = Random(5);
-    for round in 0..140 {
+    for round in rounds(140) {
         let rank = random.within(1, 5);
         let mut left = Tensor::random(&mut random, rank);
         let dims = left.dims.clone();
@@ -126,7 +126,7 @@ fn operands_of_any_rank_broadcast() {
 #[test]
 fn functions_of_each_element() {
     let mut random = Random(6);
-    for round in 0..60 {
+    for round in rounds(60) {
         let size = [random.within(1, 5), random.within(1, 5), *random.pick(&[1, 3, 16])];
         let input = Image::random(&mut random, size);
         let [scale, shift] = [0, 1].map(|_| random.floats(size[2]));
@@ -184,7 +184,7 @@ fn functions_of_each_element() {
 #[test]
 fn instances_are_normalised() {
     let mut random = Random(7);
-    for _ in 0..40 {
+    for _ in rounds(40) {
         let size = [random.within(1, 6), random.within(1, 6), *random.pick(&[1, 3, 16, 19])];
         let input = Image::random(&mut random, size);
         let [scale, shift] = [0, 1].map(|_| random.floats(size[2]));

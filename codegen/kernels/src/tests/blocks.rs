@@ -1,13 +1,13 @@
 use super::super::depth_space::{DepthToSpace, SpaceToDepth};
 use super::super::kernel::{ElementKernel, RowKernel};
-use super::super::testing::Random;
+use super::super::testing::{Random, rounds};
 use super::{Case, Image, alone, std};
 
 /// ONNX: reshape to blocks, transpose, reshape.
 #[test]
 fn channels_become_pixels_and_pixels_channels() {
     let mut random = Random(31);
-    for round in 0..40 {
+    for round in rounds(40) {
         let block = random.within(1, 3);
         let (h, w, c) = (random.within(1, 4), random.within(1, 4), random.within(1, 5));
         let deep = Image::random(&mut random, [h, w, c * block * block]);

@@ -10,14 +10,14 @@ use super::super::pad::{Pad, PadElements, PadMode};
 use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::slice::{Slice, SliceElements};
 use super::super::span::{Span, SpanMut};
-use super::super::testing::Random;
+use super::super::testing::{Random, rounds};
 use super::super::transpose::Transpose;
 use super::{Case, Image, Tensor, alone, check_dense, std};
 
 #[test]
 fn parts_follow_each_other() {
     let mut random = Random(11);
-    for round in 0..90 {
+    for round in rounds(90) {
         let (axis, dim) =
             [(ImageAxis::Rows, 0), (ImageAxis::Columns, 1), (ImageAxis::Channels, 2)][round % 3];
         let size = [0; 3].map(|_| random.within(1, 5));
@@ -68,7 +68,7 @@ fn parts_follow_each_other() {
 #[test]
 fn parts_of_any_rank_follow_each_other() {
     let mut random = Random(12);
-    for _ in 0..60 {
+    for _ in rounds(60) {
         let rank = random.within(1, 6);
         let part = Tensor::random(&mut random, rank);
         let axis = random.within(0, rank - 1);
@@ -108,7 +108,7 @@ fn stepped((start, step, _): (usize, i64, usize), i: usize) -> usize {
 #[test]
 fn slices_step_in_every_direction() {
     let mut random = Random(13);
-    for _ in 0..80 {
+    for _ in rounds(80) {
         let size = [0; 3].map(|_| random.within(1, 9));
         let grid = size.map(|d| sub_grid(&mut random, d));
         let input = Image::random(&mut random, size);
@@ -166,7 +166,7 @@ fn value_of(mode: PadMode) -> f64 {
 #[test]
 fn padding_in_every_mode() {
     let mut random = Random(14);
-    for round in 0..120 {
+    for round in rounds(120) {
         let size = [0; 3].map(|_| random.within(1, 6));
         let mut of = size.map(|d| pads(&mut random, d));
         if round % 3 == 0 {
@@ -206,7 +206,7 @@ fn filled<T: Copy>(values: &[T], beyond: T) -> [T; MAX_RANK] {
 #[test]
 fn tensors_of_any_rank_move() {
     let mut random = Random(15);
-    for round in 0..120 {
+    for round in rounds(120) {
         let rank = random.within(1, 6);
         let x = Tensor::random(&mut random, rank);
         let mut order = Random(random.next());

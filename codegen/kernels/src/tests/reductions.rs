@@ -9,7 +9,7 @@ use super::super::reduce::{ReduceElements, ReduceFrame, ReduceFunction, ReduceRo
 use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::softmax::{Softmax, SoftmaxElements};
 use super::super::span::{Span, SpanMut};
-use super::super::testing::Random;
+use super::super::testing::{Random, rounds};
 use super::super::top_k::TopK;
 use super::{Case, Image, Tensor, alone, check_dense, std};
 
@@ -69,7 +69,7 @@ fn image_for(function: ReduceFunction, random: &mut Random, size: [usize; 3]) ->
 #[test]
 fn images_reduce_within_rows_and_whole() {
     let mut random = Random(21);
-    for round in 0..130 {
+    for round in rounds(130) {
         let function = FUNCTIONS[round % 13];
         let size = [random.within(1, 5), *random.pick(&[1, 3, 7, 40]), *random.pick(&[1, 2, 15, 16, 17, 40])];
         let input = image_for(function, &mut random, size);
@@ -137,7 +137,7 @@ fn along(x: &Tensor, at: &[usize; 6], axes: &[usize]) -> Vec<f64> {
 #[test]
 fn tensors_of_any_rank_reduce() {
     let mut random = Random(22);
-    for round in 0..130 {
+    for round in rounds(130) {
         let function = FUNCTIONS[round % 13];
         let rank = random.within(1, 5);
         let mut x = Tensor::random(&mut random, rank);
@@ -178,7 +178,7 @@ fn normalised(log: bool, x: f64, group: &[f64]) -> f64 {
 #[test]
 fn softmax_within_rows() {
     let mut random = Random(23);
-    for round in 0..60 {
+    for round in rounds(60) {
         let size = [random.within(1, 5), *random.pick(&[1, 3, 8]), *random.pick(&[1, 5, 33])];
         let mut input = Image::random(&mut random, size);
         // Far beyond where exp of a float is finite.
@@ -235,7 +235,7 @@ fn a_long_sum_stays_exact() {
 #[test]
 fn the_largest_is_found() {
     let mut random = Random(25);
-    for round in 0..80 {
+    for round in rounds(80) {
         let size = [random.within(1, 4), random.within(1, 4), random.within(1, 6)];
         let mut input = Image::random(&mut random, size);
         // Few values, so that there are equal ones.
@@ -293,7 +293,7 @@ fn the_largest_is_found() {
 #[test]
 fn the_largest_and_the_least_are_those_of_a_sort() {
     let mut random = Random(13);
-    for round in 0..100 {
+    for round in rounds(100) {
         let rank = random.within(1, 5);
         let mut x = Tensor::random(&mut random, rank);
         for value in &mut x.values {

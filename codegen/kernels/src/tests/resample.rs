@@ -8,7 +8,7 @@ use super::super::grid_sample::{GridSample, SampleMode, SamplePadding};
 use super::super::kernel::{Context, ElementKernel, RowKernel};
 use super::super::resample::{Axis, Resample, Weight};
 use super::super::resize::{Line, Rounding};
-use super::super::testing::Random;
+use super::super::testing::{Random, rounds};
 use super::{Case, Image, alone, std};
 use std::vec::Vec;
 
@@ -49,7 +49,7 @@ fn around(p: &Resample, y: usize, size: usize) -> Range<usize> {
 #[test]
 fn weighted_resizes_are_those_of_the_textbook() {
     let mut random = Random(7);
-    for round in 0..60 {
+    for round in rounds(60) {
         let size = [random.within(1, 8), random.within(1, 8), *random.pick(&[1, 3, 9])];
         let out = [random.within(1, 9), random.within(1, 9)];
         let weight = [
@@ -147,7 +147,7 @@ fn samples_are_those_of_the_textbook() {
     use SampleMode::{Cubic, Linear, Nearest};
     use SamplePadding::{Border, Reflection, Zeros};
     let mut random = Random(11);
-    for round in 0..360 {
+    for round in rounds(360) {
         let (mode, padding) =
             ([Nearest, Linear, Cubic][round % 3], [Zeros, Border, Reflection][round / 3 % 3]);
         let p = GridSample { mode, padding, align_corners: round % 2 == 0 };

@@ -3,7 +3,7 @@ use super::super::kernel::{Context, ElementKernel, RowKernel};
 use super::super::lrn::Lrn;
 use super::super::pool::{Pool, PoolKind};
 use super::super::resize::{Line, Resize, ResizeMode, Rounding};
-use super::super::testing::Random;
+use super::super::testing::{Random, rounds};
 use super::{Case, Image, alone, std};
 
 /// Every tap of the window, counted one by one.
@@ -34,7 +34,7 @@ fn pooled(p: &Pool, input: &Image, y: usize, x: usize, c: usize) -> f64 {
 #[test]
 fn pools_are_those_of_the_textbook() {
     let mut random = Random(1);
-    for round in 0..120 {
+    for round in rounds(120) {
         let kernel = [random.within(1, 4), random.within(1, 4)];
         let dilation = [random.within(1, 2), random.within(1, 2)];
         let extent = [0, 1].map(|i| (kernel[i] - 1) * dilation[i] + 1);
@@ -102,7 +102,7 @@ fn resampled(p: &Resize, axis: usize, position: usize, size: usize) -> [(usize, 
 #[test]
 fn resizes_are_those_of_the_textbook() {
     let mut random = Random(2);
-    for round in 0..300 {
+    for round in rounds(300) {
         let size = [random.within(1, 8), random.within(1, 8), *random.pick(&[1, 3, 9])];
         let out = [random.within(1, 9), random.within(1, 9)];
         let roundings =
@@ -145,7 +145,7 @@ fn resizes_are_those_of_the_textbook() {
 #[test]
 fn local_responses_are_normalised_across_channels() {
     let mut random = Random(3);
-    for _ in 0..40 {
+    for _ in rounds(40) {
         let size = [random.within(1, 4), random.within(1, 4), random.within(1, 9)];
         let p = Lrn {
             size: random.within(1, 6),

@@ -45,7 +45,9 @@ impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
         let may_end = E::IS_FLOAT || Ending::of(p.activation).is_all(p.activation);
         let has_width = uses::WIDTH_3 && width == 3 || uses::WIDTH_5 && width == 5;
         let has_code = has_width && (1..=width).contains(&rows.len());
-        if !may_end || !has_code || whole.is_empty() {
+        // Halves have no code for parts of vectors: it takes the compiler longer than all other code of lines.
+        let are_whole = E::IS_FLOAT || p.filters.is_multiple_of(PANEL);
+        if !may_end || !has_code || !are_whole || whole.is_empty() {
             return None;
         }
         let columns = |x: usize| columns(p, x, input.shape.width);
@@ -158,7 +160,7 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
                     between,
                     count: S::LANES.min(channels - channel),
                 };
-                if vector.count == S::LANES {
+                if !E::IS_FLOAT || vector.count == S::LANES {
                     vector.all::<false>(line);
                 } else {
                     vector.all::<true>(line);
@@ -249,9 +251,10 @@ impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E
                 }
             }
             W::end::<S, M, 1>(&self.lanes, &mut sums);
+            let count = if PART { self.count } else { S::LANES };
             for (i, sums) in sums.iter().enumerate() {
                 let out = self.out.wrapping_add((x + i) * self.between);
-                finish::<S, 1, E>(sums, self.ending, &self.slopes, out, self.count);
+                finish::<S, 1, E>(sums, self.ending, &self.slopes, out, count);
             }
         }
     }

@@ -17,7 +17,7 @@ use super::super::super::quantised::pool::QPool;
 use super::super::super::quantised::table::Table;
 use super::super::super::resize::{Line, Resize, ResizeMode, Rounding};
 use super::super::super::slice::{Slice, SliceElements};
-use super::super::super::testing::Random;
+use super::super::super::testing::{Random, rounds};
 use super::super::super::transpose::Transpose;
 use super::super::std::{format, vec, vec::Vec};
 use super::{Case, Image, bytes, element, how, requantised};
@@ -61,7 +61,7 @@ fn random_binary(random: &mut Random) -> QBinary {
 #[test]
 fn functions_of_two_tensors() {
     let mut random = Random(81);
-    for case in 0..90 {
+    for case in rounds(90) {
         let size = [random.within(1, 4), random.within(1, 6), *random.pick(&[1, 3, 16, 19, 40])];
         let p = random_binary(&mut random);
         let mut operand = |whole: bool| {
@@ -158,7 +158,7 @@ fn pooled(q: &QPool, input: &Image, y: usize, x: usize, c: usize) -> u8 {
 #[test]
 fn pools() {
     let mut random = Random(84);
-    for case in 0..90 {
+    for case in rounds(90) {
         let kernel = [random.within(1, 4), random.within(1, 4)];
         let dilation = [random.within(1, 2), random.within(1, 2)];
         let extent = [0, 1].map(|i| (kernel[i] - 1) * dilation[i] + 1);
@@ -280,7 +280,7 @@ fn between(line: Line, position: usize, size: usize) -> [(usize, i64); 2] {
 #[test]
 fn resizes_round_half_to_even() {
     let mut random = Random(86);
-    for case in 0..40 {
+    for case in rounds(40) {
         let size = [random.within(1, 6), random.within(1, 6), *random.pick(&[1, 3, 16, 21])];
         let line = [Line { start: -1, step: 2, over: 4 }, Line { start: 0, step: 1, over: 2 }][case % 2];
         let out = [2 * size[0], 2 * size[1], size[2]];

@@ -12,7 +12,7 @@ use super::super::math::round_half_even;
 use super::super::quantised::Requantise;
 use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::share::share_rows;
-use super::super::testing::Random;
+use super::super::testing::{Random, rounds};
 use super::super::workers::Workers;
 use super::std::{format, string::String, vec, vec::Vec};
 
@@ -250,7 +250,7 @@ fn sums_become_the_nearest_elements() {
             check(sum, multiplier, all);
         }
     }
-    for _ in 0..200_000 {
+    for _ in rounds(200_000) {
         let how = how(&mut random);
         let sum = (random.next() as i32) >> random.within(0, 31);
         let multiplier = f32::from_bits(random.next() as u32 & 0x7fff_ffff);
@@ -277,7 +277,7 @@ fn ties_go_to_the_even_one() {
         let x = i as f32 / 8.0;
         assert_eq!(f64::from(round_half_even(x)), nearest_even(x.into()) as f64, "{x}");
     }
-    for _ in 0..200_000 {
+    for _ in rounds(200_000) {
         let x = f32::from_bits(random.next() as u32);
         if x.abs() < 1e15 {
             assert_eq!(f64::from(round_half_even(x)), nearest_even(x.into()) as f64, "{x:e}");

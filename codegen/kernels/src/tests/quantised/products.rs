@@ -11,7 +11,7 @@ use super::super::super::quantised::cast::{Dequantise, Quantise};
 use super::super::super::quantised::conv::QConv;
 use super::super::super::quantised::gemm::QGemm;
 use super::super::super::quantised::pre::QPre;
-use super::super::super::testing::Random;
+use super::super::super::testing::{Random, rounds};
 use super::super::std::{format, vec, vec::Vec};
 use super::{Case, Image, bytes, element, how, requantised};
 
@@ -150,7 +150,7 @@ fn after(random: &mut Random, q: QConv) -> QConv {
 #[test]
 fn convolutions_are_exact() {
     let mut random = Random(73);
-    for case in 0..200 {
+    for case in rounds(200) {
         let mut groups = *random.pick(&[1, 1, 1, 2, 3]);
         // As many panels as go together, fewer and more.
         let most = *random.pick(&[16, 40, 150]);
@@ -178,7 +178,7 @@ fn convolutions_are_exact() {
 #[test]
 fn what_is_before_a_convolution_and_concats_are_exact() {
     let mut random = Random(76);
-    for case in 0..150 {
+    for case in rounds(150) {
         let parts: Vec<usize> =
             (0..random.within(1, 4)).map(|_| *random.pick(&[1, 2, 3, 7, 32, 65, 100])).collect();
         let kernel = *random.pick(&[[1, 1], [1, 1], [3, 3], [1, 3], [2, 1]]);
@@ -262,7 +262,7 @@ fn nothing_saturates_on_the_way() {
 #[test]
 fn fully_connected_layers_are_exact() {
     let mut random = Random(75);
-    for case in 0..60 {
+    for case in rounds(60) {
         let (rows, inner, units) = (random.within(1, 9), random.within(1, 70), random.within(1, 50));
         let gemm = Gemm { inner, units, activation: Activation::None };
         let q = QGemm { gemm, zero_point: *random.pick(&[0, 128, 255]), requantise: how(&mut random) };
