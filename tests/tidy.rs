@@ -12,23 +12,35 @@ use csdfc_tests::root;
 const LONGEST: usize = 700;
 
 /// The crates of ours that each may depend on.
-const DIRECTION: [(&str, &[&str]); 11] = [
+const DIRECTION: [(&str, &[&str]); 12] = [
     ("csdf", &[]),
     ("ga", &[]),
     ("codegen/kernels", &[]),
     ("plan", &[]),
     ("codegen", &["csdfc-kernels", "csdfc-plan"]),
+    ("emit", &["csdfc-codegen", "csdfc-kernels", "csdfc-plan"]),
     ("network", &["csdfc-codegen", "csdfc-plan"]),
     ("input", &["csdfc", "csdfc-codegen", "csdfc-network", "csdfc-plan"]),
     ("compiler", COMPILER),
     ("select", &[]),
-    ("command", &["csdf", "csdfc", "csdfc-codegen", "csdfc-kernels", "csdfc-plan", "csdfc-select"]),
+    (
+        "command",
+        &["csdf", "csdfc", "csdfc-codegen", "csdfc-emit", "csdfc-kernels", "csdfc-plan", "csdfc-select"],
+    ),
     ("csdfc", &["csdfc-command", "csdfc-compiler"]),
 ];
 
 /// Those of the compiler.
-const COMPILER: &[&str] =
-    &["csdf", "csdfc-ga", "csdfc-codegen", "csdfc-input", "csdfc-network", "csdfc-plan", "csdfc-select"];
+const COMPILER: &[&str] = &[
+    "csdf",
+    "csdfc-ga",
+    "csdfc-codegen",
+    "csdfc-emit",
+    "csdfc-input",
+    "csdfc-network",
+    "csdfc-plan",
+    "csdfc-select",
+];
 
 /// Names of the crates that a manifest depends on, in any section.
 fn dependencies(manifest: &str) -> BTreeSet<String> {

@@ -6,11 +6,11 @@ use std::ops::{Deref, DerefMut};
 compile_error!("packed weights are little-endian, and so must the machine be that packs them");
 
 /// Bytes of a cache line.
-pub(crate) const LINE: usize = 64;
+pub const LINE: usize = 64;
 
 /// Bytes that begin at the start of a cache line.
 #[derive(Debug, Default)]
-pub(crate) struct Bytes {
+pub struct Bytes {
     memory: Vec<u8>,
     start: usize,
 }

@@ -1,13 +1,13 @@
-//! Runs a plan in this process, and writes it as a crate. Both make the same calls of kernels.
+//! Turns a plan into calls of kernels, and makes these calls in this process.
 //!
-//! [`bind`] turns each layer of a [`Plan`](csdfc_plan::plan::Plan) into a call of a kernel. [`run`] makes the calls and
-//! [`emit`] prints them. This crate knows nothing of how plans are found.
+//! [`bind`] turns each layer of a [`Plan`](csdfc_plan::plan::Plan) into a call of a kernel, and [`weights`] packs its
+//! parameters. [`run`] makes the calls; the crate `csdfc-emit` prints them. This crate knows nothing of how plans are
+//! found.
 
 pub mod bind;
-mod bytes;
-pub mod emit;
+pub mod bytes;
 pub mod file_name;
-mod paged;
+pub mod paged;
 pub mod run;
 pub mod weights;
 

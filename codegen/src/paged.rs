@@ -11,7 +11,7 @@ use csdfc_plan::operator::Operator;
 
 /// A layer's slices.
 #[derive(Debug)]
-pub(crate) struct Paged {
+pub struct Paged {
     /// In turn; slice k goes into block k mod their number.
     pub slices: Vec<Slice>,
     /// Where slices go.
@@ -22,7 +22,7 @@ pub(crate) struct Paged {
 
 /// Some output channels.
 #[derive(Debug)]
-pub(crate) struct Slice {
+pub struct Slice {
     /// Its place in the store.
     pub at: u64,
     /// Bytes of its packed weights.
@@ -33,7 +33,7 @@ pub(crate) struct Slice {
 
 /// Where slices go.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub struct Block {
     /// Its place among the CNN's stores.
     pub store: usize,
     /// Its bytes of the arena.

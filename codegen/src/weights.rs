@@ -56,7 +56,7 @@ impl Blob {
 ///
 /// # Errors
 /// When values cannot be read, or their number is wrong.
-pub(crate) fn pack(
+pub fn pack(
     call: &Call,
     values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
     packed: &mut [u8],
@@ -81,7 +81,7 @@ pub(crate) fn pack(
 
 /// The packed parameters of some output channels of a layer, in the form in which `slice`, the call that makes these
 /// channels, reads them. `whole` are the packed parameters of the layer. `None` if the layer has no such channels.
-pub(crate) fn slice(call: &Call, slice: &Call, whole: &[u8], filters: Range<usize>) -> Option<Vec<u8>> {
+pub fn slice(call: &Call, slice: &Call, whole: &[u8], filters: Range<usize>) -> Option<Vec<u8>> {
     let [channels, beside] = bind::packed(call, filters)?;
     let mut packed = vec![0; stored_len(slice)];
     let (channels, beside) = (whole.get(channels)?, whole.get(beside)?);
@@ -92,11 +92,11 @@ pub(crate) fn slice(call: &Call, slice: &Call, whole: &[u8], filters: Range<usiz
 }
 
 /// Bytes of a layer's packed parameters, rounded up to whole cache lines.
-pub(crate) fn stored_len(call: &Call) -> usize {
+pub fn stored_len(call: &Call) -> usize {
     packed_len(call).next_multiple_of(LINE)
 }
 
 /// Bytes of a layer's packed parameters.
-pub(crate) fn packed_len(call: &Call) -> usize {
+pub fn packed_len(call: &Call) -> usize {
     call.constants.last().map_or(0, |constant| constant.range.end)
 }

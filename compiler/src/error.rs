@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use miette::Diagnostic;
 
-use csdfc_codegen::emit::EmitError;
 use csdfc_codegen::run::RunError;
+use csdfc_emit::EmitError;
 
 use crate::app::AppError;
 use crate::app::load::LoadError;

@@ -5,7 +5,7 @@ use csdfc_plan::plan::StorageModel;
 use csdfc_tests::crates::{COUNTING, thread_sanitizer};
 use csdfc_tests::{application, generate, random, rates, sliced};
 
-use super::{Emitted, cargo, check, check_crate};
+use super::{Emitted, cargo, cargo_at, check, check_crate};
 
 pub fn paged(model: &str, more: &str) -> Application {
     application(&format!("(cnns: [(model: \"builtin:{model}\")], weights: paged, {more})"))
@@ -346,6 +346,11 @@ fn with_faults(application: &Application) -> Emitted<'_> {
     emitted
 }
 
+/// Runs a test of a crate. It makes hundreds of frames, so optimisation is worth its time.
+fn test(emitted: &Emitted<'_>, name: &str) {
+    cargo_at("1", emitted.folder(), &["test", "--offline", "--test", name]);
+}
+
 #[test]
 fn stores_that_fail() {
     let application = paged("resnet8", "rows: none");
@@ -354,7 +359,8 @@ fn stores_that_fail() {
     let examples = emitted.folder().join("examples");
     std::fs::create_dir(&examples).expect("a folder");
     std::fs::write(examples.join("allocations.rs"), [ALLOCATIONS, COUNTING].concat()).expect("a program");
-    cargo(emitted.folder(), &["test", "--offline"]);
+    test(&emitted, "faults");
+    cargo(emitted.folder(), &["test", "--offline", "--lib", "--bins", "--doc"]);
     cargo(emitted.folder(), &["run", "--offline", "--example", "allocations"]);
 }
 
@@ -364,7 +370,7 @@ fn stores_that_fail_while_weights_are_read_again() {
     let application = sliced::again(&paged("resnet8", r#"rows: {"stack2_conv1": 8, "stack2_conv2": 4}"#));
     let emitted = with_faults(&application);
     assert!(emitted.plan.cnns[0].bytes_read > emitted.plan.store.as_ref().map(|store| store.bytes));
-    cargo(emitted.folder(), &["test", "--offline"]);
+    test(&emitted, "faults");
 }
 
 /// A test of a crate whose two stages read their weights: each store fails at each of its reads in turn.
@@ -518,7 +524,7 @@ fn stores_of_stages_that_fail() {
     let tests = emitted.folder().join("tests");
     std::fs::create_dir(&tests).expect("a folder");
     std::fs::write(tests.join("stages.rs"), head + STAGES).expect("a test");
-    cargo(emitted.folder(), &["test", "--offline"]);
+    test(&emitted, "stages");
 }
 
 /// The same under ThreadSanitizer, the standard library built with it.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use csdfc::app::resolve::Application;
-use csdfc_codegen::emit::{self, Options};
 use csdfc_command::commands;
+use csdfc_emit::Options;
 use csdfc_plan::plan::Plan;
 
 use crate::skipped;
@@ -18,7 +18,7 @@ pub fn emitted(application: &Application, plan: &Plan) -> Vec<(PathBuf, Vec<u8>)
     let values = |cnn: usize, layer: usize, parameter: usize| {
         application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
     };
-    emit::emit(plan, &values, &Options { crate_name: Some("emitted".into()) }).expect("a crate")
+    csdfc_emit::emit(plan, &values, &Options { crate_name: Some("emitted".into()) }).expect("a crate")
 }
 
 /// Writes the crate of a plan into `folder/emitted`, and beside it a program `harness` that uses it.

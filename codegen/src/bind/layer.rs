@@ -31,17 +31,17 @@ pub fn bind(primitive: Primitive, site: &Site<'_>) -> Result<Call, String> {
 }
 
 /// The store from which a layer reads a tensor; none for the caller's copy.
-pub(crate) fn read_from(stores: &[Store], layer: usize, tensor: usize) -> Option<usize> {
+pub fn read_from(stores: &[Store], layer: usize, tensor: usize) -> Option<usize> {
     stores.iter().position(|store| store.tensor == tensor && store.readers.contains(&layer))
 }
 
 /// The stores that a layer writes; its kernel writes the first.
-pub(crate) fn written_by(stores: &[Store], layer: usize) -> Vec<usize> {
+pub fn written_by(stores: &[Store], layer: usize) -> Vec<usize> {
     (0..stores.len()).filter(|&s| stores[s].tensor == layer && stores[s].is_ring()).collect()
 }
 
 /// The workspace of a layer, if it has one.
-pub(crate) fn workspace_of(stores: &[Store], layer: usize) -> Option<usize> {
+pub fn workspace_of(stores: &[Store], layer: usize) -> Option<usize> {
     stores.iter().position(|store| store.tensor == layer && store.is_workspace())
 }
 
@@ -50,12 +50,7 @@ pub(crate) fn workspace_of(stores: &[Store], layer: usize) -> Option<usize> {
 ///
 /// # Errors
 /// When no kernel does, or it does not suit the places of the tensors.
-pub(crate) fn bind_layer(
-    cnn: &CnnIndex<'_>,
-    stores: &[Store],
-    l: usize,
-    room: u64,
-) -> Result<Option<Call>, String> {
+pub fn bind_layer(cnn: &CnnIndex<'_>, stores: &[Store], l: usize, room: u64) -> Result<Option<Call>, String> {
     let entry = &cnn.layers[l];
     let written = written_by(stores, l);
     let is_stored = !written.is_empty() || entry.tensor.external;

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use csdfc::error::{Ending, Error};
 use csdfc::saved::reload;
-use csdfc_codegen::emit::{self, MANIFEST, Options};
+use csdfc_emit::{MANIFEST, Options};
 
 use super::output;
 use super::read::read_plan;
@@ -21,7 +21,7 @@ pub fn emit(args: &EmitArgs) -> Result<Ending, Error> {
     let networks = reload::reload(&plan, &folder)?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
     let options = Options { crate_name: args.crate_name.clone() };
-    let files = tracing::info_span!("emit").in_scope(|| emit::emit(&plan, &parameters, &options))?;
+    let files = tracing::info_span!("emit").in_scope(|| csdfc_emit::emit(&plan, &parameters, &options))?;
     write(&args.output, &files)?;
     super::device::warn_if_other(&plan);
     for partition in plan.partitions.iter().filter(|partition| partition.processor != "cpu") {
@@ -48,7 +48,8 @@ pub fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), Error> {
         match std::fs::read(&file) {
             Ok(present) if present == *content => {}
             Ok(present) => {
-                let ours = path.as_os_str() == MANIFEST || known.get(path) == Some(&emit::hash(&present));
+                let ours =
+                    path.as_os_str() == MANIFEST || known.get(path) == Some(&csdfc_emit::hash(&present));
                 if !ours {
                     return Err(Error::Input {
                         message: format!("{} is not as csdfc wrote it", file.display()),
@@ -64,7 +65,7 @@ pub fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), Error> {
     for (path, hash) in &known {
         let file = folder.join(path);
         let stale = !files.iter().any(|(new, _)| new == path);
-        if stale && std::fs::read(&file).is_ok_and(|present| emit::hash(&present) == *hash) {
+        if stale && std::fs::read(&file).is_ok_and(|present| csdfc_emit::hash(&present) == *hash) {
             std::fs::remove_file(&file).map_err(|error| Error::write(&file, error))?;
         }
     }
@@ -102,7 +103,7 @@ mod tests {
             names.iter().map(|(name, text)| (name.into(), text.as_bytes().to_vec())).collect();
         let list: String = files
             .iter()
-            .map(|(path, text)| format!("{:016x} {}\n", emit::hash(text), path.display()))
+            .map(|(path, text)| format!("{:016x} {}\n", csdfc_emit::hash(text), path.display()))
             .collect();
         files.push((MANIFEST.into(), list.into_bytes()));
         files

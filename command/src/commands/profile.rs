@@ -10,7 +10,7 @@ use csdfc::error::{Ending, Error};
 use csdfc::network::Network;
 use csdfc::open;
 use csdfc::profile::{self, Progress, Request, machine};
-use csdfc_codegen::emit::module_name;
+use csdfc_emit::module_name;
 use tracing::info;
 
 use super::output;

@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use csdfc_codegen::emit::{self, ModuleOptions};
+use csdfc_emit::ModuleOptions;
 use csdfc_plan::plan::Plan;
 use miette::Diagnostic;
 
@@ -155,7 +155,8 @@ impl Build {
                 }));
             }
         };
-        let path = self.module.clone().unwrap_or_else(|| emit::module_name(&default_name(&self.source)));
+        let path =
+            self.module.clone().unwrap_or_else(|| csdfc_emit::module_name(&default_name(&self.source)));
         let name = path.rsplit("::").next().unwrap_or(&path).to_owned();
         let (folder, asked) = (out.join(&name), self.asked());
         if let Some(record) = Record::read(&folder).filter(|record| record.holds(&asked)) {
@@ -178,7 +179,7 @@ impl Build {
         let plan = planned(&opened, &application, &folder)?;
         let values = |cnn: usize, layer, parameter| application.cnns[cnn].network.parameter(layer, parameter);
         let options = ModuleOptions { path: &path, std: self.std };
-        let mut written = emit::emit_module(&plan, &values, &options).map_err(Error::from)?;
+        let mut written = csdfc_emit::emit_module(&plan, &values, &options).map_err(Error::from)?;
         written.push(("plan.json".into(), plan.to_json().into_bytes()));
         let written = written.into_iter().map(|(file, content)| (folder.join(file), content));
         for (file, content) in written.chain([(out.join(format!("{name}.rs")), included(&name).into_bytes())])

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::emit::{self, Options};
+use csdfc_emit::Options;
 use csdfc_plan::plan::Plan;
 use serde::Serialize;
 
@@ -77,7 +77,7 @@ pub fn board(
     let cnns = (0..application.cnns.len()).map(|cnn| Trials::plan(application, cnn, request));
     let cnns = cnns.collect::<Result<Vec<Trials>, Error>>()?;
     let plans: Vec<&Plan> = cnns.iter().flat_map(Trials::all).map(Planned::plan).collect();
-    let mut files = emit::emit_trials(&plans, &Options { crate_name: Some(name.into()) })?;
+    let mut files = csdfc_emit::emit_trials(&plans, &Options { crate_name: Some(name.into()) })?;
     let mut add = |path: &str, text: String| files.push((Path::new(path).into(), text.into_bytes()));
     let library = name.replace('-', "_");
     add(
@@ -92,7 +92,7 @@ pub fn board(
     let networks: Vec<&Network> = application.cnns.iter().map(|cnn| &cnn.network).collect();
     add("src/table.rs", table(&cnns, &networks, request, (like, store)));
     add("README.md", readme(name, &application.name));
-    Ok(emit::listed(files))
+    Ok(csdfc_emit::listed(files))
 }
 
 /// The tables of the program: scenarios, trials, the work from which rates follow, and the figures that are not

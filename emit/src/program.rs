@@ -6,7 +6,7 @@ use csdfc_plan::shape::{Order, Shape};
 use super::model::{Model, together};
 use super::names::{camel, one_line};
 use super::source::Source;
-use crate::file_name::file_name;
+use csdfc_codegen::file_name::file_name;
 
 /// The text of `src/main.rs`.
 pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {

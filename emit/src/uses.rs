@@ -1,7 +1,7 @@
 //! Which kinds of convolutions a crate uses. The file `conv/uses.rs` of its kernels states this, so that the compiler
 //! leaves out the code for other kinds.
 
-use crate::bind::{Call, Form, Literal};
+use csdfc_codegen::bind::{Call, Form, Literal};
 
 /// The file, from the kernels' `src`.
 pub(super) const FILE: &str = "conv/uses.rs";

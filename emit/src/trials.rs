@@ -48,9 +48,9 @@ pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, V
     }
     let mut add = |path: &str, text: String| files.push((path.into(), text.into_bytes()));
     add("Cargo.toml", manifest(&name));
-    add("LICENSE-APACHE", include_str!("../../LICENSE-APACHE").into());
-    add("LICENSE-MIT", include_str!("../../LICENSE-MIT").into());
-    add("rustfmt.toml", include_str!("../../rustfmt.toml").into());
+    add("LICENSE-APACHE", include_str!("../LICENSE-APACHE").into());
+    add("LICENSE-MIT", include_str!("../LICENSE-MIT").into());
+    add("rustfmt.toml", include_str!("../rustfmt.toml").into());
     add(".gitignore", "/target\n".into());
     add(".cargo/config.toml", include_str!("template/config.toml").into());
     add("src/lib.rs", head.clone() + &library(plans.len(), arena, weights));

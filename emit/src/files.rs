@@ -43,9 +43,9 @@ impl Crate<'_> {
         let mut add = |path: &str, text: String| files.push((path.into(), text.into_bytes()));
         add("Cargo.toml", self.manifest());
         add("README.md", self.readme());
-        add("LICENSE-APACHE", include_str!("../../LICENSE-APACHE").into());
-        add("LICENSE-MIT", include_str!("../../LICENSE-MIT").into());
-        add("rustfmt.toml", include_str!("../../rustfmt.toml").into());
+        add("LICENSE-APACHE", include_str!("../LICENSE-APACHE").into());
+        add("LICENSE-MIT", include_str!("../LICENSE-MIT").into());
+        add("rustfmt.toml", include_str!("../rustfmt.toml").into());
         add(".gitignore", "/target\n".into());
         add(".cargo/config.toml", include_str!("template/config.toml").into());
         add("src/main.rs", self.head() + &program::write(&self.name, self.plan, self.models));

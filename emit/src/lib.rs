@@ -1,6 +1,7 @@
 //! Emits a plan as a Rust crate that needs nothing but the compiler.
 //!
-//! A crate is made in memory, as paths and bytes: [`emit`] does no I/O. Each model becomes a file with the loops of its
+//! It prints the very calls of kernels that `csdfc-codegen` makes when it runs the plan. A crate is made in memory, as paths
+//! and bytes: [`emit`] does no I/O. Each model becomes a file with the loops of its
 //! schedule, in which each firing is a call of a kernel with constants. The crate also has the sources of the kernels,
 //! a file of packed weights and, if weights are paged, a file for the store. Only the arena, the weights, the store,
 //! the kernels and the C interface have `unsafe` code inside.
@@ -40,7 +41,7 @@ mod uses;
 
 use std::path::PathBuf;
 
-use crate::run::Parameters;
+use csdfc_codegen::run::Parameters;
 use csdfc_plan::check::{self, Resolved, Violation};
 use csdfc_plan::plan::Plan;
 

@@ -6,8 +6,8 @@
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::checksum::crc32c;
 
-use crate::bind::Call;
-use crate::paged::Paged;
+use csdfc_codegen::bind::Call;
+use csdfc_codegen::paged::Paged;
 use csdfc_plan::check::Begin;
 
 use super::layer::ring_path;

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use crate::bind::Call;
-use crate::paged::Paged;
+use csdfc_codegen::bind::Call;
+use csdfc_codegen::paged::Paged;
 use csdfc_plan::check::{Held, Kind};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{ColourOrder, Input, InputElement, Operator};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use csdfc_kernels::elements::{Dims, ElementShape};
 use csdfc_kernels::rows::RowShape;
 
-use crate::bind::{Call, Constant, Form, Input, Literal, View};
+use csdfc_codegen::bind::{Call, Constant, Form, Input, Literal, View};
 
 use super::kernels;
 use super::source::Source;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::bind::{self, Call};
-use crate::bytes::Bytes;
-use crate::paged::Paged;
-use crate::run::Parameters;
-use crate::weights;
+use csdfc_codegen::bind::{self, Call};
+use csdfc_codegen::bytes::Bytes;
+use csdfc_codegen::paged::Paged;
+use csdfc_codegen::run::Parameters;
+use csdfc_codegen::weights;
 use csdfc_plan::check::{CnnIndex, Kind, Resolved, Store};
 use csdfc_plan::operator::{Input, InputElement, Operator};
 use csdfc_plan::plan::Layer;
