@@ -360,7 +360,7 @@ fn stores_that_fail() {
     std::fs::create_dir(&examples).expect("a folder");
     std::fs::write(examples.join("allocations.rs"), [ALLOCATIONS, COUNTING].concat()).expect("a program");
     test(&emitted, "faults");
-    cargo(emitted.folder(), &["test", "--offline", "--lib", "--bins", "--doc"]);
+    cargo(emitted.folder(), &["test", "--offline", "--doc"]);
     cargo(emitted.folder(), &["run", "--offline", "--example", "allocations"]);
 }
 
