@@ -5,8 +5,8 @@ use csdfc_plan::check::CnnIndex;
 
 use super::call::{Operand, Slots};
 use super::follow::Window;
-use super::layer::{Part, caller, first, ring};
 use super::model::Model;
+use super::reach::{Part, caller, first, ring};
 use super::source::Source;
 
 /// From this number of rings on, they have no names of their own.

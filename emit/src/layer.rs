@@ -1,7 +1,5 @@
 //! A layer as a method: which rows it makes, where they lie, and the kernel that makes them.
 
-use std::fmt::Display;
-
 use csdfc_codegen::bind::Call;
 use csdfc_codegen::paged::Paged;
 use csdfc_plan::check::{Held, Kind};
@@ -11,9 +9,11 @@ use csdfc_plan::operator::{ColourOrder, Input, InputElement, Operator};
 use super::borrow::{Borrow, Reads};
 use super::call::{self, Operand, Slots};
 use super::follow;
-use super::loads::{self, PagedLayer};
+use super::loads;
 use super::model::{InputField, Model, OutputField, summary};
+use super::paged_layer::PagedLayer;
 use super::pipeline::Link;
+use super::reach::{Part, caller, first, ring, slot};
 use super::source::Source;
 
 /// Writes the method of a layer.
@@ -142,11 +142,6 @@ fn row_end(model: &Model<'_>, layer: usize) -> String {
     if entry.layer.firings == 1 { entry.rows().to_string() } else { "y.end".into() }
 }
 
-/// The text before the names of network inputs and outputs. A frame has them as fields; stages get them as parameters.
-pub(super) fn caller(model: &Model<'_>) -> &'static str {
-    if model.stages.is_empty() { "self." } else { "" }
-}
-
 fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Input) {
     let entry = &model.cnn().layers[layer];
     let Some(field) = model.inputs.iter().find(|field| field.layer == layer) else { return };
@@ -230,31 +225,6 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
         source.open(format!("for y in {y} {{"));
         write_copies(source, model, layer, &written);
         source.close("}");
-    }
-}
-
-/// The part of a layer that a call of a kernel makes: all output channels, or some of them.
-pub(super) struct Part<'c> {
-    /// The call.
-    pub call: &'c Call,
-    /// Number of the slice of its weights, an expression, if they are paged.
-    pub slice: Option<&'c str>,
-    /// Whether it makes only channels from `first` on.
-    pub is_sliced: bool,
-}
-
-impl<'c> Part<'c> {
-    fn whole(call: &'c Call) -> Self {
-        Part { call, slice: None, is_sliced: false }
-    }
-
-    /// The storage `data` of so many elements as the call sees it: from the channels of the slice on, if it holds channels
-    /// that are sliced.
-    pub fn channels(&self, data: String, holds_sliced: bool, elements: &dyn Display) -> String {
-        match self.is_sliced && holds_sliced {
-            true => format!("{data}.part(first, {elements} - first)"),
-            false => data,
-        }
     }
 }
 
@@ -441,45 +411,4 @@ fn write_copies(source: &mut Source, model: &Model<'_>, layer: usize, written: &
         let caller = caller(model);
         source.line(format!("{caller}outputs.{}(y, self.memory.row({from}, {y}));", output.name));
     }
-}
-
-/// The module of the rings that a layer reaches.
-pub(super) fn ring_path(model: &Model<'_>, layer: usize) -> String {
-    let partition = model.cnn().layers[layer].partition;
-    match model.stages.iter().find(|stage| stage.partition == partition) {
-        Some(stage) => format!("ring::{}", stage.name),
-        None => "ring".into(),
-    }
-}
-
-/// The ring of a store as a layer reaches it, in this frame.
-pub(super) fn ring(model: &Model<'_>, layer: usize, store: usize) -> String {
-    let path = format!("{}::{}", ring_path(model, layer), model.rings[store]);
-    match model.stores()[store].kind {
-        Kind::Halves if model.stages.is_empty() => format!("{path}[0]"),
-        Kind::Halves => format!("{path}[self.frame % 2]"),
-        Kind::Restarts | Kind::RunsOn | Kind::Workspace | Kind::Block(_) => path,
-    }
-}
-
-/// The slot of row 0 of this frame.
-pub(super) fn first(model: &Model<'_>, store: usize) -> String {
-    let Some(rows) = runs_on(model, store) else { return "0".into() };
-    format!("self.frame * {rows} % {}", model.stores()[store].ring_rows)
-}
-
-/// The row of a ring that is row `y` of the frame, counted over all frames if its count runs on.
-fn slot(model: &Model<'_>, store: usize, y: &str) -> String {
-    match runs_on(model, store) {
-        Some(rows) => format!("self.frame * {rows} + {y}"),
-        None => y.into(),
-    }
-}
-
-/// The rows of a frame, if the next frame begins in another slot.
-fn runs_on(model: &Model<'_>, store: usize) -> Option<u64> {
-    let store = &model.stores()[store];
-    let rows = model.cnn().layers[store.tensor].rows();
-    let moves = !rows.is_multiple_of(store.ring_rows);
-    (store.kind == Kind::RunsOn && moves && !model.stages.is_empty()).then_some(rows)
 }

@@ -22,9 +22,11 @@ mod loads;
 mod model;
 mod module;
 mod names;
+mod paged_layer;
 mod pipeline;
 mod places;
 mod program;
+mod reach;
 mod readme;
 #[cfg(test)]
 #[path = "template/ring.rs"]

@@ -3,61 +3,13 @@
 //! A frame waits for loads in the order in which they begin. So it only keeps the loads that are under way
 //! (`template/store.rs`).
 
-use csdfc_kernels::arch::Isa;
-use csdfc_kernels::checksum::crc32c;
-
-use csdfc_codegen::bind::Call;
 use csdfc_codegen::paged::Paged;
 use csdfc_plan::check::Begin;
 
-use super::layer::ring_path;
 use super::model::Model;
+use super::paged_layer::PagedLayer;
+use super::reach::ring_path;
 use super::source::Source;
-
-/// A layer whose weights are paged.
-pub(super) struct PagedLayer {
-    /// Its slices and blocks.
-    pub paged: Paged,
-    /// For each slice, the CRC-32C of its packed weights.
-    checksums: Vec<u32>,
-}
-
-impl PagedLayer {
-    /// Appends the layer's slices to the bytes of the store.
-    ///
-    /// # Errors
-    /// When parameters cannot be read or packed.
-    pub fn pack(
-        paged: Paged,
-        call: &Call,
-        values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
-        store: &mut Vec<u8>,
-    ) -> Result<Self, String> {
-        let isa = Isa::detect();
-        let mut checksums = Vec::new();
-        let mut take = |packed: &[u8]| {
-            checksums.push(crc32c(isa, packed));
-            store.try_reserve(packed.len()).map_err(|_| "there is no memory for the store of the weights")?;
-            store.extend_from_slice(packed);
-            Ok(())
-        };
-        paged.pack(call, values, &mut take)?;
-        Ok(PagedLayer { paged, checksums })
-    }
-}
-
-/// The most loads from one store that are under way at once.
-pub(super) fn at_once(model: &Model<'_>) -> usize {
-    let blocks = |partitions: &[usize]| {
-        let layers = model.cnn().layers.iter().zip(&model.paged);
-        let fire = layers.filter(|(entry, _)| partitions.contains(&entry.partition));
-        fire.filter_map(|(_, layer)| layer.as_ref()).map(|layer| layer.paged.blocks.len()).sum()
-    };
-    let of_group = model.cnn().groups.iter().map(|group| blocks(group));
-    let of_stage = model.stages.iter().map(|stage| blocks(&[stage.partition]));
-    let most = if model.stages.is_empty() { of_group.max() } else { of_stage.max() };
-    most.unwrap_or(0)
-}
 
 /// The loads that may start when the frame of these partitions begins: layers and slices.
 fn at_start(model: &Model<'_>, group: &[usize]) -> Vec<(usize, usize)> {

@@ -13,8 +13,8 @@ use csdfc_plan::operator::{Input, InputElement, Operator};
 use csdfc_plan::plan::Layer;
 use csdfc_plan::shape::Shape;
 
-use super::loads::{self, PagedLayer};
 use super::names::Names;
+use super::paged_layer::PagedLayer;
 use super::pipeline::{self, Layers, Link, Stage};
 use super::uses::Uses;
 use super::{EmitError, call};
@@ -94,6 +94,19 @@ pub(super) struct OutputField<'r> {
 }
 
 impl<'r> Model<'r> {
+    /// The most loads from one store that are under way at once.
+    fn most_loads(&self) -> usize {
+        let blocks = |partitions: &[usize]| {
+            let layers = self.cnn().layers.iter().zip(&self.paged);
+            let fire = layers.filter(|(entry, _)| partitions.contains(&entry.partition));
+            fire.filter_map(|(_, layer)| layer.as_ref()).map(|layer| layer.paged.blocks.len()).sum()
+        };
+        let of_group = self.cnn().groups.iter().map(|group| blocks(group));
+        let of_stage = self.stages.iter().map(|stage| blocks(&[stage.partition]));
+        let most = if self.stages.is_empty() { of_group.max() } else { of_stage.max() };
+        most.unwrap_or(0)
+    }
+
     /// The CNN.
     pub fn cnn(&self) -> &'r CnnIndex<'r> {
         &self.resolved.index.cnns[self.c]
@@ -186,7 +199,7 @@ impl<'r> Model<'r> {
             is_output: &|l| model.is_output(l),
         };
         (model.stages, model.links) = pipeline::find(resolved, c, &known, fields);
-        model.loads_at_once = loads::at_once(&model);
+        model.loads_at_once = model.most_loads();
         for (l, layer) in model.paged.iter().enumerate() {
             let outputs = model.outputs.iter().filter(|output| output.layer == l).count();
             let slices = layer.as_ref().map_or(1, |layer| layer.paged.slices.len());

@@ -3,8 +3,8 @@
 use csdfc_plan::check::Kind;
 use csdfc_plan::format::Element;
 
-use super::loads::PagedLayer;
 use super::model::Model;
+use super::paged_layer::PagedLayer;
 use super::source::Source;
 
 /// Writes the module of a model's rings: those of the whole model, and of each stage of a pipeline.
