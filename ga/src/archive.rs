@@ -3,7 +3,15 @@
 use std::cmp::Ordering;
 
 use crate::dominance::{Evaluation, order};
-use crate::nsga2::Individual;
+
+/// A genome and its value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Individual {
+    /// The genome.
+    pub genome: Vec<i64>,
+    /// Its value.
+    pub evaluation: Evaluation,
+}
 
 /// A Pareto front: individuals that meet the constraints. None of them dominates another. If several individuals are
 /// equal in all objectives, the archive keeps the one with the smallest genome. So its content does not depend on the

@@ -45,10 +45,8 @@ mod indicators;
 mod nsga2;
 mod space;
 
-pub use archive::Archive;
+pub use archive::{Archive, Individual};
 pub use dominance::{Evaluation, crowding, fronts};
 pub use indicators::{hypervolume, spacing};
-pub use nsga2::{
-    Crossover, Individual, Mutation, Outcome, Problem, Progress, Settings, StopReason, search, search_with,
-};
+pub use nsga2::{Crossover, Mutation, Outcome, Problem, Progress, Settings, StopReason, search, search_with};
 pub use space::{Section, Space, mutate_one_gene, one_point};

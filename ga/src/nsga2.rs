@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::archive::Archive;
+use crate::archive::{Archive, Individual};
 use crate::dominance::{Evaluation, crowding, fronts, order};
 use crate::space::{self, Space};
 
@@ -76,15 +76,6 @@ impl Default for Settings<'_> {
             warm_starts: Vec::new(),
         }
     }
-}
-
-/// A genome and its value.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Individual {
-    /// The genome.
-    pub genome: Vec<i64>,
-    /// Its value.
-    pub evaluation: Evaluation,
 }
 
 /// Why a search ended.

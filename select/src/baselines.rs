@@ -1,9 +1,10 @@
 //! The baselines of the papers. All of them choose only the primitives of convolutions. Then the other layers take the
 //! layouts that cost least.
 
-use crate::budget::{self, Axis, Nothing};
+use crate::budget::{self, Nothing};
 use crate::instance::Kind;
 use crate::problem::{Allowed, Candidate, Problem, Selection};
+use crate::quantity::Axis;
 
 /// The canonical layout of the PBQP paper (section 5.5).
 const CANONICAL: &str = "CHW";

@@ -15,16 +15,8 @@
 use crate::descent::descend;
 use crate::front::{Band, Limits, undominated};
 use crate::model::{Model, Weights};
-use crate::problem::{Allowed, Cost, Problem, Selection};
-
-/// The quantity that is minimised. The budget limits the other one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Axis {
-    /// Time, then memory.
-    Time,
-    /// Memory summed over layers, then time.
-    Memory,
-}
+use crate::problem::{Allowed, Problem, Selection};
+pub use crate::quantity::Axis;
 
 /// A selection, and a bound on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,40 +46,6 @@ const WORK: u64 = 40_000_000;
 
 /// The most iterations of Newton's method if elimination is not exact.
 const TURNS: usize = 64;
-
-impl Axis {
-    /// Its part of a cost.
-    pub fn of(self, cost: &Cost) -> u64 {
-        match self {
-            Axis::Time => cost.time,
-            Axis::Memory => cost.memory,
-        }
-    }
-
-    /// The other quantity.
-    pub fn other(self) -> Axis {
-        match self {
-            Axis::Time => Axis::Memory,
-            Axis::Memory => Axis::Time,
-        }
-    }
-
-    /// Weights of this quantity and of the other.
-    fn weights(self, own: u128, other: u128) -> Weights {
-        match self {
-            Axis::Time => Weights { time: own, memory: other },
-            Axis::Memory => Weights { time: other, memory: own },
-        }
-    }
-
-    /// The weights that put this quantity first and the other second.
-    fn first(self) -> Weights {
-        match self {
-            Axis::Time => Weights::TIME,
-            Axis::Memory => Weights::MEMORY,
-        }
-    }
-}
 
 /// A selection by weight.
 struct Lightest {

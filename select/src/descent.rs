@@ -1,7 +1,7 @@
 //! Improves a selection by changing one layer at a time.
 
-use crate::budget::Axis;
 use crate::problem::{Allowed, Cost, Problem, Selection};
+use crate::quantity::Axis;
 
 /// Most rounds over all layers.
 const ROUNDS: usize = 100;

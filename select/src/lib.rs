@@ -75,11 +75,13 @@ pub mod instance;
 pub mod model;
 pub mod problem;
 pub mod program;
-pub mod query;
+pub mod quantity;
+mod query;
 pub mod scale;
 pub mod workspace;
 
 pub use instance::{Instance, InstanceError};
 pub use problem::Problem;
 pub use program::ProgramError;
-pub use query::{Answer, Chosen, FrontAnswer, Method, Quantity, Query, answer, front};
+pub use quantity::Quantity;
+pub use query::{Answer, Chosen, FrontAnswer, Method, Query, answer, front};

@@ -19,7 +19,7 @@ use good_lp::{
 
 use crate::instance::Layout;
 use crate::problem::{Allowed, Problem, Selection};
-use crate::query::Quantity;
+use crate::quantity::Quantity;
 
 /// Why the program gives no selection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,24 +2,13 @@
 
 use crate::baselines::{self, Bar, NoBaseline, SUM2D};
 use crate::blocked::{Blocked, blocked};
-use crate::budget::{self, Axis, Nothing};
+use crate::budget::{self, Nothing};
 use crate::front::{self, Limits};
 use crate::model::Model;
 use crate::problem::{Allowed, Cost, Problem, Selection};
 use crate::program::{self, ProgramError};
+use crate::quantity::{Axis, Quantity};
 use crate::workspace;
-
-/// A quantity that is minimised or limited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Quantity {
-    /// Time of all layers and conversions.
-    Time,
-    /// Memory, summed over layers.
-    Memory,
-    /// Memory of the layer that takes most.
-    Workspace,
-}
 
 /// How the selection is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

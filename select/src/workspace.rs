@@ -3,8 +3,9 @@
 //! A workspace is the memory of some candidate, and a selection is within it if all its candidates are. So candidates
 //! above a threshold are left out, and the rest is solved as if there were no limit on workspace.
 
-use crate::budget::{self, Axis, Least, Nothing};
+use crate::budget::{self, Least, Nothing};
 use crate::problem::{Allowed, Problem};
+use crate::quantity::Axis;
 
 /// The least workspace, and the fastest selection within it, such that memory and time are within these limits. `bound`
 /// is that of the workspace.

@@ -26,7 +26,7 @@ use super::constants::{self, Packing};
 use super::integer_constants::{Integers, TABLE, Unary};
 use super::kernel::{Kernel, Operand, Site};
 use super::products::{self, ProductRows};
-use super::{own_kernels, primitive, translate};
+use super::{own_kernels, translate};
 
 /// Whether this is a convolution that such kernels compute. It has no residual, and its activation, if any, only bounds
 /// its argument. It reads one tensor; with one group, it may read the parts of a tensor. If it has one group and is not
@@ -35,7 +35,7 @@ pub(super) fn is_conv(operator: &Operator, inputs: &[&Shape]) -> bool {
     let Operator::Conv(conv) = operator else { return false };
     let is_before = |pre: &operator::Pre| {
         conv.groups == 1
-            && !primitive::is_conv(operator, inputs, true)
+            && !translate::is_conv(operator, inputs, true)
             && pre.quantisation.is_some()
             && bounds_at_most(pre.activation.as_ref())
     };

@@ -16,10 +16,7 @@ use csdfc_plan::shape::Shape;
 use super::choice::Choice;
 use super::kernel::Site;
 use super::scenarios::{self, Member};
-use super::{constants, integers, layouts, mixed, own_kernels, products};
-
-/// The largest error of a primitive of plain sums and products; see [`Primitive::error`].
-pub(super) const ERROR: f64 = 1e-5;
+use super::{constants, integers, layouts, mixed, own_kernels, products, translate};
 
 /// A row of the table.
 struct Row {
@@ -87,7 +84,7 @@ static TABLE: &[Row] = &[
     Row::new(
         "indirect-gemm-hwc-hwc",
         [Hwc, Hwc],
-        |operator, inputs| is_conv(operator, inputs, false),
+        |operator, inputs| translate::is_conv(operator, inputs, false),
         products::convolution,
     ),
     Row {
@@ -102,7 +99,7 @@ static TABLE: &[Row] = &[
     Row::new(
         "depthwise-direct-hwc-hwc",
         [Hwc, Hwc],
-        |operator, inputs| is_conv(operator, inputs, true),
+        |operator, inputs| translate::is_conv(operator, inputs, true),
         products::convolution,
     ),
     Row::new(
@@ -129,12 +126,12 @@ static TABLE: &[Row] = &[
     Row::new("element-wise-chw-chw", [Chw, Chw], is_element_wise, layouts::element_wise),
     Row::half(
         "indirect-gemm-half-hwc-hwc",
-        |operator, inputs| is_conv(operator, inputs, false),
+        |operator, inputs| translate::is_conv(operator, inputs, false),
         products::convolution,
     ),
     Row::half(
         "depthwise-direct-half-hwc-hwc",
-        |operator, inputs| is_conv(operator, inputs, true),
+        |operator, inputs| translate::is_conv(operator, inputs, true),
         products::convolution,
     ),
     Row::half("gemm-panels-half-hwc-hwc", |operator, _| is_gemm(operator), products::gemm),
@@ -149,23 +146,23 @@ static TABLE: &[Row] = &[
     },
     Row::mixed(
         "indirect-gemm-mixed-hwc-hwc",
-        |operator, inputs| is_conv(operator, inputs, false),
+        |operator, inputs| translate::is_conv(operator, inputs, false),
         mixed::convolution,
     ),
     Row::mixed(
         "depthwise-direct-mixed-hwc-hwc",
-        |operator, inputs| is_conv(operator, inputs, true),
+        |operator, inputs| translate::is_conv(operator, inputs, true),
         mixed::convolution,
     ),
     Row::mixed("gemm-panels-mixed-hwc-hwc", |operator, _| is_gemm(operator), mixed::gemm),
     Row::of_integers(
         "indirect-gemm-int8-hwc-hwc",
-        |operator, inputs| integers::is_conv(operator, inputs) && is_conv(operator, inputs, false),
+        |operator, inputs| integers::is_conv(operator, inputs) && translate::is_conv(operator, inputs, false),
         integers::convolution,
     ),
     Row::of_integers(
         "depthwise-direct-int8-hwc-hwc",
-        |operator, inputs| integers::is_conv(operator, inputs) && is_conv(operator, inputs, true),
+        |operator, inputs| integers::is_conv(operator, inputs) && translate::is_conv(operator, inputs, true),
         integers::convolution,
     ),
     Row::of_integers("gemm-panels-int8-hwc-hwc", integers::is_gemm, integers::gemm),
@@ -208,21 +205,12 @@ fn has_own_half_kernel(operator: &Operator) -> bool {
     )
 }
 
-/// Whether this is a convolution, depthwise or not.
-pub(super) fn is_conv(operator: &Operator, inputs: &[&Shape], depthwise: bool) -> bool {
-    let Operator::Conv(conv) = operator else { return false };
-    let &Conv { filters, groups, .. } = conv;
-    let parts = inputs.get(..conv.parts(inputs.len())).unwrap_or_default();
-    let channels: usize = parts.iter().map(|part| part.channels()).sum();
-    depthwise == (groups == channels && groups == filters)
-}
-
 /// The attributes of a convolution that is computed as a matrix product of its windows, which are copied, and its
 /// filters.
 fn of_windows<'a>(operator: &'a Operator, inputs: &[&Shape]) -> Option<&'a Conv> {
     let Operator::Conv(conv) = operator else { return None };
     let alone = inputs.len() == 1 && conv.groups == 1 && conv.pre.is_none() && !conv.residual;
-    Some(conv).filter(|_| alone && is_conv(operator, inputs, false))
+    Some(conv).filter(|_| alone && translate::is_conv(operator, inputs, false))
 }
 
 /// The windows of one row of the output.
@@ -350,7 +338,7 @@ impl Primitive {
     /// Tests check every primitive against it.
     pub fn error(self) -> f64 {
         match self.0 {
-            Entry::Row(_) => ERROR,
+            Entry::Row(_) => scenarios::ERROR,
             Entry::Member(member) => member.error(),
         }
     }

@@ -23,9 +23,11 @@ use super::choice::Choice;
 use super::constants::Packing;
 use super::kernel::Site;
 use super::layouts::rows;
-use super::primitive;
 use super::seen::Input;
 use super::translate::activation;
+
+/// The largest error of a primitive of plain sums and products; see [`super::Primitive::error`].
+pub(super) const ERROR: f64 = 1e-5;
 
 /// A family: `<family>-<variant>`.
 struct Family {
@@ -249,7 +251,7 @@ impl Member {
             Algorithm::Winograd { tile: [6, _], .. } => 1e-3,
             Algorithm::Winograd { tile: [_, 4], .. } | Algorithm::Winograd { tile: [2, _], taps: 5 } => 1e-4,
             Algorithm::Winograd { .. } => 2e-5,
-            _ => primitive::ERROR,
+            _ => ERROR,
         }
     }
 

@@ -5,9 +5,10 @@ use csdfc_kernels::conv;
 use csdfc_kernels::{binary, grid_sample, pad, pool, reduce, resample, resize};
 
 use csdfc_plan::operator::{
-    BinaryFunction, Coordinates, Crop, Filter, Function, GridSample, PadMode, Pool, PoolKind, Pre, Ratio,
-    ReduceFunction, Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
+    BinaryFunction, Conv, Coordinates, Crop, Filter, Function, GridSample, Operator, PadMode, Pool, PoolKind,
+    Pre, Ratio, ReduceFunction, Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
 };
+use csdfc_plan::shape::Shape;
 
 /// A function of one element; a PRelu's slopes are beside it.
 pub(crate) fn activation(function: Option<&Function>) -> Activation {
@@ -228,4 +229,13 @@ fn fraction(scale: Scale) -> Option<(i128, i128)> {
 
 fn greatest_common_divisor(a: i128, b: i128) -> i128 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+/// Whether this is a convolution, depthwise or not.
+pub(super) fn is_conv(operator: &Operator, inputs: &[&Shape], depthwise: bool) -> bool {
+    let Operator::Conv(conv) = operator else { return false };
+    let &Conv { filters, groups, .. } = conv;
+    let parts = inputs.get(..conv.parts(inputs.len())).unwrap_or_default();
+    let channels: usize = parts.iter().map(|part| part.channels()).sum();
+    depthwise == (groups == channels && groups == filters)
 }

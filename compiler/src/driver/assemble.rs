@@ -6,7 +6,7 @@ use csdfc_codegen::bind::Primitive;
 use csdfc_plan::plan;
 use csdfc_plan::shape::Shape;
 
-use super::blocks;
+use super::{blocks, reads};
 use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
@@ -119,7 +119,7 @@ impl Parts<'_> {
             }
         });
         let layers = network.ids().map(|id| self.layer(cnn, id, items, store)).collect();
-        let read = blocks::bytes_read(&self.tasks[cnn], &variant.execution);
+        let read = reads::bytes_read(&self.tasks[cnn], &variant.execution);
         let is_timed = read > 0 && self.device.store.is_some();
         plan::Cnn {
             name: source.name.clone(),
@@ -132,7 +132,7 @@ impl Parts<'_> {
             latency_ns: variant.latency(),
             bytes_read: (read > 0).then_some(read),
             read_ns: is_timed.then(|| {
-                let read = blocks::read_ns(&self.tasks[cnn], &self.timings[cnn], &variant.execution);
+                let read = reads::read_ns(&self.tasks[cnn], &self.timings[cnn], &variant.execution);
                 read.iter().sum::<f64>().round() as u64
             }),
             computing_ns: is_timed.then(|| {

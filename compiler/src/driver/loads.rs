@@ -14,7 +14,7 @@ use crate::frame::task::CnnTask;
 use crate::network::LayerId;
 use crate::storage::{Item, Storage};
 
-use super::blocks;
+use super::reads::read_ns;
 
 use csdfc_codegen::bind::Slicing;
 
@@ -61,7 +61,7 @@ fn simulated_without(
     if !timing.has_store() {
         return None;
     }
-    let stretch = timing.read_stretch(task, &blocks::read_ns(task, timing, execution));
+    let stretch = timing.read_stretch(task, &read_ns(task, timing, execution));
     let mut fired = vec![0u64; task.network.layers.len()];
     let mut free_for = vec![0.0; task.network.layers.len()];
     let mut waits = vec![0.0; task.network.layers.len()];

@@ -22,6 +22,7 @@ mod finish;
 mod loads;
 mod planner;
 mod primitives;
+mod reads;
 mod variants;
 
 use std::collections::BTreeMap;

@@ -10,6 +10,7 @@ use super::fault::{AppError, AppFault, Origin};
 use super::inputs;
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::PathStep;
+use super::name::{LONGEST_NAME, in_name};
 use super::partition::{self, Partition, find_layer};
 use super::precisions;
 use super::spec::{
@@ -20,11 +21,10 @@ use csdfc_network::pass::{self, Fusion, PartitionLayers};
 use csdfc_network::suggest::{self, clip};
 use csdfc_network::{LayerId, Network};
 
+pub use super::name::default_name;
+
 /// Most workers that may share one firing.
 const MOST_THREADS: usize = 256;
-
-/// Longest name of a CNN or partition.
-const LONGEST_NAME: usize = 100;
 
 /// An application with every name bound.
 #[derive(Debug, Clone)]
@@ -278,20 +278,6 @@ fn cnn_names(spec: &AppSpec) -> Result<Vec<String>, AppFault> {
         }
     }
     Ok(names)
-}
-
-/// A name made from a path or from `builtin:NAME`.
-pub fn default_name(model: &str) -> String {
-    let stem = match model.strip_prefix("builtin:") {
-        Some(name) => name.into(),
-        None => Path::new(model).file_stem().unwrap_or_default().to_string_lossy(),
-    };
-    let name: String = stem.chars().take(LONGEST_NAME).map(|c| if in_name(c) { c } else { '_' }).collect();
-    if name.is_empty() { "cnn".into() } else { name }
-}
-
-fn in_name(c: char) -> bool {
-    c.is_alphanumeric() || "_-.".contains(c)
 }
 
 fn check_name(name: &str, what: &str, path: &[PathStep]) -> Result<(), AppFault> {

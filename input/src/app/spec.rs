@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use super::fault::{AppError, Origin};
 use super::locate::offset;
+use super::name::default_name;
 use super::primitive_name::PrimitiveName;
-use super::resolve::default_name;
 use crate::units::{MemoryGoal, Nanoseconds, TimeError};
 pub use csdfc_network::pass::Precision;
 use csdfc_network::suggest;

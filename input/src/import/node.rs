@@ -212,3 +212,19 @@ pub(super) fn permutation(node: &Node, rank: usize) -> Result<Vec<usize>, Fault>
         fault!("perm {perm:?} does not permute {rank} dimensions")
     }
 }
+
+/// The node with no operands.
+pub(super) fn plain<'a>(node: &Node<'a>) -> Node<'a> {
+    Node { inputs: Vec::new(), ..*node }
+}
+
+/// The node as one of another operator and other operands.
+pub(super) fn with<'a, const N: usize>(
+    node: &Node<'a>,
+    operator: &'a str,
+    inputs: [Option<Value>; N],
+    last: Option<Constant>,
+) -> Node<'a> {
+    let inputs = inputs.into_iter().chain(last.map(|last| Some(last.into()))).collect();
+    Node { operator, inputs, ..plain(node) }
+}

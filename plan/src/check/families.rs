@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 
 use crate::format::Element::F32;
 use crate::format::Layout::{self, Chw, Hcw, Hwc};
-use crate::operator::{Conv, Function, Operator};
+use crate::operator::{Conv, Operator};
 use crate::shape::Shape;
 
-use super::primitives::Primitive;
+use super::primitive::{Primitive, plain};
 use super::winograd;
 
 /// `<family>-<variant>`, the layouts that it reads, the layouts that it writes, whether it computes an operator, the
@@ -194,14 +194,6 @@ impl Sizes {
 
 fn product(factors: &[u64]) -> Option<u64> {
     factors.iter().try_fold(1u64, |product, factor| product.checked_mul(*factor))
-}
-
-/// A convolution of one image and one group. Nothing is fused into it, except functions without parameters.
-pub(super) fn plain<'a>(operator: &'a Operator, inputs: &[&Shape]) -> Option<&'a Conv> {
-    let (Operator::Conv(conv), [x]) = (operator, inputs) else { return None };
-    let has_slopes = matches!(conv.activation, Some(Function::PRelu { .. }));
-    let alone = conv.groups == 1 && conv.pre.is_none() && !conv.residual && !has_slopes;
-    (alone && x.is_image()).then_some(conv)
 }
 
 fn simple<'a>(operator: &'a Operator, inputs: &[&Shape]) -> Option<(&'a Conv, Sizes)> {

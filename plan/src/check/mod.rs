@@ -63,6 +63,7 @@ mod lifetimes;
 mod occupied;
 mod paged;
 pub mod parameters;
+mod primitive;
 pub mod primitives;
 mod rates;
 mod replay;

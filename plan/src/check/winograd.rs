@@ -4,7 +4,7 @@
 use crate::operator::{Conv, Operator};
 use crate::shape::Shape;
 
-use super::families;
+use super::primitive::plain;
 
 /// A plain convolution of stride and dilation 1, with filters of `TAPS` columns and as many rows, or any number of rows for
 /// tiles of one row.
@@ -12,7 +12,7 @@ pub(super) fn is_tiled<'a, const HIGH: usize, const TAPS: usize>(
     operator: &'a Operator,
     inputs: &[&Shape],
 ) -> Option<&'a Conv> {
-    let conv = families::plain(operator, inputs)?;
+    let conv = plain(operator, inputs)?;
     let Conv { kernel: [rows, columns], stride, dilation, .. } = *conv;
     let fits = columns == TAPS && (HIGH == 1 || rows == TAPS);
     (fits && stride == [1, 1] && dilation == [1, 1]).then_some(conv)

@@ -2,11 +2,10 @@
 
 use csdfc_plan::operator::{Binary, BinaryFunction, ConstantOperand, Operator};
 
-use super::quantised::with;
 use crate::import::builder::Builder;
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, Tensor, Value};
+use crate::import::node::{Node, Tensor, Value, with};
 
 /// `Add`, `Sub`, `Mul`, `Div`, `Pow`, and `Sum`, `Max`, `Min` of any number of operands, as a chain of pairs.
 pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

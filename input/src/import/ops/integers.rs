@@ -5,12 +5,12 @@ use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{Function, Operator, Reduce, ReduceFunction};
 use rten_onnx::onnx::DataType;
 
-use super::quantised::{element, ends, expect_in_range, range, with};
+use super::integer_types::{element, ends, expect_in_range, range};
 use super::{binary, convolution, dense, element_wise, reduce};
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, type_name};
 use crate::import::error::{Fault, fault};
-use crate::import::node::{self, Node, Tensor, Value};
+use crate::import::node::{self, Node, Tensor, Value, with};
 
 /// From this absolute value on, floats cannot hold every integer.
 const MOST: u64 = 1 << 24;

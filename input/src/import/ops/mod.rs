@@ -5,6 +5,7 @@ pub(super) mod binary;
 mod convolution;
 mod dense;
 pub(super) mod element_wise;
+mod integer_types;
 pub(super) mod integers;
 pub(super) mod layout;
 pub(super) mod line;

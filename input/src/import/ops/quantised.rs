@@ -8,11 +8,12 @@ use std::sync::Arc;
 use csdfc_plan::format::Quantisation;
 use rten_onnx::onnx::DataType;
 
+use super::integer_types::{element, expect_in_range, range};
 use super::{binary as of_floats, convolution, dense, element_wise, integers, layout, normalise, pool};
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data, type_name};
 use crate::import::error::{Fault, fault};
-use crate::import::node::{self, Node, Tensor, Value};
+use crate::import::node::{self, Node, Tensor, Value, plain, with};
 use csdfc_network::weights::{Integers, WeightSource};
 
 /// Operators of the domain `com.microsoft`: operators on integers, and operators that ONNX also has.
@@ -157,22 +158,6 @@ impl From<Constant> for Value {
     fn from(constant: Constant) -> Self {
         Value::Constant(constant)
     }
-}
-
-/// The node with no operands.
-fn plain<'a>(node: &Node<'a>) -> Node<'a> {
-    Node { inputs: Vec::new(), ..*node }
-}
-
-/// The node as one of another operator and other operands.
-pub(super) fn with<'a, const N: usize>(
-    node: &Node<'a>,
-    operator: &'a str,
-    inputs: [Option<Value>; N],
-    last: Option<Constant>,
-) -> Node<'a> {
-    let inputs = inputs.into_iter().chain(last.map(|last| Some(last.into()))).collect();
-    Node { operator, inputs, ..plain(node) }
 }
 
 /// Adds the integers that stand for a tensor.
@@ -334,17 +319,6 @@ fn stated(node: &Node, index: usize) -> Result<Quantisation, Fault> {
     Ok(Quantisation { scale, zero_point: (i64::from(zero_point) - low) as u8 })
 }
 
-/// The type of integers with this zero point.
-pub(super) fn element(node: &Node, zero_point: Option<&Constant>) -> Result<DataType, Fault> {
-    match zero_point.and_then(|stated| stated.stored) {
-        Some(element) => Ok(element),
-        None => Ok(match node.int("output_dtype", 0)? {
-            0 => DataType::UINT8,
-            stated => DataType(i32::try_from(stated).unwrap_or(0)),
-        }),
-    }
-}
-
 /// Zero points, which are in the range of their type.
 fn zero_points(stated: &Constant) -> Result<Vec<i32>, Fault> {
     if let Some(element) = stated.stored.filter(|element| *element != DataType::INT32) {
@@ -353,37 +327,6 @@ fn zero_points(stated: &Constant) -> Result<Vec<i32>, Fault> {
     }
     let values = stated.to_ints()?.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>();
     values.map_err(|_| Fault::new("a zero point has more than 32 bits"))
-}
-
-/// Checks that zero points of 8 or 16 bits are in the range of their type, since a file may store them in more bits.
-pub(super) fn expect_in_range(stated: &Constant) -> Result<(), Fault> {
-    let Some((element, [low, high])) = stated.stored.and_then(|element| Some((element, ends(element)?)))
-    else {
-        return Ok(());
-    };
-    match stated.to_ints()?.iter().find(|value| !(low..=high).contains(*value)) {
-        Some(value) => fault!("a zero point is {value}, out of the range of {}", type_name(element)),
-        None => Ok(()),
-    }
-}
-
-/// The least and the greatest integer of a type of 8 or 16 bits.
-pub(super) fn ends(element: DataType) -> Option<[i64; 2]> {
-    match element {
-        DataType::UINT8 => Some([0, 255]),
-        DataType::INT8 => Some([-128, 127]),
-        DataType::UINT16 => Some([0, 65_535]),
-        DataType::INT16 => Some([-32_768, 32_767]),
-        _ => None,
-    }
-}
-
-/// The range of 8-bit integers.
-pub(super) fn range(element: DataType) -> Result<[i64; 2], Fault> {
-    match (element, ends(element)) {
-        (DataType::UINT8 | DataType::INT8, Some(ends)) => Ok(ends),
-        (other, _) => fault!("its integers are {}; int8 and uint8 are supported", type_name(other)),
-    }
 }
 
 /// Checks that scales belong to whole tensors, or to dimensions.

@@ -2,12 +2,11 @@
 
 use csdfc_plan::operator::{ArgMax, Function, NonMaxSuppression, Operator, Reduce, ReduceFunction, TopK};
 
-use super::quantised::with;
 use super::{element_wise, layout};
 use crate::import::builder::{Builder, FROM_LAST, is_channels_last};
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, Tensor, Value, axes, axis};
+use crate::import::node::{Node, Tensor, Value, axes, axis, with};
 
 /// `ReduceMean` and its kin.
 pub(super) fn reduce(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
