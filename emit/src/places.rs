@@ -125,7 +125,7 @@ fn write_constants(source: &mut Source, model: &Model<'_>, stores: &[usize], par
         let ring_type = match element(model, s) {
             Element::F16 => format!("Ring<{part}, F16>"),
             Element::U8 => format!("Ring<{part}, u8>"),
-            _ => format!("Ring<{part}>"),
+            Element::F32 | Element::I64 => format!("Ring<{part}>"),
         };
         match rings.as_slice() {
             [ring] => source.line(format!("pub const {name}: {ring_type} = {ring};")),
