@@ -159,7 +159,7 @@ impl<'a> Moments<'a> {
     ) -> (Vec<Vec<bool>>, Vec<&'a Life<'a>>) {
         let mut own: Vec<Vec<bool>> = members.iter().map(|&p| vec![false; self.line(p).rings()]).collect();
         let mut shared = Vec::new();
-        // No other CNN's rings live while the members run.
+        // A ring is stored only while partitions of its own CNN run.
         let cnns: BTreeSet<usize> = members.iter().map(|&p| self.index.partitions[p].cnn).collect();
         for life in cnns.iter().flat_map(|&cnn| &self.lives[cnn]).filter(|life| is_counted(life)) {
             let uses = |p: &usize| life.partitions.contains(p);
