@@ -7,7 +7,7 @@ use super::super::elements::{ElementShape, Elements, ElementsMut};
 use super::super::kernel::{Context, ElementKernel};
 use super::super::span::SpanMut;
 use super::super::suppression::NonMaxSuppression;
-use super::super::testing::{Random, rounds};
+use super::super::testing::Random;
 use super::std;
 
 /// The part of their union that two boxes have in common: boxes as low and high corners.
@@ -36,7 +36,7 @@ fn expected(p: &NonMaxSuppression, boxes: &[[f64; 4]], scores: &[f32]) -> Vec<us
 fn kept_boxes_are_those_of_the_definition() {
     let mut random = Random(17);
     let mut kept = [0; 2];
-    for round in rounds(300) {
+    for round in 0..300 {
         let [batches, classes, count] = [random.within(1, 2), random.within(1, 3), random.within(1, 12)];
         let p = NonMaxSuppression {
             most: random.within(1, count),
