@@ -29,6 +29,7 @@
 //! | [`program`] | the integer program, with which the above is compared |
 //! | [`baselines`] | what the papers compare with |
 //! | [`mod@blocked`] | why there is no selection at all |
+//! | [`quantity`] | the quantities that are minimised and limited |
 //! | [`query`] | what is asked and answered |
 //!
 //! Every answer has a bound. It equals the answer, unless the graph is so dense that a table of the elimination would
@@ -76,7 +77,7 @@ pub mod model;
 pub mod problem;
 pub mod program;
 pub mod quantity;
-mod query;
+pub mod query;
 pub mod scale;
 pub mod workspace;
 
