@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::app::Origin;
 use crate::app::load::{self, ModelRequest, is_model_file};
-use crate::app::resolve::{self, Application, resolve};
+use crate::app::name;
+use crate::app::resolve::{Application, resolve};
 use crate::app::spec::{self, AppSpec};
 use crate::error::Error;
 use crate::network::Network;
@@ -101,7 +102,7 @@ pub fn application(source: &str, read: AppSource) -> Result<Opened, Error> {
     let origin = Origin { name, text: Some(text), replaced: Vec::new() };
     let mut spec = spec::parse(&origin)?;
     if spec.name.is_none() && source != "-" {
-        spec.name = Some(resolve::default_name(source));
+        spec.name = Some(name::default_name(source));
     }
     Ok(Opened { spec, origin, folder })
 }

@@ -1,10 +1,10 @@
 //! Emits a plan as a Rust crate that needs nothing but the compiler.
 //!
-//! It prints the very calls of kernels that `csdfc-codegen` makes when it runs the plan. A crate is made in memory, as paths
-//! and bytes: [`emit`] does no I/O. Each model becomes a file with the loops of its
-//! schedule, in which each firing is a call of a kernel with constants. The crate also has the sources of the kernels,
-//! a file of packed weights and, if weights are paged, a file for the store. Only the arena, the weights, the store,
-//! the kernels and the C interface have `unsafe` code inside.
+//! It prints the very calls of kernels that `csdfc-codegen` makes when it runs the plan. A crate is made in memory, as
+//! paths and bytes: [`emit`] does no I/O. Each model becomes a file with the loops of its schedule, in which each firing
+//! is a call of a kernel with constants. The crate also has the sources of the kernels, a file of packed weights and, if
+//! weights are paged, a file for the store. Only the arena, the weights, the store, the kernels and the C interface have
+//! `unsafe` code inside.
 
 mod borrow;
 mod boundary;

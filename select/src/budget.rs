@@ -16,7 +16,7 @@ use crate::descent::descend;
 use crate::front::{Band, Limits, undominated};
 use crate::model::{Model, Weights};
 use crate::problem::{Allowed, Problem, Selection};
-pub use crate::quantity::Axis;
+use crate::quantity::Axis;
 
 /// A selection, and a bound on it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -42,7 +42,7 @@ impl Axis {
     }
 
     /// Weights of this quantity and of the other.
-    pub fn weights(self, own: u128, other: u128) -> Weights {
+    pub(crate) fn weights(self, own: u128, other: u128) -> Weights {
         match self {
             Axis::Time => Weights { time: own, memory: other },
             Axis::Memory => Weights { time: other, memory: own },
@@ -50,7 +50,7 @@ impl Axis {
     }
 
     /// The weights that put this quantity first and the other second.
-    pub fn first(self) -> Weights {
+    pub(crate) fn first(self) -> Weights {
         match self {
             Axis::Time => Weights::TIME,
             Axis::Memory => Weights::MEMORY,

@@ -103,7 +103,7 @@ fn bad_layers_are_explained() {
 
 #[test]
 fn large_layers_take_bounded_work() {
-    let args = ["offload", "--input", "150x150", "--filter", "3x3", "--group", "60", "--budget", "1000"];
+    let args = ["offload", "--input", "250x250", "--filter", "3x3", "--group", "60", "--budget", "1000"];
     let large = json(&args);
     assert_eq!(large["optimal"].as_bool(), Some(false));
 }

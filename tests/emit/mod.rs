@@ -329,6 +329,7 @@ fn files_are_free_of_lint() {
     for (application, features) in [
         (kernels::application(), "std weights capi trace"),
         (papers_application(), "default"),
+        (model("lenet5", "all"), ""),
         (model("resnet8", "none"), ""),
         (paged::paged("resnet8", "rows: none"), "std weights capi"),
         (paged::paged("resnet8", "rows: none"), ""),

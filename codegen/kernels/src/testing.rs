@@ -1,6 +1,8 @@
 //! What the tests of kernels share.
 
 extern crate std;
+
+use core::num::NonZeroUsize;
 use std::string::String;
 use std::vec;
 use std::vec::Vec;
@@ -33,11 +35,11 @@ impl Random {
     }
 }
 
-/// So many rounds of a test. Under an emulator all of them take minutes: `CSDFC_ROUNDS=7` in the environment asks for every
-/// seventh.
+/// So many rounds of a test. Under valgrind all of them take many minutes: `CSDFC_ROUNDS=7` in the environment asks for
+/// every seventh.
 pub(crate) fn rounds(count: usize) -> impl Iterator<Item = usize> {
     let step = std::env::var("CSDFC_ROUNDS").ok().and_then(|step| step.parse().ok());
-    (0..count).step_by(step.unwrap_or(1))
+    (0..count).step_by(step.map_or(1, NonZeroUsize::get))
 }
 
 /// Panics unless each element is near the wanted one.

@@ -15,7 +15,8 @@ use csdfc_plan::plan::Plan;
 use miette::Diagnostic;
 
 use self::record::Record;
-use crate::app::resolve::{Application, default_name};
+use crate::app::name::default_name;
+use crate::app::resolve::Application;
 use crate::app::spec::FpsSpec;
 use crate::cost::{self, DeviceProfile};
 use crate::driver::{self, Planned};

@@ -8,7 +8,7 @@ mod fault;
 pub mod inputs;
 pub mod load;
 pub mod locate;
-mod name;
+pub mod name;
 pub mod partition;
 pub mod precisions;
 pub mod primitive_name;

@@ -21,8 +21,6 @@ use csdfc_network::pass::{self, Fusion, PartitionLayers};
 use csdfc_network::suggest::{self, clip};
 use csdfc_network::{LayerId, Network};
 
-pub use super::name::default_name;
-
 /// Most workers that may share one firing.
 const MOST_THREADS: usize = 256;
 

@@ -1,8 +1,9 @@
 //! Instances in which a plausible mistake gives another answer.
 
 use csdfc_select::baselines::NoBaseline;
-use csdfc_select::budget::{Axis, solve_within};
+use csdfc_select::budget::solve_within;
 use csdfc_select::model::Model;
+use csdfc_select::quantity::Axis;
 use csdfc_select::{Answer, Chosen, Instance, Method, Problem, Quantity, Query, answer};
 use rand::RngExt;
 use serde_json::{Value, json};

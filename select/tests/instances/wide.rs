@@ -1,8 +1,9 @@
 //! Instances on which elimination is a relaxation: here because tables may have few cells.
 
-use csdfc_select::budget::{Axis, Nothing, solve};
+use csdfc_select::budget::{Nothing, solve};
 use csdfc_select::descent::descend;
 use csdfc_select::model::Model;
+use csdfc_select::quantity::Axis;
 use csdfc_select::{Instance, Problem};
 use rand::RngExt;
 

@@ -56,8 +56,10 @@ pub(super) fn least_of(lives: &[Life]) -> u64 {
         let gap = life.gaps.iter().any(|gap| gap.lower <= at && at < gap.upper);
         life.lower <= at && at < life.upper && !gap && life.block.bytes > 0
     };
-    let conflict = |i: usize, j: usize| (-20..40).any(|at| used(&lives[i], at) && used(&lives[j], at));
-    least(&blocks, &conflict).unwrap()
+    let meet = |i: &Life, j: &Life| (-20..40).any(|at| used(i, at) && used(j, at));
+    let conflicts: Vec<Vec<bool>> =
+        lives.iter().map(|i| lives.iter().map(|j| meet(i, j)).collect()).collect();
+    least(&blocks, &|i, j| conflicts[i][j]).unwrap()
 }
 
 pub(super) fn lives(random: &mut ChaCha8Rng, most: usize, sizes: u64) -> Vec<Life> {

@@ -33,7 +33,7 @@ fn search(line: &TimeLine, height: u64, steps: u64) -> Attempt {
 
 #[test]
 fn optima_of_every_order_are_found() {
-    for seed in 0..250 {
+    for seed in 0..1000 {
         let lives = connected(&mut random(seed), 7, if seed % 2 == 0 { 4 } else { 40 });
         let least = least_of(&lives);
         let Attempt::Packed(offsets) = search(&line(&lives).unwrap(), least, STEPS) else {
