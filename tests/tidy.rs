@@ -12,7 +12,7 @@ use csdfc_tests::root;
 const LONGEST: usize = 700;
 
 /// The crates of ours that each may depend on.
-const DIRECTION: [(&str, &[&str]); 12] = [
+const DIRECTION: [(&str, &[&str]); 15] = [
     ("csdf", &[]),
     ("ga", &[]),
     ("codegen/kernels", &[]),
@@ -21,6 +21,9 @@ const DIRECTION: [(&str, &[&str]); 12] = [
     ("emit", &["csdfc-codegen", "csdfc-kernels", "csdfc-plan"]),
     ("network", &["csdfc-codegen", "csdfc-plan"]),
     ("input", &["csdfc", "csdfc-codegen", "csdfc-network", "csdfc-plan"]),
+    ("packing", &[]),
+    ("offload", &["csdfc-input", "csdfc-network", "csdfc-plan"]),
+    ("explore", EXPLORE),
     ("compiler", COMPILER),
     ("select", &[]),
     (
@@ -30,14 +33,20 @@ const DIRECTION: [(&str, &[&str]); 12] = [
     ("csdfc", &["csdfc-command", "csdfc-compiler"]),
 ];
 
+/// Those of the searches.
+const EXPLORE: &[&str] =
+    &["csdf", "csdfc-codegen", "csdfc-ga", "csdfc-input", "csdfc-network", "csdfc-packing", "csdfc-plan"];
+
 /// Those of the compiler.
 const COMPILER: &[&str] = &[
     "csdf",
-    "csdfc-ga",
     "csdfc-codegen",
     "csdfc-emit",
+    "csdfc-explore",
     "csdfc-input",
     "csdfc-network",
+    "csdfc-offload",
+    "csdfc-packing",
     "csdfc-plan",
     "csdfc-select",
 ];

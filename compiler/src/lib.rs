@@ -8,29 +8,30 @@
 //! These modules make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`];
 //! [`precision`] calls them to choose the precision of layers. [`profile`] measures times that [`cost`] then uses, and
 //! [`selection`] makes a table of these costs for `csdfc-select`. [`saved`] reads plans and fronts again, and [`words`]
-//! says what limits them. [`offload`] is independent of planning. The command is a crate of its own.
+//! says what limits them. [`offload`] is independent of planning, and [`minimalloc`] reads buffers that [`packing`]
+//! packs. The command is a crate of its own.
+//!
+//! What a search calls thousands of times, and what takes long, is in crates of their own, which are optimised.
 //!
 //! A build script needs only [`Build`], the types of a [`plan`], and perhaps [`check()`].
 
 mod build;
-pub mod cost;
 pub mod driver;
 pub mod error;
-pub mod frame;
-pub mod offload;
+pub mod minimalloc;
 pub mod open;
-pub mod packing;
 pub mod precision;
 pub mod profile;
 pub mod quantise;
 pub mod saved;
-pub mod search;
 pub mod selection;
-pub mod storage;
 pub mod words;
 
 pub use build::{Build, BuildError};
+pub use csdfc_explore::{cost, frame, search, storage};
 pub use csdfc_input::{app, builtin, export, import, units};
 pub use csdfc_network::{self as network, operators, pass, suggest};
+pub use csdfc_offload as offload;
+pub use csdfc_packing as packing;
 pub use csdfc_plan::check::check;
 pub use csdfc_plan::plan;

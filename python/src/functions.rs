@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use csdfc_command::commands::invoke::invoke;
 use csdfc_compiler::Build;
-use csdfc_compiler::packing::csv::MOST_ROWS;
+use csdfc_compiler::minimalloc::MOST_ROWS;
 use csdfc_compiler::packing::{self, Block, Budget, Life, Limit, lives};
 use pyo3::prelude::*;
 

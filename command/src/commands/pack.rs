@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use csdfc::error::{Ending, Error};
-use csdfc::packing::{self, Budget, Limit, PackError, Problem, Solution, csv, infeasible, lives};
+use csdfc::minimalloc;
+use csdfc::packing::{self, Budget, Limit, PackError, Problem, Solution, infeasible, lives};
 
 use super::output;
 use crate::cli::Format;
@@ -24,7 +25,7 @@ const STEPS: u64 = 1_000_000_000;
 pub fn pack(args: &PackArgs) -> Result<Ending, Error> {
     let (text, name) = read(&args.file)?;
     let wrong = |message: String, help: &str| Error::Input { message, help: Some(help.into()) };
-    let rows = csv::parse(&text)
+    let rows = minimalloc::parse(&text)
         .map_err(|error| wrong(format!("{name}: {error}"), "see `csdfc pack --help` for the format"))?;
     let lives: Vec<_> = rows.iter().map(|row| row.life.clone()).collect();
     let problem = lives::problem(&lives)
@@ -45,7 +46,7 @@ pub fn pack(args: &PackArgs) -> Result<Ending, Error> {
     let result = report::pack::result(&rows, &solution, args.capacity, core.as_ref());
 
     if let Some(path) = &args.output {
-        output::write(path, &csv::write(&rows, &solution.packing.offsets))?;
+        output::write(path, &minimalloc::write(&rows, &solution.packing.offsets))?;
     }
     if args.output.as_deref() != Some(Path::new("-")) {
         output::print(&match args.format {
@@ -87,7 +88,7 @@ fn read(path: &Path) -> Result<(String, String), Error> {
 }
 
 /// The error with the buffers' names.
-fn named(error: &PackError, rows: &[csv::BufferRow]) -> String {
+fn named(error: &PackError, rows: &[minimalloc::BufferRow]) -> String {
     match error {
         PackError::FixedOverlap(a, b) => {
             let (a, b) = (&rows[*a].id, &rows[*b].id);

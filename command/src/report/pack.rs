@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use csdfc::packing::csv::BufferRow;
+use csdfc::minimalloc::BufferRow;
 use csdfc::packing::infeasible::InfeasibleCore;
 use csdfc::packing::{Solution, Stopped};
 use csdfc::units::{self, grouped};

@@ -1,0 +1,19 @@
+//! What a choice costs in memory and time, and the searches for good choices.
+//!
+//! A choice says how many rows each layer of a CNN makes per firing ([`frame::choice`]). For each choice, [`frame`] makes
+//! a dataflow graph, a schedule and ring requests, [`storage`] gives the requests addresses, and [`cost`] models the time.
+//! [`search`] makes choices and keeps the good ones. A search does all this thousands of times, so this crate is
+//! optimised, and what is done once for a plan is not in it.
+
+pub mod cost;
+pub mod frame;
+pub mod search;
+pub mod storage;
+
+#[cfg(test)]
+use csdfc_input::builtin;
+use csdfc_input::{app, units};
+#[cfg(test)]
+use csdfc_network::pass;
+use csdfc_network::{self as network, operators, suggest};
+use csdfc_packing as packing;

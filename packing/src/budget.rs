@@ -1,0 +1,85 @@
+//! How long a search may take.
+
+use std::time::Instant;
+
+/// When a search gives up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// After this many steps. The result is the same on every machine.
+    Work(u64),
+    /// At this moment. The result is the best that this machine finds by then.
+    Until(Instant),
+}
+
+/// Why a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stopped {
+    /// All was searched, or a bound reached.
+    Complete,
+    /// Its steps were used up.
+    Work,
+    /// Its time was used up.
+    Time,
+}
+
+/// A limit, and how much of it is used.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    limit: Limit,
+    spent: u64,
+    looked: u64,
+    late: bool,
+}
+
+/// Steps between looks at the clock.
+const BETWEEN_LOOKS: u64 = 100_000;
+
+impl Budget {
+    /// A budget of which nothing is used yet.
+    pub fn new(limit: Limit) -> Self {
+        Budget {
+            limit,
+            spent: 0,
+            looked: 0,
+            late: matches!(limit, Limit::Until(end) if Instant::now() >= end),
+        }
+    }
+
+    /// Steps done.
+    pub fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// Uses some steps.
+    pub fn spend(&mut self, steps: u64) {
+        self.spent += steps;
+        if let Limit::Until(end) = self.limit
+            && self.spent - self.looked > BETWEEN_LOOKS
+        {
+            self.looked = self.spent;
+            self.late = Instant::now() >= end;
+        }
+    }
+
+    /// Whether nothing is left.
+    pub fn exhausted(&self) -> bool {
+        self.late || self.left() == 0
+    }
+
+    /// Steps that are left, as far as steps are counted.
+    pub fn left(&self) -> u64 {
+        match self.limit {
+            Limit::Work(most) => most.saturating_sub(self.spent),
+            Limit::Until(_) => u64::MAX,
+        }
+    }
+
+    /// Why this budget ends a search.
+    pub fn reason(&self) -> Stopped {
+        match self.limit {
+            Limit::Work(_) => Stopped::Work,
+            Limit::Until(_) => Stopped::Time,
+        }
+    }
+}
