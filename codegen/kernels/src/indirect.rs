@@ -9,7 +9,7 @@ use core::mem::MaybeUninit;
 use core::ops::Range;
 
 use super::activation::Activation;
-use super::arch::{PANEL, Simd};
+use super::arch::{Job, PANEL, Simd};
 use super::element::Element;
 use super::panel::Panels;
 use super::shared::SharedRows;
@@ -389,11 +389,11 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
         // read beyond what `Panels::reach` says; pixels have been seen to be as long as their spans, and residuals as all
         // output channels; outputs are by `pointer`; where sums wait, there is room for whole panels.
         unsafe {
-            let lanes: [Lanes<W>; N] = core::array::from_fn(|v| Lanes {
-                panel: weights.as_ptr().add(v / per_panel * stride),
-                width: width(v),
-                first: v % per_panel * S::LANES,
-            });
+            let mut lanes = [Lanes { panel: weights.as_ptr(), width: 0, first: 0 }; N];
+            for (v, lanes) in lanes.iter_mut().enumerate() {
+                let panel = weights.as_ptr().add(v / per_panel * stride);
+                *lanes = Lanes { panel, width: width(v), first: v % per_panel * S::LANES };
+            }
             let mut tile = [begin::<S, N, W>(&lanes); M];
             if !is_first {
                 tile = kept::<S, M, N>(waiting);
@@ -401,8 +401,11 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
             for span in 0..table.len {
                 let (step, steps) = table.spans[span];
                 debug_assert!(step + steps <= panels.steps, "beyond the panel");
-                let pixels: [*const f32; M] = core::array::from_fn(|i| table.pixels[span][i]);
-                let weights: [*const W; N] = core::array::from_fn(|v| lanes[v].at(step));
+                let (mut pixels, mut weights) = ([core::ptr::null(); M], [core::ptr::null(); N]);
+                pixels.copy_from_slice(&table.pixels[span][..M]);
+                for v in 0..N {
+                    weights[v] = lanes[v].at(step);
+                }
                 let ahead = table.ahead.of(weights[0], const { N / panel_vectors::<S>() }, stride);
                 accumulate::<S, M, N, W>(&mut tile, &pixels, &weights, [PANEL, last], steps, ahead);
             }
@@ -422,20 +425,53 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
             if waits && !adds {
                 return;
             }
-            let slopes = ending.slopes::<S, N, W>(&lanes, panels.steps);
-            for i in 0..M {
-                let pixel = room.add(i * N * S::LANES);
-                let [mut sums] = kept::<S, 1, N>(pixel);
-                if adds {
-                    let residual = table.residuals[i].add(first);
-                    for (v, sum) in sums.iter_mut().enumerate() {
-                        let left = channels.saturating_sub(v * S::LANES);
-                        *sum = S::add(*sum, E::load_part::<S>(residual.wrapping_add(v * S::LANES), left));
+            S::call(Rest { block: self, room, pixels: M, vectors: N });
+        }
+    }
+}
+
+/// What is left of a tile whose sums are in memory: residuals are added to them, and they go to the output if they do not
+/// wait. (One function does this for tiles of all sizes.)
+struct Rest<'b, 'a, E, W> {
+    block: Block<'b, 'a, E, W>,
+    room: *mut f32,
+    pixels: usize,
+    vectors: usize,
+}
+
+impl<E: Element, W: Weight> Job for Rest<'_, '_, E, W> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Rest { block: Block { blocks, weights, channels, .. }, room, pixels, vectors } = self;
+        let Blocks { sums: Sums { panels, output, activation, .. }, table, first, waits, .. } = blocks;
+        let (ending, per_panel) = (Ending::of(*activation), const { panel_vectors::<S>() });
+        // SAFETY: as in `Block::run`, which leaves its sums in this room.
+        unsafe {
+            for i in 0..pixels {
+                let out = output.pointer(table.outputs[i] + first, channels);
+                for v in 0..vectors {
+                    let (at, done) = (room.add((i * vectors + v) * S::LANES), v * S::LANES);
+                    let Some(left) = channels.checked_sub(done).filter(|left| *left > 0) else { break };
+                    let mut sum = S::load(at);
+                    if blocks.is_last && table.has_residuals {
+                        let residual = table.residuals[i].add(first + done);
+                        let residual = match left < S::LANES {
+                            true => E::load_part::<S>(residual, left),
+                            false => E::load::<S>(residual),
+                        };
+                        sum = S::add(sum, residual);
                     }
-                }
-                match waits {
-                    true => keep::<S, 1, N>(&[sums], pixel),
-                    false => finish::<S, N, E>(&sums, ending, &slopes, out(i), channels),
+                    if waits {
+                        S::store(at, sum);
+                        continue;
+                    }
+                    let lanes = Lanes {
+                        panel: weights.as_ptr().add(v / per_panel * panels.stride()),
+                        width: PANEL.min(channels - v / per_panel * PANEL),
+                        first: v % per_panel * S::LANES,
+                    };
+                    let [slopes] = ending.slopes::<S, 1, W>(&[lanes], panels.steps);
+                    finish::<S, 1, E>(&[sum], ending, &[slopes], out.add(done), left);
                 }
             }
         }

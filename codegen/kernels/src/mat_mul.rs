@@ -7,7 +7,7 @@ use super::arch::{Isa, Job, PANEL, Simd};
 use super::element::Element;
 use super::elements::{Dims, Elements, ElementsMut, Index};
 use super::kernel::{Context, ElementKernel};
-use super::tile::{Ending, TileWork, accumulate, call, finish, panel_vectors};
+use super::tile::{TileWork, accumulate, call, panel_vectors};
 
 /// `a · b` of two operands.
 #[derive(Debug, Clone, Copy)]
@@ -129,6 +129,16 @@ impl<'a, E: Element> Matrix<'a, E> {
         }
         self.tensor.at(&index)
     }
+
+    /// Writes the elements of rows from `row` on and of `columns` as floats, a row into each array.
+    #[inline(never)]
+    fn widen<const N: usize>(&self, into: &mut [[f32; N]], row: usize, columns: Range<usize>) {
+        for (i, to) in into.iter_mut().enumerate() {
+            for (x, column) in to.iter_mut().zip(columns.clone()) {
+                *x = self.get(row + i, column).widen();
+            }
+        }
+    }
 }
 
 /// One matrix product.
@@ -146,16 +156,23 @@ struct Product<'a, 'o, 'd, E> {
 impl<E: Element> Job for Product<'_, '_, '_, E> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let columns = const { S::VECTORS * S::LANES };
-        let mut sums = [[0.0; COLUMNS]; MOST_ROWS];
-        for column in (0..self.b.size(1)).step_by(columns) {
+        let inner = self.a.size(1);
+        let (mut left, mut right) = ([[0.0; CHUNK]; MOST_ROWS], [[0.0; COLUMNS]; CHUNK]);
+        for column in (0..self.b.size(1)).step_by(const { S::VECTORS * S::LANES }) {
+            let columns = (self.b.size(1) - column).min(const { S::VECTORS * S::LANES });
             for row in self.rows.clone().step_by(S::PIXELS) {
                 let rows = S::PIXELS.min(self.rows.end - row);
-                let block = Block { a: &self.a, b: &self.b, row, column, sums: sums.as_mut_ptr() };
-                // SAFETY: this is within a job of this instruction set.
-                unsafe { call::<S, _>(block, rows, const { S::VECTORS / panel_vectors::<S>() }) }
+                let mut sums = [[0.0; COLUMNS]; MOST_ROWS];
+                for first in (0..inner).step_by(CHUNK) {
+                    let len = CHUNK.min(inner - first);
+                    self.a.widen(&mut left[..rows], row, first..first + len);
+                    self.b.widen(&mut right[..len], first, column..column + columns);
+                    let block = Block { left: &left, right: &right, len, sums: &mut sums };
+                    // SAFETY: this is within a job of this instruction set.
+                    unsafe { call::<S, _>(block, rows, const { S::VECTORS / panel_vectors::<S>() }) }
+                }
                 for (i, sums) in sums.iter().enumerate().take(rows) {
-                    for (j, sum) in sums.iter().enumerate().take(columns.min(self.b.size(1) - column)) {
+                    for (j, sum) in sums.iter().enumerate().take(columns) {
                         let mut index = self.index;
                         for (axis, at) in self.axes.into_iter().zip([row + i, column + j]) {
                             if let Some(axis) = axis {
@@ -173,45 +190,41 @@ impl<E: Element> Job for Product<'_, '_, '_, E> {
 /// Rows of the highest tile.
 const MOST_ROWS: usize = 12;
 
-/// A tile of the product, from this row and column on.
+/// Some products of a tile, which are added to its sums.
 #[derive(Clone, Copy)]
-struct Block<'a, E> {
-    a: &'a Matrix<'a, E>,
-    b: &'a Matrix<'a, E>,
-    row: usize,
-    column: usize,
-    /// The sums: at least as many rows as the tile has.
-    sums: *mut [f32; COLUMNS],
+struct Block<'a> {
+    left: &'a [[f32; CHUNK]; MOST_ROWS],
+    right: &'a [[f32; COLUMNS]; CHUNK],
+    /// Products of a sum.
+    len: usize,
+    sums: *mut [[f32; COLUMNS]; MOST_ROWS],
 }
 
-impl<E: Element> TileWork for Block<'_, E> {
+impl TileWork for Block<'_> {
+    const ANY_WIDTH: bool = false;
+
     #[inline(always)]
     fn run<S: Simd, const M: usize, const N: usize>(self) {
-        let inner = self.a.size(1);
-        let columns = (self.b.size(1) - self.column).min(N * S::LANES);
-        let (mut left, mut right) = ([[0.0; CHUNK]; M], [[0.0; COLUMNS]; CHUNK]);
+        let Block { left, right, len, sums } = self;
         // SAFETY: this is within a job of this instruction set; the pointers are to rows of arrays that are long enough.
         unsafe {
-            let mut tile = [[S::splat(0.0); N]; M];
-            for k in (0..inner).step_by(CHUNK) {
-                let len = CHUNK.min(inner - k);
-                for (i, row) in left.iter_mut().enumerate() {
-                    for (j, x) in row.iter_mut().enumerate().take(len) {
-                        *x = self.a.get(self.row + i, k + j).widen();
-                    }
-                }
-                for (i, row) in right.iter_mut().enumerate().take(len) {
-                    for (j, x) in row.iter_mut().enumerate().take(columns) {
-                        *x = self.b.get(k + i, self.column + j).widen();
-                    }
-                }
-                let pixels = core::array::from_fn(|i| left[i].as_ptr());
-                let weights = core::array::from_fn(|v| right[0][v * S::LANES..].as_ptr());
-                accumulate::<S, M, N, f32>(&mut tile, &pixels, &weights, [COLUMNS; 2], len, weights[0]);
+            let sums = &mut *sums;
+            let (mut tile, mut pixels) = ([[S::splat(0.0); N]; M], [left[0].as_ptr(); M]);
+            let mut weights = [right[0].as_ptr(); N];
+            for (v, weights) in weights.iter_mut().enumerate() {
+                *weights = right[0][v * S::LANES..].as_ptr();
             }
-            for (i, sums) in tile.iter().enumerate() {
-                let out = (&mut *self.sums.add(i))[..columns].as_mut_ptr();
-                finish::<S, N, f32>(sums, Ending::NONE, &[S::splat(0.0); N], out, columns);
+            for (i, tile) in tile.iter_mut().enumerate() {
+                pixels[i] = left[i].as_ptr();
+                for (v, vector) in tile.iter_mut().enumerate() {
+                    *vector = S::load(sums[i][v * S::LANES..].as_ptr());
+                }
+            }
+            accumulate::<S, M, N, f32>(&mut tile, &pixels, &weights, [COLUMNS; 2], len, weights[0]);
+            for (tile, sums) in tile.iter().zip(sums) {
+                for (v, vector) in tile.iter().enumerate() {
+                    S::store(sums[v * S::LANES..].as_mut_ptr(), *vector);
+                }
             }
         }
     }

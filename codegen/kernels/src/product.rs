@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::mem::MaybeUninit;
+use core::ops::Range;
 
 use super::activation::{Activation, Apply};
 use super::arch::{Isa, Job, PANEL, Simd};
@@ -217,19 +218,17 @@ impl TileWork for Block<'_> {
             Some(_) if strides[1] == 0 => to - from,
             Some(beyond) => (to - from).min(beyond / strides[1] + 1),
         };
-        let left_of = |v: usize| columns.saturating_sub(v * S::LANES);
         // SAFETY: this is within a job of this instruction set. `Product::make` has seen that the rows, columns and steps of
         // all matrices are within their slices, and these are some of them. Vectors of full panels are such, those of
         // the last one are whole in as many steps as was counted, and parts of vectors touch the columns alone. The room is a
         // tile's.
         unsafe {
-            let at: [*const f32; N] = core::array::from_fn(|v| {
+            let mut at = [right.as_ptr(); N];
+            for (v, at) in at.iter_mut().enumerate() {
                 let (part, v) = if v < full { (0, v) } else { (1, v - full) };
                 let panel = v / const { panel_vectors::<S>() } * each;
-                right
-                    .as_ptr()
-                    .wrapping_add(starts[part] + panel + v % const { panel_vectors::<S>() } * S::LANES)
-            });
+                *at = at.wrapping_add(starts[part] + panel + v % const { panel_vectors::<S>() } * S::LANES);
+            }
             let place = |row: usize| self.output.add(row * self.row + j);
             let is_whole = columns >= N * S::LANES;
             let mut room = MaybeUninit::<Tile<S, M, N>>::uninit();
@@ -252,18 +251,15 @@ impl TileWork for Block<'_> {
                             [*sums] = kept::<S, 1, N>(first.add(row * stride));
                         }
                     } else {
-                        for (row, v) in (0..M).flat_map(|row| (0..N).map(move |v| (row, v))) {
-                            let first = first.add(row * stride).wrapping_add(v * S::LANES);
-                            let sum = S::load_part(first, left_of(v));
-                            S::store(room.add((row * N + v) * S::LANES), sum);
-                        }
+                        S::call(Load { first, stride, columns, room, size: [M, N] });
                         sums = kept::<S, M, N>(room);
                     }
                 }
             }
-            let rows: [*const f32; M] = core::array::from_fn(|row| {
-                left.as_ptr().wrapping_add((i + row) * left_row + from * left_step)
-            });
+            let mut rows = [left.as_ptr().wrapping_add(i * left_row + from * left_step); M];
+            for (row, at) in rows.iter_mut().enumerate() {
+                *at = at.wrapping_add(row * left_row);
+            }
             let ahead = self.ahead.of(at[0], const { N / panel_vectors::<S>() }, each);
             accumulate::<S, M, N>(&mut sums, &rows, left_step, &at, strides, whole, ahead);
             let ending = if self.is_last { Ending::of(product.activation) } else { Ending::NONE };
@@ -271,18 +267,84 @@ impl TileWork for Block<'_> {
                 return finish_whole::<S, M, N, f32>(&sums, bounds, place);
             }
             keep::<S, M, N>(&sums, room);
-            for (row, left) in rows.iter().enumerate() {
-                let at_row = room.add(row * N * S::LANES);
-                for step in whole..to - from {
-                    let x = S::splat(*left.add(step * left_step));
-                    for v in 0..N {
-                        let w = at[v].wrapping_add(step * strides[usize::from(v >= full)]);
-                        let (w, sum) = (S::load_part(w, left_of(v)), at_row.add(v * S::LANES));
-                        S::store(sum, S::mul_add(x, w, S::load(sum)));
-                    }
+            S::call(Rest {
+                block: &self,
+                left: rows[0],
+                right: &at,
+                strides,
+                steps: whole..to - from,
+                ending,
+                room,
+                rows: M,
+            });
+        }
+    }
+}
+
+/// Loads the sums of a tile of this `size`, of which so many columns are there, into a room.
+struct Load {
+    /// The first row, and the elements from row to row.
+    first: *const f32,
+    stride: usize,
+    columns: usize,
+    room: *mut f32,
+    size: [usize; 2],
+}
+
+impl Job for Load {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Load { first, stride, columns, room, size: [rows, vectors] } = self;
+        for row in 0..rows {
+            for v in 0..vectors {
+                // SAFETY: this is within a job of this instruction set. The columns are there, and the room is a tile's.
+                unsafe {
+                    let at = first.add(row * stride).wrapping_add(v * S::LANES);
+                    let sum = S::load_part(at, columns.saturating_sub(v * S::LANES));
+                    S::store(room.add((row * vectors + v) * S::LANES), sum);
                 }
-                let [sums] = kept::<S, 1, N>(at_row);
-                finish::<S, N, f32>(&sums, ending, &[S::splat(0.0); N], place(row), columns);
+            }
+        }
+    }
+}
+
+/// What is left of a tile whose sums are in a room: the products of steps in which the last vector is not whole, and the
+/// end of the sums. (One function does this for tiles of all sizes.)
+struct Rest<'b> {
+    block: &'b Block<'b>,
+    /// The first row's element of the block's first step.
+    left: *const f32,
+    /// The vectors of that step.
+    right: &'b [*const f32],
+    strides: [usize; 2],
+    steps: Range<usize>,
+    ending: Ending,
+    room: *mut f32,
+    rows: usize,
+}
+
+impl Job for Rest<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Rest { block, left, right, strides, steps, ending, room, rows } = self;
+        let (Left { row: left_row, step: left_step, .. }, columns) = (block.product.left, block.columns);
+        let full = right.len().saturating_sub(const { panel_vectors::<S>() });
+        // SAFETY: as in `Block::run`, which leaves its sums in this room.
+        unsafe {
+            for row in 0..rows {
+                let out = block.output.add(row * block.row + block.at[1]);
+                for (v, at) in right.iter().enumerate() {
+                    let Some(count) = columns.checked_sub(v * S::LANES).filter(|count| *count > 0) else {
+                        break;
+                    };
+                    let mut sum = S::load(room.add((row * right.len() + v) * S::LANES));
+                    for step in steps.clone() {
+                        let x = S::splat(*left.add(row * left_row + step * left_step));
+                        let w = at.wrapping_add(step * strides[usize::from(v >= full)]);
+                        sum = S::mul_add(x, S::load_part(w, count), sum);
+                    }
+                    finish::<S, 1, f32>(&[sum], ending, &[S::splat(0.0)], out.add(v * S::LANES), count);
+                }
             }
         }
     }

@@ -18,6 +18,9 @@ pub(crate) type Tile<S, const M: usize, const N: usize> = [[<S as Simd>::V; N]; 
 
 /// Work on a tile of `M` pixels and `N` vectors of output channels.
 pub(crate) trait TileWork: Copy {
+    /// Whether tiles may be wider or narrower than [`Simd::VECTORS`].
+    const ANY_WIDTH: bool = true;
+
     /// Does the work; `#[inline(always)]`, as that of a [`Job`].
     fn run<S: Simd, const M: usize, const N: usize>(self);
 }
@@ -41,7 +44,7 @@ pub(crate) unsafe fn call<S: Simd, W: TileWork>(work: W, pixels: usize, panels: 
     // Constant conditions of their own, so that no code is made for the sizes that an instruction set does not take.
     macro_rules! size {
         ($m:literal, $n:literal) => {
-            if const { fits::<S>($m, $n) } {
+            if const { fits::<S>($m, $n) && (W::ANY_WIDTH || $n == S::VECTORS) } {
                 // SAFETY: the caller's.
                 unsafe { S::call(Sized::<W, $m, $n>(work)) }
             }

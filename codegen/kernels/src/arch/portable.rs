@@ -9,6 +9,12 @@ pub(crate) struct Portable;
 
 const LANES: usize = 4;
 
+/// A vector, lane by lane. (The library's functions for arrays of any length take the compiler much longer.)
+#[inline(always)]
+fn lanes<T>(lane: impl Fn(usize) -> T) -> [T; LANES] {
+    [lane(0), lane(1), lane(2), lane(3)]
+}
+
 // SAFETY: no instructions but those of the target.
 unsafe impl Simd for Portable {
     type V = [f32; LANES];
@@ -38,44 +44,46 @@ unsafe impl Simd for Portable {
     #[inline(always)]
     unsafe fn load_half(p: *const F16) -> Self::V {
         // SAFETY: the caller's.
-        unsafe { p.cast::<[F16; LANES]>().read_unaligned() }.map(F16::to_f32)
+        let halves = unsafe { p.cast::<[F16; LANES]>().read_unaligned() };
+        lanes(|i| halves[i].to_f32())
     }
 
     #[inline(always)]
     unsafe fn load_byte(p: *const i8) -> Self::V {
         // SAFETY: the caller's.
-        unsafe { p.cast::<[i8; LANES]>().read() }.map(f32::from)
+        let bytes = unsafe { p.cast::<[i8; LANES]>().read() };
+        lanes(|i| f32::from(bytes[i]))
     }
 
     #[inline(always)]
     unsafe fn store_half(p: *mut F16, v: Self::V) {
         // SAFETY: the caller's.
-        unsafe { p.cast::<[F16; LANES]>().write_unaligned(v.map(F16::from_f32)) }
+        unsafe { p.cast::<[F16; LANES]>().write_unaligned(lanes(|i| F16::from_f32(v[i]))) }
     }
 
     #[inline(always)]
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V {
-        core::array::from_fn(|i| a[i] + b[i])
+        lanes(|i| a[i] + b[i])
     }
 
     #[inline(always)]
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        core::array::from_fn(|i| a[i] * b[i] + c[i])
+        lanes(|i| a[i] * b[i] + c[i])
     }
 
     #[inline(always)]
     unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V {
-        core::array::from_fn(|i| if bound[i] > x[i] { bound[i] } else { x[i] })
+        lanes(|i| if bound[i] > x[i] { bound[i] } else { x[i] })
     }
 
     #[inline(always)]
     unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
-        core::array::from_fn(|i| if bound[i] < x[i] { bound[i] } else { x[i] })
+        lanes(|i| if bound[i] < x[i] { bound[i] } else { x[i] })
     }
 
     #[inline(always)]
     unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V {
-        core::array::from_fn(|i| if x[i] < 0.0 { negative[i] } else { x[i] })
+        lanes(|i| if x[i] < 0.0 { negative[i] } else { x[i] })
     }
 
     #[inline(never)]

@@ -1,7 +1,7 @@
 //! Lines of pixels whose filters are 3 or 5 wide.
 //!
 //! A line is the part of an output row whose windows have all their columns within the input, and up to two pixels on
-//! either side of it. One vector of channels is made for all pixels of the line before the next vector is. The weights
+//! either side of it. It is made of the channels of full panels. One vector of channels is made for all pixels of the line before the next vector is. The weights
 //! of its filters stay in registers, as far as these suffice. Pixels at the borders have code of their own, without
 //! branches on taps.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
@@ -22,6 +22,8 @@ const BORDER: usize = 2;
 pub(super) struct Line<'l, 'a, E, W> {
     conv: &'l Depthwise<'a, E, W>,
     y: usize,
+    /// Panels, which are full.
+    tiles: Range<usize>,
     /// The rows of the filters that lie within the input.
     rows: Range<usize>,
     /// Pixels whose windows have all columns.
@@ -35,9 +37,14 @@ pub(super) struct Line<'l, 'a, E, W> {
 }
 
 impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
-    /// The line of row `y`, if there is one. `whole` are the pixels whose windows have all columns.
+    /// The line of row `y` of these panels, if there is one. `whole` are the pixels whose windows have all columns.
     #[inline(always)]
-    pub fn of(conv: &'l Depthwise<'a, E, W>, y: usize, whole: &Range<usize>) -> Option<Self> {
+    pub fn of(
+        conv: &'l Depthwise<'a, E, W>,
+        y: usize,
+        whole: &Range<usize>,
+        tiles: &Range<usize>,
+    ) -> Option<Self> {
         let Depthwise { p, input, output, .. } = conv;
         let width = p.kernel[1];
         let rows = inside(y * p.stride[0], p.pads[0], p.kernel[0], p.dilation[0], input.shape.height);
@@ -45,9 +52,7 @@ impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
         let may_end = E::IS_FLOAT || Ending::of(p.activation).is_all(p.activation);
         let has_width = uses::WIDTH_3 && width == 3 || uses::WIDTH_5 && width == 5;
         let has_code = has_width && (1..=width).contains(&rows.len());
-        // Halves have no code for parts of vectors: it takes the compiler longer than all other code of lines.
-        let are_whole = E::IS_FLOAT || p.filters.is_multiple_of(PANEL);
-        if !may_end || !has_code || !are_whole || whole.is_empty() {
+        if !may_end || !has_code || whole.is_empty() || tiles.is_empty() {
             return None;
         }
         let columns = |x: usize| columns(p, x, input.shape.width);
@@ -69,7 +74,8 @@ impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
             lack_right[after] = width - there.end;
             after += 1;
         }
-        Some(Line { conv, y, rows, whole: whole.clone(), before, lack_left, after, lack_right })
+        let (whole, tiles) = (whole.clone(), tiles.clone());
+        Some(Line { conv, y, tiles, rows, whole, before, lack_left, after, lack_right })
     }
 
     /// The first pixel.
@@ -118,10 +124,9 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
     #[inline(always)]
     fn run<S: Simd>(self) {
         let line = self.0;
-        let Depthwise { p, panels, tiles, input, weights, output, .. } = line.conv;
+        let Depthwise { p, panels, input, weights, output, .. } = line.conv;
         let shape = &input.shape;
-        let first = tiles.start * PANEL;
-        let channels = (tiles.end * PANEL).min(p.filters).saturating_sub(first);
+        let (first, channels) = (line.tiles.start * PANEL, line.tiles.len() * PANEL);
         let weights = &weights[first * panels.each()..][..panels.reach(channels)];
         let mut rows = [core::ptr::null(); H];
         for (i, row) in rows.iter_mut().enumerate() {
@@ -135,8 +140,7 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
         let start = output.pixel(output.start(line.y), begin_at) + first;
         let ending = Ending::of(p.activation);
         // SAFETY: this is within a job of this instruction set. The output's elements are there, and are the caller's. Vectors
-        // are of channels that have panels; a narrow panel, which is the last one, may be read as far as `Panels::reach` says.
-        // Taps are within the input's rows, since `Line::of` has taken them from `columns` and `inside`.
+        // are of channels that have full panels. Taps are within the input's rows, since `Line::of` has taken them from `columns` and `inside`.
         unsafe {
             let out = output.pointer(start, (count - 1) * between + channels);
             for channel in (0..channels).step_by(S::LANES) {
@@ -158,13 +162,8 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
                     step: p.dilation[1] * shape.channels,
                     advance: p.stride[1] * shape.channels,
                     between,
-                    count: S::LANES.min(channels - channel),
                 };
-                if !E::IS_FLOAT || vector.count == S::LANES {
-                    vector.all::<false>(line);
-                } else {
-                    vector.all::<true>(line);
-                }
+                vector.all(line);
             }
             if E::IS_FLOAT && !ending.is_all(p.activation) {
                 activate::<S, E>(output, start, [count, between, channels], p.activation);
@@ -188,8 +187,6 @@ struct Vector<S: Simd, E, W, const K: usize, const H: usize> {
     step: usize,
     advance: usize,
     between: usize,
-    /// Channels, fewer than the vector has only if it is a `PART`.
-    count: usize,
 }
 
 impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E, W, K, H> {
@@ -198,31 +195,29 @@ impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E
     /// # Safety
     /// In [`Job::run`]; the elements are there.
     #[inline(always)]
-    unsafe fn all<const PART: bool>(&self, line: &Line<'_, '_, E, W>) {
+    unsafe fn all(&self, line: &Line<'_, '_, E, W>) {
         // SAFETY: the caller's.
         unsafe {
             for i in 0..line.before {
                 let x = line.whole.start - 1 - i;
                 match line.lack_left[i] {
-                    1 => self.pixels::<1, 0, 1, PART>(x),
-                    _ => self.pixels::<2, 0, 1, PART>(x),
+                    1 => self.pixels::<1, 0, 1>(x),
+                    _ => self.pixels::<2, 0, 1>(x),
                 }
             }
             let mut x = line.whole.start;
-            if !PART {
-                while x + 4 <= line.whole.end {
-                    self.pixels::<0, 0, 4, PART>(x);
-                    x += 4;
-                }
+            while x + 4 <= line.whole.end {
+                self.pixels::<0, 0, 4>(x);
+                x += 4;
             }
             while x < line.whole.end {
-                self.pixels::<0, 0, 1, PART>(x);
+                self.pixels::<0, 0, 1>(x);
                 x += 1;
             }
             for i in 0..line.after {
                 match line.lack_right[i] {
-                    1 => self.pixels::<0, 1, 1, PART>(x + i),
-                    _ => self.pixels::<0, 2, 1, PART>(x + i),
+                    1 => self.pixels::<0, 1, 1>(x + i),
+                    _ => self.pixels::<0, 2, 1>(x + i),
                 }
             }
         }
@@ -233,10 +228,7 @@ impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E
     /// # Safety
     /// As [`Vector::all`].
     #[inline(always)]
-    unsafe fn pixels<const LEFT: usize, const RIGHT: usize, const M: usize, const PART: bool>(
-        &self,
-        x: usize,
-    ) {
+    unsafe fn pixels<const LEFT: usize, const RIGHT: usize, const M: usize>(&self, x: usize) {
         // SAFETY: the caller's.
         unsafe {
             let mut sums = [self.begin; M];
@@ -245,16 +237,14 @@ impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E
                 for c in LEFT..K - RIGHT {
                     for (i, sums) in sums.iter_mut().enumerate() {
                         let at = row.wrapping_add(i * self.advance + c * self.step);
-                        let x = if PART { E::load_part::<S>(at, self.count) } else { E::load::<S>(at) };
-                        sums[0] = S::mul_add(x, self.w[r][c], sums[0]);
+                        sums[0] = S::mul_add(E::load::<S>(at), self.w[r][c], sums[0]);
                     }
                 }
             }
             W::end::<S, M, 1>(&self.lanes, &mut sums);
-            let count = if PART { self.count } else { S::LANES };
             for (i, sums) in sums.iter().enumerate() {
                 let out = self.out.wrapping_add((x + i) * self.between);
-                finish::<S, 1, E>(sums, self.ending, &self.slopes, out, count);
+                finish::<S, 1, E>(sums, self.ending, &self.slopes, out, S::LANES);
             }
         }
     }

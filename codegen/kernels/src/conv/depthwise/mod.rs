@@ -66,28 +66,29 @@ impl<E: Element, W: Weight, const PRE: bool> Job for Row<'_, E, W, PRE> {
         let Depthwise { p, input, output, .. } = self.conv;
         let (width, size) = (output.width(), input.shape.width);
         let whole = whole(p, size, width);
-        let line = if PRE || !S::SPECIAL { None } else { Line::of(self.conv, self.y, &whole) };
+        let tiles = self.conv.tiles.clone();
+        // Lines are made of full panels.
+        let full = tiles.start..tiles.end.min(p.filters / PANEL).max(tiles.start);
+        let line = if PRE || !S::SPECIAL { None } else { Line::of(self.conv, self.y, &whole, &full) };
         let mut waiting = Waiting::new();
-        let mut x = 0;
-        while x < width {
-            let (Row { conv, y }, waiting) = (&self, &mut waiting);
-            let left = if whole.contains(&x) { whole.end - x } else { 0 };
-            // SAFETY: this is within a job of this instruction set.
-            unsafe {
-                if let Some(line) = line.as_ref().filter(|line| line.begin() == x) {
-                    if const { S::SPECIAL } {
-                        line.call::<S>();
+        for (tiles, line) in [(full.clone(), line), (full.end..tiles.end, None)] {
+            let mut x = 0;
+            while x < width && !tiles.is_empty() {
+                let (Row { conv, y }, waiting, tiles) = (&self, &mut waiting, tiles.clone());
+                // SAFETY: this is within a job of this instruction set.
+                unsafe {
+                    if let Some(line) = line.as_ref().filter(|line| line.begin() == x) {
+                        if const { S::SPECIAL } {
+                            line.call::<S>();
+                        }
+                        x = line.end();
+                    } else if whole.contains(&x) && whole.end - x >= 8 {
+                        S::call(Pixels::<_, _, 8, 1, PRE> { conv, tiles, y: *y, x, waiting });
+                        x += 8;
+                    } else {
+                        S::call(Pixels::<_, _, 1, 4, PRE> { conv, tiles, y: *y, x, waiting });
+                        x += 1;
                     }
-                    x = line.end();
-                } else if left >= 8 {
-                    S::call(Pixels::<_, _, 8, 1, PRE> { conv, y: *y, x, waiting });
-                    x += 8;
-                } else if left >= 4 {
-                    S::call(Pixels::<_, _, 4, 2, PRE> { conv, y: *y, x, waiting });
-                    x += 4;
-                } else {
-                    S::call(Pixels::<_, _, 1, 4, PRE> { conv, y: *y, x, waiting });
-                    x += 1;
                 }
             }
         }
@@ -112,6 +113,7 @@ fn columns(p: &Conv, x: usize, size: usize) -> Range<usize> {
 /// of channels at a time while there are as many.
 struct Pixels<'a, E, W, const M: usize, const V: usize, const PRE: bool> {
     conv: &'a Depthwise<'a, E, W>,
+    tiles: Range<usize>,
     y: usize,
     x: usize,
     /// Room for sums that wait.
@@ -123,10 +125,10 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
 {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Depthwise { p, panels, tiles, input, weights, output, .. } = self.conv;
+        let Depthwise { p, panels, input, weights, output, .. } = self.conv;
         let shape = &input.shape;
-        let first = tiles.start * PANEL;
-        let channels = (tiles.end * PANEL).min(p.filters).saturating_sub(first);
+        let first = self.tiles.start * PANEL;
+        let channels = (self.tiles.end * PANEL).min(p.filters).saturating_sub(first);
         let columns = columns(p, self.x, shape.width);
         let taps = columns.len();
         let (advance, step) = (p.stride[1] * shape.channels, p.dilation[1] * shape.channels);
@@ -181,8 +183,11 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
                     false => To::Waiting(self.waiting.start().add(M * waits)),
                 };
                 let made = if left >= many {
-                    let at: [Lanes<W>; V] = core::array::from_fn(|v| at(channel + v * S::LANES));
-                    filters.make::<S, W, M, V, PRE, false>(&taps_of, &at, channel, to, many);
+                    let mut lanes = [at(channel); V];
+                    for (v, lanes) in lanes.iter_mut().enumerate() {
+                        *lanes = at(channel + v * S::LANES);
+                    }
+                    filters.make::<S, W, M, V, PRE, false>(&taps_of, &lanes, channel, to, many);
                     many
                 } else if left >= S::LANES {
                     let at = [at(channel)];
@@ -200,7 +205,10 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
                 (widths[tiles], tiles, waits) = (made, tiles + 1, waits + made);
                 if waits == MOST_WAITING || channel >= channels {
                     let begin = channel - waits;
-                    let outputs: [*mut E; M] = core::array::from_fn(|i| out.add(i * between + begin));
+                    let mut outputs = [out.add(begin); M];
+                    for (i, out) in outputs.iter_mut().enumerate() {
+                        *out = out.add(i * between);
+                    }
                     let (activation, waiting, channels) =
                         (p.activation, &mut *self.waiting, channels.min(channel) - begin);
                     let (outputs, widths) = (&outputs, &widths[..tiles]);
