@@ -28,7 +28,7 @@ pub mod selection;
 pub mod words;
 
 pub use build::{Build, BuildError};
-pub use csdfc_explore::{cost, frame, search, storage};
+pub use csdfc_explore::{cost, frame, paging, search, storage};
 pub use csdfc_input::{app, builtin, export, import, units};
 pub use csdfc_network::{self as network, operators, pass, suggest};
 pub use csdfc_offload as offload;

@@ -2,11 +2,12 @@
 //!
 //! A choice says how many rows each layer of a CNN makes per firing ([`frame::choice`]). For each choice, [`frame`] makes
 //! a dataflow graph, a schedule and ring requests, [`storage`] gives the requests addresses, and [`cost`] models the time.
-//! [`search`] makes choices and keeps the good ones. A search does all this thousands of times, so this crate is
+//! [`search`] makes choices and keeps the good ones, and [`paging`] says when paged weights are read. A search does all this thousands of times, so this crate is
 //! optimised, and what is done once for a plan is not in it.
 
 pub mod cost;
 pub mod frame;
+pub mod paging;
 pub mod search;
 pub mod storage;
 

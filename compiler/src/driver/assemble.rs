@@ -6,7 +6,6 @@ use csdfc_codegen::bind::Primitive;
 use csdfc_plan::plan;
 use csdfc_plan::shape::Shape;
 
-use super::{blocks, reads};
 use crate::app::resolve::Application;
 use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
@@ -14,6 +13,7 @@ use crate::frame::lower;
 use crate::frame::request::{FiringOrder, Request, RequestKind};
 use crate::frame::task::CnnTask;
 use crate::network::{Layer, LayerId, Network};
+use crate::paging;
 use crate::pass::{self, Precision};
 use crate::search::Variant;
 use crate::storage::{Arrangement, Item, Storage, Stored};
@@ -119,7 +119,7 @@ impl Parts<'_> {
             }
         });
         let layers = network.ids().map(|id| self.layer(cnn, id, items, store)).collect();
-        let read = reads::bytes_read(&self.tasks[cnn], &variant.execution);
+        let read = paging::bytes_read(&self.tasks[cnn], &variant.execution);
         let is_timed = read > 0 && self.device.store.is_some();
         plan::Cnn {
             name: source.name.clone(),
@@ -132,7 +132,7 @@ impl Parts<'_> {
             latency_ns: variant.latency(),
             bytes_read: (read > 0).then_some(read),
             read_ns: is_timed.then(|| {
-                let read = reads::read_ns(&self.tasks[cnn], &self.timings[cnn], &variant.execution);
+                let read = paging::read_ns(&self.tasks[cnn], &self.timings[cnn], &variant.execution);
                 read.iter().sum::<f64>().round() as u64
             }),
             computing_ns: is_timed.then(|| {
@@ -237,7 +237,7 @@ impl Parts<'_> {
         let source = &self.application.cnns[cnn];
         let network = self.network(cnn);
         let orders = &self.chosen[cnn].execution.orders;
-        let frame = blocks::frame(&self.tasks[cnn], &self.timings[cnn], &self.chosen[cnn].execution);
+        let frame = paging::blocks::frame(&self.tasks[cnn], &self.timings[cnn], &self.chosen[cnn].execution);
         let partition =
             |((partition, run), load): ((&crate::app::partition::Partition, &FiringOrder), f64)| {
                 let names: Vec<&str> = run.layers.iter().map(|id| network.layer(*id).name.as_str()).collect();

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use csdfc_plan::plan;
 use tracing::{info, info_span};
 
+use super::Planned;
 use super::assemble::{self, Parts};
-use super::{Planned, blocks, loads};
 use crate::app::spec::Method;
 use crate::cost::DeviceProfile;
+use crate::paging::{blocks, loads};
 use crate::search::subject::Subject;
 use crate::search::{Found, Shortfall, code};
 use crate::storage::{Effort, Storage};

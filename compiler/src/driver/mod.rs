@@ -17,12 +17,9 @@ mod again;
 pub mod assemble;
 mod auto;
 mod better;
-mod blocks;
 mod finish;
-mod loads;
 mod planner;
 mod primitives;
-mod reads;
 mod variants;
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@
 //! are in the middle of later frames then. All other partitions do one frame.
 //!
 //! The store reads one slice after another, in the order in which layers use them, as in the planner's own model
-//! (`driver/loads.rs` of the compiler). The plan states how long all reads of a frame take. The part of this time that
+//! (`paging/loads.rs` of `explore`). The plan states how long all reads of a frame take. The part of this time that
 //! the bytes do not explain is divided evenly among the reads.
 
 use std::ops::Range;

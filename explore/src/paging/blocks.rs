@@ -28,7 +28,7 @@ const TRIED: [(f64, u64); 9] =
     [(1.0, 16), (1.0, 15), (1.0, 14), (0.5, 16), (0.5, 14), (0.25, 15), (0.1, 15), (0.0, 16), (0.0, 14)];
 
 /// The times of a frame with the final slices.
-pub(super) fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> FrameTime {
+pub fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> FrameTime {
     let read = read_ns(task, timing, execution);
     let time = |wait: &dyn Fn(usize, LayerId) -> f64| {
         timing.frame_with(task, &execution.rows, &execution.one_by_one, wait)
@@ -50,7 +50,7 @@ pub(super) fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Executi
 }
 
 /// Lets loads overlap computing, in an arena of no more than `budget` bytes, in the fastest way among [`TRIED`].
-pub(super) fn overlap(
+pub fn overlap(
     subject: &Subject<'_>,
     variants: &mut [Variant],
     arrangement: Arrangement,
@@ -95,7 +95,7 @@ pub(super) fn overlap(
 }
 
 /// Makes the blocks of sliced layers larger, and arranges all anew. The arena stays as it is or gets smaller.
-pub(super) fn grow(subject: &Subject<'_>, variants: &mut [Variant], arrangement: Arrangement) -> Arrangement {
+pub fn grow(subject: &Subject<'_>, variants: &mut [Variant], arrangement: Arrangement) -> Arrangement {
     let storage = Storage {
         executions: variants.iter().map(|variant| &variant.execution).collect(),
         elements: subject.elements,

@@ -20,13 +20,13 @@ fn reads(task: &CnnTask<'_>, execution: &Execution) -> Vec<(u64, Vec<u64>)> {
 }
 
 /// For each layer, the modelled nanoseconds of a frame in which its weights are read.
-pub(super) fn read_ns(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
+pub fn read_ns(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
     let each = reads(task, execution).into_iter();
     each.map(|(times, slices)| times as f64 * timing.read_ns(&slices)).collect()
 }
 
 /// Bytes of weights that a frame reads.
-pub(super) fn bytes_read(task: &CnnTask<'_>, execution: &Execution) -> u64 {
+pub fn bytes_read(task: &CnnTask<'_>, execution: &Execution) -> u64 {
     let each = reads(task, execution).into_iter();
     each.map(|(times, slices)| times * slices.iter().sum::<u64>()).sum()
 }

@@ -19,7 +19,7 @@ use super::reads::read_ns;
 use csdfc_codegen::bind::Slicing;
 
 /// One frame, simulated. Times are in nanoseconds; those of partitions that run at the same time begin with each of them.
-pub(super) struct Simulated {
+pub struct Simulated {
     /// By layer, how long its firings wait for weights.
     pub waits: Vec<f64>,
     /// When each firing ends.
@@ -35,12 +35,12 @@ fn blocks(execution: &Execution, id: LayerId) -> Vec<usize> {
 }
 
 /// Simulates a frame of a CNN. `None` if the store is not known.
-pub(super) fn simulated(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Option<Simulated> {
+pub fn simulated(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Option<Simulated> {
     simulated_without(None, task, timing, execution)
 }
 
 /// By layer, how much shorter the frame would be if its weights were in memory, in nanoseconds. Empty if that is not known.
-pub(super) fn exposed(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
+pub fn exposed(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
     let Some(frame) = simulated(task, timing, execution) else { return Vec::new() };
     let all: f64 = frame.waits.iter().sum();
     let without = |id: LayerId| match task.paging(id) {
@@ -119,12 +119,7 @@ fn simulated_without(
 
 /// By CNN and partition, the bytes that may be in use at once while it runs, of `budget` for all that run then. Each has what it
 /// takes; those that read share what is left, `evenly` or by the bytes that they read.
-pub(super) fn rooms(
-    tasks: &[CnnTask<'_>],
-    storage: &Storage<'_>,
-    budget: u64,
-    evenly: bool,
-) -> Vec<Vec<u64>> {
+pub fn rooms(tasks: &[CnnTask<'_>], storage: &Storage<'_>, budget: u64, evenly: bool) -> Vec<Vec<u64>> {
     let mut rooms: Vec<Vec<u64>> = tasks.iter().map(|task| vec![budget; task.partitions.len()]).collect();
     let items = storage.items();
     let profiles: Vec<Vec<u64>> = (0..tasks.len()).map(|cnn| storage.profile(cnn)).collect();
@@ -162,7 +157,7 @@ pub(super) fn rooms(
 /// Lets loads start earlier, as long as no partition has more bytes in use at once than `rooms` gives it. Slices take turns
 /// in two blocks. The life of a block begins earlier, by up to `share` of the way to the moment at which the store is free
 /// for it.
-pub(super) fn overlap(
+pub fn overlap(
     task: &CnnTask<'_>,
     timing: &Timing<'_>,
     storage: &Storage<'_>,
