@@ -10,7 +10,6 @@ use csdfc::network::{Network, NetworkOutput};
 use csdfc::open::Opened;
 use csdfc::operators::output_shape;
 use csdfc::pass;
-use csdfc::quantise::{Options, quantise};
 use csdfc::search::code;
 use csdfc::search::known::Start;
 use csdfc::units::MemoryGoal;
@@ -18,6 +17,7 @@ use csdfc_codegen::run::{Data, Value};
 use csdfc_plan::operator::{Conv, Gemm, Operator};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
+use csdfc_precision::quantise::{Options, quantise};
 use csdfc_tests::{application, generate, outcome_from, plan, rates, sliced};
 use std::path::PathBuf;
 

@@ -12,12 +12,12 @@ use csdfc::driver;
 use csdfc::error::Error;
 use csdfc::network::Network;
 use csdfc::open::Opened;
-use csdfc::precision::{self, Calibration, Chosen};
 use csdfc::saved::reload;
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
 use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_plan::plan::Plan;
+use csdfc_precision::{self as precision, Calibration, Chosen};
 use csdfc_tests::{application, opened, outcome, random};
 use rand::RngExt;
 

@@ -12,7 +12,7 @@ use csdfc_tests::root;
 const LONGEST: usize = 700;
 
 /// The crates of ours that each may depend on.
-const DIRECTION: [(&str, &[&str]); 15] = [
+const DIRECTION: [(&str, &[&str]); 16] = [
     ("csdf", &[]),
     ("ga", &[]),
     ("codegen/kernels", &[]),
@@ -25,10 +25,20 @@ const DIRECTION: [(&str, &[&str]); 15] = [
     ("offload", &["csdfc-input", "csdfc-network", "csdfc-plan"]),
     ("explore", EXPLORE),
     ("compiler", COMPILER),
+    ("precision", &["csdfc", "csdfc-codegen", "csdfc-plan"]),
     ("select", &[]),
     (
         "command",
-        &["csdf", "csdfc", "csdfc-codegen", "csdfc-emit", "csdfc-kernels", "csdfc-plan", "csdfc-select"],
+        &[
+            "csdf",
+            "csdfc",
+            "csdfc-codegen",
+            "csdfc-emit",
+            "csdfc-kernels",
+            "csdfc-plan",
+            "csdfc-precision",
+            "csdfc-select",
+        ],
     ),
     ("csdfc", &["csdfc-command", "csdfc-compiler"]),
 ];

@@ -4,9 +4,9 @@
 //! ([`builtin::network`]) or written in Rust ([`builtin::Builder`]).
 //!
 //! These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
-//! [`pass`]. [`export`] writes a network as an ONNX model, and [`quantise`] turns a network into one of 8-bit integers.
-//! These modules make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`];
-//! [`precision`] calls them to choose the precision of layers. [`profile`] measures times that [`cost`] then uses, and
+//! [`pass`]. [`export`] writes a network as an ONNX model.
+//! These modules make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`].
+//! [`profile`] measures times that [`cost`] then uses, and
 //! [`selection`] makes a table of these costs for `csdfc-select`. [`saved`] reads plans and fronts again, and [`words`]
 //! says what limits them. [`offload`] is independent of planning, and [`minimalloc`] reads buffers that [`packing`]
 //! packs. The command is a crate of its own.
@@ -20,9 +20,7 @@ pub mod driver;
 pub mod error;
 pub mod minimalloc;
 pub mod open;
-pub mod precision;
 pub mod profile;
-pub mod quantise;
 pub mod saved;
 pub mod selection;
 pub mod words;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use csdfc::quantise::Ranges;
+use csdfc_precision::quantise::Ranges;
 
 use super::{Format, InputShape, values};
 

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use csdfc::app::spec::{Method, Precision, Prefer, Primitives, WeightsPlace};
 use csdfc::offload::Unit;
-use csdfc::quantise::Ranges;
+use csdfc_precision::quantise::Ranges;
 use csdfc_select::Quantity;
 
 /// Values with their names and what help says of them.

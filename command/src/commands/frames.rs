@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use csdfc::error::Error;
 use csdfc::network::Network;
-use csdfc::quantise::frames::inputs;
 use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::run::{Data, Value, input_dims};
 use csdfc_plan::operator::{Input, InputElement};
 use csdfc_plan::shape::Shape;
+use csdfc_precision::quantise::frames::inputs;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -10,14 +10,14 @@ use csdfc::driver::{self, Explanation};
 use csdfc::error::{Ending, Error};
 use csdfc::network::Network;
 use csdfc::open::{self, Opened};
-use csdfc::precision::{self, Accuracy, Calibration, Chosen};
 use csdfc::saved::front::{PickError, SavedFront};
 use csdfc::saved::identity;
 use csdfc::search::known::Start;
 use csdfc::search::watch::{Limit, Scope, Shares, Watch};
 use csdfc::suggest;
-use csdfc::words::{self, shortfall};
+use csdfc::words::shortfall;
 use csdfc_plan::plan::Plan;
+use csdfc_precision::{self as precision, Accuracy, Calibration, Chosen};
 use tracing::{info, warn};
 
 use super::read::read_text;
@@ -78,7 +78,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     if let (Some((saved, _)), Some(number)) = (&saved, args.front.pick) {
         compare(saved, number, &plan);
     }
-    let lost = words::precision::text(&accuracies);
+    let lost = precision::words::text(&accuracies);
     lost.lines().for_each(|line| info!("{line}"));
 
     let explanation = match &args.explain {
@@ -104,7 +104,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         }
         Some(nearest) if accuracies.is_empty() => shortfall::text(&plan, &nearest),
         Some(nearest) => {
-            let would = words::precision::would(would.as_deref());
+            let would = precision::words::would(would.as_deref());
             format!("{}\n  {would}", shortfall::text(&plan, &nearest))
         }
     };

@@ -3,7 +3,7 @@
 use csdfc::error::{Ending, Error};
 use csdfc::export::export;
 use csdfc::open;
-use csdfc::quantise::{Options, quantise};
+use csdfc_precision::quantise::{Options, quantise};
 
 use super::{frames, output};
 use crate::cli::quantize::{QuantizeArgs, Scheme};

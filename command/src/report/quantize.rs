@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use csdfc::quantise::Report;
 use csdfc::words::table;
+use csdfc_precision::quantise::Report;
 
 /// The report for people.
 pub fn text(report: &Report) -> String {

@@ -35,7 +35,7 @@ pub(super) fn order(one: &Planned, other: &Planned, application: &Application) -
 }
 
 /// Whether the least memory is asked for.
-pub(crate) fn wants_least(application: &Application) -> bool {
+pub fn wants_least(application: &Application) -> bool {
     application.constraints.memory == Some(MemoryGoal::Min) || application.prefer == Prefer::Memory
 }
 

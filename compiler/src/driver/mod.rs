@@ -28,7 +28,7 @@ use csdfc_plan::check as checker;
 use csdfc_plan::plan::Plan;
 use tracing::{info_span, warn};
 
-pub(crate) use self::better::wants_least;
+pub use self::better::wants_least;
 use self::finish::Finish;
 pub use self::primitives::Ways;
 pub use self::primitives::explain::{Alternative, Explanation, explain};
@@ -245,7 +245,7 @@ fn method(start: &Start, application: &Application) -> Option<Method> {
 }
 
 /// Most bytes in total that are asked for.
-pub(crate) fn limit(application: &Application) -> Option<u64> {
+pub fn limit(application: &Application) -> Option<u64> {
     match application.constraints.memory {
         Some(MemoryGoal::Bytes(bytes)) => Some(bytes),
         Some(MemoryGoal::Min) | None => None,

@@ -2,6 +2,5 @@
 
 pub mod flight;
 pub mod limits;
-pub mod precision;
 pub mod shortfall;
 pub mod table;

@@ -49,7 +49,7 @@ pub fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> 
     FrameTime { period_ns, loads: frame.loads.iter().map(|load| load * shorter).collect(), ..frame }
 }
 
-/// Lets loads overlap computing, in an arena of no more than `budget` bytes, in the fastest way among [`TRIED`].
+/// Lets loads overlap computing, in an arena of no more than `budget` bytes, in the fastest way among a few.
 pub fn overlap(
     subject: &Subject<'_>,
     variants: &mut [Variant],

@@ -4,12 +4,12 @@ use csdfc_plan::plan::Plan;
 
 use super::Models;
 use super::accuracy::Open;
-use crate::app::resolve::{Application, RowsChoice};
-use crate::app::spec::{Precision, Primitives};
-use crate::cost::DeviceProfile;
-use crate::driver;
-use crate::error::Error;
-use crate::network::Network;
+use csdfc::app::resolve::{Application, RowsChoice};
+use csdfc::app::spec::{Precision, Primitives};
+use csdfc::cost::DeviceProfile;
+use csdfc::driver;
+use csdfc::error::Error;
+use csdfc::network::Network;
 
 /// What layers take at each precision.
 pub(super) struct Savings {

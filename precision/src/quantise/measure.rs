@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::scheme::{Converted, Role, Scheme};
 use super::simulate::Simulation;
-use crate::error::Error;
-use crate::network::{Layer, LayerId, Network, NetworkOutput, Operand};
+use csdfc::error::Error;
+use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 
 /// How much a quantised network errs.
 #[derive(Debug, Clone, PartialEq, Serialize)]

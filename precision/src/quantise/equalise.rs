@@ -8,9 +8,9 @@
 
 use csdfc_plan::operator::{Conv, Function, Operator};
 
-use crate::error::Error;
-use crate::network::weights::Weights;
-use crate::network::{Layer, LayerId, Network};
+use csdfc::error::Error;
+use csdfc::network::weights::Weights;
+use csdfc::network::{Layer, LayerId, Network};
 
 /// How often all pairs are gone through. A pair that was equalised changes those beside it.
 const ROUNDS: usize = 8;

@@ -5,12 +5,12 @@ use std::path::Path;
 use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_plan::plan::Plan;
 
-use crate::app::resolve::{Application, RowsChoice};
-use crate::cost::DeviceProfile;
-use crate::driver;
-use crate::error::Error;
-use crate::network::{Layer, Network};
-use crate::pass::{self, Fusion};
+use csdfc::app::resolve::{Application, RowsChoice};
+use csdfc::cost::DeviceProfile;
+use csdfc::driver;
+use csdfc::error::Error;
+use csdfc::network::{Layer, Network};
+use csdfc::pass::{self, Fusion};
 
 /// A network and a plan of it without parts.
 pub(crate) struct Simulation {

@@ -7,13 +7,13 @@ use super::accuracy::{self, Open};
 use super::order::{self, Alternative, Alternatives, Step};
 use super::savings::Savings;
 use super::{Accuracy, Models, Plan};
-use crate::app::resolve::Application;
-use crate::app::spec::Precision;
-use crate::cost::DeviceProfile;
-use crate::driver::{self, Planned, assemble};
-use crate::error::Error;
-use crate::frame::task;
-use crate::pass;
+use csdfc::app::resolve::Application;
+use csdfc::app::spec::Precision;
+use csdfc::cost::DeviceProfile;
+use csdfc::driver::{self, Planned, assemble};
+use csdfc::error::Error;
+use csdfc::frame::task;
+use csdfc::pass;
 
 /// Frames on which a single layer is measured. Few suffice, since its error is only compared with those of others.
 const FRAMES_OF_A_LAYER: usize = 2;

@@ -9,11 +9,11 @@ use rand_chacha::ChaCha8Rng;
 use super::ranges::{Elements, quantisation};
 use super::simulate::Simulation;
 use super::{Options, Quantised, Ranges, equalise, quantise};
-use crate::builtin::{Builder, ConvOptions, Padding, PoolWindow, flatten};
-use crate::export::export;
-use crate::import::{ImportOptions, import_bytes};
-use crate::network::Network;
-use crate::pass::{self, Fusion};
+use csdfc::builtin::{Builder, ConvOptions, Padding, PoolWindow, flatten};
+use csdfc::export::export;
+use csdfc::import::{ImportOptions, import_bytes};
+use csdfc::network::Network;
+use csdfc::pass::{self, Fusion};
 
 /// Convolutions, one of them depthwise, with a batch norm, a sum, a concat, pools and a fully connected layer.
 fn small() -> Network {
@@ -250,7 +250,7 @@ fn what_cannot_be_quantised_is_refused() {
     let conv = broken.layers.iter_mut().find(|layer| matches!(layer.operator, Operator::Conv(_))).unwrap();
     let mut values = conv.parameters[0].values().unwrap();
     values[0] = f32::INFINITY;
-    conv.parameters[0] = crate::network::weights::Weights::of(conv.parameters[0].dims.clone(), values);
+    conv.parameters[0] = csdfc::network::weights::Weights::of(conv.parameters[0].dims.clone(), values);
     let error = quantise(broken, &good, Options::default()).unwrap_err().to_string();
     assert!(error.contains("inf") || error.contains("NaN"), "{error}");
 }

@@ -4,8 +4,8 @@ use csdfc_codegen::run::{Data, Value, input_dims};
 use csdfc_plan::operator::{Input, InputElement, Operator};
 
 use super::refused;
-use crate::error::Error;
-use crate::network::{Layer, Network};
+use csdfc::error::Error;
+use csdfc::network::{Layer, Network};
 
 /// The inputs of a network, and how each is handed over.
 pub fn inputs(network: &Network) -> impl Iterator<Item = (&Layer, &Input)> {

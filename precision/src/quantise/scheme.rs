@@ -9,10 +9,10 @@ use petgraph::unionfind::UnionFind;
 
 use super::equalise::values;
 use super::ranges::quantisation;
-use crate::error::Error;
-use crate::network::weights::{Integers, WeightSource, Weights};
-use crate::network::{Layer, LayerId, Network, Operand};
-use crate::pass::{self, Names};
+use csdfc::error::Error;
+use csdfc::network::weights::{Integers, WeightSource, Weights};
+use csdfc::network::{Layer, LayerId, Network, Operand};
+use csdfc::pass::{self, Names};
 
 /// How each layer computes, and what its tensor consists of.
 pub(super) struct Scheme {

@@ -20,9 +20,9 @@ pub(crate) mod simulate;
 
 use csdfc_codegen::run::Value;
 
-use crate::error::Error;
-use crate::network::Network;
-use crate::pass;
+use csdfc::error::Error;
+use csdfc::network::Network;
+use csdfc::pass;
 
 pub use measure::{LayerError, OutputError, Report};
 pub use ranges::Ranges;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::precision::Accuracy;
+use crate::Accuracy;
 
 /// The error of each CNN, and its precisions: one line per CNN.
 pub fn text(accuracies: &[Accuracy]) -> String {

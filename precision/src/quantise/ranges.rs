@@ -7,8 +7,8 @@ use csdfc_plan::format::Quantisation;
 
 use super::refused;
 use super::simulate::Simulation;
-use crate::error::Error;
-use crate::network::Network;
+use csdfc::error::Error;
+use csdfc::network::Network;
 
 /// How the range of a tensor follows from its elements in all frames. Every range has 0 in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -16,11 +16,15 @@
 //!    that plan (`search`). It runs this plan and states its error.
 //!
 //! Weights are paged only if no steps within the allowance meet the constraints without paging.
+//!
+//! [`quantise`] makes a network of 8-bit integers, for which weights and ranges of tensors must be measured.
 
 mod accuracy;
 mod order;
+pub mod quantise;
 mod savings;
 mod search;
+pub mod words;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,15 +33,15 @@ use csdfc_codegen::run::Value;
 
 use self::accuracy::Open;
 use self::search::{Candidate, Search};
-use crate::app::load::{self, Loaded};
-use crate::app::precisions;
-use crate::app::resolve::{Application, resolve};
-use crate::app::spec::{AppSpec, Precision};
-use crate::cost::DeviceProfile;
-use crate::driver::Planned;
-use crate::error::Error;
-use crate::network::Network;
-use crate::open::Opened;
+use csdfc::app::load::{self, Loaded};
+use csdfc::app::precisions;
+use csdfc::app::resolve::{Application, resolve};
+use csdfc::app::spec::{AppSpec, Precision};
+use csdfc::cost::DeviceProfile;
+use csdfc::driver::Planned;
+use csdfc::error::Error;
+use csdfc::network::Network;
+use csdfc::open::Opened;
 
 /// Frames that a CNN is measured on.
 #[derive(Debug, Clone)]

@@ -8,14 +8,14 @@ use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::Plan;
 
 use super::{Accuracy, Calibration};
-use crate::app::resolve::Application;
-use crate::app::spec::Precision;
-use crate::error::Error;
-use crate::network::Network;
-use crate::pass;
 use crate::quantise::frames;
 use crate::quantise::measure::Squares;
 use crate::quantise::simulate::Simulation;
+use csdfc::app::resolve::Application;
+use csdfc::app::spec::Precision;
+use csdfc::error::Error;
+use csdfc::network::Network;
+use csdfc::pass;
 
 /// A CNN with open precisions.
 pub(super) struct Open {
