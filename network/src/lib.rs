@@ -103,6 +103,7 @@ impl Network {
     }
 
     /// For each layer, the layers that read its tensor, ascending, each once.
+    #[inline]
     pub fn readers(&self) -> Vec<Vec<LayerId>> {
         let mut readers = vec![Vec::new(); self.layers.len()];
         for id in self.ids() {
@@ -142,6 +143,7 @@ impl Network {
     }
 
     /// Bytes of all weights and biases, in the precision of each layer.
+    #[inline]
     pub fn parameter_bytes(&self) -> u64 {
         self.layers.iter().map(Layer::parameter_bytes).sum()
     }
@@ -161,11 +163,13 @@ impl Layer {
     }
 
     /// Elements of its weights, biases and other constants.
+    #[inline]
     pub fn parameter_elements(&self) -> u64 {
         self.parameters.iter().map(|weights| weights.elements() as u64).sum()
     }
 
     /// Bytes of its weights, biases and other constants, in the precision of its primitive.
+    #[inline]
     pub fn parameter_bytes(&self) -> u64 {
         // Only a chosen primitive keeps other elements than 32-bit floats.
         let elements = self.parameter_elements();
@@ -176,6 +180,7 @@ impl Layer {
     }
 
     /// The shapes in which it sees its inputs.
+    #[inline]
     pub fn input_shapes(&self) -> Vec<Shape> {
         self.inputs.iter().map(|operand| operand.shape.clone()).collect()
     }
@@ -188,6 +193,7 @@ impl Layer {
     }
 
     /// Bytes of workspace that its primitive needs for one worker.
+    #[inline]
     pub fn workspace_bytes(&self) -> u64 {
         let Some(chosen) = self.primitive else { return Primitive::first_workspace_bytes(&self.operator) };
         let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();

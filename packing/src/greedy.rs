@@ -161,9 +161,10 @@ fn fitting(part: &Subproblem, block: usize, offsets: &[Option<u64>], fit: Fit) -
     let alignment = part.blocks[block].alignment;
     // Offsets between these two, both excluded, would overlap. An end below 0 limits nothing.
     let placed = part.links[block].iter().filter_map(|link| offsets[link.other].map(|at| (link, at)));
-    let mut taken: Vec<(Option<u64>, u64)> = placed
-        .map(|(link, at)| (at.checked_add_signed(-link.above), at.saturating_add_signed(link.below)))
-        .collect();
+    let mut taken: Vec<(Option<u64>, u64)> = Vec::with_capacity(part.links[block].len());
+    taken.extend(
+        placed.map(|(link, at)| (at.checked_add_signed(-link.above), at.saturating_add_signed(link.below))),
+    );
     taken.sort_unstable();
     let mut free = 0;
     let mut chosen: Option<(u64, u64)> = None;

@@ -27,7 +27,7 @@
 
 use csdfc_plan::operator::Operator;
 
-use super::lower::RateTable;
+use super::lower::{self, RateTable};
 use super::request::{Filling, FiringOrder, Request};
 use super::task::CnnTask;
 use crate::network::{Layer, LayerId};
@@ -118,7 +118,10 @@ pub fn fill(
     requests: &mut [Request],
 ) -> AddressSharing {
     let network = task.network;
-    let mut times: Vec<Vec<usize>> = vec![Vec::new(); network.layers.len()];
+    let mut times: Vec<Vec<usize>> = Vec::with_capacity(network.layers.len());
+    for id in network.ids() {
+        times.push(Vec::with_capacity(lower::firings(network, id, rows[id.0]) as usize));
+    }
     for (time, layer) in orders.iter().flat_map(FiringOrder::order).enumerate() {
         times[layer.0].push(time);
     }
@@ -133,11 +136,12 @@ pub fn fill(
     for reader in network.ids() {
         for (tensor, _, release) in rates.get(reader, rows[reader.0]).iter() {
             if whole[tensor.0].is_some() {
-                let sum = |sum: &mut u64, rate: u64| {
-                    *sum += rate;
-                    Some(*sum)
-                };
-                readings[tensor.0].push(Reading { reader, released: release.iter().scan(0, sum).collect() });
+                let (mut released, mut sum) = (Vec::with_capacity(times[reader.0].len()), 0);
+                for rate in release.iter() {
+                    sum += rate;
+                    released.push(sum);
+                }
+                readings[tensor.0].push(Reading { reader, released });
             }
         }
     }
@@ -211,14 +215,15 @@ impl Lives<'_> {
         let made = |p: u64| ((p + 1) * self.rows[tensor.0]).min(height) * row_bytes;
         let begun = self.times[tensor.0].iter().zip(0..).map(|(time, p)| (*time, made(p))).collect();
         let readings = &self.readings[tensor.0];
-        let mut ends: Vec<(usize, usize, u64)> = Vec::new();
+        let many = readings.iter().map(|reading| reading.released.len()).sum();
+        let mut ends: Vec<(usize, usize, u64)> = Vec::with_capacity(many);
         for (r, reading) in readings.iter().enumerate() {
             let times = &self.times[reading.reader.0];
             ends.extend(times.iter().zip(&reading.released).map(|(time, rows)| (*time, r, *rows)));
         }
         ends.sort_unstable();
         let mut each = vec![0; readings.len()];
-        let mut released: Vec<(usize, u64)> = Vec::new();
+        let mut released: Vec<(usize, u64)> = Vec::with_capacity(many);
         let mut last = 0;
         for (time, reader, rows) in ends {
             each[reader] = rows;
@@ -256,9 +261,13 @@ impl Lives<'_> {
         let is_costly = self.is_costly(id);
         let mut keeps: Vec<(WholeRing, Vec<u64>)> = Vec::new();
         for (tensor, request, release) in operands() {
-            let before = |sum: &mut u64, rate: u64| Some(std::mem::replace(sum, *sum + rate));
+            let (mut before, mut sum) = (Vec::with_capacity(height as usize), 0);
+            for rate in release.iter() {
+                before.push(sum);
+                sum += rate;
+            }
             let row_bytes = self.task.network.layer(tensor).row_bytes();
-            keeps.push((WholeRing { tensor, request, row_bytes }, release.iter().scan(0, before).collect()));
+            keeps.push((WholeRing { tensor, request, row_bytes }, before));
         }
         let mut sweeps = Vec::new();
         let row_bytes = layer.row_bytes();
