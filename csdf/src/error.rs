@@ -126,7 +126,7 @@ pub enum Error {
         of: String,
     },
     /// One iteration is too long to be walked through firing by firing.
-    #[error("one iteration has {what} of {count}; the most that is walked through is {limit}")]
+    #[error("one iteration has {what} of {count}, but csdf walks through at most {limit}")]
     TooLong {
         /// Firings, or rates of all ports.
         what: &'static str,

@@ -55,8 +55,8 @@ impl Model<'_> {
                 source.comment(
                     "///",
                     &format!(
-                        "Room for rows `y` of `{label}`, {row} elements each. They are made when the next are \
-                         asked for, or the frame ends."
+                        "Room for rows `y` of `{label}`, {row} elements each. They are complete when the next rows \
+                         are asked for, or the frame ends."
                     ),
                 );
             } else {

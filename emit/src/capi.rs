@@ -244,10 +244,10 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
     let mut text = format!(
         "/* {file}: the models of `{application}`, for C. Written by csdfc; emitting again replaces it.\n\
          \n   \
-         Every function returns {upper}_OK or says what is wrong with its arguments; nothing was computed then. Pointers\n   \
-         must be null, which is refused, or lead to as many elements as are stated, which overlap with no other\n   \
-         argument. A model is used by one thread at a time. No frame allocates, and nothing unwinds into C: a mistake\n   \
-         of the library's own would end the process. */\n\
+         Every function returns {upper}_OK, or a status that says what is wrong with its arguments; then it has\n   \
+         computed nothing. Functions refuse null pointers. Any other pointer must lead to as many elements as are\n   \
+         stated, and these must not overlap with another argument. A model is used by one thread at a time. No\n   \
+         frame allocates, and nothing unwinds into C: a mistake of the library's own would end the process. */\n\
          #ifndef {upper}_H\n#define {upper}_H\n\n\
          #include <stddef.h>\n#include <stdint.h>\n\n\
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n\
@@ -271,10 +271,11 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
         text += &format!(
             "\n/* Bytes of store.bin, from which frames read weights. */\n\
              #define {upper}_STORE_BYTES UINT64_C({bytes})\n\n\
-             /* What reads them. `start` begins to read `bytes` bytes from `at` of store.bin on into `block`, and need not wait\n   \
-             for them; until `wait` has returned for them, the block is the store's. `wait` waits for those that were begun\n   \
-             first, of those that it was not called for, and returns 0, or another number if not all could be read. After\n   \
-             that the store writes no more into the block. A model calls both from `infer` only, on its thread. */\n\
+             /* A store reads them. `start` begins a load: it reads `bytes` bytes from `at` of store.bin on into\n   \
+             `block`, and may return before they are there. Until `wait` has returned for the load, the block\n   \
+             belongs to the store. `wait` waits for the oldest load that nobody has waited for yet. It returns 0,\n   \
+             or another number if not all bytes could be read. After that, the store no longer writes into the\n   \
+             block. A model calls both functions only in `infer`, on the thread of the caller. */\n\
              typedef struct {{\n    void *context;\n    \
              void (*start)(void *context, uint64_t at, uint8_t *block, size_t bytes);\n    \
              int32_t (*wait)(void *context);\n}} {library}_store;\n"

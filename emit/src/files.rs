@@ -119,7 +119,7 @@ impl Crate<'_> {
              publish = false\n\n\
              [features]\ndefault = [\"std\", \"weights\"]\n\
              # The instruction set is chosen at start, and there is a program.\nstd = []\n\
-             # The weights are embedded; without it they are handed over.\nweights = []\n\
+             # The weights are embedded. Without this feature, the caller hands them over.\nweights = []\n\
              # Functions for C, as the header in `include` declares them.\ncapi = []\n\
              # Firings are timed, and the program writes them with `--trace`.\ntrace = [\"std\"]\n\n\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\

@@ -84,14 +84,14 @@ pub enum EmitError {
     },
     /// The given path cannot be that of a module.
     #[error(
-        "`{path}` is no path of a module: names in snake_case with `::` between them, from the root of the crate"
+        "`{path}` is no path of a module: give names in snake_case with `::` between them, from the root of the crate"
     )]
     ModulePath {
         /// The path.
         path: String,
     },
     /// The given name cannot be that of a crate.
-    #[error("`{name}` is no name for a crate: letters, digits, `-` and `_`, beginning with a letter")]
+    #[error("`{name}` is no name for a crate: give letters, digits, `-` and `_`, with a letter first")]
     CrateName {
         /// The name.
         name: String,

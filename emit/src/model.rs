@@ -204,7 +204,7 @@ impl<'r> Model<'r> {
             let outputs = model.outputs.iter().filter(|output| output.layer == l).count();
             let slices = layer.as_ref().map_or(1, |layer| layer.paged.slices.len());
             if slices > 1 && outputs > 1 && model.written(l).is_empty() {
-                let why = "its weights come in slices, and it is more than one output; name it as `resident`";
+                let why = "it makes several outputs, and its weights come in slices: list it in `resident`";
                 return Err(EmitError::layer(resolved, c, l, why));
             }
         }
@@ -311,7 +311,7 @@ impl<'r> Model<'r> {
         let inputs: Vec<InputField<'_>> = inputs.collect();
         for field in &inputs {
             if field.input.element == InputElement::U8 && !field.by_rows {
-                let why = "bytes of an input can only be converted into a ring of the arena, and this plan has none";
+                let why = "its bytes are converted into a ring of the arena, but the plan has no ring for this input";
                 return Err(EmitError::layer(resolved, c, field.layer, why));
             }
         }

@@ -26,7 +26,7 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.line(format!("//!     {usage}"));
     if several {
         source.line("//!");
-        let text = "With `--turns`, the CNNs that it names run in this order, so many frames at a time, in the one arena.";
+        let text = "`--turns` runs the named CNNs in this order, each for `--frames` frames, in one arena.";
         source.comment("//!", &format!("Without the name of a CNN all run: {}. {text}", turns(models)));
     }
     source.gap();

@@ -63,9 +63,9 @@ impl Crate<'_> {
             all = format!(
                 "    target/release/{name} INPUT.npy … --frames 100 --output DIR\n    \
                  target/release/{name} INPUT.npy … --turns {}\n\n\
-                 With the name of a CNN it runs that CNN, without a name all of them: {}. `--turns` runs CNNs in the\n\
-                 given order, each for the given number of frames, as an application does that adapts to its input.\n\
-                 The CNNs share one arena, and each turn makes its model anew.\n",
+                 With the name of a CNN, the program runs this CNN. Without a name, it runs all of them: {}.\n\
+                 `--turns` runs CNNs in the given order, each for the given number of frames, like an application\n\
+                 that chooses a CNN by its input. The CNNs share one arena, and each turn makes its model anew.\n",
                 names.join(","),
                 program::turns(self.models),
             );
@@ -76,11 +76,11 @@ impl Crate<'_> {
             "## The program\n\n    cargo build --release\n    \
              target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n{all}\n\
              It takes one file for each input, in the order below, prints frames per second and the peak memory of\n\
-             the process, and writes the outputs of the last frame{folders}. A file has its output's name, in which `%2F`\n\
-             stands for `/`, and so on for all but letters, digits and `._-`.\n\n\
-             Built with `--features trace` it has `--trace FILE`, which writes when each layer fired, for\n\
-             <https://ui.perfetto.dev>. Built with `RUSTFLAGS=\"-C target-feature=+crt-static\"` on Linux it is linked\n\
-             statically, and takes about 1 MB less memory.\n\n\
+             the process, and writes the outputs of the last frame{folders}. Each file is named after its output:\n\
+             every byte but letters, digits and `._-` becomes `%` and two hexadecimal digits, so `/` becomes `%2F`.\n\n\
+             If the program is built with `--features trace`, its option `--trace FILE` writes when each layer\n\
+             fired, for <https://ui.perfetto.dev>. If it is built with `RUSTFLAGS=\"-C target-feature=+crt-static\"`\n\
+             on Linux, it is linked statically, and takes about 1 MB less memory.\n\n\
              ## On a Jetson, or another 64-bit Arm\n\n\
              On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \
              rustup target add aarch64-unknown-linux-gnu\n    \
@@ -120,7 +120,7 @@ impl Crate<'_> {
              Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
              `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
              `std` chooses vector code at start instead of when the crate is compiled.\n\n\
-             Beside its arena a frame takes some stack. With {} LeNet-5 and ResNet-8 took no more than {} bytes of\n\
+             Besides the arena, a frame takes some stack. With {}, LeNet-5 and ResNet-8 took no more than {} bytes of\n\
              stack, on a Cortex-M4 and on 32-bit RISC-V. Other kernels may take more.\n\n",
             if self.has_halves() { "16-bit floats" } else { "32-bit floats" },
             STACK[usize::from(self.has_halves())]
@@ -166,9 +166,10 @@ impl Crate<'_> {
         if self.has_stages() {
             text += "Partitions that the plan runs at the same time are stages of a pipeline. With `std`, `Model::pipeline` runs\n\
                      each on a thread of its own. Between stages there are rings of rows in the arena, whose counts the stages\n\
-                     hand over without a lock. Frames stay in order, and all have left when `pipeline` returns, so the arena is\n\
-                     free then. `infer` lets the stages take turns. A stage that is planned for a GPU is one more thread of the\n\
-                     CPU here. If a stage panics, the others end, and the error is returned.\n\n";
+                     hand over without a lock. Frames stay in order. When `pipeline` returns, no frame is\n\
+                     left in the rings, so the arena is free. `infer` lets the stages take turns. A stage that is\n\
+                     planned for a GPU is one more thread of the CPU here. If a stage panics, the others end, and the\n\
+                     error is returned.\n\n";
         }
         if self.plan.threads > 1 {
             let _ = write!(

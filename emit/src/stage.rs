@@ -56,8 +56,8 @@ pub(super) fn write_frames(source: &mut Source) {
 pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     source.comment(
         "///",
-        "Runs one frame whose rows are handed over and taken one by one. The stages take turns: it is `pipeline` that \
-         runs them at the same time.",
+        "Runs one frame whose rows are handed over and taken one by one. The stages take turns; `pipeline` runs \
+         them at the same time.",
     );
     frame::open_fallible(
         source,
@@ -164,15 +164,15 @@ fn write_pipeline(source: &mut Source, model: &Model<'_>) {
     source.comment(
         "///",
         "Runs frames until there are no more, each stage on a thread of its own, the first on this one. Frames stay in \
-         order, and all have left when it returns. Gives the number of frames. Nothing is allocated once the stages \
-         run.",
+         order, and none is left in the rings at the end. Returns the number of frames. Nothing is allocated once \
+         the stages run.",
     );
     if takers > 1 || makers > 1 {
         source.line("///");
         source.comment(
             "///",
-            "Inputs that several stages take are handed over to each for itself, and so are outputs: a stage uses the \
-             fields that are its own. Where one of them has no more frames, the pipeline ends.",
+            "If several stages take inputs, each gets inputs of its own, and likewise outputs: a stage uses only \
+             its own fields. The pipeline ends when one of the inputs has no more frames.",
         );
     }
     let other: Vec<String> = stages

@@ -72,9 +72,9 @@ impl Uses {
             String::from("//! What the convolutions are; the compiler leaves out the code for others.\n\n");
         for (what, name, is_so) in [
             ("Some are depthwise.", "DEPTHWISE", depthwise),
-            ("Some of those have filters 3 wide.", "WIDTH_3", width_3),
-            ("Some of those have filters 5 wide.", "WIDTH_5", width_5),
-            ("Something becomes of the input of some, as [`super::Conv::pre`] says.", "PROLOGUES", prologues),
+            ("Some depthwise ones have filters 3 wide.", "WIDTH_3", width_3),
+            ("Some depthwise ones have filters 5 wide.", "WIDTH_5", width_5),
+            ("Some change their input as they read it: [`super::Conv::pre`].", "PROLOGUES", prologues),
             ("Some read their input as several operands.", "PARTS", parts),
         ] {
             text += &format!("/// {what}\npub(super) const {name}: bool = {is_so};\n");

@@ -64,7 +64,10 @@ impl Open {
                 let message = format!(
                     "the layers whose precision is stated err by {error:.1e}, more than the {allowance:.1e} allowed"
                 );
-                return refused(message, Some("allow more, or state fp32 for them, or auto".into()));
+                return refused(
+                    message,
+                    Some("raise --max-error, or state fp32 or auto for these layers".into()),
+                );
             }
         }
         Ok(open)

@@ -26,7 +26,8 @@ pub fn text(accuracies: &[Accuracy]) -> String {
 /// The allowances with which the constraints would be met; empty if there are none.
 pub fn would(allowances: Option<&[Accuracy]>) -> String {
     let Some(allowances) = allowances else {
-        return "no choice of precisions that was tried meets the constraints, whatever it errs by".into();
+        return "no choice of precisions that csdfc tried meets the constraints, however large its error"
+            .into();
     };
     let each =
         allowances.iter().map(|of| format!("{} may err by {:e} ({})", of.cnn, of.allowance, layers(of)));

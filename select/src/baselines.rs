@@ -24,7 +24,7 @@ pub enum NoBaseline {
         what: String,
     },
     /// No conversions lead from a layout to the next.
-    #[error("no conversions make its choice legal")]
+    #[error("no conversions connect the layouts that it chooses")]
     NoPath,
     /// Nothing is left to replace.
     #[error("no convolution has a smaller primitive left")]

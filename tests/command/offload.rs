@@ -136,6 +136,6 @@ fn the_limit_of_the_program_is_stated_first() {
         )
     };
     let (small, large) = (layer("5x5"), layer("6x6"));
-    assert!(!small.stderr.contains("up to 9 patches"), "{}", small.stderr);
-    assert!(large.stderr.contains("up to 9 patches, and this one has 16"), "{}", large.stderr);
+    assert!(!small.stderr.contains("more than 9 patches"), "{}", small.stderr);
+    assert!(large.stderr.contains("more than 9 patches, and this layer has 16"), "{}", large.stderr);
 }

@@ -282,7 +282,10 @@ fn cnns_in_turn() {
     let mut program = Command::new(emitted.folder().join("target/debug/emitted"));
     let ran = program.args(["--turns", "lenet5,vgg16", "a", "b"]).output().expect("the program");
     let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(!ran.status.success() && said.contains("there is no CNN `vgg16`, but lenet5, resnet8"), "{said}");
+    assert!(
+        !ran.status.success() && said.contains("there is no CNN `vgg16`; the CNNs are lenet5, resnet8"),
+        "{said}"
+    );
     // A CNN by its name does not take turns.
     let mut program = Command::new(emitted.folder().join("target/debug/emitted"));
     let ran = program.args(["lenet5", "a", "b", "--turns", "lenet5,resnet8"]).output().expect("the program");

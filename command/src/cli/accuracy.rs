@@ -11,16 +11,16 @@ use csdfc_codegen::file_name::file_name;
 /// What may be lost, and on which frames that is measured.
 #[derive(Debug, Clone, Args)]
 pub struct AccuracyArgs {
-    /// How much a primitive may err that is chosen for its speed, as a share of the largest sum of absolute products:
-    /// 1e-4 by default. Where a precision is auto, how much the outputs may err in place of that, relative to fp32: 1e-2 by
-    /// default
+    /// Largest error of a primitive that csdfc chooses for its speed, as a share of the largest sum of absolute
+    /// products: 1e-4 by default. If a precision is auto, this is instead the largest error of an output, relative to
+    /// fp32: 1e-2 by default
     #[arg(long, value_name = "SHARE")]
     pub max_error: Option<f64>,
-    /// Frames on which that error is measured, or folders of frames, as `csdfc quantize` takes them. If several CNNs have a
-    /// precision auto, a folder with a folder for each
+    /// Frames on which csdfc measures the error of precision auto, or folders of frames, as `csdfc quantize` takes
+    /// them. If several CNNs have precision auto, give a folder that has one folder for each of these CNNs
     #[arg(long, value_name = "FILE.npy|DIR", num_args = 1..)]
     pub calibrate: Vec<PathBuf>,
-    /// Measure it on so many random frames, drawn by --seed: 4 by default. What a network sees in use is better
+    /// Measure that error on N random frames, drawn by --seed: 4 by default. Frames from real use are better
     #[arg(long, value_name = "N", conflicts_with = "calibrate", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub random: Option<u64>,
 }
@@ -40,7 +40,7 @@ impl AccuracyArgs {
             if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
                 return Err(Error::Input {
                     message: format!(
-                        "{option}: the application chooses no precision, so that nothing is measured"
+                        "{option} is for CNNs with precision auto, and the application has none"
                     ),
                     help: Some("add --precision auto".into()),
                 });

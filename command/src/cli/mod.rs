@@ -148,7 +148,7 @@ Durations are the paper's Eq. 15: cycles to load pixels and to compute steps.")]
 The file has MiniMalloc's format: id,lower,upper,size[,alignment,gaps,offset]. Each line is a buffer, which is in
 use from lower until just before upper. In a gap (8-10) it is not in use, or only some of its bytes are (8-10@0:512).
 A buffer with an offset lies there. With --capacity, exit code 2 says that the buffers do not fit. csdfc then names
-buffers that are already too many, if it can prove it.")]
+some buffers that alone do not fit, if it can prove this.")]
     Pack(pack::PackArgs),
     /// Select a primitive and layouts for each layer of a CNN, or of a table of costs
     #[command(after_help = "Examples:
@@ -164,8 +164,9 @@ The table lists layers and edges:
    \"edges\": [{\"from\", \"to\", \"conversions\": [{\"in\", \"out\", \"time\"}]}], \"memory_budget\", \"time_budget\"}
 Times are in us, memories in KiB, layouts have names such as CHW. A layer of kind pass has an option for each layout,
 and keeps it. A tensor that is written in one layout and read in another is converted, perhaps by several conversions
-in turn. With exit code 2, no selection keeps to a budget, and the least that is feasible is printed; or no conversions
-lead from one layout to another.")]
+in turn.
+The exit code is 2 if no selection keeps to a budget, and csdfc then prints the least that is feasible. The exit
+code is also 2 if no conversions lead from one layout to another.")]
     Select(Box<select::SelectArgs>),
     /// Measure this machine: how long each layer takes with each primitive that computes it
     #[command(after_help = "Examples:
@@ -174,8 +175,8 @@ lead from one layout to another.")]
   csdfc profile builtin:mobilenet_v2 --only hwc-hwc
   csdfc profile app.ron --emit measure && cargo build --release --manifest-path measure/Cargo.toml
 
-What was measured before is kept, so that a profile grows with each application, and a call that Ctrl-C ended goes on
-where it was. Nothing else should run on the machine.")]
+csdfc keeps what it has measured: a profile grows with each application, and after Ctrl-C the next call goes on where
+the last one stopped. Nothing else should run on the machine.")]
     Profile(profile::ProfileArgs),
     /// Quantise a model to 8-bit integers, and say how much each layer errs then
     #[command(after_help = "Examples:
@@ -186,8 +187,8 @@ where it was. Nothing else should run on the machine.")]
 A frame is a .npy file of float32 in the model's dimensions. If the model has several inputs, it is a folder with INPUT.npy
 for each. A folder of frames gives all of them, by name. Tensors become unsigned 8-bit integers with one scale and one zero
 point, weights signed ones with a scale for each output channel, biases 32-bit integers. Other runtimes run the file too.
-An error is a share: the root of the sum of squares of what changed, over that of the tensor. A layer's own error is that
-of the layer alone.")]
+An error is relative: the root of the sum of the squares of all changes, divided by the root of the sum of the squares
+of the tensor. A layer's own error is its error if only this layer computes on integers.")]
     Quantize(quantize::QuantizeArgs),
     /// Make the tables and figures of a paper again, from csdfc's own data
     #[command(after_help = "Examples:
@@ -297,22 +298,23 @@ pub struct PlanArgs {
     /// Which plan to take of those that meet the constraints
     #[arg(long, value_parser = values::preference())]
     pub prefer: Option<Prefer>,
-    /// Which primitives compute the layers: by default (auto), on a device that was measured, those that make the best plan,
-    /// chosen together with layouts, rows and segments; the first one that computes each (fixed); or one by name, or one of
-    /// a family (winograd), wherever it computes a layer
+    /// Which primitives compute the layers. auto, the default: on a device that was measured, csdfc chooses the
+    /// primitives that make the best plan, together with layouts, rows and segments. fixed: the first primitive that
+    /// computes a layer. NAME: a primitive, or the best one of a family (winograd), for each layer that it can compute
     #[arg(long, value_name = "auto|fixed|NAME", value_parser = values::primitives)]
     pub primitives: Option<Primitives>,
-    /// Precision of weights and tensors, of every CNN, or auto, a choice for each layer; what the application says of single
-    /// layers still holds
+    /// Precision of the weights and tensors of every CNN; with auto, csdfc chooses one for each layer. Precisions that
+    /// the application states for single layers stay as they are
     #[arg(long, value_parser = values::precision())]
     pub precision: Option<Precision>,
     /// What may be lost.
     #[command(flatten)]
     pub accuracy: accuracy::AccuracyArgs,
-    /// Where weights are while nothing reads them; the application may keep those of some layers in memory
+    /// Where weights are kept; an application file can keep the weights of some layers in memory (`resident`)
     #[arg(long, value_parser = values::weights())]
     pub weights: Option<WeightsPlace>,
-    /// Print in place of the plan what could compute a layer, in what time and memory, and why it was or was not chosen
+    /// In place of the plan, print each primitive that could compute a layer, its time and memory, and why csdfc chose
+    /// it or did not choose it
     #[arg(long, value_name = "[CNN/]LAYER")]
     pub explain: Option<String>,
     /// Seed of the search's random choices
@@ -360,8 +362,9 @@ pub struct RunArgs {
     /// Draw the inputs that are not given from this seed: floats from -1 to 1, or bytes
     #[arg(long, value_name = "SEED")]
     pub random: Option<u64>,
-    /// Write each output to a file in this folder, as the emitted program does. Its name is the output's name, in which
-    /// `%2F` stands for `/`, and so on for all but letters, digits and `._-`. Each of several CNNs has a folder of its own
+    /// Write each output to a .npy file in this folder, named after the output, as the emitted program does. In the
+    /// name, every byte but letters, digits and `._-` becomes `%` and two hexadecimal digits: `/` becomes `%2F`. If
+    /// there are several CNNs, each has a folder of its own
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Compare an output with a reference; exit code 2 if it differs by more than 1e-4 of the largest element
@@ -379,7 +382,7 @@ pub struct RunArgs {
     /// Print the time of each layer, beside the one that the plan states
     #[arg(long)]
     pub profile: bool,
-    /// Write when each layer fired in the last frame to this file, as a trace that Perfetto and Chrome show
+    /// Write a trace of the last frame to this file, for Perfetto or Chrome: it shows when each layer fired
     #[arg(long, value_name = "FILE.json")]
     pub trace: Option<PathBuf>,
     /// What to print

@@ -15,25 +15,25 @@ pub struct QuantizeArgs {
     /// The quantised model, an ONNX file with QuantizeLinear and DequantizeLinear
     #[arg(short, long, value_name = "FILE.onnx")]
     pub output: PathBuf,
-    /// What the model is made of. Models of floats are planned in mixed and half precision as they are: see `csdfc plan
-    /// --precision`
+    /// Which numbers the written model has. For mixed and half precision, csdfc writes no model: `csdfc plan
+    /// --precision` plans the model of floats itself
     #[arg(long, value_enum, default_value_t)]
     pub scheme: Scheme,
     /// Frames to calibrate with, or folders of frames
     #[arg(long, value_name = "FILE.npy|DIR", num_args = 1.., required_unless_present = "random")]
     pub calibrate: Vec<PathBuf>,
-    /// Calibrate with so many random frames of floats from -1 to 1. What a network sees in use is better
+    /// Calibrate with N random frames of floats from -1 to 1. Frames from real use are better
     #[arg(long, value_name = "N", conflicts_with = "calibrate", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub random: Option<u64>,
     /// Seed of random frames
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Which range of numbers a tensor's integers stand for: all that it had (min-max), 99.99 % of it (percentile), or what
-    /// makes the mean square of the error least (mse)
+    /// Which range of numbers the integers of a tensor stand for: all numbers that it had (min-max), 99.99 % of them
+    /// (percentile), or the range with the least mean square error (mse)
     #[arg(long, default_value = "min-max", value_parser = values::ranges())]
     pub ranges: Ranges,
-    /// Leave layers with floats whose own error, relative to their tensor, is above this, and the layers before them, so that
-    /// they read what was not rounded
+    /// Keep floats in each layer whose own error, relative to its tensor, is above this, and in the layers before it,
+    /// so that it reads numbers that were not rounded
     #[arg(long, value_name = "ERROR")]
     pub keep_above: Option<f64>,
     /// Shape of an input whose dimensions the model leaves open

@@ -13,9 +13,10 @@ pub struct ReproduceArgs {
     /// The paper: s1 is "CNN offloading in steps: S1 strategies"; table12 is Tables 1, 8, 9 and 12 of "Memory-throughput
     /// trade-off for CNN-based applications at the edge", and precision its Tables 4 to 7 and 13; mec is "MEC:
     /// Memory-efficient convolution for deep neural network"; pbqp is "Optimal DNN primitive selection with partitioned
-    /// boolean quadratic programming"; taso is "TASO: Time and space optimization for memory-constrained DNN inference". Two
-    /// are no papers: joint compares plans whose primitives and rows are chosen together with those whose are not, and
-    /// paging shows memory and frame rate where weights are read from stores
+    /// boolean quadratic programming"; taso is "TASO: Time and space optimization for memory-constrained DNN
+    /// inference". joint and paging are no papers: joint compares plans whose primitives and rows are chosen together
+    /// with plans that choose one after the other, and paging shows memory and frame rates of networks that read their
+    /// weights from stores
     #[arg(value_enum)]
     pub paper: Paper,
     /// Folder of the page and its figures; files of the same names are replaced
@@ -30,7 +31,7 @@ pub struct ReproduceArgs {
     /// Device profile of pbqp and taso: a name or a file
     #[arg(long, value_name = "NAME|FILE.ron", default_value = DEVICE)]
     pub device: String,
-    /// Leave out of mec what is measured: the page then has what is the same on every machine
+    /// For mec: leave out all measured times, so that the page is the same on every machine
     #[arg(long)]
     pub no_times: bool,
 }

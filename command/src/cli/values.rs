@@ -37,8 +37,8 @@ const METHODS: Names<Method> = &[
     (
         Method::Extended,
         "extended",
-        "Rows per firing for each layer, and where runs of layers that are streamed end: the exact front of what \
-         follows the network's blocks, and a genetic search from there",
+        "Chooses the rows per firing of each layer and the ends of segments: the exact front over chains of the \
+         network's blocks, and a genetic search from there",
     ),
 ];
 
@@ -62,7 +62,7 @@ const PRECISIONS: Names<Precision> = &[
     (
         Precision::Auto,
         "auto",
-        "Of these, for each layer, as much as the constraints need and --max-error allows; where fp32 meets them, fp32",
+        "One of these for each layer: fp32 where possible, and less only as constraints need and --max-error allows",
     ),
 ];
 
@@ -83,7 +83,7 @@ const RANGES: Names<Ranges> = &[
         "percentile",
         "Without the 0.005 % that are least and the 0.005 % that are greatest",
     ),
-    (Ranges::Mse, "mse", "Clipped where the mean square of what clipping and rounding change is least"),
+    (Ranges::Mse, "mse", "Clipped so that clipping and rounding together cause the least mean square error"),
 ];
 
 const UNITS: Names<Unit> = &[
@@ -117,8 +117,8 @@ const SELECTIONS: Names<csdfc_select::Method> = &[
     (
         csdfc_select::Method::Families,
         "families",
-        "For each family of primitives, the fastest of them or sum2d for each convolution, whatever must be converted; \
-         the best family is the answer",
+        "For each family, every convolution takes the fastest primitive of the family, or sum2d, whatever \
+         conversions that needs; the best family is the answer",
     ),
     (
         csdfc_select::Method::Sum2d,

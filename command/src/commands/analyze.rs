@@ -82,7 +82,7 @@ fn subjects(args: &AnalyzeArgs) -> Result<(Vec<AnalysedGraph>, bool), Error> {
         })?;
         if args.concurrency.get() == 1 {
             tracing::warn!(
-                "auto-concurrency is off: an actor's firings never overlap (--concurrency N lets N of them)"
+                "auto-concurrency is off: an actor's firings never overlap (with --concurrency N, up to N overlap)"
             );
         }
         let synchronises =

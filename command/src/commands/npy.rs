@@ -19,7 +19,7 @@ pub fn read(path: &Path) -> Result<Value, Error> {
     let bytes = std::fs::read(path).map_err(|error| Error::read(path, error))?;
     parse(&bytes).map_err(|why| Error::Input {
         message: format!("{}: {why}", path.display()),
-        help: Some("csdfc reads what numpy.save writes of float32, uint8 and int64 arrays in C order".into()),
+        help: Some("give a file that numpy.save wrote, of a float32, uint8 or int64 array in C order".into()),
     })
 }
 
@@ -100,7 +100,8 @@ pub fn parse(bytes: &[u8]) -> Result<Value, String> {
         })
         .collect::<Result<_, _>>()?;
     let elements = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim));
-    let elements = elements.filter(|_| dims.len() <= MAX_RANK).ok_or("its dimensions are beyond reason")?;
+    let elements =
+        elements.filter(|_| dims.len() <= MAX_RANK).ok_or("its dimensions are too many or too large")?;
     let descr = field("descr").ok_or_else(|| missing("descr"))?;
     let descr = descr.trim_start_matches(['\'', '"']);
     let size = |bytes: usize| {

@@ -43,7 +43,7 @@ pub fn offload(args: &OffloadArgs) -> Result<Ending, Error> {
     let accelerator = accelerator(args)?;
     if args.group.is_none() && accelerator.pe.is_none() {
         return Err(Error::Input {
-            message: "it is not given how many patches a step computes".into(),
+            message: "the number of patches that a step computes is missing".into(),
             help: Some("give --group, or --pe for the multiply-accumulates of a step".into()),
         });
     }
@@ -169,7 +169,9 @@ fn replay(
             message: format!(
                 "the layer is too large to simulate: {results} results, {macs} multiply-accumulates"
             ),
-            help: Some(format!("the most are {MOST_RESULTS} and {MOST_MACS}")),
+            help: Some(format!(
+                "csdfc simulates at most {MOST_RESULTS} results and {MOST_MACS} multiply-accumulates"
+            )),
         });
     }
     if too_large || !asked && patches * convolution.pixels_per_patch() as u64 > ALWAYS_REPLAYED {
@@ -205,7 +207,7 @@ fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<A
             let patches = problem.convolution.patches();
             if (program::SOLVED_PATCHES + 1..=program::MOST_PATCHES).contains(&patches) {
                 tracing::warn!(
-                    "the integer program is known to end in time for layers of up to {} patches, and this one has {patches}: \
+                    "the integer program may not end in time for more than {} patches, and this layer has {patches}: \
                      `--strategy exact` proves optima of larger layers",
                     program::SOLVED_PATCHES
                 );
@@ -234,7 +236,9 @@ fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<A
     let names = KINDS.iter().map(|(name, _)| *name).chain(METHODS);
     Err(Error::Input {
         message: format!("there is no strategy `{}`", suggest::clip(name)),
-        help: Some(suggest::help(name, "strategies", names) + "; or the file of one (.json, .ron, .csv)"),
+        help: Some(
+            suggest::help(name, "strategies", names) + "; or give the file of a strategy (.json, .ron, .csv)",
+        ),
     })
 }
 

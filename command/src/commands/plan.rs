@@ -100,7 +100,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     let text = match shortfall {
         None if accuracies.iter().all(Accuracy::is_within) => return Ok(Ending::Yes),
         None => {
-            format!("the primitives that were chosen err too much: --primitives fixed\n  {}", lost.trim_end())
+            format!("the chosen primitives err too much; plan with --primitives fixed\n  {}", lost.trim_end())
         }
         Some(nearest) if accuracies.is_empty() => shortfall::text(&plan, &nearest),
         Some(nearest) => {
@@ -144,7 +144,7 @@ fn choose(
 ) -> Result<Chosen, Error> {
     if is_from_front {
         return Err(Error::Input {
-            message: "the choices of a front are for the layers that it was saved with, and precision auto may have others"
+            message: "--from needs stated precisions, since precision auto may choose other layers than the front has"
                 .into(),
             help: Some("leave out --from, or state a precision".into()),
         });
@@ -258,7 +258,7 @@ fn start(
     if let Some(number) = pick {
         return saved.pick(number, application).map(Start::Picked).map_err(|error| Error::Input {
             help: Some(match error {
-                PickError::Number { .. } => "`csdfc plan` numbers them where it lists them".into(),
+                PickError::Number { .. } => "give the number of a plan as `csdfc plan` lists it".into(),
                 PickError::Mismatch(_) => "plan the application again, with --from and without --pick".into(),
             }),
             message: format!("{name}: {error}"),
@@ -270,7 +270,7 @@ fn start(
     }
     let (known, mismatches) = saved.known(application);
     for mismatch in mismatches.iter().take(MISMATCH_LINES) {
-        warn!("{name}: {mismatch}; the search starts without it");
+        warn!("{name}: {mismatch}; the search starts without this entry");
     }
     if mismatches.len() > MISMATCH_LINES {
         warn!("{name}: {} more entries do not apply", mismatches.len() - MISMATCH_LINES);

@@ -109,7 +109,7 @@ fn file(args: &ProfileArgs) -> Result<PathBuf, Error> {
     args.device_out.clone().or_else(host_path).ok_or_else(|| Error::Input {
         message: "there is no place for this machine's device profile: neither XDG_DATA_HOME nor HOME is set"
             .into(),
-        help: Some("--device-out FILE.ron names a file".into()),
+        help: Some("name a file with --device-out FILE.ron".into()),
     })
 }
 
@@ -145,5 +145,5 @@ fn begun(path: &Path, processor: &str) -> Result<DeviceProfile, Error> {
 fn line(cnn: &str, progress: Progress, elapsed: Duration) -> String {
     let Progress { done, left } = progress;
     let seconds = elapsed.as_secs_f64() * left as f64 / done.max(1) as f64;
-    format!("{cnn}: {done} times taken, {left} to go, {} s at most", seconds.ceil())
+    format!("{cnn}: {done} measurements done, {left} to go, {} s at most", seconds.ceil())
 }

@@ -31,7 +31,7 @@ pub fn report(args: &ReportArgs) -> Result<Ending, Error> {
     }
     if trace.is_some() && args.plans.len() > 1 {
         return Err(Error::Input {
-            message: "--trace is of one plan, and two are given".into(),
+            message: "--trace writes the frame of one plan, but two plans are given".into(),
             help: Some("give the plan whose trace you want".into()),
         });
     }

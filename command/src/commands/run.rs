@@ -223,7 +223,7 @@ fn inputs(args: &RunArgs, plan: &Plan) -> Result<Vec<Vec<Value>>, Error> {
                             cnn.name
                         ),
                         help: Some(format!(
-                            "--input {name}=FILE.npy gives it, --random SEED draws what is not given"
+                            "give it with --input {name}=FILE.npy, or draw missing inputs with --random SEED"
                         )),
                     });
                 }

@@ -141,7 +141,7 @@ fn subject(args: &SelectArgs, app: &str) -> Result<Subject, Error> {
         (None, [_]) => 0,
         (None, _) => {
             return Err(Error::Input {
-                message: "the application has several CNNs, and a selection is of one".into(),
+                message: "the application has several CNNs, but csdfc selects primitives for one CNN".into(),
                 help: Some(format!("name it with --cnn: {}", names().collect::<Vec<_>>().join(", "))),
             });
         }

@@ -62,7 +62,9 @@ impl Watcher {
             return self.line.show(&format!("{of}: {evaluations} choices"));
         }
         let least = units::bytes(*least);
-        self.line.show(&format!("{of}: {evaluations} choices, {front} worth while, the smallest {least}"));
+        self.line.show(&format!(
+            "{of}: {evaluations} choices tried, {front} on the front, the smallest of {least}"
+        ));
     }
 
     /// Shows a text on that line.

@@ -22,11 +22,12 @@ pub fn hint(plan: &Plan, segments: &[Option<usize>], place: &Place) -> String {
         ),
         PlaceKind::Block => "Smaller slices of the weights need a smaller block.".into(),
         PlaceKind::Cut => format!(
-            "It lets stages run at the same time. It shrinks if {} goes by fewer rows, or if both are one stage.",
+            "It lets stages run at the same time. It shrinks if {} goes by fewer rows, or if the stages become one.",
             names(layer, last.map(|(reader, _)| reader))
         ),
         _ if plan.storage_model == StorageModel::Edges => {
-            "Buffers are shared whole in storage model edges. Model tensors shares bytes.".into()
+            "Storage model edges shares only whole buffers. Storage model tensors also shares parts of them."
+                .into()
         }
         PlaceKind::Wraps => wraps(layer, layers, place),
         PlaceKind::Whole => match last {
@@ -50,11 +51,11 @@ fn wraps(layer: &Layer, layers: &[Layer], place: &Place) -> String {
     let most = readers.chain([layer]).max_by_key(|layer| layer.rows_per_firing);
     match most {
         Some(most) if most.rows_per_firing > 1 => format!(
-            "{} goes by {} rows a firing. Fewer need fewer rows here, of {} bytes each.",
+            "{} goes by {} rows a firing. With fewer rows a firing, fewer rows of {} bytes each lie here.",
             most.name, most.rows_per_firing, place.row_bytes
         ),
-        _ if place.rows == 1 => "All go row by row, and it has room for one row.".into(),
-        _ => format!("All go row by row, and its readers need {} rows at a time.", place.rows),
+        _ if place.rows == 1 => "All its layers go row by row, and it has room for one row.".into(),
+        _ => format!("All its layers go row by row, and its readers need {} rows at a time.", place.rows),
     }
 }
 
@@ -74,7 +75,9 @@ fn whole(layer: &Layer, reader: &Layer, distance: usize, segments: [Option<usize
             )
         }
         _ if distance >= FAR => {
-            format!("It waits for {read}, {distance} layers on, and goes by rows all the way.")
+            format!(
+                "It is kept until {read} reads it, {distance} layers later, though both layers go by rows."
+            )
         }
         _ => format!("{read} needs rows from all over it."),
     }

@@ -20,7 +20,7 @@ pub fn text(explanation: &Explanation) -> String {
     let mut text = format!("{cnn}/{layer}: {rows_text} per firing{left}\n\n{}", table(&rows, &[2, 4, 5, 6]));
     if !not_measured.is_empty() {
         text.push_str(&format!(
-            "\n{} more compute it and were not measured; --format json names them\n",
+            "\n{} more primitives compute this layer and were not measured; --format json names them\n",
             not_measured.len()
         ));
     }

@@ -141,15 +141,16 @@ fn cnn_table(plan: &Plan) -> String {
                 let frame = (1e9 / cnn.fps).round() as u64;
                 let slower = if ns > computing { "the store" } else { "computing" };
                 format!(
-                    ": {} in {loads} reads at {} MB/s, and {} of computing, of which {} overlap; {slower} bounds the \
-                     rate\n",
+                    ": {} in {loads} reads at {} MB/s, and {} of computing; the two overlap for {}; {slower} bounds \
+                     the rate\n",
                     units::time(ns),
                     bandwidth / 1_000_000,
                     units::time(computing),
                     units::time((ns + computing).saturating_sub(frame))
                 )
             }
-            _ => "; the times above do not count that, since the device's profile has no store\n".into(),
+            _ => "; the times above do not include this reading, since the device's profile has no store\n"
+                .into(),
         };
         text += &read_again(&cnn.layers);
         text += &in_flight(plan, c);
@@ -178,7 +179,7 @@ fn in_flight(plan: &Plan, cnn: usize) -> String {
     let [fewer @ .., most] = flights.as_slice() else { return String::new() };
     let time = |flight: &Flight| format!("; with {} it would take {}", flight.slices, units::time(flight.ns));
     format!(
-        "with room for {} slices of weights at a time a frame would take {}, and no less with more{}\n",
+        "with room for {} slices of weights at a time, a frame would take {}; more room would not help{}\n",
         most.slices,
         units::time(most.ns),
         fewer.iter().take(2).map(time).collect::<String>()

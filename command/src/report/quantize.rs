@@ -13,7 +13,8 @@ pub fn text(report: &Report) -> String {
         report.layers.len() - on_integers,
         report.frames
     );
-    let mut rows = vec![["layer", "operator", "own error", "with all before"].map(String::from).to_vec()];
+    let mut rows =
+        vec![["layer", "operator", "own error", "with all layers before"].map(String::from).to_vec()];
     for layer in &report.layers {
         let error = layer.error.map_or_else(|| "floats".into(), share);
         rows.push(vec![layer.layer.clone(), layer.operator.into(), share(layer.own), error]);

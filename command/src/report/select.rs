@@ -230,8 +230,9 @@ impl SelectReport {
             }
             Answer::NoBaseline(why) => report.reason = Some(why.to_string()),
             Answer::Unknown => {
-                report.reason =
-                    Some("none was found, but the graph is too dense to say that there is none".into());
+                report.reason = Some(
+                    "csdfc found no selection, but the graph is too dense to prove that there is none".into(),
+                );
             }
         }
         report

@@ -41,11 +41,12 @@ Made by `csdfc reproduce joint -o docs/joint`; do not edit. Three ways to plan a
 - *memory first, then primitives*: `csdfc plan --primitives fixed`, whose rows and segments stay, and whose primitives are
   then replaced by faster ones where the plan still fits.
 
-The first budget is the least memory for which the joint search finds a plan (`--mem min`), the last is none, and those between
-are on the way to what the joint plan without a limit takes. A time is that between two frames; of several CNNs it is the
-geometric mean. A dash: no plan fits. Within a budget, the joint search goes on with the primitives that it has chosen from
-the best plan so far. Where few layers have several primitives worth a choice, as in MobileNetV2, its gain is due to that.
-*Saved* is how much less time the joint plan takes than the better one of the others.
+The first budget is the least memory for which the joint search finds a plan (`--mem min`), and the last row has no
+budget. The budgets between are a quarter, a half and three quarters of the way to the memory of the joint plan without
+a limit. A time is the time from one frame to the next; for several CNNs it is their geometric mean. A dash: no plan
+fits. Within a budget, the joint search goes on from the best plan so far, with the primitives that it has already
+chosen. If few layers have several useful primitives, as in MobileNetV2, the joint plan gains mainly by this. *Saved* is
+how much less time the joint plan takes than the better one of the others.
 
 ";
 

@@ -35,13 +35,13 @@ const INTRODUCTION: &str = "# Paged weights: memory and frame rate
 
 Made by `csdfc reproduce paging -o docs/paging`; do not edit. Each network is planned on the device profile `generic`, with
 three stores that differ in their bandwidth (latency 80 µs, blocks of 4096 bytes), in budgets from the least memory (`--mem
-min --weights paged`) to what the plan without a limit takes. What stays in memory is csdfc's choice (`--weights auto`). Rates
-are modelled. *Bound by* says what takes longer in a frame, computing or reading.
+min --weights paged`) to what the plan without a limit takes. csdfc chooses which weights stay in memory
+(`--weights auto`). Rates are modelled. *Bound by* says what takes longer in a frame, computing or reading.
 
-Beside them stand the two ways of demand layering (Ji et al., RTSS 2022), which loads layer by layer: *one by one*, where a
-layer is loaded, computed and forgotten; and *the next one meanwhile*, where a layer is loaded while the one before is
-computed, so that two of them are in memory. Both have the buffers of our plan without parts, and the modelled times of the
-same profile. No figure here is that paper's: it has other networks, on other hardware.
+The page compares these plans with two forms of demand layering (Ji et al., RTSS 2022), which loads layer by layer: *one
+by one*, where a layer is loaded, computed and forgotten; and *the next one meanwhile*, where a layer is loaded while
+the one before is computed, so that two of them are in memory. Both have the buffers of our plan without parts, and the
+modelled times of the same profile. No figure here is that paper's: it has other networks, on other hardware.
 
 ";
 

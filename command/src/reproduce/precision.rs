@@ -21,9 +21,10 @@ print's: csdfc claims none of the accuracies.
 ## Tables 4 to 7: MobileNetV2
 
 The paper counts by its Table 3: *half* has 2 bytes for each element of data and parameters, *mixed* 2 and 1, *int* 1 and 1.
-*csdfc* counts so, too: the elements are those of the fp32 plan of `apps/table12/app1.ron` by the method. *From the print*
-takes the print's own fp32 row instead, with csdfc's parameters: half of it, a quarter, or, mixed, a quarter of the parameters
-and half of the rest. Where that is not the print, the print disagrees with its own Table 3.
+*csdfc* counts so, too: the elements are those of the fp32 plan of `apps/table12/app1.ron` by the method.
+*From the print* starts from the print's own fp32 row, with csdfc's parameters: *half* is half of it, *int* a quarter,
+and *mixed* a quarter of the parameters and half of the rest. If the printed figure is another one, the print disagrees
+with its own Table 3.
 ";
 
 /// The application of Tables 4 to 7.
@@ -55,19 +56,19 @@ const TABLES: [Table; 4] = [
         memory: [58.63, 29.3, 21.54, 14.65],
     },
     Table {
-        title: "Table 5: and reuse by \\[23\\] (`--method reuse`)",
+        title: "Table 5: with reuse by \\[23\\] (`--method reuse`)",
         method: Method::Reuse,
         rates: [46, 79],
         memory: [20.32, 10.16, 7.46, 5.08],
     },
     Table {
-        title: "Table 6: and parts by \\[17\\] (`--method parts`)",
+        title: "Table 6: with parts by \\[17\\] (`--method parts`)",
         method: Method::Parts,
         rates: [40, 68],
         memory: [16.2, 8.1, 4.61, 4.04],
     },
     Table {
-        title: "Table 7: and the paper's method (`--method paper --mem min`)",
+        title: "Table 7: with the paper's method (`--method paper --mem min`)",
         method: Method::Paper,
         rates: [41, 71],
         memory: [15.93, 7.96, 4.47, 3.98],
@@ -84,11 +85,11 @@ const TABLE_13: &str = "
 The files are in `apps/table13`; each row is the file with another precision, planned by the default method within the
 memory that the print requires, all weights in memory; the rate is required, too, where one is published. *csdfc's plan* is the total that the plan states, with all that the
 crate keeps: scales of mixed precision, what fills up cache lines, workspaces. *By Table 3* counts elements of the fp32 plan
-of the least memory as above. The paper shows what it measured as bars (Figure 5). Of rates its text has one at less memory:
-71 fps of MobileNet-sequential at half precision, below the 75 required.
+of the least memory as above. The paper shows what it measured as bars (Figure 5). Its text states one rate at less
+memory: 71 fps of MobileNet-sequential at half precision, below the 75 required.
 
-A frame rate is *not verifiable* where it rests on rates that were never published: of *mixed* and *int* there are none at
-all, of *half* only MobileNetV2's on the GPU. Such a row is never *met*.
+A frame rate is *not verifiable* if it depends on rates that were never published: nobody published rates of *mixed* and
+*int*, and for *half* only MobileNetV2's on the GPU. Such a row is never *met*.
 
 | application | required | precision | csdfc's plan, MB | by Table 3, MB | fps, modelled | verdict |
 | --- | --- | --- | --- | --- | --- | --- |

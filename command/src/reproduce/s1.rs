@@ -147,9 +147,9 @@ Durations over sizes of groups, for every convolution of LeNet-5 and ResNet-8.
 
 const TABLE: &str = "Figure 12 is for groups of 4, Figure 13 the gain of the best over the better of Row and ZigZag.
 
-Filters of 3x3, square inputs; every pixel is loaded at most twice, but where a figure of a heuristic has a star.
-*Best* is csdfc's answer within its default limits, *bound* what no strategy does better than, whatever its number of
-steps; where the two are equal the answer is proved optimal.
+Filters of 3x3, square inputs; every pixel is loaded at most twice, except where a heuristic's figure has a star.
+*Best* is csdfc's answer within its default limits. *Bound* is a lower bound on the duration of every strategy, whatever
+its number of steps. If the two are equal, the answer is proved optimal.
 
 ";
 

@@ -220,8 +220,7 @@ impl Build {
         }
         if opened.spec.is_open() {
             let message = format!("{}: a build script does not choose precisions", self.source);
-            let help =
-                "state a precision in place of `auto`, perhaps that of each layer that `csdfc plan` chose";
+            let help = "state precisions in place of `auto`, for instance those that `csdfc plan` chose for the layers";
             return Err(Error::Input { message, help: Some(help.into()) });
         }
         Ok(opened)

@@ -141,7 +141,7 @@ pub fn plan_from(
     planned = again::smaller(planned, application, start, &plan)?;
     if let Some(limit) = limit(application).filter(|_| !planned.plan.constraints.met) {
         let why = match application.may_be_paged {
-            Some(_) => "with some of them paged, no plan meets the constraints",
+            Some(_) => "even with some of them paged, no plan meets the constraints",
             None => "no plan can fit",
         };
         warn_of_parameters(&task::tasks(application), limit, why);

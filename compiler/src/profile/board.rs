@@ -203,9 +203,10 @@ fn readme(name: &str, application: &str) -> String {
          cargo build --release\n    \
          target/release/{name} >board.ron\n\n\
          `csdfc plan … --device board.ron` plans on what was measured. `--rounds N` says how often each layer is timed.\n\
-         Nothing else should run meanwhile. Standard error says how far it is; all times are printed at the end.\n\n\
-         Weights and inputs are made up. A store of paged weights is not measured, nor how cores share a firing and the\n\
-         memory: there `board.ron` has the figures of a device of which nothing is known.\n\n\
+         Nothing else should run meanwhile. The program prints its progress to standard error, and all times at the\n\
+         end.\n\n\
+         Weights and inputs are made up. The program measures no store of paged weights, and not how cores share a\n\
+         firing and the memory: for these, `board.ron` has the figures of csdfc's profile `generic`.\n\n\
          ## On a Jetson, or another 64-bit Arm\n\n\
          On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \
          rustup target add aarch64-unknown-linux-gnu\n    \

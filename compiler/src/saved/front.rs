@@ -76,7 +76,7 @@ pub enum Mismatch {
         help: String,
     },
     /// The model has changed.
-    #[error("it was made from another model of CNN `{cnn}`: the file has changed since")]
+    #[error("it was made from another model of CNN `{cnn}`: the file of the model has changed since")]
     Model {
         /// The CNN.
         cnn: String,

@@ -225,7 +225,10 @@ impl<'a> GraphReader<'a> {
             let rate = required(port, "rate")?;
             let rates = sequence(rate, "rate")?;
             if kind == "sdf" && rates.len() > 1 {
-                return Err(at_value(rate, "several rates in a graph of type sdf: csdf is meant".into()));
+                return Err(at_value(
+                    rate,
+                    "several rates in a graph of type sdf: change its type to csdf".into(),
+                ));
             }
             phases = common_phases(phases, rates.len()).ok_or_else(|| too_many_phases(rate, &shown))?;
             if ports.insert(port_name.value(), (writes, rates)).is_some() {

@@ -300,7 +300,7 @@ mod tests {
             "a:1 b:1  a 100000000 > b 1",
             &[Some(100_000_000)],
             9,
-            "one iteration has a number of firings of 100000001; the most that is walked through is 67108864",
+            "one iteration has a number of firings of 100000001, but csdf walks through at most 67108864",
         );
         let most = u64::MAX;
         check(

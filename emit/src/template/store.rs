@@ -27,7 +27,7 @@ pub enum Fault {
 /// Why a frame ended early. The model can run the next frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreError {
-    /// Where the bytes begin in `store.bin` that did not come.
+    /// Where the bytes that did not come begin in `store.bin`.
     pub at: u64,
     /// How many they are.
     pub bytes: usize,

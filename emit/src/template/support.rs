@@ -51,7 +51,10 @@ impl Arguments {
                 "--turns" if !cnns.is_empty() => {
                     read.turns = value()?.split(',').map(str::to_owned).collect();
                     if let Some(other) = read.turns.iter().find(|cnn| !cnns.contains(&cnn.as_str())) {
-                        return Err(format!("`--turns`: there is no CNN `{other}`, but {}", cnns.join(", ")));
+                        return Err(format!(
+                            "`--turns`: there is no CNN `{other}`; the CNNs are {}",
+                            cnns.join(", ")
+                        ));
                     }
                 }
                 "--output" => read.output = Some(value()?.into()),

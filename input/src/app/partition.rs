@@ -82,8 +82,9 @@ fn places(
         let name = name(cnn, i, spec);
         if spec.upto.is_some() {
             let message = format!("partition `{}` has both `layers` and `upto`", clip(&name));
-            return Err(AppFault::new(&[&at[..], &["upto".into()]].concat(), message, "one too many")
-                .help("`layers` are all of its layers; without it, a partition ends with `upto`"));
+            return Err(AppFault::new(&[&at[..], &["upto".into()]].concat(), message, "one too many").help(
+                "leave out one: `layers` lists all layers of a partition, `upto` names its last layer",
+            ));
         }
         if names.is_empty() {
             return Err(no_layers(&name, &[&at[..], &["layers".into()]].concat())
@@ -100,8 +101,9 @@ fn places(
     }
     if let Some(id) = rest.front() {
         let message = format!("no partition has layer `{}`", clip(&network.layer(*id).name));
-        return Err(AppFault::new(&[path, &["partitions".into()]].concat(), message, "incomplete")
-            .help("a partition without `layers` has those that the others leave"));
+        return Err(AppFault::new(&[path, &["partitions".into()]].concat(), message, "incomplete").help(
+            "list it in a partition, or add one without `layers`, which gets all layers that are left",
+        ));
     }
     Ok(place.into_iter().flatten().collect())
 }

@@ -15,7 +15,7 @@ const MOST_FRAMES: u64 = 1_000;
 pub(super) fn check(spec: &CnnSpec, path: &[PathStep]) -> Result<(), AppFault> {
     let at = |field: &str| [path, &[PathStep::from(field)]].concat();
     let int8 = |path: &[PathStep]| {
-        AppFault::new(path, "precision int8 is the model's", "not chosen here")
+        AppFault::new(path, "only a quantised model has precision int8", "not chosen here")
             .help("quantise the model with `csdfc quantize`, or choose mixed, half or fp32")
     };
     if spec.precision == Precision::Int8 {
@@ -27,7 +27,7 @@ pub(super) fn check(spec: &CnnSpec, path: &[PathStep]) -> Result<(), AppFault> {
     let of_accuracy = |field: &str| [&at("accuracy")[..], &[PathStep::from(field)]].concat();
     let accuracy = &spec.accuracy;
     if accuracy.max_error.is_nan() || accuracy.max_error < 0.0 {
-        let message = format!("what outputs may err by is a number, 0 or above, not {}", accuracy.max_error);
+        let message = format!("the largest error of outputs must be at least 0, not {}", accuracy.max_error);
         return Err(AppFault::new(&of_accuracy("max_error"), message, "out of range"));
     }
     match accuracy.random {

@@ -234,7 +234,7 @@ fn check_settings(spec: &AppSpec) -> Result<(), AppFault> {
         }
         if spec.rows != RowsSpec::Default {
             let message =
-                format!("`rows` says what every layer does, so that method `{name}` has nothing to choose");
+                format!("`rows` gives the rows of every layer, so method `{name}` has nothing to choose");
             return Err(AppFault::new(&at("method"), message, "here").help("leave out one of the two"));
         }
     }
@@ -450,7 +450,7 @@ fn check_pipelines(parallel: &[Vec<String>], cnns: &[Cnn]) -> Result<(), AppFaul
                         clip(&cnn.name)
                     );
                     return Err(AppFault::new(&["parallel".into()], message, "here").help(
-                        "partitions of one CNN that run at the same time follow each other and are all in one element",
+                        "partitions of one CNN that run at the same time must follow each other, all in one element",
                     ));
                 }
             }

@@ -118,8 +118,8 @@ impl Builder {
                 ));
                 return Err(match layer.operator {
                     Operator::NonMaxSuppression(_) => fault.help(format!(
-                        "how many boxes {name} keeps is known only as it runs, and a plan has tensors of known sizes: end \
-                         the model with {name}, or cut it before, and do the rest after the run"
+                        "the number of boxes that {name} keeps is known only after a run, but a plan needs tensors of \
+                         known sizes: end the model with {name} or before it, and compute the rest after the run"
                     )),
                     _ => fault,
                 });
@@ -127,7 +127,7 @@ impl Builder {
         }
         let integers = inputs.iter().filter(|input| input.integers.is_some()).count();
         if integers > 0 && (integers < inputs.len() || !pass::moves_exactly(&operator)) {
-            return Err(Fault::new("it reads integers, which csdfc only moves here")
+            return Err(Fault::new("it computes on integers, but csdfc can only move these integers")
                 .help("put a Cast to float or a DequantizeLinear before it"));
         }
         let own = |input: &Tensor| self.network.layer(input.operand.layer).shape.clone();
@@ -344,7 +344,7 @@ impl Builder {
             Some(primitive) if quantisations.iter().all(|read| *read == Some(first)) => {
                 Ok(Layer { primitive: Some(primitive), quantisation: Some(first), ..layer })
             }
-            _ => Err(Fault::new("it reads 8-bit integers, which csdfc only moves here")
+            _ => Err(Fault::new("it computes on 8-bit integers, but csdfc can only move these integers")
                 .help("put a DequantizeLinear before it and a QuantizeLinear after it")),
         }
     }

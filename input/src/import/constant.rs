@@ -314,7 +314,7 @@ fn external_file(tensor: &TensorProto, bytes: usize, folder: Option<&Path>) -> R
         Some(Err(_)) => fault!("the {key} of its external data is no number"),
     };
     let Some(folder) = folder else {
-        return fault!("its data are in another file, and the model comes from none");
+        return fault!("its data are in another file, but the model was not read from a file");
     };
     let Some(location) = entry("location") else {
         return fault!("its data are in another file that is not named");

@@ -351,7 +351,7 @@ impl<'a> ModelGraph<'a> {
             }
             None => Err(wrong(
                 "csdfc does not compute this output of its node",
-                "only the first output of a node is supported, and all of Split",
+                "csdfc computes only the first output of a node, but all outputs of Split",
             )),
         }
     }

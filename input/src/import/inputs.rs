@@ -94,7 +94,7 @@ fn static_dims(name: &str, declared: Option<&[Dimension]>) -> Result<Vec<usize>,
     let Some(declared) = declared else {
         return Err((
             "the model does not state its shape".into(),
-            format!("give it: --shape {name}=1,3,224,224, say"),
+            format!("give it with --shape, for instance --shape {name}=1,3,224,224"),
         ));
     };
     // Some exporters write a batch of 0 for any batch.

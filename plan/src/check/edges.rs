@@ -90,7 +90,7 @@ fn held<'a>(index: &Index<'a>, findings: &mut Findings) -> BTreeMap<Key, Vec<(&'
                     held.entry(key).or_default().push((buffer, edge));
                 }
                 None => {
-                    let why = format!("buffer `{}` holds it, but no layer reads so", buffer.name);
+                    let why = format!("buffer `{}` holds it, but the network has no such edge", buffer.name);
                     findings.push(Violation::Edge { cnn, tensor, consumer, why });
                 }
             }
@@ -107,7 +107,11 @@ fn check_buffers(index: &Index<'_>, findings: &mut Findings) {
         let mut wrong = |why: String| findings.push(Violation::Buffer { buffer: buffer.name.clone(), why });
         let largest = buffer.holds.iter().map(|edge| edge.bytes).max();
         if largest != Some(buffer.bytes) {
-            wrong(format!("it has {} bytes, its largest edge {}", buffer.bytes, largest.unwrap_or(0)));
+            wrong(format!(
+                "it has {} bytes, but its largest edge has {}",
+                buffer.bytes,
+                largest.unwrap_or(0)
+            ));
         }
         match buffer.offset.checked_add(buffer.bytes) {
             Some(end) if end <= arena => ranges.push((buffer.offset, end, &buffer.name)),

@@ -71,7 +71,7 @@ pub fn slices(layer: &Layer, paged: &PagedWeights, inputs: &[&Shape]) -> Result<
     };
     if each == 0 || each % PANEL != 0 || each >= filters {
         return Err(format!(
-            "slices of {each} output channels are no multiple of {PANEL} below its {filters}"
+            "a slice has {each} output channels, not a multiple of {PANEL} below the {filters} of the layer"
         ));
     }
     if filters.div_ceil(each) > MAX_SLICES {
@@ -119,7 +119,7 @@ pub(super) fn blocks(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mu
                 let (offset, bytes) = (block.offset, block.bytes);
                 if largest != Some(bytes) {
                     wrong(format!(
-                        "block {b} has {bytes} bytes, but the largest slice in it {}",
+                        "block {b} has {bytes} bytes, but the largest slice in it has {}",
                         largest.unwrap_or(0)
                     ));
                 } else if offset % 4 != 0 {
@@ -138,7 +138,7 @@ pub(super) fn blocks(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mu
                         exclusive: true,
                     });
                 } else {
-                    wrong(format!("what block {b} waits for is no firing of its partition"));
+                    wrong(format!("block {b} waits for a firing that its partition does not have"));
                 }
             }
         }

@@ -232,7 +232,10 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
             ));
         }
         if [reads, writes] != [Hwc, Hwc] && input.view.is_some() {
-            wrong(format!("it reads `{}` as it lies, not in other dimensions", tensor.name));
+            wrong(format!(
+                "its primitive reads `{}` as it lies, so the operand must have no `view`",
+                tensor.name
+            ));
         }
     }
 }

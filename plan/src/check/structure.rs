@@ -374,12 +374,12 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
     }
     if tensor.format.layout != Layout::Hwc && (tensor.external || !tensor.shape.is_image()) {
         let what = if tensor.external { "the caller holds it" } else { "it is no image" };
-        wrong(format!("{what}, so that it lies as HWC, not {}", tensor.format.layout));
+        wrong(format!("{what}, so it must lie as HWC, not {}", tensor.format.layout));
     }
     if let element @ (Element::F16 | Element::U8) = tensor.format.element
         && tensor.external
     {
-        wrong(format!("the caller holds it, so that its elements are f32, not {element}"));
+        wrong(format!("the caller holds it, so its elements must be f32, not {element}"));
     }
     match (tensor.format.element, tensor.quantisation) {
         (Element::U8, None) => wrong("its elements are u8, but it has no `quantisation`".into()),
@@ -399,7 +399,10 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
         (true, Some(_)) if !is_output => wrong("it is delivered whole, but has a ring".into()),
         (false, None) if tensors_model => wrong("it has neither a ring nor the caller's copy".into()),
         (true, None) if tensors_model && is_input && layer.rows_per_firing < tensor.rows() as u64 => {
-            wrong(format!("it is delivered whole, but {} rows a firing", layer.rows_per_firing));
+            wrong(format!(
+                "it is delivered whole, but its layer makes {} rows a firing",
+                layer.rows_per_firing
+            ));
         }
         (_, None) if tensors_model && index.is_cut(c, l) => {
             wrong("it goes to a partition that runs at the same time, but has no ring".into());

@@ -140,7 +140,7 @@ pub(super) fn ranges(
             }
         })?;
         if let Some((layer, value)) = odd {
-            return refused(format!("layer {layer} makes an element that is {value} of frame {number}"));
+            return refused(format!("in frame {number}, layer {layer} makes an element that is {value}"));
         }
     }
     let mut elements: BTreeMap<String, Elements> =

@@ -3,11 +3,11 @@
 
 /// Some are depthwise.
 pub(super) const DEPTHWISE: bool = true;
-/// Some of those have filters 3 wide.
+/// Some depthwise ones have filters 3 wide.
 pub(super) const WIDTH_3: bool = true;
-/// Some of those have filters 5 wide.
+/// Some depthwise ones have filters 5 wide.
 pub(super) const WIDTH_5: bool = true;
-/// Something becomes of the input of some, as [`super::Conv::pre`] says.
+/// Some change their input as they read it: [`super::Conv::pre`].
 pub(super) const PROLOGUES: bool = true;
 /// Some read their input as several operands.
 pub(super) const PARTS: bool = true;

@@ -8,7 +8,7 @@ function networkSection(plan) {
   const section = html("section", { id: "network", "aria-label": "Network" },
     html("h2", null, plan.cnns.length > 1 ? "Networks" : "Network"),
     html("p", { class: "note" }, "Layers in the order of data, which flows downwards. A line to the next layer is left out; an arc goes to a reader further on. " +
-      `The first stripe is the partition${segmented ? ", the second the segment: layers that take turns, row by row" : ""}. A bar is how much of its rows a layer makes in a firing.`),
+      `The first stripe is the partition${segmented ? ", the second the segment: layers that take turns, row by row" : ""}. A bar shows the share of its rows that a layer makes in a firing.`),
     pictures.map(({ box }) => box));
   return { section, draw: () => pictures.forEach(({ draw }) => draw()) };
 }

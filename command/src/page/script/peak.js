@@ -12,7 +12,7 @@ function peakSection(plan, letter = "") {
   const reached = memory.proven ? "The arena has exactly these bytes: no placement of these rings under this schedule takes fewer."
     : plan.certificate.claimed ? `No placement is below that. A complete search claims that none is below ${exact(plan.certificate.claimed)}; the arena has ${exact(memory.arena)}.`
       : `No placement is below that; the arena has ${exact(memory.arena)}.`;
-  const several = firings.length > 1 ? " Stages that run at the same time count with the peak of each." : "";
+  const several = firings.length > 1 ? " For stages that run at the same time, the peak of each counts." : "";
   const columns = [
     { title: "In use", text: row => placeName(plan, plan.places[row.place]) },
     { title: "Kind", short: true, text: row => plan.places[row.place].kind },

@@ -41,14 +41,15 @@ pub fn without_times() -> (String, Vec<(String, String)>) {
 
 const INTRODUCTION: &str = "# MEC: Memory-efficient convolution for deep neural network
 
-Made by `csdfc reproduce mec -o docs/mec`; do not edit. It sets the figures of Cho and Brand (2017) beside csdfc's. Sizes come
-from the formulas by which kernels are given their workspaces, and are exact; `--no-times` writes them alone.
+Made by `csdfc reproduce mec -o docs/mec`; do not edit. It sets the figures of Cho and Brand (2017) beside csdfc's.
+Sizes are exact, since they come from the formulas that also give kernels their workspaces; `--no-times` writes only
+sizes.
 
 ## Table 2: the lowered matrices
 
-Elements of one image; i_h is the padded height. A batch has as many times more. *Solution* is what line 8 of Algorithm 2
-chooses with T = 100: A if the output has no more than T columns and no more elements than L, else B. With one image in HWC
-both make the same.
+Elements of one image; i_h is the padded height. A batch of n images has n times as many. *Solution* is what line 8 of
+Algorithm 2 chooses with T = 100: A if the output has no more than T columns and no more elements than L, else B. With
+one image in HWC both make the same.
 
 ";
 
@@ -63,8 +64,8 @@ csdfc's primitives, which have a few rows at a time. Winograd also keeps its fil
 const TABLE_3: &str = "
 ## Table 3: ResNet-101
 
-MiB (2^20 bytes) of the lowered matrices, the sum over all occurrences of a layer, as the print has it. Of cv9 it has 6.7,
-where three times 580 608 elements are 6.64 MiB.
+MiB (2^20 bytes) of the lowered matrices, summed over all occurrences of a layer, as in the print. For cv9 the print has
+6.7, but three times 580 608 elements are 6.64 MiB.
 
 ";
 

@@ -196,8 +196,8 @@ pub fn sections(tell: Tell<'_>) -> (String, String) {
     let mut text = format!(
         "\n## Times\n\n\
          Measured with `{}` instructions on \"{}\", by one thread: milliseconds of an image, the median of {ROUNDS}\n\
-         rounds in which the methods take turns (of a short turn the fastest of several runs). In brackets how many times faster\n\
-         than im2col, the median over rounds; below 1 it is slower.\n",
+         rounds in which the methods take turns (a short turn has several runs, and the fastest counts). In brackets\n\
+         how many times faster than im2col, the median over rounds; below 1 it is slower.\n",
         isa.name(),
         processor(),
     );
@@ -227,13 +227,14 @@ is of the batch. All multiply with the same code, and the filters of all lie in 
 const REASONS: &str = "
 ### Where MEC is not faster, and why
 
-MEC multiplies as often as im2col, with the same code; what it saves is copying. Each element of a window that im2col
+MEC multiplies as often as im2col, with the same code. It saves copying. Each element of a window that im2col
 copies is multiplied by all filters. So copying is much of the time where there are few filters (64 to 128 in cv1 to cv4
 and cv7 to cv9), the more so where the windows do not stay in a cache, and little where there are many (256 or 512 in cv5,
-cv6, cv11 and cv12). What MEC pays is that its products are of one row of the output. A row of cv12 has 5 pixels and one of
-cv6 10, fewer than the 12 of a tile with `avx512`, and the filters, 9.4 MB of cv12, are read again for each row, where
-im2col reads them for all rows at once. Solution A makes rows of all images together, which mends this (cv12 in a batch of
-32, beside *B alone*). Where rows are wide enough by themselves, A only adds a pass over the output.
+cv6, cv11 and cv12). In return, each of MEC's products makes only one row of the output. A row of
+cv12 has 5 pixels and one of cv6 10, fewer than the 12 of a tile with `avx512`. Besides, MEC reads the filters, 9.4 MB
+of cv12, again for each row, while im2col reads them for all rows at once. Solution A makes rows of all images together,
+which mends this (cv12 in a batch of 32, beside *B alone*). Where rows are wide enough by themselves, A only adds a pass
+over the output.
 
 The print's server ran several threads, and here it is one. Winograd's F(2×2, 3×3) multiplies 2.25 times less than MEC,
 and so is slower only where the transforms take longer than what they save, for few channels (cv7) or, whole, for many tiles

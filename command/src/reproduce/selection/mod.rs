@@ -119,11 +119,11 @@ fn fastest(problem: &Problem<'_>, method: Method, memory: Option<f64>) -> Option
 }
 
 /// Why some tables are over [`FIRST`].
-const OVER_FIRST: &str = "Where a profile has them so, concats and additions are layers of their own, as in the papers. By default csdfc
-makes them part of convolutions, and its first primitive alone computes such convolutions. So a network of which the
-profile has only these is *over indirect*, as is one for some convolution of which it lacks sum2d: the first primitive,
-`indirect-gemm-hwc-hwc`, takes the place of sum2d. It has vector code and needs no workspace, so ratios to it are no
-ratios to sum2d.
+const OVER_FIRST: &str = "If the profile has measured them so, concats and additions are layers of
+their own, as in the papers. By default, csdfc makes them part of convolutions, and only its first primitive,
+`indirect-gemm-hwc-hwc`, computes such convolutions. The profile may have a network only in this form, or it may lack
+sum2d for some convolution of a network. Such a network is *over indirect*: the first primitive takes the place of
+sum2d. That primitive has vector code and needs no workspace, so ratios to it are not comparable with ratios to sum2d.
 ";
 
 /// The sentence about networks with convolutions that were not measured. It gives their built-in names.
@@ -132,9 +132,10 @@ fn left_out(missing: &[&str], page: &str) -> String {
         return String::new();
     }
     format!(
-        "\nLeft out, since the profile lacks some of their convolutions: {}.\n\
-         `csdfc profile NAME.ron --device-out FILE.ron` measures them for an application\n\
-         `(cnns: [(model: \"builtin:NAME\")], storage: edges)`, and `csdfc reproduce {page} -o DIR --device FILE.ron` then has them.\n",
+        "\nThese networks are left out, since the profile lacks some of their convolutions: {}.\n\
+         `csdfc profile NAME.ron --device-out FILE.ron` measures these convolutions for an application\n\
+         `(cnns: [(model: \"builtin:NAME\")], storage: edges)`. Then\n\
+         `csdfc reproduce {page} -o DIR --device FILE.ron` includes the networks.\n",
         missing.join(", ")
     )
 }

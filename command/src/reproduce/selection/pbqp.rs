@@ -181,9 +181,10 @@ fn introduction(device: &DeviceProfile) -> String {
          it: a time is the sum of the layers' times in the profile, and of the conversions'. benches/README.md says what selections\n\
          take when they run. The bars are those of section 5.5:\n\n\
          - *plain*: every convolution by sum2d, the sum of single channels, a scalar loop nest in CHW;\n\
-         - a family: for each convolution the fastest of its primitives, or the plain one where that is faster. Conversions are not\n\
-         \x20 looked at for that, but charged. The paper's *im2* is im2col and im2row here, its *kn2* kn2col and kn2row, its *fft* fft1d\n\
-         \x20 and fft2d; indirect, mec and pointwise are not in the paper;\n\
+         - a family: for each convolution the fastest of its primitives, or the plain one where that is faster. This\n\
+         \x20 choice ignores conversions, but the time includes them. The paper's *im2* is im2col and im2row here,\n\
+         \x20 its *kn2* kn2col and kn2row, its *fft* fft1d and fft2d; indirect, mec and pointwise are not in the\n\
+         \x20 paper;\n\
          - *local optimal*: the fastest primitive of each convolution from CHW to CHW. A dash: some convolution has none in the\n\
          \x20 profile;\n\
          - *PBQP*: the optimum, conversions charged.\n\n\
@@ -214,7 +215,7 @@ fn section(threads: u64, columns: &[Column], base: &[Column], missing: &[&str], 
     let _ = writeln!(text, "![Speed-ups]({figure})\n");
     let _ = writeln!(text, "As the paper counts: ms, and times as fast as plain with one thread.\n");
     text.push_str(&table(columns, base, |column| &column.counted));
-    let _ = writeln!(text, "\nAs executed, of the same:\n");
+    let _ = writeln!(text, "\nAs executed, the same figures:\n");
     text.push_str(&table(columns, base, |column| &column.executed));
     text.push('\n');
     text.push_str(&findings(columns));
@@ -301,14 +302,14 @@ fn findings(columns: &[Column]) -> String {
     let other = columns.iter().filter(|column| column.counted.others > 0).count();
     let _ = writeln!(
         text,
-        "\nThe optimum is another selection than the best family's for {other} of the networks, {} in all.",
+        "\nFor {other} of the {} networks, the optimum is not the selection of the best family.",
         columns.len()
     );
     let slower = if slower.is_empty() { "none".into() } else { slower.join(", ") };
     let _ = writeln!(
         text,
         "Families that are slower than plain with all conversions, though no slower for any convolution alone: {slower}.\n\
-         In the paper, direct is for GoogLeNet (Figure 7a)."
+         In the paper, this is so for direct on GoogLeNet (Figure 7a)."
     );
     text
 }
@@ -317,8 +318,8 @@ fn findings(columns: &[Column]) -> String {
 fn beside_print(all: &[(u64, Vec<Column>)]) -> String {
     let mut text = String::from(
         "\n## Tables 2 and 3\n\n\
-         Times as fast as each other, which machines may share; milliseconds they do not. csdfc's as the paper counts; a dash where the\n\
-         profile lacks what is compared. No Caffe is run here.\n\n\
+         The table has ratios of times, since machines may have similar ratios where their times differ. csdfc's are\n\
+         as the paper counts; a dash says that the profile lacks what is compared. No Caffe is run here.\n\n\
          | | network | PBQP over sum2d | PBQP over local optimal | PBQP over Caffe |\n\
          | --- | --- | --- | --- | --- |\n",
     );

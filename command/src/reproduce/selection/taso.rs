@@ -204,10 +204,10 @@ fn introduction(device: &DeviceProfile) -> String {
          Made by `{}`; do not edit. It sets the figures of Wen et al. (2020)\n\
          beside what `csdfc select` answers on the device profile `{}` ({}), with one thread. Nothing here\n\
          was run as a whole: a time is the sum of the layers' times in the profile, and of the conversions'. As in the paper,\n\
-         convolutions alone count; other layers take neither time nor memory and keep any one layout. Memory is that of all\n\
-         convolutions together, workspace that of the one that takes most: each its input, output, stored weights and workspace\n\
-         (Eq. 9 and 15). The paper's megabytes cannot\n\
-         be rebuilt from its text, and its processor is another. So what is compared are shapes and ratios.\n",
+         convolutions alone count; other layers take neither time nor memory and keep any one layout. A convolution\n\
+         takes its input, output, stored weights and workspace. *Memory* is the sum of this over all\n\
+         convolutions, and *workspace* is the largest of them (Eq. 9 and 15). The paper's megabytes cannot be\n\
+         rebuilt from its text, and its processor is another one. So this page compares shapes and ratios.\n",
         command("taso", device),
         device.name,
         device.basis
@@ -329,7 +329,7 @@ fn sizes(found: &[Found]) -> String {
 fn headlines(found: &[Found]) -> String {
     let mut text = format!(
         "\n## The headlines\n\n\
-         All of the print's are of GoogLeNet on a Cortex-A15.\n\n\
+         All figures of the print are for GoogLeNet on a Cortex-A15.\n\n\
          - *Memory*: times less than the fastest selection's, for up to {:.0} % more time (points A and B of Figure 6a).\n\
          - *Workspace*: times less, for up to {:.0} % more time (points A and B of Figure 6b).\n\
          - *Steepest*: times as fast with up to {:.0} % more workspace (points C and D of Figure 6b).\n\

@@ -46,10 +46,11 @@ pub fn section(rows: &[Row]) -> String {
     let below = [0, 1, 2].map(|i| range(&|headline: &Headline| headline.below[i]));
     let mut text = format!(
         "\n## The headlines\n\n\
-         The paper's abstract of these figures: {:.1} to {:.1} times less memory than without reduction, and {:.0} to {:.0} %\n\
-         less than the best of \\[23\\] and \\[17\\]. The same of csdfc's figures, Algorithm 2 at its least: {:.1} to {:.1} times\n\
-         less than without reduction, and {:.0} to {:.0} % below the best of the stand-in for \\[23\\] and \\[17\\]; {:.0} to {:.0} %\n\
-         where \\[23\\] as published is among them. A negative figure is above the baseline.\n\n\
+         The paper's abstract says of its figures: {:.1} to {:.1} times less memory than without reduction, and {:.0}\n\
+         to {:.0} % less than the best of \\[23\\] and \\[17\\]. csdfc's figures, with Algorithm 2 at its least, say:\n\
+         {:.1} to {:.1} times less than without reduction, and {:.0} to {:.0} % below the best of the stand-in for\n\
+         \\[23\\] and \\[17\\]; {:.0} to {:.0} % if \\[23\\] as published is among them. A negative\n\
+         figure is above the baseline.\n\n\
          | application | times less: print | csdfc | % below the best: print | csdfc | with \\[23\\] as published |\n\
          | --- | --- | --- | --- | --- | --- |\n",
         printed[0],

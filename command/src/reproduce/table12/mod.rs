@@ -87,20 +87,21 @@ const TABLE_12: &str = "## Table 12: memory
 
 Megabytes (10^6 bytes) of parameters and buffers: the print, csdfc's, and the deviation in per cent. The applications are
 `apps/table12/app1.ron` to `app6.ron`; the columns `csdfc plan … --method none`, `reuse`, `parts` and, with `--mem` as in the
-second column, `paper`; *as printed* is `paper-printed`, without what csdfc adds to it. Where a constraint leaves room for
-plans of several sizes, csdfc's and the print's may be different ones that both keep it.
+second column, `paper`; *as printed* is `paper-printed`, without what csdfc adds to it. If plans of
+several sizes keep a constraint, csdfc's plan and the print's may be different ones.
 
 ";
 
 const FRONTS: &str = "
 ## The default method beside Algorithm 2
 
-Of each method the plans that it finds with `--mem min`, and the megabytes of the smallest: parameters as they are stored
-and buffers, each method in its own storage model, `edges` for `paper` and `tensors` for the default. *Dominated* says
-whether for every plan of Algorithm 2 the default method has one of no more memory at which no CNN is slower, as modelled.
-*Ratio* is that of the hypervolumes, the default method's to Algorithm 2's: the axes are the total memory, up to that of *no
-reduction*, and the modelled rate of each CNN, from 0. The last column is the hypervolume with about twice the evaluations to
-that with the default number.
+For each method, the table has the number of plans that the method finds with `--mem min`, and the megabytes of the
+smallest plan: its stored parameters and its buffers. Each method has its own storage model, `edges` for `paper` and
+`tensors` for the default. *Dominated* says whether the default method has, for every plan of Algorithm 2, a plan that
+takes no more memory and in which no CNN is slower, as modelled. *Ratio* is the hypervolume of the default method
+divided by that of Algorithm 2. Its axes are the total memory, up to that of *no reduction*, and the modelled rate of
+each CNN, from 0. The last column compares the default method with itself: its hypervolume with about twice the
+evaluations, divided by that with the default number.
 
 | application | Algorithm 2: plans, MB | default: plans, MB | dominated | ratio | twice the evaluations |
 | --- | --- | --- | --- | --- | --- |

@@ -69,8 +69,8 @@ pub fn memory(rows: &[Row]) -> String {
     let exceeding: Vec<String> =
         several.iter().map(|(printed, ours)| format!("{printed} against {ours:.2}")).collect();
     text.push_str(&format!(
-        "- *\\[17\\]*, every layer by parts and no reuse, is within {most:.1} % for applications 1 to 4. For those of three CNNs the\n  \
-         print exceeds what the sum over their CNNs can be made of, {} MB.\n",
+        "- *\\[17\\]*, every layer by parts and no reuse, is within {most:.1} % for applications 1 to 4. For\n  \
+         those of three CNNs, the print is larger than the sum over their CNNs: {} MB.\n",
         exceeding.join(" and ")
     ));
     text.push_str(&algorithm_2(rows));
@@ -78,8 +78,9 @@ pub fn memory(rows: &[Row]) -> String {
     text.push_str(
         "\n## \\[23\\] as published\n\n\
          Pisarchyk and Lee's *greedy by size for offset calculation*: the largest first, each in the smallest gap that it fits\n\
-         among those that it meets in time. Megabytes, as above: the stand-in, and that with a place for every edge, as in the\n\
-         rest of this page, and for every tensor, as they publish it (inputs are then the caller's).\n\n\
+         among the buffers that are in use at the same time. Megabytes, as above, of three methods: the stand-in;\n\
+         offsets with a place for every edge, as in the rest of this page; and offsets with a place for every\n\
+         tensor, as they publish it (inputs are then the caller's).\n\n\
          | application | stand-in | offsets, edges | offsets, tensors |\n| --- | --- | --- | --- |\n",
     );
     for row in rows {
@@ -137,8 +138,8 @@ fn algorithm_2(rows: &[Row]) -> String {
         "\n  csdfc's departs from the print in two ways, which `--method paper-printed` leaves out. Its first generation holds simple\n  \
          chromosomes and a descent from the best of them, beside random ones. And where that saves more than one part in 64,\n  \
          Algorithm 1 visits the largest edges first, or single edges earlier than that; the print says nothing of how the\n  \
-         search begins, nor of the order of edges. *As printed*, the search begins at random and Algorithm 1 has one order: at\n  \
-         its least that takes {fewest:+.1} to {most:+.1} % more or less.\n"
+         search begins, nor of the order of edges. *As printed*, the search begins at random and\n  \
+         Algorithm 1 has one order: its smallest plan then differs by {fewest:+.1} to {most:+.1} % in memory.\n"
     ));
     text
 }
@@ -220,10 +221,11 @@ pub fn rates(rows: &[Row]) -> String {
         ));
     }
     text.push_str(
-        " What a\n\
-         method costs relative to no reduction is the better figure, since a firing's cost is what the CNNs agree on. In a pipeline\n\
-         without overlap (`reuse`) the CPU's stage is added to the GPU's, where the print runs everything on the GPU. Where the\n\
-         print's rate under a constraint is higher, so is its memory, or its chromosome another of the same memory.\n",
+        " The\n\
+         cost of a method relative to no reduction is the better figure, since all CNNs agree on the cost of a\n\
+         firing. In a pipeline without overlap (`reuse`), the CPU's stage is added to the GPU's, while the print runs\n\
+         everything on the GPU. Where the print's rate under a constraint is higher, its memory is larger too, or its\n\
+         chromosome is another one of the same memory.\n",
     );
     text
 }

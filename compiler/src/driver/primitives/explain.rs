@@ -258,7 +258,7 @@ impl Verdict<'_> {
         if primitive.layouts().map(|layout| layout as u8) != chosen.layouts.map(|layout| layout as u8) {
             return Ok(match self.bytes_left {
                 Some(left) if more > i128::from(left) => self.too_many(more, left),
-                _ => "no plan with its layouts was found to be better".into(),
+                _ => "csdfc found no better plan with its layouts".into(),
             });
         }
         let changes = [(self.cnn, self.id, primitive)];
@@ -275,7 +275,7 @@ impl Verdict<'_> {
                 format!("needs {more} bytes more, and the least memory is asked for")
             }
             () if !better::is_better(&planned, &self.base.planned, application) => {
-                "faster by itself, but not the frame".into()
+                "the layer is faster, but the frame is not".into()
             }
             () => "faster, and the search did not find it".into(),
         })

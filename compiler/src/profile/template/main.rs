@@ -46,7 +46,7 @@ fn rounds() -> Result<usize, String> {
             Ok(rounds) if rounds > 0 => Ok(rounds),
             _ => Err("`--rounds` needs a number above 0".into()),
         },
-        _ => Err(format!("there is no option but `--rounds N`, which is {ROUNDS} if not given")),
+        _ => Err(format!("the only option is `--rounds N`, and N is {ROUNDS} by default")),
     }
 }
 

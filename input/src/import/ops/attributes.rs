@@ -12,7 +12,7 @@ pub(super) fn expect_known(node: &Node) -> Result<(), Fault> {
     let is_known = |name: &str| own.contains(&name) || (windows && WINDOW.contains(&name));
     let names = node.proto.attribute.iter().map(|attribute| attribute.name.as_deref().unwrap_or_default());
     match names.into_iter().find(|name| !is_known(name)) {
-        Some(name) => fault!("its attribute {name:?} is none that ONNX has for {}", node.operator),
+        Some(name) => fault!("ONNX has no attribute {name:?} for {}", node.operator),
         None => Ok(()),
     }
 }

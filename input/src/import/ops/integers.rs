@@ -181,15 +181,16 @@ fn centred(builder: &mut Builder, node: &Node, index: usize, zero_point: usize) 
     let integers = x.integers;
     if !matches!(integers, Some(DataType::INT8 | DataType::UINT8)) {
         let help = "quantise it by DynamicQuantizeLinear, or multiply by QLinearConv or QLinearMatMul";
-        let reason =
-            format!("its operand {index} is no input of integers and made by no DynamicQuantizeLinear");
+        let reason = format!(
+            "its operand {index} is neither an input of integers nor made by a DynamicQuantizeLinear"
+        );
         return Err(Fault::new(reason).help(help));
     }
     let x = x.as_floats();
     match node.input(zero_point) {
         None => Ok(x),
         Some(Value::Constant(stated)) if stated.elements() != 1 => {
-            fault!("{} zero points of a tensor; one for all of it is supported", stated.elements())
+            fault!("it has {} zero points for one tensor; csdfc takes one", stated.elements())
         }
         Some(Value::Constant(stated)) => {
             expect_zero_points(stated, integers)?;
@@ -231,7 +232,9 @@ fn weights(
     for (at, value) in x.to_ints()?.into_iter().enumerate() {
         let value = value.saturating_sub(zero_points[at / inner % zero_points.len()]);
         if value.unsigned_abs() > REACH {
-            return fault!("its operand {index} has {value} beside its zero point: no 8-bit integers");
+            return fault!(
+                "its operand {index} has {value} after subtracting its zero point: not 8-bit integers"
+            );
         }
         values.push(value as f32);
     }

@@ -301,7 +301,7 @@ fn stated(node: &Node, index: usize) -> Result<Quantisation, Fault> {
     let scale = match node.constant(index, "scale")? {
         scale if scale.elements() == 1 => scale.scalar()?,
         scale => {
-            return fault!("{} scales of a tensor; one for all of it is supported", scale.elements());
+            return fault!("it has {} scales for one tensor; csdfc takes one", scale.elements());
         }
     };
     if !(scale.is_normal() && scale > 0.0) {

@@ -191,5 +191,5 @@ fn impossible_scales_and_zero_points_are_refused() {
     );
     let relu =
         model().node("QuantizeLinear", &["x", "s", "u"], &["q"], vec![]).node("Relu", &["q"], &["y"], vec![]);
-    refused(&relu, "it reads 8-bit integers");
+    refused(&relu, "it computes on 8-bit integers");
 }

@@ -114,7 +114,7 @@ fn elements_in_another_file() {
     wrong(of(DataType::INT64, &[3], "25", "24"), beyond);
     wrong(of(DataType::FLOAT16, &[3], "0", "6"), "its elements are float16");
     let from_memory = external(DataType::INT64, &[3], &[("location", "w.bin")], None);
-    wrong(from_memory, "its data are in another file, and the model comes from none");
+    wrong(from_memory, "its data are in another file, but the model was not read from a file");
     let unnamed = external(DataType::INT64, &[3], &[], Some(folder.path()));
     wrong(unnamed, "its data are in another file that is not named");
 }

@@ -155,7 +155,7 @@ impl<'a, 'b> Op<'a, 'b> {
         place: impl Fn(usize) -> usize,
     ) -> Result<Value, Fault> {
         let Some(quantisation) = &stated.quantisation else {
-            return fault!("tensor {} holds integers of no scale", stated.name);
+            return fault!("tensor {} holds integers without a scale", stated.name);
         };
         let [scales, points] = quantisation.operands(self.builder, stated.element)?;
         let axis = if quantisation.count() == 1 { 0 } else { place(quantisation.axis) };

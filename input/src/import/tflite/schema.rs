@@ -294,7 +294,7 @@ impl<'a> Operator<'a> {
     fn read(operator: &Record<'a>, kinds: &[codes::Kind<'a>], tensors: usize) -> Result<Self, Fault> {
         let code = operator.field::<u32>(0)?.unwrap_or(0) as usize;
         let Some(kind) = kinds.get(code) else {
-            return fault!("an operator has code {code}, of which there are {}", kinds.len());
+            return fault!("an operator has code {code}, but there are only {} codes", kinds.len());
         };
         let mut inputs = Vec::new();
         for index in operator.ints(1, MAX_OPERANDS)? {

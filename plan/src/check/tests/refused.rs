@@ -223,7 +223,7 @@ fn tensors_without_their_place() {
         (
             pair,
             |p| (p.tensors[0].ring, p.tensors[0].external) = (None, true),
-            "it is delivered whole, but 1 rows a firing",
+            "it is delivered whole, but its layer makes 1 rows a firing",
         ),
         (pipelined, cut_output, "it goes to a partition that runs at the same time, but has no ring"),
         (
@@ -234,12 +234,12 @@ fn tensors_without_their_place() {
         (
             branch,
             |p| p.tensors[0].format.layout = Layout::Hcw,
-            "the caller holds it, so that it lies as HWC, not HCW",
+            "the caller holds it, so it must lie as HWC, not HCW",
         ),
         (
             branch,
             |p| (p.tensors[1].format.layout, p.tensors[1].shape) = (Layout::Hcw, Shape::new([4, 8])),
-            "it is no image, so that it lies as HWC, not HCW",
+            "it is no image, so it must lie as HWC, not HCW",
         ),
     ];
     for &(plan, corrupt, why) in table {

@@ -129,7 +129,7 @@ fn outputs_are_computed() {
 fn integers_have_a_scale() {
     let mut model = small();
     model.tensors[0].element = U8;
-    refused(&model, "tensor t0 holds integers of no scale");
+    refused(&model, "tensor t0 holds integers without a scale");
 }
 
 #[test]
