@@ -87,10 +87,10 @@ fn written(layers: &[LayerId]) -> String {
 /// If the text is not of the form above, or has another number of layers.
 ///
 /// ```
-/// use csdfc_compiler::search::code;
+/// use csdfc_explore::search::code;
 ///
 /// // An input of 32 rows and a 5×5 convolution.
-/// let network = csdfc_compiler::builtin::network("paper_pair")?;
+/// let network = csdfc_input::builtin::network("paper_pair")?;
 /// let choice = code::read("1,h; barriers none", &network)?;
 /// assert_eq!(choice.rows, [1, 32]);
 /// assert_eq!(code::write(&choice, &network), "1,h; barriers none");
