@@ -1,17 +1,16 @@
-//! The csdfc compiler: all that knows CNNs *and* dataflow.
+//! The csdfc compiler: from an application to a plan.
 //!
 //! [`driver::plan`] is the main job; ARCHITECTURE.md is the map. A network can be read ([`app::load`]), named
 //! ([`builtin::network`]) or written in Rust ([`builtin::Builder`]).
 //!
 //! These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
-//! [`pass`]. [`export`] writes a network as an ONNX model.
-//! These modules make a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`search`], [`driver`].
-//! [`profile`] measures times that [`cost`] then uses, and
-//! [`selection`] makes a table of these costs for `csdfc-select`. [`saved`] reads plans and fronts again, and [`words`]
-//! says what limits them. [`offload`] is independent of planning, and [`minimalloc`] reads buffers that [`packing`]
-//! packs. The command is a crate of its own.
+//! [`pass`]. [`export`] writes a network as an ONNX model. These modules make a plan from networks: [`frame`],
+//! [`storage`], [`packing`], [`cost`], [`paging`], [`search`], [`driver`]. [`profile`] measures times that [`cost`] then
+//! uses, and [`selection`] makes a table of these costs for `csdfc-select`. [`saved`] reads plans and fronts again, and
+//! [`words`] says what limits them. [`offload`] is independent of planning, and [`minimalloc`] reads buffers that
+//! [`packing`] packs. The command is a crate of its own.
 //!
-//! What a search calls thousands of times, and what takes long, is in crates of their own, which are optimised.
+//! This crate is not optimised. Searches, packing and offloading, which take long, are crates of their own, which are.
 //!
 //! A build script needs only [`Build`], the types of a [`plan`], and perhaps [`check()`].
 

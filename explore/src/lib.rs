@@ -2,8 +2,8 @@
 //!
 //! A choice says how many rows each layer of a CNN makes per firing ([`frame::choice`]). For each choice, [`frame`] makes
 //! a dataflow graph, a schedule and ring requests, [`storage`] gives the requests addresses, and [`cost`] models the time.
-//! [`search`] makes choices and keeps the good ones, and [`paging`] says when paged weights are read. A search does all this thousands of times, so this crate is
-//! optimised, and what is done once for a plan is not in it.
+//! [`search`] makes choices and keeps the good ones, and [`paging`] says when paged weights are read. A search does all
+//! this thousands of times, so this crate is optimised. What csdfc does once for a plan is in the compiler.
 
 pub mod cost;
 pub mod frame;

@@ -52,7 +52,7 @@ impl Budget {
     }
 
     /// Uses some steps.
-    pub fn spend(&mut self, steps: u64) {
+    pub(crate) fn spend(&mut self, steps: u64) {
         self.spent += steps;
         if let Limit::Until(end) = self.limit
             && self.spent - self.looked > BETWEEN_LOOKS
@@ -68,7 +68,7 @@ impl Budget {
     }
 
     /// Steps that are left, as far as steps are counted.
-    pub fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         match self.limit {
             Limit::Work(most) => most.saturating_sub(self.spent),
             Limit::Until(_) => u64::MAX,
@@ -76,7 +76,7 @@ impl Budget {
     }
 
     /// Why this budget ends a search.
-    pub fn reason(&self) -> Stopped {
+    pub(crate) fn reason(&self) -> Stopped {
         match self.limit {
             Limit::Work(_) => Stopped::Work,
             Limit::Until(_) => Stopped::Time,

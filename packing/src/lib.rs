@@ -52,5 +52,4 @@ mod tests;
 pub use budget::{Budget, Limit, Stopped};
 pub use decompose::{decide, pack};
 pub use lives::{Gap, Life};
-pub use problem::{Block, PackError, Packing, Problem, Solution};
-pub use problem::{Link, Member};
+pub use problem::{Block, Link, Member, PackError, Packing, Problem, Solution};

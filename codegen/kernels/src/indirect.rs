@@ -373,26 +373,36 @@ struct Block<'b, 'a, E, W> {
     waiting: *mut f32,
 }
 
+impl<E: Element, W: Weight> Block<'_, '_, E, W> {
+    /// The weights of a vector, of those that have channels.
+    #[inline(always)]
+    fn lanes<S: Simd>(&self, v: usize) -> Lanes<W> {
+        let (panel, v) = (v / const { panel_vectors::<S>() }, v % const { panel_vectors::<S>() });
+        Lanes {
+            panel: self.weights.as_ptr().wrapping_add(panel * self.blocks.sums.panels.stride()),
+            width: PANEL.min(self.channels - panel * PANEL),
+            first: v * S::LANES,
+        }
+    }
+}
+
 impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
     #[inline(always)]
     fn run<S: Simd, const M: usize, const N: usize>(self) {
-        let Block { blocks, weights, channels, waiting } = self;
+        let Block { blocks, channels, waiting, .. } = self;
         let Blocks { sums, table, first, is_first, is_last, waits } = blocks;
         let Sums { panels, output, activation, .. } = sums;
         let stride = panels.stride();
-        let per_panel = const { panel_vectors::<S>() };
-        // Elements from step to step, of the last panel and of each vector. The panels before the last one are full.
+        // Elements from step to step of the last panel. The panels before it are full.
         let last = channels - const { full_vectors::<S>(N) * S::LANES };
-        let width = |v: usize| if v < const { full_vectors::<S>(N) } { PANEL } else { last };
         // SAFETY: this is within a job of this instruction set. The pointers stay within the panels, since steps and slopes
         // lie within a panel, which `Table::fill`'s callers take from the same shape, and a vector of the last panel is not
         // read beyond what `Panels::reach` says; pixels have been seen to be as long as their spans, and residuals as all
         // output channels; outputs are by `pointer`; where sums wait, there is room for whole panels.
         unsafe {
-            let mut lanes = [Lanes { panel: weights.as_ptr(), width: 0, first: 0 }; N];
-            for (v, lanes) in lanes.iter_mut().enumerate() {
-                let panel = weights.as_ptr().add(v / per_panel * stride);
-                *lanes = Lanes { panel, width: width(v), first: v % per_panel * S::LANES };
+            let mut lanes = [self.lanes::<S>(0); N];
+            for (v, lanes) in lanes.iter_mut().enumerate().skip(1) {
+                *lanes = self.lanes::<S>(v);
             }
             let mut tile = [begin::<S, N, W>(&lanes); M];
             if !is_first {
@@ -442,18 +452,20 @@ struct Rest<'b, 'a, E, W> {
 impl<E: Element, W: Weight> Job for Rest<'_, '_, E, W> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Rest { block: Block { blocks, weights, channels, .. }, room, pixels, vectors } = self;
+        let Rest { block, room, pixels, vectors } = self;
+        let Block { blocks, channels, .. } = block;
         let Blocks { sums: Sums { panels, output, activation, .. }, table, first, waits, .. } = blocks;
-        let (ending, per_panel) = (Ending::of(*activation), const { panel_vectors::<S>() });
+        let (ending, adds) = (Ending::of(*activation), blocks.is_last && table.has_residuals);
         // SAFETY: as in `Block::run`, which leaves its sums in this room.
         unsafe {
-            for i in 0..pixels {
-                let out = output.pointer(table.outputs[i] + first, channels);
-                for v in 0..vectors {
-                    let (at, done) = (room.add((i * vectors + v) * S::LANES), v * S::LANES);
-                    let Some(left) = channels.checked_sub(done).filter(|left| *left > 0) else { break };
+            for v in 0..vectors {
+                let done = v * S::LANES;
+                let Some(left) = channels.checked_sub(done).filter(|left| *left > 0) else { break };
+                let [slopes] = ending.slopes::<S, 1, W>(&[block.lanes::<S>(v)], panels.steps);
+                for i in 0..pixels {
+                    let at = room.add((i * vectors + v) * S::LANES);
                     let mut sum = S::load(at);
-                    if blocks.is_last && table.has_residuals {
+                    if adds {
                         let residual = table.residuals[i].add(first + done);
                         let residual = match left < S::LANES {
                             true => E::load_part::<S>(residual, left),
@@ -463,15 +475,10 @@ impl<E: Element, W: Weight> Job for Rest<'_, '_, E, W> {
                     }
                     if waits {
                         S::store(at, sum);
-                        continue;
+                    } else {
+                        let out = output.pointer(table.outputs[i] + first, channels).add(done);
+                        finish::<S, 1, E>(&[sum], ending, &[slopes], out, left);
                     }
-                    let lanes = Lanes {
-                        panel: weights.as_ptr().add(v / per_panel * panels.stride()),
-                        width: PANEL.min(channels - v / per_panel * PANEL),
-                        first: v % per_panel * S::LANES,
-                    };
-                    let [slopes] = ending.slopes::<S, 1, W>(&[lanes], panels.steps);
-                    finish::<S, 1, E>(&[sum], ending, &[slopes], out.add(done), left);
                 }
             }
         }

@@ -251,7 +251,7 @@ impl TileWork for Block<'_> {
                             [*sums] = kept::<S, 1, N>(first.add(row * stride));
                         }
                     } else {
-                        S::call(Load { first, stride, columns, room, size: [M, N] });
+                        S::call(NarrowStart { first, stride, columns, room, size: [M, N] });
                         sums = kept::<S, M, N>(room);
                     }
                 }
@@ -281,20 +281,21 @@ impl TileWork for Block<'_> {
     }
 }
 
-/// Loads the sums of a tile of this `size`, of which so many columns are there, into a room.
-struct Load {
-    /// The first row, and the elements from row to row.
+/// Writes what the sums of a tile begin with into its room, where the last of its vectors are not whole.
+struct NarrowStart {
+    /// The first row of what they begin with, and the elements from row to row.
     first: *const f32,
     stride: usize,
     columns: usize,
     room: *mut f32,
+    /// Rows and vectors of the tile.
     size: [usize; 2],
 }
 
-impl Job for Load {
+impl Job for NarrowStart {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Load { first, stride, columns, room, size: [rows, vectors] } = self;
+        let NarrowStart { first, stride, columns, room, size: [rows, vectors] } = self;
         for row in 0..rows {
             for v in 0..vectors {
                 // SAFETY: this is within a job of this instruction set. The columns are there, and the room is a tile's.

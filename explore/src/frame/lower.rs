@@ -90,7 +90,7 @@ impl<'a> RateTable<'a> {
     }
 
     /// Tensors read by a layer with `rows` rows per firing, each once, with acquire and release rates.
-    pub fn get(&self, id: LayerId, rows: u64) -> std::borrow::Cow<'_, [(LayerId, Rates, Rates)]> {
+    pub(crate) fn get(&self, id: LayerId, rows: u64) -> std::borrow::Cow<'_, [(LayerId, Rates, Rates)]> {
         let make = || tensor_rates(self.network, id, rows);
         let cell = if rows >= self.network.layer(id).rows() as u64 {
             Some(&self.whole[id.0])
@@ -192,7 +192,7 @@ pub fn lower(
 }
 
 /// Rows made by each firing: `rows`, except for the last firing, which makes the rows that are left.
-pub fn production(height: u64, rows: u64) -> Rates {
+pub(crate) fn production(height: u64, rows: u64) -> Rates {
     let phases = height.div_ceil(rows.max(1));
     let sequence: Vec<u64> = (0..phases).map(|p| rows.min(height - p * rows)).collect();
     Rates::from_sequence(&sequence)

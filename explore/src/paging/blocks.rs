@@ -49,7 +49,8 @@ pub fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> 
     FrameTime { period_ns, loads: frame.loads.iter().map(|load| load * shorter).collect(), ..frame }
 }
 
-/// Lets loads overlap computing, in an arena of no more than `budget` bytes, in the fastest way among a few.
+/// Lets loads overlap computing, in an arena of no more than `budget` bytes, in the fastest of the ways
+/// that it tries.
 pub fn overlap(
     subject: &Subject<'_>,
     variants: &mut [Variant],

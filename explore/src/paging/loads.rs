@@ -19,7 +19,7 @@ use super::reads::read_ns;
 use csdfc_codegen::bind::Slicing;
 
 /// One frame, simulated. Times are in nanoseconds; those of partitions that run at the same time begin with each of them.
-pub struct Simulated {
+pub(super) struct Simulated {
     /// By layer, how long its firings wait for weights.
     pub waits: Vec<f64>,
     /// When each firing ends.
@@ -35,7 +35,7 @@ fn blocks(execution: &Execution, id: LayerId) -> Vec<usize> {
 }
 
 /// Simulates a frame of a CNN. `None` if the store is not known.
-pub fn simulated(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Option<Simulated> {
+pub(super) fn simulated(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Option<Simulated> {
     simulated_without(None, task, timing, execution)
 }
 
@@ -119,7 +119,12 @@ fn simulated_without(
 
 /// By CNN and partition, the bytes that may be in use at once while it runs, of `budget` for all that run then. Each has what it
 /// takes; those that read share what is left, `evenly` or by the bytes that they read.
-pub fn rooms(tasks: &[CnnTask<'_>], storage: &Storage<'_>, budget: u64, evenly: bool) -> Vec<Vec<u64>> {
+pub(super) fn rooms(
+    tasks: &[CnnTask<'_>],
+    storage: &Storage<'_>,
+    budget: u64,
+    evenly: bool,
+) -> Vec<Vec<u64>> {
     let mut rooms: Vec<Vec<u64>> = tasks.iter().map(|task| vec![budget; task.partitions.len()]).collect();
     let items = storage.items();
     let profiles: Vec<Vec<u64>> = (0..tasks.len()).map(|cnn| storage.profile(cnn)).collect();
@@ -157,7 +162,7 @@ pub fn rooms(tasks: &[CnnTask<'_>], storage: &Storage<'_>, budget: u64, evenly: 
 /// Lets loads start earlier, as long as no partition has more bytes in use at once than `rooms` gives it. Slices take turns
 /// in two blocks. The life of a block begins earlier, by up to `share` of the way to the moment at which the store is free
 /// for it.
-pub fn overlap(
+pub(super) fn overlap(
     task: &CnnTask<'_>,
     timing: &Timing<'_>,
     storage: &Storage<'_>,

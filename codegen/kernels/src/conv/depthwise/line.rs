@@ -1,7 +1,7 @@
 //! Lines of pixels whose filters are 3 or 5 wide.
 //!
 //! A line is the part of an output row whose windows have all their columns within the input, and up to two pixels on
-//! either side of it. It is made of the channels of full panels. One vector of channels is made for all pixels of the line before the next vector is. The weights
+//! either side of it. One vector of channels is made for all pixels of the line before the next vector is. The weights
 //! of its filters stay in registers, as far as these suffice. Pixels at the borders have code of their own, without
 //! branches on taps.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
@@ -22,7 +22,7 @@ const BORDER: usize = 2;
 pub(super) struct Line<'l, 'a, E, W> {
     conv: &'l Depthwise<'a, E, W>,
     y: usize,
-    /// Panels, which are full.
+    /// Its panels. Only those of floats may have a narrow one.
     tiles: Range<usize>,
     /// The rows of the filters that lie within the input.
     rows: Range<usize>,
@@ -37,15 +37,13 @@ pub(super) struct Line<'l, 'a, E, W> {
 }
 
 impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
-    /// The line of row `y` of these panels, if there is one. `whole` are the pixels whose windows have all columns.
+    /// The line of row `y`, if there is one. `whole` are the pixels whose windows have all columns.
     #[inline(always)]
-    pub fn of(
-        conv: &'l Depthwise<'a, E, W>,
-        y: usize,
-        whole: &Range<usize>,
-        tiles: &Range<usize>,
-    ) -> Option<Self> {
-        let Depthwise { p, input, output, .. } = conv;
+    pub fn of(conv: &'l Depthwise<'a, E, W>, y: usize, whole: &Range<usize>) -> Option<Self> {
+        let Depthwise { p, tiles, input, output, .. } = conv;
+        // Lines of halves have no code for parts of vectors: it takes the compiler longer than all other code of lines.
+        let full = if E::IS_FLOAT { tiles.end } else { tiles.end.min(p.filters / PANEL) };
+        let tiles = tiles.start..full;
         let width = p.kernel[1];
         let rows = inside(y * p.stride[0], p.pads[0], p.kernel[0], p.dilation[0], input.shape.height);
         // Sums go to the output at once, so elements other than floats must be able to end in registers.
@@ -74,8 +72,13 @@ impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
             lack_right[after] = width - there.end;
             after += 1;
         }
-        let (whole, tiles) = (whole.clone(), tiles.clone());
-        Some(Line { conv, y, tiles, rows, whole, before, lack_left, after, lack_right })
+        Some(Line { conv, y, tiles, rows, whole: whole.clone(), before, lack_left, after, lack_right })
+    }
+
+    /// The panel after the last one.
+    #[inline(always)]
+    pub fn end_tile(&self) -> usize {
+        self.tiles.end
     }
 
     /// The first pixel.
@@ -126,7 +129,8 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
         let line = self.0;
         let Depthwise { p, panels, input, weights, output, .. } = line.conv;
         let shape = &input.shape;
-        let (first, channels) = (line.tiles.start * PANEL, line.tiles.len() * PANEL);
+        let first = line.tiles.start * PANEL;
+        let channels = (line.tiles.end * PANEL).min(p.filters).saturating_sub(first);
         let weights = &weights[first * panels.each()..][..panels.reach(channels)];
         let mut rows = [core::ptr::null(); H];
         for (i, row) in rows.iter_mut().enumerate() {
@@ -140,7 +144,8 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
         let start = output.pixel(output.start(line.y), begin_at) + first;
         let ending = Ending::of(p.activation);
         // SAFETY: this is within a job of this instruction set. The output's elements are there, and are the caller's. Vectors
-        // are of channels that have full panels. Taps are within the input's rows, since `Line::of` has taken them from `columns` and `inside`.
+        // are of channels that have panels; a narrow panel, which is the last one, may be read as far as `Panels::reach` says.
+        // Taps are within the input's rows, since `Line::of` has taken them from `columns` and `inside`.
         unsafe {
             let out = output.pointer(start, (count - 1) * between + channels);
             for channel in (0..channels).step_by(S::LANES) {
@@ -151,19 +156,28 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
                         *w = W::load::<S>(lanes.at((line.rows.start + r) * K + c));
                     }
                 }
+                let mut rows_of = rows;
+                for row in &mut rows_of {
+                    *row = row.wrapping_add(channel);
+                }
                 let vector = Vector::<S, E, W, K, H> {
                     w,
                     lanes: [lanes],
                     begin: begin::<S, 1, W>(&[lanes]),
                     slopes: ending.slopes::<S, 1, W>(&[lanes], panels.steps),
                     ending,
-                    rows: rows.map(|row| row.wrapping_add(channel)),
+                    rows: rows_of,
                     out: out.wrapping_sub(begin_at * between).wrapping_add(channel),
                     step: p.dilation[1] * shape.channels,
                     advance: p.stride[1] * shape.channels,
                     between,
+                    count: S::LANES.min(channels - channel),
                 };
-                vector.all(line);
+                if !E::IS_FLOAT || vector.count == S::LANES {
+                    vector.all::<false>(line);
+                } else {
+                    vector.all::<true>(line);
+                }
             }
             if E::IS_FLOAT && !ending.is_all(p.activation) {
                 activate::<S, E>(output, start, [count, between, channels], p.activation);
@@ -187,6 +201,8 @@ struct Vector<S: Simd, E, W, const K: usize, const H: usize> {
     step: usize,
     advance: usize,
     between: usize,
+    /// Channels, fewer than the vector has only if it is a `PART`.
+    count: usize,
 }
 
 impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E, W, K, H> {
@@ -195,29 +211,31 @@ impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E
     /// # Safety
     /// In [`Job::run`]; the elements are there.
     #[inline(always)]
-    unsafe fn all(&self, line: &Line<'_, '_, E, W>) {
+    unsafe fn all<const PART: bool>(&self, line: &Line<'_, '_, E, W>) {
         // SAFETY: the caller's.
         unsafe {
             for i in 0..line.before {
                 let x = line.whole.start - 1 - i;
                 match line.lack_left[i] {
-                    1 => self.pixels::<1, 0, 1>(x),
-                    _ => self.pixels::<2, 0, 1>(x),
+                    1 => self.pixels::<1, 0, 1, PART>(x),
+                    _ => self.pixels::<2, 0, 1, PART>(x),
                 }
             }
             let mut x = line.whole.start;
-            while x + 4 <= line.whole.end {
-                self.pixels::<0, 0, 4>(x);
-                x += 4;
+            if !PART {
+                while x + 4 <= line.whole.end {
+                    self.pixels::<0, 0, 4, PART>(x);
+                    x += 4;
+                }
             }
             while x < line.whole.end {
-                self.pixels::<0, 0, 1>(x);
+                self.pixels::<0, 0, 1, PART>(x);
                 x += 1;
             }
             for i in 0..line.after {
                 match line.lack_right[i] {
-                    1 => self.pixels::<0, 1, 1>(x + i),
-                    _ => self.pixels::<0, 2, 1>(x + i),
+                    1 => self.pixels::<0, 1, 1, PART>(x + i),
+                    _ => self.pixels::<0, 2, 1, PART>(x + i),
                 }
             }
         }
@@ -228,7 +246,10 @@ impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E
     /// # Safety
     /// As [`Vector::all`].
     #[inline(always)]
-    unsafe fn pixels<const LEFT: usize, const RIGHT: usize, const M: usize>(&self, x: usize) {
+    unsafe fn pixels<const LEFT: usize, const RIGHT: usize, const M: usize, const PART: bool>(
+        &self,
+        x: usize,
+    ) {
         // SAFETY: the caller's.
         unsafe {
             let mut sums = [self.begin; M];
@@ -237,14 +258,16 @@ impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E
                 for c in LEFT..K - RIGHT {
                     for (i, sums) in sums.iter_mut().enumerate() {
                         let at = row.wrapping_add(i * self.advance + c * self.step);
-                        sums[0] = S::mul_add(E::load::<S>(at), self.w[r][c], sums[0]);
+                        let x = if PART { E::load_part::<S>(at, self.count) } else { E::load::<S>(at) };
+                        sums[0] = S::mul_add(x, self.w[r][c], sums[0]);
                     }
                 }
             }
             W::end::<S, M, 1>(&self.lanes, &mut sums);
+            let count = if PART { self.count } else { S::LANES };
             for (i, sums) in sums.iter().enumerate() {
                 let out = self.out.wrapping_add((x + i) * self.between);
-                finish::<S, 1, E>(sums, self.ending, &self.slopes, out, S::LANES);
+                finish::<S, 1, E>(sums, self.ending, &self.slopes, out, count);
             }
         }
     }

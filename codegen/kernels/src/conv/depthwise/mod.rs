@@ -67,11 +67,11 @@ impl<E: Element, W: Weight, const PRE: bool> Job for Row<'_, E, W, PRE> {
         let (width, size) = (output.width(), input.shape.width);
         let whole = whole(p, size, width);
         let tiles = self.conv.tiles.clone();
-        // Lines are made of full panels.
-        let full = tiles.start..tiles.end.min(p.filters / PANEL).max(tiles.start);
-        let line = if PRE || !S::SPECIAL { None } else { Line::of(self.conv, self.y, &whole, &full) };
+        let line = if PRE || !S::SPECIAL { None } else { Line::of(self.conv, self.y, &whole) };
+        // The panels of which there is a line, and the others.
+        let between = line.as_ref().map_or(tiles.start, Line::end_tile);
         let mut waiting = Waiting::new();
-        for (tiles, line) in [(full.clone(), line), (full.end..tiles.end, None)] {
+        for (tiles, line) in [(tiles.start..between, line), (between..tiles.end, None)] {
             let mut x = 0;
             while x < width && !tiles.is_empty() {
                 let (Row { conv, y }, waiting, tiles) = (&self, &mut waiting, tiles.clone());
