@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use csdfc::app::resolve::RowsChoice;
-use csdfc::cost::DeviceProfile;
 use csdfc::cost::timing::Timing;
+use csdfc::device::DeviceProfile;
 use csdfc::frame::choice::Choice;
 use csdfc::frame::execution::Rings;
 use csdfc::frame::lower;

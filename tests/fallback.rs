@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use csdfc::app::{Application, MemoryGoal};
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver::{self, Planned};
 use csdfc::frame::choice::Choice;
 use csdfc::search::known::Start;

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use csdfc::app::spec::{ConstraintsSpec, Method, RowsSpec};
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver;
 use csdfc::open::{self, Opened};
 use csdfc::search::compare::{dominates, hypervolume};

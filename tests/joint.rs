@@ -12,8 +12,8 @@ use std::time::Duration;
 use csdfc::app::MemoryGoal;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::app::spec::Primitives;
-use csdfc::cost::DeviceProfile;
-use csdfc::cost::measured::{Measured, Sample, scenario};
+use csdfc::device::DeviceProfile;
+use csdfc::device::measured::{Measured, Sample, scenario};
 use csdfc::driver::{self, Planned};
 use csdfc::network::{Layer, LayerId, Network, Operand};
 use csdfc::search::known::Start;
@@ -27,7 +27,7 @@ use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_tests::{application, generate, random};
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 /// Networks drawn.
 const NETWORKS: u64 = 8;

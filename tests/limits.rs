@@ -6,7 +6,7 @@ use std::path::Path;
 use csdfc::app::resolve::Application;
 use csdfc::app::spec::Method;
 use csdfc::app::{MemoryGoal, Prefer, RowsChoice};
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver::{self, Planned};
 use csdfc::saved::front::SavedFront;
 use csdfc::search::known::Start;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::app::spec::{Method, RowsSpec};
-use csdfc::cost::{Core, DeviceProfile, Processor};
+use csdfc::device::{Core, DeviceProfile, Processor};
 use csdfc::driver;
 use csdfc::network::LayerId;
 use csdfc::search::known::Start;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use csdfc::app::resolve::Application;
 use csdfc::app::spec::{Method, RowsSpec};
 use csdfc::builtin;
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver;
 use csdfc::open;
 use csdfc::search::known::Start;

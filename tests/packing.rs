@@ -16,8 +16,8 @@ use csdfc::storage::{Effort, Storage, arrange};
 use csdfc::units::MemoryGoal;
 use csdfc_plan::plan::StorageModel;
 use csdfc_tests::{app, application, plan};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 fn life(lower: i64, upper: i64, bytes: u64) -> Life {
     Life { block: Block::of_bytes(bytes), lower, upper, gaps: Vec::new() }

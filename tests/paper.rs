@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use csdfc::app::spec::RowsSpec;
-use csdfc::cost::DeviceProfile;
-use csdfc::cost::measured::{Measured, Sample, scenario};
+use csdfc::device::DeviceProfile;
+use csdfc::device::measured::{Measured, Sample, scenario};
 use csdfc::network::Layer;
 use csdfc::open;
 use csdfc_codegen::bind::Primitive;

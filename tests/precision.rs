@@ -7,7 +7,7 @@ use std::path::Path;
 
 use csdfc::app::MemoryGoal;
 use csdfc::app::resolve::Application;
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver;
 use csdfc::error::Error;
 use csdfc::network::Network;

@@ -15,8 +15,8 @@ use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_tests::generate::application;
 use csdfc_tests::{outcome, outcome_from, rates};
 use proptest::prelude::*;
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 /// The most rows that one firing needs at once, by rates such as `3,29*1`. A ring of fewer rows is never enough.
 fn most_at_once(acquire: &str, release: &str) -> u64 {

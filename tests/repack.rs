@@ -14,9 +14,9 @@ use csdfc::units::MemoryGoal;
 use csdfc_plan::plan::{Plan, Step, StorageModel};
 use csdfc_tests::moments::{Moment, Ring, moments};
 use csdfc_tests::{generate, plan};
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 /// Orders in which the rings of one plan are placed.
 const ORDERS: usize = 300;

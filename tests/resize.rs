@@ -11,8 +11,8 @@ use csdfc_plan::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rou
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::Shape;
 use csdfc_tests::{generate, plan};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 const COORDINATES: [Coordinates; 4] = [
     Coordinates::HalfPixel,

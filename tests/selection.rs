@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use csdfc::app::resolve::Application;
-use csdfc::cost::DeviceProfile;
-use csdfc::cost::measured::{Measured, Sample, scenario};
+use csdfc::device::DeviceProfile;
+use csdfc::device::measured::{Measured, Sample, scenario};
 use csdfc::network::{Layer, Operand};
 use csdfc::pass;
 use csdfc::selection::{CostTable, cost_table};

@@ -8,15 +8,15 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
 use csdfc::app::Application;
-use csdfc::cost::{Core, DeviceProfile, Processor, WorkerSharing};
+use csdfc::device::{Core, DeviceProfile, Processor, WorkerSharing};
 use csdfc::driver;
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Cnn, Layer, Plan, Step, StorageModel};
 use csdfc_tests::{generate, rates};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 /// Random applications, half of them in each storage model.
 const APPLICATIONS: u64 = 800;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use csdfc::app::resolve::Application;
 use csdfc::app::spec::Method;
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver::{self, Planned};
 use csdfc::frame::choice::Choice;
 use csdfc::search::baseline::without_pipelines;

@@ -19,7 +19,7 @@ use csdfc_emit::EmitError;
 
 use crate::app::AppError;
 use crate::app::load::LoadError;
-use crate::cost::DeviceError;
+use crate::device::DeviceError;
 use crate::export::ExportError;
 use crate::offload::OffloadError;
 

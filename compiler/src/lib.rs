@@ -3,7 +3,7 @@
 //! [`driver::plan`] is the main job; ARCHITECTURE.md is the map. A network can be read ([`app::load`]), named
 //! ([`builtin::network`]) or written in Rust ([`builtin::Builder`]).
 //!
-//! These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
+//! [`device`] reads what a device can do. These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
 //! [`pass`]. [`export`] writes a network as an ONNX model. These modules make a plan from networks: [`frame`],
 //! [`storage`], [`packing`], [`cost`], [`paging`], [`search`], [`driver`]. [`profile`] measures times that [`cost`] then
 //! uses, and [`selection`] makes a table of these costs for `csdfc-select`. [`saved`] reads plans and fronts again, and
@@ -26,7 +26,7 @@ pub mod words;
 
 pub use build::{Build, BuildError};
 pub use csdfc_explore::{cost, frame, paging, search, storage};
-pub use csdfc_input::{app, builtin, export, import, units};
+pub use csdfc_input::{app, builtin, device, export, import, units};
 pub use csdfc_network::{self as network, operators, pass, suggest};
 pub use csdfc_offload as offload;
 pub use csdfc_packing as packing;

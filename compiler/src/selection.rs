@@ -23,7 +23,8 @@ use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer};
 use serde::Serialize;
 
 use crate::app::resolve::{Application, Cnn};
-use crate::cost::{DeviceError, DeviceProfile, Seat, measured};
+use crate::cost::{Seat, measured};
+use crate::device::{DeviceError, DeviceProfile};
 use crate::network::{Layer, LayerId, Network, Operand};
 use crate::pass;
 use crate::profile::alternatives;

@@ -31,8 +31,9 @@ pub struct Expanded<'g> {
 pub(crate) struct Input {
     pub(crate) channel: usize,
     actor: usize,
-    /// In phase p the acquire rate is `rates[offset + 2p]`, the release rate `rates[offset + 2p + 1]`.
-    offset: usize,
+    /// In phase p the acquire rate is `rates[acquire + p]`, the release rate `rates[release + p]`.
+    acquire: usize,
+    release: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -57,13 +58,15 @@ impl<'g> Expanded<'g> {
         for (index, channel) in graph.channels().iter().enumerate() {
             let producer = channel.producer.index();
             outputs.push((producer, Output { channel: index, offset: rates.len() }));
-            rates.extend(phase_by_phase(&channel.production, actors[producer].phases));
+            write_out(&channel.production, actors[producer].phases, &mut rates);
             for reader in &channel.readers {
                 let actor = reader.actor.index();
-                inputs.push(Input { channel: index, actor, offset: rates.len() });
-                let acquire = phase_by_phase(&reader.acquire, actors[actor].phases);
-                let release = phase_by_phase(&reader.release, actors[actor].phases);
-                rates.extend(acquire.zip(release).flat_map(|(acquire, release)| [acquire, release]));
+                let [acquire, release] = [&reader.acquire, &reader.release].map(|sequence| {
+                    let start = rates.len();
+                    write_out(sequence, actors[actor].phases, &mut rates);
+                    start
+                });
+                inputs.push(Input { channel: index, actor, acquire, release });
             }
         }
         // Stable: an actor's ports stay in channel order.
@@ -164,10 +167,10 @@ impl<'e, 'g> State<'e, 'g> {
 
     /// The first input from `from` on that lacks tokens for the actor's next firing, and how many.
     pub(crate) fn missing_tokens(&self, actor: usize, from: usize) -> Option<(usize, u64)> {
-        let phase = 2 * self.phase[actor];
+        let phase = self.phase[actor];
         (from..self.expanded.input_range(actor).end).find_map(|index| {
             let input = &self.expanded.inputs[index];
-            let needed = self.acquired[index] + self.expanded.rates[input.offset + phase];
+            let needed = self.acquired[index] + self.expanded.rates[input.acquire + phase];
             let missing = needed.saturating_sub(self.produced[input.channel]);
             (missing > 0).then_some((index, missing))
         })
@@ -209,9 +212,8 @@ impl<'e, 'g> State<'e, 'g> {
         }
         for index in expanded.input_range(actor) {
             let input = &expanded.inputs[index];
-            let at = input.offset + 2 * phase;
-            self.acquired[index] += expanded.rates[at];
-            self.released[index] += expanded.rates[at + 1];
+            self.acquired[index] += expanded.rates[input.acquire + phase];
+            self.released[index] += expanded.rates[input.release + phase];
             self.freed[input.channel] = match expanded.inputs_of_channel(input.channel) {
                 [_] => self.released[index],
                 readers => readers.iter().map(|&reader| self.released[reader]).min().unwrap_or(0),
@@ -227,8 +229,16 @@ impl<'e, 'g> State<'e, 'g> {
     }
 }
 
-fn phase_by_phase(rates: &Rates, phases: u64) -> impl Iterator<Item = u64> + '_ {
-    rates.iter().cycle().take(phases as usize)
+/// Appends the rates of this many phases, a multiple of the sequence's length.
+fn write_out(sequence: &Rates, phases: u64, rates: &mut Vec<u64>) {
+    for _ in 0..phases / sequence.len() {
+        for run in sequence.runs() {
+            match run.pattern.as_slice() {
+                [rate] => rates.resize(rates.len() + run.times as usize, *rate),
+                pattern => (0..run.times).for_each(|_| rates.extend_from_slice(pattern)),
+            }
+        }
+    }
 }
 
 fn starts(keys: impl Iterator<Item = usize>, count: usize) -> Vec<usize> {

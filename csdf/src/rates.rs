@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::Error;
 use crate::runs::stretches;
@@ -19,7 +20,8 @@ pub struct Run {
 ///
 /// A layer of a CNN has a handful of runs, however high it is. [`Display`](fmt::Display) and [`FromStr`] use this
 /// notation: `3,29*1,2*0` is 3, then 29 times 1, then twice 0, and `56*(1,0)` is 1, 0, 1, 0, … over 112 phases. `==`
-/// compares codings: two codings of one sequence may differ, unless both come from [`Rates::from_sequence`].
+/// compares codings: two codings of one sequence may differ, unless both come from [`Rates::from_sequence`]. Clones share
+/// the coding.
 ///
 /// ```
 /// use csdf::Rates;
@@ -30,7 +32,7 @@ pub struct Run {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rates {
-    runs: Vec<Run>,
+    runs: Arc<[Run]>,
     length: u64,
 }
 
@@ -50,13 +52,30 @@ impl Rates {
                 .and_then(|phases| length.checked_add(phases))
                 .ok_or(Error::BadRates { reason: "more phases than 64 bits can count", at })?;
         }
-        Ok(Rates { runs, length })
+        Ok(Rates { runs: runs.into(), length })
     }
 
     /// `value` in each of `times` phases.
     pub fn constant(times: u64, value: u64) -> Rates {
-        let runs = if times == 0 { Vec::new() } else { vec![Run { times, pattern: vec![value] }] };
-        Rates { runs, length: times }
+        let runs = (times > 0).then(|| Run { times, pattern: vec![value] });
+        Rates { runs: runs.into_iter().collect(), length: times }
+    }
+
+    /// `total` tokens: `portion` in each phase, and what is left in the last one. [`Rates::from_sequence`] codes this
+    /// sequence alike.
+    ///
+    /// ```
+    /// assert_eq!(csdf::Rates::portions(14, 4).to_string(), "3*4,2");
+    /// ```
+    ///
+    /// # Panics
+    /// If `portion` is 0.
+    pub fn portions(total: u64, portion: u64) -> Rates {
+        let (times, rest) = (total / portion, total % portion);
+        let run = |times, rate| Run { times, pattern: vec![rate] };
+        let whole = (times > 0).then(|| run(times, portion));
+        let last = (rest > 0).then(|| run(1, rest));
+        Rates { runs: whole.into_iter().chain(last).collect(), length: total.div_ceil(portion) }
     }
 
     /// Codes a sequence in few runs. It takes O(length) time.
@@ -205,6 +224,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn portions_are_coded_as_their_sequence() {
+        for (total, portion) in (0..40).flat_map(|total| (1..45).map(move |portion| (total, portion))) {
+            let sequence: Vec<u64> =
+                (0..total).step_by(portion).map(|made| portion.min(total - made) as u64).collect();
+            let portions = Rates::portions(total as u64, portion as u64);
+            assert_eq!(portions, Rates::from_sequence(&sequence), "{total} in {portion}");
+        }
+    }
 
     #[test]
     fn compressed() {

@@ -125,7 +125,12 @@ impl FromStr for Ratio {
 
 pub(crate) fn gcd(mut left: u128, mut right: u128) -> u128 {
     while right != 0 {
-        (left, right) = (right, left % right);
+        // Processors divide numbers of 64 bits, and a function divides longer ones.
+        let rest = match (u64::try_from(left), u64::try_from(right)) {
+            (Ok(left), Ok(right)) => u128::from(left % right),
+            _ => left % right,
+        };
+        (left, right) = (right, rest);
     }
     left
 }
@@ -134,6 +139,22 @@ pub(crate) fn gcd(mut left: u128, mut right: u128) -> u128 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn divisors_of_long_and_short_numbers() {
+        let long = u128::from(u64::MAX) + 1;
+        for (left, right, divisor) in [
+            (12, 18, 6),
+            (0, 7, 7),
+            (7, 0, 7),
+            (3 * long, 5 * long, long),
+            (6 * long, 9, 3),
+            (9, 6 * long, 3),
+            (u128::MAX, u128::from(u64::MAX), u128::from(u64::MAX)),
+        ] {
+            assert_eq!(gcd(left, right), divisor, "{left}, {right}");
+        }
+    }
 
     #[test]
     fn text() {

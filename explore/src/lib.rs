@@ -13,7 +13,7 @@ pub mod storage;
 
 #[cfg(test)]
 use csdfc_input::builtin;
-use csdfc_input::{app, units};
+use csdfc_input::{app, device, units};
 #[cfg(test)]
 use csdfc_network::pass;
 use csdfc_network::{self as network, operators, suggest};

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 /// A section of a genome.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use csdfc_ga::{Evaluation, Outcome, Problem, Section, Settings, Space, hypervolume, search, spacing};
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 /// Steps into which the range of a real number is divided.
 const STEPS: i64 = 1 << 30;

@@ -11,7 +11,7 @@ use csdfc_ga::{
 };
 use proptest::prelude::*;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 /// Bits, integers and an order: how many bits are set, how large the integers are against it, how ordered the order is.
 struct Mixed {

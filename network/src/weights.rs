@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use csdfc_codegen::F16;
 use csdfc_plan::format::Quantisation;
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 /// A constant fp32 tensor.
 #[derive(Debug, Clone)]

@@ -15,8 +15,8 @@
 
 use std::cmp::Reverse;
 
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::bound::{self, Heights};
 use super::budget::Budget;

@@ -37,7 +37,7 @@ use csdfc::app::load::{self, Loaded};
 use csdfc::app::precisions;
 use csdfc::app::resolve::{Application, resolve};
 use csdfc::app::spec::{AppSpec, Precision};
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver::Planned;
 use csdfc::error::Error;
 use csdfc::network::Network;

@@ -6,7 +6,7 @@ use super::Models;
 use super::accuracy::Open;
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::app::spec::{Precision, Primitives};
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver;
 use csdfc::error::Error;
 use csdfc::network::Network;

@@ -9,7 +9,7 @@ use super::savings::Savings;
 use super::{Accuracy, Models, Plan};
 use csdfc::app::resolve::Application;
 use csdfc::app::spec::Precision;
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver::{self, Planned, assemble};
 use csdfc::error::Error;
 use csdfc::frame::task;

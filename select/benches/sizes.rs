@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer, front};
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 fn main() {
     let files: Vec<String> =

@@ -63,7 +63,7 @@ fn a_store_is_measured_with_the_machine() {
     assert_eq!((first.code, first.stdout.contains("store")), (0, false), "{}", first.stderr);
     let stored = || {
         let text = std::fs::read_to_string(folder.join("board.ron")).unwrap();
-        csdfc::cost::DeviceProfile::parse(&text, "board.ron").unwrap().store.unwrap()
+        csdfc::device::DeviceProfile::parse(&text, "board.ron").unwrap().store.unwrap()
     };
     // The rate of a device about which nothing is known.
     assert_eq!(stored().bytes_per_second, 250_000_000);
@@ -83,7 +83,7 @@ fn a_store_is_measured_with_the_machine() {
 fn profiles_of_other_machines_are_left_alone() {
     let folder = folder();
     let folder = folder.path();
-    let generic = include_str!("../../explore/src/cost/targets/generic.ron");
+    let generic = include_str!("../../input/src/device/targets/generic.ron");
     std::fs::write(folder.join("board.ron"), generic.replace("analytic", "measured on a toaster")).unwrap();
     let error = fails(folder, &["profile", "builtin:lenet5", "--device-out", "board.ron"]);
     assert!(error.contains("a toaster") && error.contains("--device-out"), "{error}");

@@ -27,7 +27,7 @@ use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_tests::{application, plan, random, together};
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 type Random = ChaCha8Rng;
 

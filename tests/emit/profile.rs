@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use csdfc::app::resolve::Application;
-use csdfc::cost::DeviceProfile;
-use csdfc::cost::measured::Measured;
+use csdfc::device::DeviceProfile;
+use csdfc::device::measured::Measured;
 use csdfc::profile::{self, Request};
 use csdfc_command::commands;
 use csdfc_tests::{application, crates};

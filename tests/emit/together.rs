@@ -10,8 +10,8 @@ use csdfc_plan::operator::{BinaryFunction, ElementWise, Function, Operator};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_tests::{generate, outcome, together};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::kernels::{constant, groups};
 use super::{Emitted, FRAMES, check_crate, inputs, values_of};

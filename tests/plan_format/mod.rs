@@ -25,8 +25,8 @@ use csdfc_tests::quantised::quantised;
 use csdfc_tests::sliced;
 use csdfc_tests::together::pushed;
 use csdfc_tests::{app, outcome, root};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
 fn page() -> String {

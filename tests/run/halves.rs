@@ -13,7 +13,7 @@ use csdfc_plan::operator::{ElementWise, Function, Operator};
 use csdfc_plan::plan::StorageModel;
 use csdfc_tests::{generate, random};
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::layouts::outputs;
 use super::{bits, floats, inputs, textbook};

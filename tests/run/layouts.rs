@@ -17,7 +17,7 @@ use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::Shape;
 use csdfc_tests::{generate, plan, random};
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::{Value, bits, compare, run_plan};
 

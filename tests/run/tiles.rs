@@ -10,7 +10,7 @@ use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::Shape;
 use csdfc_tests::{generate, plan, random};
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::layouts::application;
 use super::{compare, run_plan};

@@ -7,7 +7,7 @@ use csdfc::network::LayerId;
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_tests::{generate, outcome, random, together};
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::{bits, run_plan};
 

@@ -21,8 +21,8 @@ use csdfc_plan::operator::{
 };
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::Shape;
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 /// Numbers drawn from random bytes, so that proptest can shrink a network.
 struct Choices<'a>(std::slice::Iter<'a, u8>);

@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 
 use csdfc::app::resolve::Application;
 use csdfc::app::{Origin, spec};
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver::{self, Planned};
 use csdfc::open::{self, Opened};
 use csdfc::search::known::Start;
 use csdfc::search::watch::Watch;
 use csdfc_plan::plan::Plan;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 /// The repository's root.
 pub fn root() -> PathBuf {

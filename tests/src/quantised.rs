@@ -10,7 +10,7 @@ use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{BatchNorm, Concat, Conv, Function, Operator};
 use csdfc_plan::shape::Shape;
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use crate::generate;
 

@@ -8,7 +8,7 @@ use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{Conv, Function, Gemm, Operator};
 use csdfc_plan::shape::Shape;
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use crate::generate;
 use crate::quantised::{quantisation, quantised};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use csdfc_plan::check::parameters;
 use csdfc_plan::check::primitives::all;

@@ -13,7 +13,7 @@ use csdfc_kernels::span::SpanMut;
 use csdfc_kernels::workers::Workers;
 use rand::RngExt;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::*;
 use crate::bytes::{Bytes, LINE};

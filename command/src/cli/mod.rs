@@ -24,7 +24,7 @@ use csdfc::app::Origin;
 use csdfc::app::spec::{
     AppSpec, FpsSpec, LatencySpec, Method, Precision, Prefer, Primitives, RowsSpec, WeightsPlace,
 };
-use csdfc::cost;
+use csdfc::device;
 use csdfc::suggest::clip;
 use csdfc::units::{MemoryGoal, Nanoseconds};
 use csdfc_plan::plan::StorageModel;
@@ -581,7 +581,7 @@ impl PlanArgs {
             origin.replaced.push(("threads", "--threads"));
         }
         if let Some(device) = &self.device {
-            spec.device = Some(cost::from_here(device));
+            spec.device = Some(device::from_here(device));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use csdfc::app::Origin;
 use csdfc::app::spec::AppSpec;
-use csdfc::cost;
+use csdfc::device;
 use csdfc::units::{self, Nanoseconds};
 use csdfc_select::{Method, Quantity};
 
@@ -91,7 +91,7 @@ impl SelectArgs {
             origin.replaced.push(("threads", "--threads"));
         }
         if let Some(device) = &self.device {
-            spec.device = Some(cost::from_here(device));
+            spec.device = Some(device::from_here(device));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Warns if a plan's frame rates are not those of this machine's processor.
 
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::profile::machine;
 use csdfc_plan::plan::{Device, Plan};
 

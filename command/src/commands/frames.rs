@@ -9,8 +9,8 @@ use csdfc_codegen::run::{Data, Value, input_dims};
 use csdfc_plan::operator::{Input, InputElement};
 use csdfc_plan::shape::Shape;
 use csdfc_precision::quantise::frames::inputs;
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::npy;
 

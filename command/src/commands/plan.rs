@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use csdfc::app::resolve::{Application, RowsChoice};
 use csdfc::app::spec::RowsSpec;
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver::{self, Explanation};
 use csdfc::error::{Ending, Error};
 use csdfc::network::Network;

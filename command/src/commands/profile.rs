@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 use csdfc::app::resolve::Application;
-use csdfc::cost::{DeviceProfile, HOST, Origin, Processor, host_path};
+use csdfc::device::{DeviceProfile, HOST, Origin, Processor, host_path};
 use csdfc::error::{Ending, Error};
 use csdfc::network::Network;
 use csdfc::open;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::error::{Ending, Error};
 use csdfc::offload::Budget;
 

@@ -12,7 +12,7 @@ use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Cnn, Layer, Plan};
 use csdfc_plan::timeline;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::read::read_plan;
 use super::recorder::Recorder;

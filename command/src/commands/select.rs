@@ -4,7 +4,7 @@ use std::path::Path;
 
 use csdfc::app::resolve::{Application, Cnn, RowsChoice};
 use csdfc::app::spec::Primitives;
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver;
 use csdfc::error::{Ending, Error};
 use csdfc::open;

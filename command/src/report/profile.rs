@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use csdfc::app::resolve::Application;
-use csdfc::cost::measured::{Sample, fastest, samples};
-use csdfc::cost::{DeviceProfile, Processor, Seat};
+use csdfc::cost::Seat;
+use csdfc::cost::measured::{fastest, samples};
+use csdfc::device::measured::Sample;
+use csdfc::device::{DeviceProfile, Processor};
 use csdfc::network::Layer;
 use csdfc::profile::Reading;
 

@@ -18,7 +18,7 @@ use self::record::Record;
 use crate::app::name::default_name;
 use crate::app::resolve::Application;
 use crate::app::spec::FpsSpec;
-use crate::cost::{self, DeviceProfile};
+use crate::device::{self, DeviceProfile};
 use crate::driver::{self, Planned};
 use crate::error::Error;
 use crate::network::weights::WeightSource;
@@ -216,7 +216,7 @@ impl Build {
             constraints.fps = FpsSpec { every: Some(fps), of: BTreeMap::new() };
         }
         if let Some(device) = &self.device {
-            opened.spec.device = Some(cost::from_here(device));
+            opened.spec.device = Some(device::from_here(device));
         }
         if opened.spec.is_open() {
             let message = format!("{}: a build script does not choose precisions", self.source);
@@ -238,7 +238,7 @@ impl Build {
         );
         match opened.spec.device.as_deref() {
             Some(device) if device.ends_with(".ron") => files.push(opened.folder.join(device)),
-            Some(cost::HOST) => files.extend(cost::host_path()),
+            Some(device::HOST) => files.extend(device::host_path()),
             _ => {}
         }
         files

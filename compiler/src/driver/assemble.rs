@@ -7,8 +7,8 @@ use csdfc_plan::plan;
 use csdfc_plan::shape::Shape;
 
 use crate::app::resolve::Application;
-use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
+use crate::device::DeviceProfile;
 use crate::frame::lower;
 use crate::frame::request::{FiringOrder, Request, RequestKind};
 use crate::frame::task::CnnTask;

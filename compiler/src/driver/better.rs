@@ -44,7 +44,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::cost::DeviceProfile;
+    use crate::device::DeviceProfile;
     use crate::driver;
     use crate::open;
 

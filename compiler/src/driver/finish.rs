@@ -8,7 +8,7 @@ use tracing::{info, info_span};
 use super::Planned;
 use super::assemble::{self, Parts};
 use crate::app::spec::Method;
-use crate::cost::DeviceProfile;
+use crate::device::DeviceProfile;
 use crate::paging::{blocks, loads};
 use crate::search::subject::Subject;
 use crate::search::{Found, Shortfall, code};

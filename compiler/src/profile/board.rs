@@ -17,9 +17,9 @@ use super::tally::Tally;
 use super::trial::{Planned, Trial};
 use super::{MODES, Request, choices, expect, rates, with_primitives};
 use crate::app::resolve::{Application, RowsChoice};
-use crate::cost::Processor;
-use crate::cost::measured::scenario;
-use crate::cost::store::Store;
+use crate::device::Processor;
+use crate::device::measured::scenario;
+use crate::device::store::Store;
 use crate::error::Error;
 use crate::network::{Layer, Network};
 

@@ -29,7 +29,7 @@ use csdfc_plan::shape::Shape;
 use self::tally::{Key, Mode, Tally};
 use self::trial::Trial;
 use crate::app::resolve::{Application, RowsChoice};
-use crate::cost::measured::{Measured, scenario};
+use crate::device::measured::{Measured, scenario};
 use crate::error::Error;
 use crate::network::{Layer, Network};
 use crate::pass;

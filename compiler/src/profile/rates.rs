@@ -4,8 +4,9 @@ use csdfc_plan::operator::Operator;
 
 use super::machine;
 use super::speeds::{Done, Kind, Speeds, own_cache, speeds};
-use crate::cost::measured::{Measured, samples};
-use crate::cost::{Core, Processor};
+use crate::cost::measured::samples;
+use crate::device::measured::Measured;
+use crate::device::{Core, Processor};
 use crate::network::{Layer, Network};
 use crate::operators;
 

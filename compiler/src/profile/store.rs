@@ -7,10 +7,10 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Instant;
 
+use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
-use crate::cost::store::Store;
+use crate::device::store::Store;
 use crate::error::Error;
 
 /// A store reads whole blocks of so many bytes: that of most file systems, and a multiple of what a device reads at least.

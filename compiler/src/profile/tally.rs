@@ -6,7 +6,7 @@ use csdfc_codegen::bind::Primitive;
 use csdfc_plan::format::Layout;
 
 use super::frames::{HOPELESS, median_and_spread, quantile};
-use crate::cost::measured::{Measured, Sample};
+use crate::device::measured::{Measured, Sample};
 
 /// A layer that is timed: what it computes, and how.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use csdfc_plan::shape::Shape;
 
 use super::frames::{Frames, frames};
 use crate::app::resolve::{Application, Cnn, RowsChoice};
-use crate::cost::DeviceProfile;
+use crate::device::DeviceProfile;
 use crate::driver;
 use crate::error::Error;
 use crate::network::{Layer, Network};

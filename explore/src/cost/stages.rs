@@ -97,8 +97,8 @@ mod tests {
     use crate::app::load::load;
     use crate::app::resolve::resolve;
     use crate::app::spec::{AppSpec, PartitionSpec};
-    use crate::cost::DeviceProfile;
     use crate::cost::timing::Timing;
+    use crate::device::DeviceProfile;
     use crate::frame::task;
     use crate::network::{LayerId, Network};
 

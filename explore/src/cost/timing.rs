@@ -33,10 +33,12 @@ use std::ops::Range;
 use csdfc_plan::plan::{self, StorageModel, TimeBasis};
 
 use crate::app::resolve::Application;
-use crate::cost::measured::{self, Sample};
+use crate::cost::measured;
 use crate::cost::stages::Stages;
-use crate::cost::store::Store;
-use crate::cost::{DeviceError, DeviceProfile, LayerTime, Processor, Seat};
+use crate::cost::{LayerTime, Seat};
+use crate::device::measured::Sample;
+use crate::device::store::Store;
+use crate::device::{DeviceError, DeviceProfile, Processor};
 use crate::frame::task::CnnTask;
 use crate::network::LayerId;
 

@@ -15,7 +15,7 @@ use csdf::{Actor, ActorId, Budget, Channel, Error, Goal, Graph, Rates, Reader, S
 
 use super::task::CnnTask;
 use crate::frame::execution::Execution;
-use crate::frame::lower::{self, RateTable};
+use crate::frame::lower::{self, RateTable, TensorRates};
 use crate::network::{LayerId, Network};
 
 /// The budget of the search for one group of partitions, in steps, so that the answer is the same on any machine.
@@ -104,7 +104,6 @@ fn smallest(
         let rate = |id: LayerId| if id == layer { firing.next().unwrap_or(0) } else { 0 };
         Rates::from_sequence(&execution.orders[partition].order().map(rate).collect::<Vec<_>>())
     };
-    let readers = network.readers();
     let mut granularity = Vec::new();
     for &request in &group.requests {
         let request = &execution.requests[request];
@@ -113,10 +112,12 @@ fn smallest(
         let Some(producer) = actors[request.partition] else { return Ok(None) };
         let mut whole = production.len() == 1;
         let mut ends = Vec::new();
-        for &reader in &readers[tensor.0] {
+        for &reader in rates.readers(tensor) {
             let of = task.partitions.iter().position(|partition| partition.layers.contains(&reader));
             let Some((partition, actor)) = of.and_then(|of| Some((of, actors[of]?))) else { return Ok(None) };
-            for (read, acquire, release) in rates.get(reader, execution.rows[reader.0]).iter() {
+            for TensorRates { tensor: read, acquire, release, .. } in
+                rates.get(reader, execution.rows[reader.0]).iter()
+            {
                 if *read == tensor {
                     whole |= acquire.iter().any(|rows| rows == height);
                     let acquire = of_layer(partition, reader, acquire);

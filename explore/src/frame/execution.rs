@@ -95,7 +95,7 @@ pub fn execute(
             execution = tighter;
         }
         if rings != Rings::OnDemand && may_run_ahead(task) && partition.steps.is_none() {
-            let wrapping = wrapping(network, &lowering, &execution);
+            let wrapping = wrapping(rates, network, &lowering, &execution);
             execution = expanded.ahead(&execution, |actor| wrapping[actor.index()])?;
         }
         for (origin, capacity) in lowering.channels.iter().zip(&execution.capacities) {
@@ -111,7 +111,7 @@ pub fn execute(
         now += execution.firings.len();
         orders.push(FiringOrder { layers: lowering.layers, firings: execution.firings });
     }
-    let builder = RequestBuilder { task, rows, capacities, windows: &windows, span };
+    let builder = RequestBuilder { task, rates, rows, capacities, windows: &windows, span };
     let mut requests = builder.requests(storage);
     let sharing = match storage {
         StorageModel::Tensors => occupancy::fill(task, rates, rows, &orders, &mut requests),
@@ -130,11 +130,15 @@ fn may_run_ahead(task: &CnnTask<'_>) -> bool {
 
 /// For each actor, whether all rows that it makes go into a ring that wraps. Such a ring is in use as a whole from its
 /// first row on, so rows made early take no more bytes.
-fn wrapping(network: &Network, lowering: &Lowering, execution: &csdf::Execution) -> Vec<bool> {
+fn wrapping(
+    rates: &RateTable<'_>,
+    network: &Network,
+    lowering: &Lowering,
+    execution: &csdf::Execution,
+) -> Vec<bool> {
     let mut wrapping = vec![false; lowering.layers.len()];
-    let readers = network.readers();
     for (origin, capacity) in lowering.channels.iter().zip(&execution.capacities) {
-        let is_local = readers[origin.tensor.0].iter().all(|reader| lowering.actors[reader.0].is_some());
+        let is_local = rates.readers(origin.tensor).iter().all(|reader| lowering.actors[reader.0].is_some());
         if let Some(actor) = lowering.actors[origin.tensor.0] {
             wrapping[actor.index()] = is_local && *capacity < network.layer(origin.tensor).rows() as u64;
         }

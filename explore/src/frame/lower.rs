@@ -4,8 +4,9 @@
 //! The graph is consistent by construction: an iteration is one frame, in which every actor runs its Φ firings once.
 //! [`Lowering::channels`] says what each channel stands for.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use csdf::{Actor, ActorId, Channel, Graph, Rates, Reader};
 use csdfc_plan::format::Layout;
@@ -69,7 +70,18 @@ pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) ->
 /// Rates for fewer rows per firing than this are kept once they are computed.
 const KEPT: usize = 64;
 
-type TensorRates = Vec<(LayerId, Rates, Rates)>;
+/// The rates at which a layer reads a tensor.
+#[derive(Debug, Clone)]
+pub(crate) struct TensorRates {
+    /// The tensor.
+    pub tensor: LayerId,
+    /// Rows newly needed at the start of each firing.
+    pub acquire: Rates,
+    /// Rows forgotten at the end of each firing.
+    pub release: Rates,
+    /// Rows forgotten by the end of each firing, in all.
+    pub released: Arc<[u64]>,
+}
 
 /// A table of the rates of all operands of every layer. Rates are computed when they are first asked for. The table
 /// keeps those of whole tensors and those of few rows per firing.
@@ -77,8 +89,9 @@ type TensorRates = Vec<(LayerId, Rates, Rates)>;
 pub struct RateTable<'a> {
     network: &'a Network,
     /// By layer, by rows per firing.
-    kept: Vec<Vec<OnceLock<TensorRates>>>,
-    whole: Vec<OnceLock<TensorRates>>,
+    kept: Vec<Vec<OnceLock<Vec<TensorRates>>>>,
+    whole: Vec<OnceLock<Vec<TensorRates>>>,
+    readers: Vec<Vec<LayerId>>,
 }
 
 impl<'a> RateTable<'a> {
@@ -86,11 +99,16 @@ impl<'a> RateTable<'a> {
     pub fn new(network: &'a Network) -> Self {
         let cells = |count: usize| (0..count).map(|_| OnceLock::new()).collect::<Vec<_>>();
         let kept = network.layers.iter().map(|layer| cells(layer.rows().min(KEPT))).collect();
-        RateTable { network, kept, whole: cells(network.layers.len()) }
+        RateTable { network, kept, whole: cells(network.layers.len()), readers: network.readers() }
     }
 
-    /// Tensors read by a layer with `rows` rows per firing, each once, with acquire and release rates.
-    pub(crate) fn get(&self, id: LayerId, rows: u64) -> std::borrow::Cow<'_, [(LayerId, Rates, Rates)]> {
+    /// The layers that read the tensor of a layer, ascending, each once.
+    pub(crate) fn readers(&self, tensor: LayerId) -> &[LayerId] {
+        &self.readers[tensor.0]
+    }
+
+    /// The rates of the tensors that a layer with `rows` rows per firing reads, each tensor once.
+    pub(crate) fn get(&self, id: LayerId, rows: u64) -> Cow<'_, [TensorRates]> {
         let make = || tensor_rates(self.network, id, rows);
         let cell = if rows >= self.network.layer(id).rows() as u64 {
             Some(&self.whole[id.0])
@@ -106,7 +124,7 @@ impl<'a> RateTable<'a> {
 
 /// The same as [`operand_rates`], but operands that are the same tensor are joined. A row is acquired when the first of
 /// them needs it, and released when the last of them no longer keeps it.
-fn tensor_rates(network: &Network, id: LayerId, rows: u64) -> Vec<(LayerId, Rates, Rates)> {
+fn tensor_rates(network: &Network, id: LayerId, rows: u64) -> Vec<TensorRates> {
     let mut joined: BTreeMap<LayerId, OperandRates> = BTreeMap::new();
     for (index, operand) in network.layer(id).inputs.iter().enumerate() {
         let rates = operand_rates(network, id, index, rows);
@@ -118,8 +136,15 @@ fn tensor_rates(network: &Network, id: LayerId, rows: u64) -> Vec<(LayerId, Rate
             })
             .or_insert(rates);
     }
-    let code = |sequence: &[u64]| Rates::from_sequence(sequence);
-    joined.into_iter().map(|(tensor, rates)| (tensor, code(&rates.acquire), code(&rates.release))).collect()
+    let of_tensor = |(tensor, OperandRates { acquire, release })| {
+        let [acquire, coded] = [&acquire, &release].map(|sequence| Rates::from_sequence(sequence));
+        let sum = |sum: &mut u64, rate: &u64| {
+            *sum += rate;
+            Some(*sum)
+        };
+        TensorRates { tensor, acquire, release: coded, released: release.iter().scan(0, sum).collect() }
+    };
+    joined.into_iter().map(of_tensor).collect()
 }
 
 /// Combines two rate sequences by their running sums.
@@ -159,7 +184,7 @@ pub fn lower(
     let mut readers: Vec<Vec<Reader>> = vec![Vec::new(); network.layers.len()];
     for &id in layers {
         let Some(actor) = actors[id.0] else { continue };
-        for (tensor, acquire, release) in rates.get(id, rows[id.0]).iter() {
+        for TensorRates { tensor, acquire, release, .. } in rates.get(id, rows[id.0]).iter() {
             readers[tensor.0].push(Reader { actor, acquire: acquire.clone(), release: release.clone() });
         }
     }
@@ -193,7 +218,5 @@ pub fn lower(
 
 /// Rows made by each firing: `rows`, except for the last firing, which makes the rows that are left.
 pub(crate) fn production(height: u64, rows: u64) -> Rates {
-    let phases = height.div_ceil(rows.max(1));
-    let sequence: Vec<u64> = (0..phases).map(|p| rows.min(height - p * rows)).collect();
-    Rates::from_sequence(&sequence)
+    Rates::portions(height, rows.max(1))
 }

@@ -25,9 +25,11 @@
 //! as a ring of their own, and one row to write. A mistake in a plan could therefore give wrong figures, but no slice
 //! would cover another. The checker replays exactly this in an arena of tags.
 
+use std::sync::Arc;
+
 use csdfc_plan::operator::Operator;
 
-use super::lower::{self, RateTable};
+use super::lower::{RateTable, TensorRates};
 use super::request::{Filling, FiringOrder, Request};
 use super::task::CnnTask;
 use crate::network::{Layer, LayerId};
@@ -118,13 +120,7 @@ pub fn fill(
     requests: &mut [Request],
 ) -> AddressSharing {
     let network = task.network;
-    let mut times: Vec<Vec<usize>> = Vec::with_capacity(network.layers.len());
-    for id in network.ids() {
-        times.push(Vec::with_capacity(lower::firings(network, id, rows[id.0]) as usize));
-    }
-    for (time, layer) in orders.iter().flat_map(FiringOrder::order).enumerate() {
-        times[layer.0].push(time);
-    }
+    let times = Times::new(network.layers.len(), orders);
     let mut whole = vec![None; network.layers.len()];
     for (index, request) in requests.iter().enumerate() {
         let height = network.layer(request.tensor).rows() as u64;
@@ -134,14 +130,9 @@ pub fn fill(
     }
     let mut readings: Vec<Vec<Reading>> = vec![Vec::new(); network.layers.len()];
     for reader in network.ids() {
-        for (tensor, _, release) in rates.get(reader, rows[reader.0]).iter() {
+        for TensorRates { tensor, released, .. } in rates.get(reader, rows[reader.0]).iter() {
             if whole[tensor.0].is_some() {
-                let (mut released, mut sum) = (Vec::with_capacity(times[reader.0].len()), 0);
-                for rate in release.iter() {
-                    sum += rate;
-                    released.push(sum);
-                }
-                readings[tensor.0].push(Reading { reader, released });
+                readings[tensor.0].push(Reading { reader, released: Arc::clone(released) });
             }
         }
     }
@@ -177,7 +168,35 @@ pub fn fill(
 struct Reading {
     reader: LayerId,
     /// Rows released after each of its firings.
-    released: Vec<u64>,
+    released: Arc<[u64]>,
+}
+
+/// The firings of each layer on the time line, ascending.
+struct Times {
+    /// Those of layer i are `all[starts[i]..starts[i + 1]]`.
+    all: Vec<usize>,
+    starts: Vec<usize>,
+}
+
+impl Times {
+    fn new(layers: usize, orders: &[FiringOrder]) -> Self {
+        let order = || orders.iter().flat_map(FiringOrder::order);
+        let mut starts = vec![0; layers + 1];
+        order().for_each(|layer| starts[layer.0 + 1] += 1);
+        for layer in 0..layers {
+            starts[layer + 1] += starts[layer];
+        }
+        let (mut all, mut next) = (vec![0; starts[layers]], starts.clone());
+        for (time, layer) in order().enumerate() {
+            all[next[layer.0]] = time;
+            next[layer.0] += 1;
+        }
+        Times { all, starts }
+    }
+
+    fn of(&self, layer: LayerId) -> &[usize] {
+        &self.all[self.starts[layer.0]..self.starts[layer.0 + 1]]
+    }
 }
 
 /// When each layer fires, and which rings are whole. Occupancy follows from this.
@@ -185,8 +204,7 @@ struct Lives<'a> {
     task: &'a CnnTask<'a>,
     rates: &'a RateTable<'a>,
     rows: &'a [u64],
-    /// By layer, its firings on the time line.
-    times: Vec<Vec<usize>>,
+    times: Times,
     /// By tensor, the request of its whole ring.
     whole: Vec<Option<usize>>,
     /// By tensor, who reads its whole ring.
@@ -213,13 +231,20 @@ impl Lives<'_> {
         let layer = self.task.network.layer(tensor);
         let (height, row_bytes) = (layer.rows() as u64, layer.row_bytes());
         let made = |p: u64| ((p + 1) * self.rows[tensor.0]).min(height) * row_bytes;
-        let begun = self.times[tensor.0].iter().zip(0..).map(|(time, p)| (*time, made(p))).collect();
+        let begun = self.times.of(tensor).iter().zip(0..).map(|(time, p)| (*time, made(p))).collect();
         let readings = &self.readings[tensor.0];
+        if let [only] = readings.as_slice() {
+            let mut last = 0;
+            let ends = self.times.of(only.reader).iter().zip(&*only.released);
+            let releases = ends.filter(|&(_, &rows)| std::mem::replace(&mut last, rows) < rows);
+            let released = releases.map(|(time, rows)| (*time, rows * row_bytes)).collect();
+            return Filling { begun, released };
+        }
         let many = readings.iter().map(|reading| reading.released.len()).sum();
         let mut ends: Vec<(usize, usize, u64)> = Vec::with_capacity(many);
         for (r, reading) in readings.iter().enumerate() {
-            let times = &self.times[reading.reader.0];
-            ends.extend(times.iter().zip(&reading.released).map(|(time, rows)| (*time, r, *rows)));
+            let times = self.times.of(reading.reader);
+            ends.extend(times.iter().zip(&*reading.released).map(|(time, rows)| (*time, r, *rows)));
         }
         ends.sort_unstable();
         let mut each = vec![0; readings.len()];
@@ -240,7 +265,7 @@ impl Lives<'_> {
     fn released_by_others(&self, tensor: LayerId, reader: LayerId, firing: usize) -> u64 {
         let others = self.readings[tensor.0].iter().filter(|reading| reading.reader != reader);
         let released = others.map(|reading| {
-            let fired = self.times[reading.reader.0].partition_point(|time| *time < firing);
+            let fired = self.times.of(reading.reader).partition_point(|time| *time < firing);
             fired.checked_sub(1).map_or(0, |last| reading.released[last])
         });
         released.min().unwrap_or(u64::MAX)
@@ -253,30 +278,29 @@ impl Lives<'_> {
         let Some(output) = self.whole[id.0].filter(|_| goes_row_by_row) else { return Vec::new() };
         let by_row = self.rates.get(id, 1);
         let operands =
-            || by_row.iter().filter_map(|(tensor, _, by)| Some((*tensor, self.whole[tensor.0]?, by)));
+            || by_row.iter().filter_map(|by| Some((by.tensor, self.whole[by.tensor.0]?, &*by.released)));
         if operands().next().is_none() {
             return Vec::new();
         }
         let height = layer.rows() as u64;
         let is_costly = self.is_costly(id);
-        let mut keeps: Vec<(WholeRing, Vec<u64>)> = Vec::new();
-        for (tensor, request, release) in operands() {
-            let (mut before, mut sum) = (Vec::with_capacity(height as usize), 0);
-            for rate in release.iter() {
-                before.push(sum);
-                sum += rate;
-            }
+        let mut keeps: Vec<(WholeRing, &[u64])> = Vec::new();
+        for (tensor, request, released) in operands() {
             let row_bytes = self.task.network.layer(tensor).row_bytes();
-            keeps.push((WholeRing { tensor, request, row_bytes }, before));
+            keeps.push((WholeRing { tensor, request, row_bytes }, released));
         }
         let mut sweeps = Vec::new();
         let row_bytes = layer.row_bytes();
-        for (&firing, p) in self.times[id.0].iter().zip(0..) {
+        for (&firing, p) in self.times.of(id).iter().zip(0..) {
             let made = p * rows..((p + 1) * rows).min(height);
             let mut operands = Vec::new();
-            for (operand, keep) in &keeps {
+            for (operand, released) in &keeps {
                 let others = self.released_by_others(operand.tensor, id, firing);
-                let kept = |row: u64| keep.get(row as usize).map_or(0, |keep| (*keep).min(others));
+                // The rows released before this one is made.
+                let kept = |row: u64| match row.checked_sub(1) {
+                    Some(before) => released[before as usize].min(others),
+                    None => 0,
+                };
                 if kept(made.end - 1) > kept(made.start) {
                     let free = made.clone().map(|row| kept(row) * operand.row_bytes).collect();
                     operands.push(Swept { request: operand.request, free });

@@ -7,6 +7,7 @@ use std::ops::Range;
 use csdf::ActorId;
 use csdfc_plan::plan::StorageModel;
 
+use super::lower::RateTable;
 use super::task::CnnTask;
 use crate::network::LayerId;
 
@@ -97,6 +98,8 @@ impl Filling {
 pub(super) struct RequestBuilder<'a> {
     /// The CNN.
     pub(super) task: &'a CnnTask<'a>,
+    /// Its rates, which know who reads each tensor.
+    pub(super) rates: &'a RateTable<'a>,
     /// Rows per firing of each layer.
     pub(super) rows: &'a [u64],
     /// Rows that each tensor needs, by its reader in storage model `edges`.
@@ -111,7 +114,6 @@ impl RequestBuilder<'_> {
     /// The rings of one frame, by partition.
     pub(super) fn requests(&self, storage: StorageModel) -> Vec<Request> {
         let network = self.task.network;
-        let readers = network.readers();
         let mut partition_of = vec![0; network.layers.len()];
         for (index, partition) in self.task.partitions.iter().enumerate() {
             for id in &partition.layers {
@@ -120,7 +122,7 @@ impl RequestBuilder<'_> {
         }
         let mut requests = Vec::new();
         for tensor in network.ids() {
-            let readers = &readers[tensor.0];
+            let readers = self.rates.readers(tensor);
             match storage {
                 _ if readers.is_empty() => {}
                 StorageModel::Tensors => {

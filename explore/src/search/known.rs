@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
     use crate::builtin;
-    use crate::cost::DeviceProfile;
+    use crate::device::DeviceProfile;
     use crate::frame::task::PartitionTask;
 
     /// An old plan that applies to every CNN is found again among the variants, whatever is better alone. One that

@@ -128,8 +128,8 @@ mod tests {
     use csdfc_plan::plan::StorageModel;
 
     use super::*;
-    use crate::cost::DeviceProfile;
     use crate::cost::timing::Timing;
+    use crate::device::DeviceProfile;
     use crate::frame::task::{CnnTask, PartitionTask};
     use crate::network::Network;
     use crate::{builtin, pass};

@@ -11,8 +11,8 @@ mod state;
 
 use std::time::Instant;
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
 
 use self::state::{Candidate, Change};
 use super::problem::Problem;

@@ -306,8 +306,8 @@ mod tests {
     use crate::anneal::propose;
     use crate::problem::Options;
     use crate::{Accelerator, Convolution, Spec};
-    use rand_chacha::ChaCha8Rng;
-    use rand_chacha::rand_core::{Rng, SeedableRng};
+    use rand::rngs::ChaCha8Rng;
+    use rand::{Rng, SeedableRng};
 
     /// Makes random changes, takes every other back, and counts anew after each.
     fn keeps_count(spec: Spec, group: usize, reload: Option<u32>, mem: Option<u64>) {

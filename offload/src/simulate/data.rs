@@ -1,7 +1,7 @@
 //! Data to compute on, and the direct convolution of it.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
 
 use crate::convolution::Convolution;
 

@@ -7,8 +7,8 @@ mod random;
 
 use std::collections::BTreeSet;
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
 
 use super::accelerator::Accelerator;
 use super::convolution::{Convolution, Spec};

@@ -1,7 +1,7 @@
 //! Problems to pack, and a check of packings that shares no code with the packer.
 
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use crate::lives::Life;
 use crate::problem::Block;

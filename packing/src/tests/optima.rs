@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::instances::{check_lawful, life, random};
 use super::solve;

@@ -1,7 +1,7 @@
 //! The search along a line by itself: least heights of every order, and rectangles cut up.
 
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::instances::{check_lawful, life, random};
 use super::optima::{least_of, lives};

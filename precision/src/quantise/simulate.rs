@@ -6,7 +6,7 @@ use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_plan::plan::Plan;
 
 use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver;
 use csdfc::error::Error;
 use csdfc::network::{Layer, Network};

@@ -3,8 +3,8 @@
 use csdfc_codegen::run::{Data, Value};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{Function, Operator};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::ranges::{Elements, quantisation};
 use super::simulate::Simulation;

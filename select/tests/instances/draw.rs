@@ -1,7 +1,7 @@
 //! Random instances.
 
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 /// Shapes of networks.

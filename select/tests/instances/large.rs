@@ -1,7 +1,7 @@
 //! Instances of the size of GoogLeNet, with 57 primitives for each convolution, as in the TASO paper.
 
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 use serde_json::{Value, json};
 
 /// Primitives of a convolution.

@@ -6,7 +6,7 @@ pub mod taso;
 
 use std::collections::BTreeSet;
 
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::error::Error;
 use csdfc::open;
 use csdfc::selection::{CostTable, cost_table};

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::error::Error;
 use csdfc_select::baselines::{self, NoBaseline, SUM2D, family};
 use csdfc_select::instance::Kind;

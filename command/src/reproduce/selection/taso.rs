@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::time::Instant;
 
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::error::Error;
 use csdfc_select::baselines;
 use csdfc_select::{Method, Problem, Quantity, Query, front};

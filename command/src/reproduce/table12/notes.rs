@@ -205,7 +205,7 @@ pub fn rates(rows: &[Row]) -> String {
     };
     let mut text = String::from(
         "\nRates are measured in the print and modelled here, by device profile `jetson-tx2`: figures of a GPU fitted to the\n\
-         print's own rates of its CNNs, with the residuals listed in `explore/src/cost/targets/jetson-tx2.ron`, and an analytic CPU for\n\
+         print's own rates of its CNNs, with the residuals listed in `input/src/device/targets/jetson-tx2.ron`, and an analytic CPU for\n\
          the first stage of the pipelines, which has all four cores to itself as each partition has its processor in the\n\
          paper (`jetson-tx2-paper`). Deviations are those residuals:",
     );

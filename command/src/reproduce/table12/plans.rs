@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use csdfc::app::Origin;
 use csdfc::app::spec::{self, Method};
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver;
 use csdfc::error::Error;
 use csdfc::open::Opened;

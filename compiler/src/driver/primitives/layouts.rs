@@ -2,7 +2,7 @@
 
 use super::super::limit;
 use crate::app::resolve::Application;
-use crate::cost::{DeviceError, DeviceProfile};
+use crate::device::{DeviceError, DeviceProfile};
 use crate::selection::{self, CostTable};
 
 /// Prices of a stored byte that are tried, as powers of 2. The unit is the time of a frame for all stored bytes.

@@ -8,8 +8,9 @@ use tracing::warn;
 
 use crate::app::primitive_name::PrimitiveName;
 use crate::app::resolve::{Application, RowsChoice};
+use crate::cost::Seat;
 use crate::cost::measured;
-use crate::cost::{DeviceProfile, Seat};
+use crate::device::DeviceProfile;
 use crate::network::Layer;
 use crate::profile::alternatives;
 use crate::selection;

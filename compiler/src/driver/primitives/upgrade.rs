@@ -8,8 +8,9 @@
 use super::super::limit;
 use super::{Candidate, Plan, with};
 use crate::app::resolve::{Application, Cnn};
+use crate::cost::Seat;
 use crate::cost::measured::{self, alternatives};
-use crate::cost::{DeviceProfile, Seat};
+use crate::device::DeviceProfile;
 use crate::driver::better::{is_better, wants_least};
 use crate::error::Error;
 use crate::network::LayerId;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use csdfc_ga::{Evaluation, Problem, Space, one_point, search_with};
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::family::Family;
 use crate::frame::execution::Rings;

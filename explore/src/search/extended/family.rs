@@ -3,7 +3,7 @@
 
 use csdfc_ga::{Section, Space};
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::{cuts, stream};
 use crate::frame::choice::Choice;

@@ -4,15 +4,15 @@ use std::sync::atomic::AtomicBool;
 use csdfc_plan::plan::StorageModel;
 use proptest::prelude::*;
 use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::chains::{self, Chain};
 use super::family::Family;
 use super::stream::Segment;
 use super::*;
 use crate::builtin::{self, Builder, ConvOptions};
-use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
+use crate::device::DeviceProfile;
 use crate::frame::execution::{Execution, Rings};
 use crate::frame::task::{Paging, PartitionTask};
 use crate::network::{Network, Operand};

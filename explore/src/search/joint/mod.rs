@@ -21,6 +21,7 @@ use csdfc_plan::plan::StorageModel;
 use self::priced::{Layered, PathOffer};
 use crate::cost::measured::{self, Alternative};
 use crate::cost::timing::Timing;
+use crate::device::measured::Sample;
 use crate::frame::choice::Choice;
 use crate::frame::task::CnnTask;
 use crate::network::LayerId;
@@ -173,7 +174,7 @@ fn partition_offers(
     let options = |id: &LayerId| -> Vec<Layered> {
         let layer = network.layer(*id);
         let height = layer.rows() as u64;
-        let times = |samples: Option<&[measured::Sample]>| -> Vec<f64> {
+        let times = |samples: Option<&[Sample]>| -> Vec<f64> {
             let at = |firings: &u64| {
                 let rows = stream::rows(height, *firings);
                 match samples {

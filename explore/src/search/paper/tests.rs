@@ -6,8 +6,8 @@ use super::*;
 use crate::app::load::load;
 use crate::app::resolve::resolve;
 use crate::app::{Origin, spec};
-use crate::cost::DeviceProfile;
 use crate::cost::timing::Timing;
+use crate::device::DeviceProfile;
 use crate::frame::task;
 
 /// Two small CNNs, one after the other.

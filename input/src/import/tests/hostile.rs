@@ -1,5 +1,5 @@
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::*;
 use csdfc_network::pass::{Fusion, normalise};

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use csdfc_codegen::run::{Data, Runner, Value};
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use rten_onnx::onnx::{AttributeProto, AttributeType, DataType, NodeProto, TensorProto};
 
 use super::hostile::changed;
@@ -14,7 +14,7 @@ use super::{Model, float, int, ints, text};
 use crate::import::error::ImportError;
 use crate::import::{ImportOptions, import_bytes};
 use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::cost::DeviceProfile;
+use csdfc::device::DeviceProfile;
 use csdfc::driver;
 use csdfc::error::Error;
 use csdfc_network::Network;

@@ -1,7 +1,7 @@
 //! Files cut short, and with bytes changed: every one is imported or refused, and soon.
 
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::{F16, Field, I8, Model, Sparsity, Tensor, small};
 use crate::import::{ImportOptions, import_bytes};
