@@ -3,12 +3,12 @@
 //! [`driver::plan`] is the main job; ARCHITECTURE.md is the map. A network can be read ([`app::load`]), named
 //! ([`builtin::network`]) or written in Rust ([`builtin::Builder`]).
 //!
-//! [`device`] reads what a device can do. These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
-//! [`pass`]. [`export`] writes a network as an ONNX model. These modules make a plan from networks: [`frame`],
-//! [`storage`], [`packing`], [`cost`], [`paging`], [`search`], [`driver`]. [`profile`] measures times that [`cost`] then
-//! uses, and [`selection`] makes a table of these costs for `csdfc-select`. [`saved`] reads plans and fronts again, and
-//! [`words`] says what limits them. [`offload`] is independent of planning, and [`minimalloc`] reads buffers that
-//! [`packing`] packs. The command is a crate of its own.
+//! These modules make networks from an application: [`app`], [`import`], [`builtin`], [`network`], [`operators`],
+//! [`pass`]. [`export`] writes a network as an ONNX model, and [`device`] reads what a device can do. These modules make
+//! a plan from networks: [`frame`], [`storage`], [`packing`], [`cost`], [`paging`], [`search`], [`driver`]. [`profile`]
+//! measures times that [`cost`] then uses, and [`selection`] makes a table of these costs for `csdfc-select`. [`saved`]
+//! reads plans and fronts again, and [`words`] says what limits them. [`offload`] is independent of planning, and
+//! [`minimalloc`] reads buffers that [`packing`] packs. The command is a crate of its own.
 //!
 //! This crate is not optimised. Searches, packing and offloading, which take long, are crates of their own, which are.
 //!
