@@ -233,6 +233,7 @@ impl Lives<'_> {
         let made = |p: u64| ((p + 1) * self.rows[tensor.0]).min(height) * row_bytes;
         let begun = self.times.of(tensor).iter().zip(0..).map(|(time, p)| (*time, made(p))).collect();
         let readings = &self.readings[tensor.0];
+        // The firings of a single reader, of which most tensors have no more, are in order already.
         if let [only] = readings.as_slice() {
             let mut last = 0;
             let ends = self.times.of(only.reader).iter().zip(&*only.released);
