@@ -66,14 +66,14 @@ impl Call {
                 let operands = inputs.iter().zip(&call.inputs).map(|(x, input)| x.rows(input)).collect();
                 let constants = self.constants(weights, Packing::rows);
                 let slopes: &ByRows = if self.is_half() { &HALF_SLOPES } else { &SLOPES };
-                let kernels = [&*call.kernel.calls, slopes];
+                let kernels = [call.kernel.calls(), slopes];
                 self.make(kernels, context, y, operands, constants, (data, slots.rows(call.output)));
             }
             Form::Elements(call) => {
                 let operands = inputs.iter().zip(&call.inputs).map(|(x, input)| x.elements(input)).collect();
                 let constants = self.constants(weights, Packing::elements);
                 let slopes: &ByElements = if self.is_half() { &HALF_SLOPES } else { &SLOPES };
-                let kernels = [&*call.kernel.calls, slopes];
+                let kernels = [call.kernel.calls(), slopes];
                 self.make(kernels, context, y, operands, constants, (data, slots.elements(call.output)));
             }
         }

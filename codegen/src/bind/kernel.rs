@@ -1,6 +1,9 @@
 //! The kernels, and the arguments of their calls.
 
+#[cfg(not(feature = "run"))]
+use std::marker::PhantomData;
 use std::ops::Range;
+#[cfg(feature = "run")]
 use std::sync::Arc;
 
 use csdfc_kernels::elements::ElementShape;
@@ -15,7 +18,9 @@ use csdfc_plan::shape::Shape;
 use super::constants::Packing;
 use super::literal::Literal;
 use super::seen::{Input, View};
-use super::typed::{ByElements, ByRows, Stored, Typed};
+#[cfg(feature = "run")]
+use super::typed::Typed;
+use super::typed::{ByElements, ByRows, Stored};
 
 /// A layer as it stands among the rings that it reads and writes.
 #[derive(Debug, Clone)]
@@ -114,8 +119,10 @@ pub struct ElementCall {
 
 /// A kernel with its parameters: `run` calls it, `emit` prints it.
 pub struct Kernel<K: ?Sized> {
-    /// The kernel.
-    pub calls: Arc<K>,
+    #[cfg(feature = "run")]
+    calls: Arc<K>,
+    #[cfg(not(feature = "run"))]
+    calls: PhantomData<K>,
     /// The kernel as Rust writes it.
     pub literal: Literal,
     /// The element type of its operands and its constants.
@@ -132,7 +139,11 @@ impl<K: Serialize + Send + Sync + 'static> Parameters for K {}
 impl Kernel<ByRows> {
     /// A kernel by rows.
     pub fn rows<O: Stored, I: Stored>(kernel: impl RowKernel<O, I> + Parameters) -> Self {
-        let (literal, calls) = (Literal::of(&kernel), Arc::new(Typed::<_, O, I>::new(kernel)));
+        let literal = Literal::of(&kernel);
+        #[cfg(feature = "run")]
+        let calls = Arc::new(Typed::<_, O, I>::new(kernel));
+        #[cfg(not(feature = "run"))]
+        let calls = PhantomData;
         Kernel { calls, literal, reads: I::ELEMENT, makes: O::ELEMENT }
     }
 }
@@ -140,7 +151,11 @@ impl Kernel<ByRows> {
 impl Kernel<ByElements> {
     /// A kernel by elements.
     pub fn elements<O: Stored, I: Stored>(kernel: impl ElementKernel<O, I> + Parameters) -> Self {
-        let (literal, calls) = (Literal::of(&kernel), Arc::new(Typed::<_, O, I>::new(kernel)));
+        let literal = Literal::of(&kernel);
+        #[cfg(feature = "run")]
+        let calls = Arc::new(Typed::<_, O, I>::new(kernel));
+        #[cfg(not(feature = "run"))]
+        let calls = PhantomData;
         Kernel { calls, literal, reads: I::ELEMENT, makes: O::ELEMENT }
     }
 }
@@ -176,6 +191,19 @@ impl Form {
             Form::Rows(call) => [call.kernel.reads, call.kernel.makes],
             Form::Elements(call) => [call.kernel.reads, call.kernel.makes],
         }
+    }
+}
+
+impl<K: ?Sized> Kernel<K> {
+    /// The kernel, to call it.
+    ///
+    /// # Panics
+    /// Without the feature `run`, since the kernel is not compiled then.
+    pub(super) fn calls(&self) -> &K {
+        #[cfg(feature = "run")]
+        return &self.calls;
+        #[cfg(not(feature = "run"))]
+        unreachable!("without the feature `run`, nothing has an instruction set to call a kernel with");
     }
 }
 

@@ -44,6 +44,9 @@ pub use value::{Data, Value, input_dims};
 /// Why a plan cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// This build of csdfc has no kernels.
+    #[error("this build of csdfc cannot run networks, because it was built without the feature `run`")]
+    NotBuilt,
     /// The checker refuses the plan.
     #[error("the plan is not safe to run: {first}")]
     Refused {
@@ -97,6 +100,17 @@ pub enum RunError {
 /// Values of one parameter tensor, asked for by CNN, layer, and its place among the layer's parameters.
 pub type Parameters<'a> = dyn Fn(usize, usize, usize) -> Result<Vec<f32>, String> + 'a;
 
+/// The instruction set of this processor.
+///
+/// # Errors
+/// When no kernels were compiled.
+fn instruction_set() -> Result<Isa, RunError> {
+    #[cfg(feature = "run")]
+    return Ok(Isa::detect());
+    #[cfg(not(feature = "run"))]
+    return Err(RunError::NotBuilt);
+}
+
 /// A plan with its weights packed and its memory allocated, ready to run frames.
 pub struct Runner<'p> {
     resolved: Resolved<'p>,
@@ -132,6 +146,7 @@ impl<'p> Runner<'p> {
     /// # Errors
     /// When the checker refuses the plan, a layer cannot be computed, or parameters cannot be read.
     pub fn new(plan: &'p Plan, parameters: &Parameters<'_>) -> Result<Self, RunError> {
+        let isa = instruction_set()?;
         let resolved = check::resolve(plan).map_err(|violations| RunError::Refused {
             first: violations.first().map(ToString::to_string).unwrap_or_default(),
         })?;
@@ -139,7 +154,6 @@ impl<'p> Runner<'p> {
         let arena = Arena::new(bytes).ok_or(RunError::Memory { bytes })?;
         let states = (0..resolved.index.cnns.len()).map(|c| State::new(&resolved, c));
         let mut cnns: Vec<State> = states.collect::<Result<_, _>>()?;
-        let isa = Isa::detect();
         let pager = match plan.store {
             Some(_) => Some(Pager::new(&resolved, &cnns, parameters, isa)?),
             None => None,

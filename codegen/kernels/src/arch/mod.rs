@@ -48,6 +48,16 @@ pub(crate) enum Kind {
     Dot,
 }
 
+/// Whether an [`Isa`] of AVX2 can be made. Without detection, only the one of the target can, so the compiler need not
+/// generate code for the others.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const MAY_BE_AVX2: bool =
+    cfg!(any(test, feature = "std")) || matches!(Isa::compiled().0, Kind::Avx2);
+/// Whether an [`Isa`] of AVX-512 can be made.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const MAY_BE_AVX512: bool =
+    cfg!(any(test, feature = "std")) || matches!(Isa::compiled().0, Kind::Avx512 | Kind::Vnni);
+
 impl Isa {
     /// Plain Rust, without fused multiplication and addition.
     pub const PORTABLE: Isa = Isa(Kind::Portable);
@@ -87,10 +97,10 @@ impl Isa {
         Isa::PORTABLE
     }
 
-    /// The best instruction set of the processor that runs this. Ask once, at start.
-    #[cfg(any(test, feature = "std"))]
+    /// The best instruction set of the processor that runs this; without the feature `std`, the one of the
+    /// compilation's target. Ask once, at start.
     pub fn detect() -> Isa {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", any(test, feature = "std")))]
         {
             extern crate std;
             if std::is_x86_feature_detected!("avx512f") {
@@ -104,7 +114,7 @@ impl Isa {
                 return Isa(Kind::Avx2);
             }
         }
-        #[cfg(target_arch = "aarch64")]
+        #[cfg(all(target_arch = "aarch64", any(test, feature = "std")))]
         {
             extern crate std;
             if std::arch::is_aarch64_feature_detected!("dotprod") {
@@ -140,16 +150,16 @@ impl Isa {
     #[inline]
     pub(crate) fn run<J: Job>(self, job: J) {
         match self.0 {
-            Kind::Portable => job.run::<portable::Portable>(),
             // SAFETY: an `Isa` of this kind is made only where the processor has its instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { avx2::run(job) },
+            Kind::Avx2 if MAY_BE_AVX2 => unsafe { avx2::run(job) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 | Kind::Vnni => unsafe { avx512::run(job) },
+            Kind::Avx512 | Kind::Vnni if MAY_BE_AVX512 => unsafe { avx512::run(job) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
             Kind::Neon | Kind::Dot => unsafe { neon::run(job) },
+            _ => job.run::<portable::Portable>(),
         }
     }
 

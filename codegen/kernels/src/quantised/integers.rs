@@ -1,6 +1,8 @@
 //! Vectors of integers: their operations, and a portable implementation.
 
 use super::super::arch::{Isa, Kind, Portable};
+#[cfg(target_arch = "x86_64")]
+use super::super::arch::{MAY_BE_AVX2, MAY_BE_AVX512};
 use super::Requantise;
 use super::panels::NUMBER;
 #[cfg(target_arch = "x86_64")]
@@ -25,19 +27,19 @@ pub(crate) trait Work {
 #[inline]
 pub(crate) fn run<W: Work>(isa: Isa, work: W) {
     match isa.kind() {
-        Kind::Portable => work.run::<Portable>(),
         // SAFETY: an `Isa` of these kinds is made only where the processor has these instructions.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 => unsafe { avx2::run(work) },
+        Kind::Avx2 | Kind::Avx512 if MAY_BE_AVX2 || MAY_BE_AVX512 => unsafe { avx2::run(work) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Kind::Vnni => unsafe { avx512::run(work) },
+        Kind::Vnni if MAY_BE_AVX512 => unsafe { avx512::run(work) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
         Kind::Neon => unsafe { neon::run(work) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
         Kind::Dot => unsafe { dotprod::run(work) },
+        _ => work.run::<Portable>(),
     }
 }
 
