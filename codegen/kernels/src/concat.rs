@@ -51,7 +51,7 @@ impl<T: Copy> RowKernel<T, T> for Concat {
 /// Copies the part of output rows `y` that comes from one operand; `start` is the index along `axis` at which that
 /// operand begins in the output.
 #[inline]
-pub(crate) fn copy_image<T: Copy>(
+pub fn copy_image<T: Copy>(
     axis: ImageAxis,
     start: usize,
     y: Range<usize>,
@@ -107,7 +107,7 @@ impl<T: Copy> ElementKernel<T, T> for ConcatElements {
 /// Copies the part of output rows `y` that comes from one operand, which begins at `start` along
 /// dimension `axis` of the output.
 #[inline]
-pub(crate) fn copy_elements<T: Copy>(
+pub fn copy_elements<T: Copy>(
     axis: usize,
     start: usize,
     y: Range<usize>,

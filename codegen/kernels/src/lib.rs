@@ -28,10 +28,10 @@ pub mod lrn;
 pub mod mat_mul;
 pub mod math;
 pub mod pad;
-mod panel;
+pub mod panel;
 mod pixels;
 pub mod pool;
-mod product;
+pub mod product;
 pub mod quantised;
 pub mod reduce;
 pub mod resample;
@@ -44,10 +44,6 @@ pub mod softmax;
 pub mod sources;
 pub mod span;
 pub mod suppression;
-#[cfg(test)]
-mod testing;
-#[cfg(test)]
-mod tests;
 mod tile;
 pub mod top_k;
 pub mod transpose;

@@ -14,10 +14,12 @@ use super::weight::Weight;
 
 /// Shape of packed weights: `groups` times `filters` sums of `steps` products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Panels {
+pub struct Panels {
+    /// Groups of output channels.
     pub groups: usize,
     /// Output channels of a group.
     pub filters: usize,
+    /// Products of a sum.
     pub steps: usize,
     /// Whether slopes follow the weights.
     pub slopes: bool,
@@ -26,6 +28,7 @@ pub(crate) struct Panels {
 }
 
 impl Panels {
+    /// Panels of floats, with slopes if the activation has them.
     pub const fn new(groups: usize, filters: usize, steps: usize, activation: Activation) -> Self {
         Panels { groups, filters, steps, slopes: matches!(activation, Activation::PRelu), is_mixed: false }
     }
@@ -66,6 +69,7 @@ impl Panels {
     }
 
     /// Elements of all panels, and of the zeros that follow; an even number of bytes.
+    #[allow(clippy::len_without_is_empty, reason = "no kernel has empty weights")]
     pub const fn len(&self) -> usize {
         let len = (self.groups - 1) * self.filters * self.each() + self.reach(self.filters);
         if self.is_mixed { len.next_multiple_of(2) } else { len }
@@ -144,38 +148,5 @@ fn integer(x: f32) -> i8 {
 fn narrow(from: &[f32], to: &mut [u8]) {
     for (x, to) in from.iter().zip(to.chunks_exact_mut(size_of::<F16>())) {
         to.copy_from_slice(&F16::from_f32(*x).to_bits().to_ne_bytes());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    extern crate std;
-    use std::vec;
-    use std::vec::Vec;
-
-    use super::*;
-
-    #[test]
-    fn a_panel_is_as_wide_as_the_channels_that_are_left() {
-        // Two groups of 18: panels of 16 and 2 channels, of a bias, two weights and a slope each.
-        let panels = Panels { groups: 2, filters: 18, steps: 2, slopes: true, is_mixed: false };
-        let value = |filter: usize, place: usize| (10 * filter + place) as f32;
-        let [bias, slopes] = [0, 3].map(|place| (0..36).map(|f| value(f, place)).collect::<Vec<_>>());
-        let mut packed = vec![f32::NAN; panels.len()];
-        panels.pack(|filter, step| value(filter, 1 + step), &bias, &slopes, &mut packed);
-        let mut want = Vec::new();
-        for channels in [0..16, 16..18, 18..34, 34..36] {
-            want.extend((0..4).flat_map(|place| channels.clone().map(move |filter| value(filter, place))));
-        }
-        want.extend([0.0; 14]);
-        assert_eq!(packed, want);
-        // In a narrow panel, vectors reach beyond its end as far as they are longer.
-        assert_eq!([16, 18, 2].map(|channels| panels.reach(channels)), [64, 72 + 14, 8 + 14]);
-    }
-
-    #[test]
-    fn whole_panels_have_nothing_beside() {
-        let panels = Panels { groups: 3, filters: 32, steps: 5, slopes: false, is_mixed: false };
-        assert_eq!((panels.len(), panels.reach(32)), (3 * 32 * 6, 32 * 6));
     }
 }

@@ -85,33 +85,3 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("weight.rs", include_str!("weight.rs")),
     ("workers.rs", include_str!("workers.rs")),
 ];
-
-#[cfg(test)]
-mod tests {
-    extern crate std;
-
-    use super::SOURCES;
-    use std::path::{Path, PathBuf};
-    use std::string::{String, ToString};
-    use std::vec::Vec;
-
-    #[test]
-    fn no_file_is_missing() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let (mut found, mut open) = (Vec::<String>::new(), std::vec![root.clone()]);
-        while let Some(folder) = open.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let path: PathBuf = entry.unwrap().path();
-                let name = path.strip_prefix(&root).unwrap().to_string_lossy().replace('\\', "/");
-                match name.as_str() {
-                    name if name.contains("test") => {}
-                    "lib.rs" | "sources.rs" => {}
-                    _ if path.is_dir() => open.push(path),
-                    name => found.push(name.to_string()),
-                }
-            }
-        }
-        found.sort();
-        assert_eq!(found, SOURCES.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>());
-    }
-}

@@ -15,22 +15,22 @@
 //! exist. Without feature `std` there is only one worker, the caller, whatever number is asked for.
 #![allow(unsafe_code, reason = "threads borrow what their caller waits for; each block says why it is sound")]
 
-#[cfg(any(test, feature = "std"))]
+#[cfg(feature = "std")]
 extern crate std;
 
 /// The caller and the threads that work for it.
 #[derive(Debug, Default)]
 pub struct Workers {
-    #[cfg(any(test, feature = "std"))]
+    #[cfg(feature = "std")]
     crew: Option<std::boxed::Box<crew::Crew>>,
 }
 
 impl Workers {
     /// `count` workers, the caller among them; fewer where there are no more threads.
     pub fn new(count: usize) -> Self {
-        #[cfg(any(test, feature = "std"))]
+        #[cfg(feature = "std")]
         return Workers { crew: (count > 1).then(|| std::boxed::Box::new(crew::Crew::new(count - 1))) };
-        #[cfg(not(any(test, feature = "std")))]
+        #[cfg(not(feature = "std"))]
         {
             let _ = count;
             Workers {}
@@ -39,9 +39,9 @@ impl Workers {
 
     /// How many there are, the caller among them.
     pub fn count(&self) -> usize {
-        #[cfg(any(test, feature = "std"))]
+        #[cfg(feature = "std")]
         return 1 + self.crew.as_ref().map_or(0, |crew| crew.threads());
-        #[cfg(not(any(test, feature = "std")))]
+        #[cfg(not(feature = "std"))]
         1
     }
 
@@ -51,7 +51,7 @@ impl Workers {
     /// # Panics
     /// If one of them does.
     pub fn deal(&mut self, pieces: usize, job: &(dyn Fn(usize, usize) + Sync)) {
-        #[cfg(any(test, feature = "std"))]
+        #[cfg(feature = "std")]
         if let Some(crew) = &mut self.crew {
             return crew.deal(pieces, job);
         }
@@ -59,7 +59,7 @@ impl Workers {
     }
 }
 
-#[cfg(any(test, feature = "std"))]
+#[cfg(feature = "std")]
 mod crew {
     use super::std;
 
@@ -307,66 +307,5 @@ mod crew {
         fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
             f.debug_struct("Common").field("seats", &self.seats.len()).finish_non_exhaustive()
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    extern crate std;
-
-    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    use std::vec::Vec;
-
-    use super::*;
-
-    #[test]
-    fn every_piece_is_done_once() {
-        for count in 1..5 {
-            let mut workers = Workers::new(count);
-            assert_eq!(workers.count(), count);
-            for pieces in 0..200 {
-                let done: Vec<AtomicUsize> = (0..pieces).map(|_| AtomicUsize::new(0)).collect();
-                workers.deal(pieces, &|worker, piece| {
-                    assert!(worker < count);
-                    done[piece].fetch_add(1, Ordering::Relaxed);
-                });
-                assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1), "{done:?}");
-            }
-        }
-    }
-
-    /// The caller alone does what nobody else comes for.
-    #[test]
-    fn nobody_waits_for_a_late_worker() {
-        let mut workers = Workers::new(2);
-        let is_held = AtomicBool::new(true);
-        let by_caller = AtomicUsize::new(0);
-        workers.deal(100, &|worker, _| {
-            if worker == 1 {
-                let done = by_caller.fetch_add(1, Ordering::SeqCst) + 1;
-                is_held.store(done < 99, Ordering::SeqCst);
-            } else {
-                // Has one piece, and keeps it until all others are done.
-                while is_held.load(Ordering::SeqCst) {
-                    std::thread::yield_now();
-                }
-            }
-        });
-        assert!(by_caller.load(Ordering::SeqCst) >= 99);
-    }
-
-    #[test]
-    fn a_panic_reaches_the_caller() {
-        let mut workers = Workers::new(3);
-        for panics in 0..50 {
-            let job = |_, piece: usize| assert!(piece != panics);
-            let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| workers.deal(50, &job)));
-            assert!(ran.is_err(), "piece {panics}");
-        }
-        let done = AtomicUsize::new(0);
-        workers.deal(9, &|_, _| {
-            done.fetch_add(1, Ordering::Relaxed);
-        });
-        assert_eq!(done.load(Ordering::Relaxed), 9);
     }
 }

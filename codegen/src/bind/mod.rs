@@ -11,8 +11,6 @@
 //! even if only a part of them is stored. If its elements lie in the row-major order of the dimensions seen, the kernel
 //! sees pixels, divided among the rows of the output. All other operands are seen element by element.
 mod access;
-#[cfg(test)]
-mod both_tables;
 mod choice;
 mod constants;
 mod fire;
@@ -29,8 +27,6 @@ mod products;
 mod scenarios;
 mod seen;
 mod slices;
-#[cfg(test)]
-mod tests;
 mod translate;
 mod typed;
 

@@ -24,7 +24,7 @@ pub(crate) use neon::Neon;
 pub(crate) use portable::Portable;
 
 /// Channels of a panel of packed weights: a multiple of every [`Simd::LANES`].
-pub(crate) const PANEL: usize = 16;
+pub const PANEL: usize = 16;
 
 /// The instruction set that kernels use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,12 +51,11 @@ pub(crate) enum Kind {
 /// Whether an [`Isa`] of AVX2 can be made. Without detection, only the one of the target can, so the compiler need not
 /// generate code for the others.
 #[cfg(target_arch = "x86_64")]
-pub(crate) const MAY_BE_AVX2: bool =
-    cfg!(any(test, feature = "std")) || matches!(Isa::compiled().0, Kind::Avx2);
+pub(crate) const MAY_BE_AVX2: bool = cfg!(feature = "std") || matches!(Isa::compiled().0, Kind::Avx2);
 /// Whether an [`Isa`] of AVX-512 can be made.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const MAY_BE_AVX512: bool =
-    cfg!(any(test, feature = "std")) || matches!(Isa::compiled().0, Kind::Avx512 | Kind::Vnni);
+    cfg!(feature = "std") || matches!(Isa::compiled().0, Kind::Avx512 | Kind::Vnni);
 
 impl Isa {
     /// Plain Rust, without fused multiplication and addition.
@@ -100,7 +99,7 @@ impl Isa {
     /// The best instruction set of the processor that runs this; without the feature `std`, the one of the
     /// compilation's target. Ask once, at start.
     pub fn detect() -> Isa {
-        #[cfg(all(target_arch = "x86_64", any(test, feature = "std")))]
+        #[cfg(all(target_arch = "x86_64", feature = "std"))]
         {
             extern crate std;
             if std::is_x86_feature_detected!("avx512f") {
@@ -114,7 +113,7 @@ impl Isa {
                 return Isa(Kind::Avx2);
             }
         }
-        #[cfg(all(target_arch = "aarch64", any(test, feature = "std")))]
+        #[cfg(all(target_arch = "aarch64", feature = "std"))]
         {
             extern crate std;
             if std::arch::is_aarch64_feature_detected!("dotprod") {
@@ -164,8 +163,7 @@ impl Isa {
     }
 
     /// Every instruction set of the processor that runs this.
-    #[cfg(test)]
-    pub(crate) fn all() -> impl Iterator<Item = Isa> {
+    pub fn all() -> impl Iterator<Item = Isa> {
         let best = Isa::detect();
         // From the least to the best.
         #[cfg(target_arch = "x86_64")]

@@ -25,8 +25,6 @@ pub mod mixed;
 pub mod pointwise;
 pub mod pre;
 pub mod scenario;
-#[cfg(test)]
-mod tests;
 pub mod transpose;
 mod uses;
 mod window;

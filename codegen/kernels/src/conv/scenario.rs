@@ -179,7 +179,7 @@ impl Scenario {
 
     /// Products of a sum.
     #[inline(always)]
-    pub(super) const fn steps(&self) -> usize {
+    pub const fn steps(&self) -> usize {
         self.conv.channels * self.conv.kernel[0] * self.conv.kernel[1]
     }
 

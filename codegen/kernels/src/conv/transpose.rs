@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use super::super::activation::Activation;
-use super::super::arch::{Isa, Job, Simd};
+use super::super::arch::{Job, Simd};
 use super::super::indirect::{InPlace, PADDED_SPAN, Spans, Sums, Table};
 use super::super::kernel::{Context, RowKernel};
 use super::super::panel::Panels;
@@ -60,11 +60,6 @@ impl ConvTranspose {
         };
         self.panels().pack(weight, bias, slopes, out);
     }
-
-    /// Parts into which the output channels may be divided among workers.
-    pub const fn tiles(&self) -> usize {
-        self.panels().count()
-    }
 }
 
 /// One operand; the constant is packed by [`ConvTranspose::pack`].
@@ -78,53 +73,15 @@ impl RowKernel for ConvTranspose {
         constants: &[Rows<'_>],
         output: &mut RowsMut<'_>,
     ) {
-        conv_transpose(context.isa, self, y, operands[0], constants[0].row(0), output);
+        let weights = &constants[0].row(0)[..self.packed_len()];
+        context.isa.run(Gather { p: self, y, input: operands[0], weights, output: SharedRows::new(output) });
     }
 }
 
-/// Makes rows `y` of the transposed convolution. `weights` are packed by [`ConvTranspose::pack`].
-///
-/// # Panics
-/// If a slice is shorter than the shapes require.
-#[inline]
-pub(super) fn conv_transpose(
-    isa: Isa,
-    p: &ConvTranspose,
-    y: Range<usize>,
-    input: Rows<'_>,
-    weights: &[f32],
-    output: &mut RowsMut<'_>,
-) {
-    // SAFETY: no one else has the rows.
-    unsafe { conv_transpose_shared(isa, p, y, 0..p.tiles(), input, weights, SharedRows::new(output)) }
-}
-
-/// Makes those output channels of rows `y` that belong to `tiles`, of [`ConvTranspose::tiles`]. The bytes are those of
-/// [`conv_transpose`], no matter how rows and tiles are divided.
-///
-/// # Safety
-/// No one else reads or writes these elements of `output` at the same time.
-///
-/// # Panics
-/// As [`conv_transpose`].
-pub(super) unsafe fn conv_transpose_shared(
-    isa: Isa,
-    p: &ConvTranspose,
-    y: Range<usize>,
-    tiles: Range<usize>,
-    input: Rows<'_>,
-    weights: &[f32],
-    output: SharedRows<'_>,
-) {
-    let weights = &weights[..p.packed_len()];
-    isa.run(Gather { p, y, tiles, input, weights, output });
-}
-
-/// The rows `y` and panels `tiles`.
+/// The rows `y`.
 struct Gather<'a> {
     p: &'a ConvTranspose,
     y: Range<usize>,
-    tiles: Range<usize>,
     input: Rows<'a>,
     weights: &'a [f32],
     output: SharedRows<'a>,
@@ -137,7 +94,7 @@ impl Job for Gather<'_> {
         let sums = Sums { panels: p.panels(), weights, activation: p.activation, output };
         let (step, width) = (p.stride[1], output.width());
         let mut table = Table::new();
-        for run in sums.runs::<S>(self.tiles.clone(), width.div_ceil(step)) {
+        for run in sums.runs::<S>(0..sums.panels.count(), width.div_ceil(step)) {
             let group = run.start / sums.panels.per_group();
             for y in self.y.clone() {
                 let start = output.start(y);
@@ -151,8 +108,7 @@ impl Job for Gather<'_> {
                         table.start();
                         let apart = output.pixel(0, step);
                         table.add_pixels(to - from, output.pixel(start, window.x), apart);
-                        // SAFETY: this is within a job of this instruction set; the caller of the convolution has the
-                        // elements.
+                        // SAFETY: this is within a job of this instruction set; no one else has the rows.
                         unsafe { sums.make::<S, _>(&run, &mut table, &window, &mut InPlace) }
                     }
                 }

@@ -14,9 +14,7 @@
 //! whole rows of tiles, counted from row 0. A firing that makes only some of the m rows of a tile takes rows beyond
 //! their windows as zeros. Its output is as near to the exact one, but has other bits.
 
-#[cfg(test)]
-mod tests;
-mod transform;
+pub mod transform;
 
 use core::ops::Range;
 

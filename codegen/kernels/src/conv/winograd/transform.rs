@@ -18,7 +18,7 @@ const fn pairs(a: usize) -> usize {
 }
 
 /// The coefficients, from that of x⁰ on, of Π (x − p²) over the first `pairs` points except `without`.
-const fn polynomial(pairs: usize, without: Option<usize>) -> [f64; 4] {
+pub const fn polynomial(pairs: usize, without: Option<usize>) -> [f64; 4] {
     let mut made = [1.0, 0.0, 0.0, 0.0];
     let mut j = 0;
     while j < pairs {
@@ -39,7 +39,7 @@ const fn polynomial(pairs: usize, without: Option<usize>) -> [f64; 4] {
 
 /// The factors of the filter's transform, G: the factor with which element `tap` of a filter of `taps` enters value
 /// `at` of `a`.
-pub(super) fn filter_factor(a: usize, taps: usize, at: usize, tap: usize) -> f64 {
+pub fn filter_factor(a: usize, taps: usize, at: usize, tap: usize) -> f64 {
     let pairs = pairs(a);
     if at == 0 {
         return if tap == 0 { 1.0 / polynomial(pairs, None)[0] } else { 0.0 };
@@ -278,29 +278,5 @@ impl<const ROWS: usize, const A: usize, const HIGH: usize, const WIDE: usize> Jo
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The matrices of Lavin and Gray, sections 4.1 and 4.3. Their rows have other signs, and another order of points.
-    #[test]
-    fn filters_are_transformed_by_the_published_matrices() {
-        let row = |a: usize, taps: usize, at: usize| [0, 1, 2].map(|tap| filter_factor(a, taps, at, tap));
-        assert_eq!(row(4, 3, 0), [-1.0, 0.0, 0.0]);
-        assert_eq!([1, 2, 3].map(|at| row(4, 3, at)), [[0.5; 3], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]]);
-        assert_eq!(row(6, 3, 0), [0.25, 0.0, 0.0]);
-        assert_eq!(row(6, 3, 1), [-1.0 / 6.0; 3]);
-        assert_eq!(row(6, 3, 3), [1.0 / 24.0, 1.0 / 12.0, 1.0 / 6.0]);
-    }
-
-    #[test]
-    fn polynomials_have_the_squares_of_the_points_as_roots() {
-        assert_eq!(polynomial(1, None), [-1.0, 1.0, 0.0, 0.0]);
-        assert_eq!(polynomial(2, None), [4.0, -5.0, 1.0, 0.0]);
-        assert_eq!(polynomial(3, None), [-1.0, 5.25, -5.25, 1.0]);
-        assert_eq!(polynomial(3, Some(1)), [0.25, -1.25, 1.0, 0.0]);
     }
 }

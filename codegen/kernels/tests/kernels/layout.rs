@@ -1,18 +1,16 @@
-use super::std::vec::Vec;
-
-use super::super::arch::Isa;
-use super::super::concat::{ConcatElements, ImageAxis, copy_elements, copy_image};
-use super::super::convert::Cast;
-use super::super::element::F16;
-use super::super::elements::{Dims, ElementsMut, MAX_RANK};
-use super::super::kernel::{Context, ElementKernel, RowKernel};
-use super::super::pad::{Pad, PadElements, PadMode};
-use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::slice::{Slice, SliceElements};
-use super::super::span::{Span, SpanMut};
-use super::super::testing::{Random, rounds};
-use super::super::transpose::Transpose;
-use super::{Case, Image, Tensor, alone, check_dense, std};
+use crate::cases::{Case, Image, Tensor, alone, check_dense};
+use crate::testing::{Random, rounds};
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::concat::{ConcatElements, ImageAxis, copy_elements, copy_image};
+use csdfc_kernels::convert::Cast;
+use csdfc_kernels::element::F16;
+use csdfc_kernels::elements::{Dims, ElementsMut, MAX_RANK};
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
+use csdfc_kernels::pad::{Pad, PadElements, PadMode};
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
+use csdfc_kernels::slice::{Slice, SliceElements};
+use csdfc_kernels::span::{Span, SpanMut};
+use csdfc_kernels::transpose::Transpose;
 
 #[test]
 fn parts_follow_each_other() {
@@ -35,7 +33,7 @@ fn parts_follow_each_other() {
         let mut output = size;
         output[dim] = starts[images.len()];
         let case = Case {
-            what: &std::format!("concat along {axis:?}"),
+            what: &format!("concat along {axis:?}"),
             inputs: &images.iter().collect::<Vec<_>>(),
             output,
             need: |i: usize, y: usize| {
@@ -114,7 +112,7 @@ fn slices_step_in_every_direction() {
         let input = Image::random(&mut random, size);
         let p = Slice { starts: grid.map(|g| g.0), steps: grid.map(|g| g.1) };
         let case = Case {
-            what: &std::format!("{p:?}"),
+            what: &format!("{p:?}"),
             inputs: &[&input],
             output: grid.map(|g| g.2),
             need: |_, y| stepped(grid[0], y)..stepped(grid[0], y) + 1,
@@ -177,7 +175,7 @@ fn padding_in_every_mode() {
         let p = Pad { mode, before: of.map(|p| p.0), after: of.map(|p| p.1) };
         let output = [0, 1, 2].map(|i| (size[i] as i64 + of[i].0 + of[i].1) as usize);
         let case = Case {
-            what: &std::format!("{p:?} of {size:?}"),
+            what: &format!("{p:?} of {size:?}"),
             inputs: &[&input],
             output,
             need: |_, y| padded(mode, of[0], size[0], y).map_or(0..0, |y| y..y + 1),

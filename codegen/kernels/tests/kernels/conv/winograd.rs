@@ -1,14 +1,17 @@
 //! Every transform against the definition.
 
-extern crate std;
-use std::vec;
-use std::vec::Vec;
-
-use super::super::super::arch::Isa;
-use super::super::super::rows::RowShape;
-use super::super::super::span::{Span, SpanMut};
-use super::super::super::testing::{Random, ring};
-use super::*;
+use crate::testing::{Random, ring};
+use csdfc_kernels::activation::Activation;
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::conv::Conv;
+use csdfc_kernels::conv::winograd::*;
+use csdfc_kernels::kernel::Context;
+use csdfc_kernels::kernel::RowKernel;
+use csdfc_kernels::layout::Layout;
+use csdfc_kernels::rows::RowShape;
+use csdfc_kernels::rows::Rows;
+use csdfc_kernels::rows::RowsMut;
+use csdfc_kernels::span::{Span, SpanMut};
 
 /// Tile, kernel (0 rows: any number), and how far an output may be from the exact one, relative to the largest Σ|x||w|.
 const VARIANTS: [([usize; 2], [usize; 2], f64); 7] = [
@@ -200,7 +203,7 @@ fn compare(cases: usize) {
         for case in 0..cases {
             let scenario = Case::random(&mut random, tile, kernel);
             let (want, largest) = scenario.textbook();
-            let what = |isa: Isa| std::format!("case {case} {} {:?}", isa.name(), scenario.winograd);
+            let what = |isa: Isa| format!("case {case} {} {:?}", isa.name(), scenario.winograd);
             let mut fused: Option<Vec<u32>> = None;
             let all = Isa::all().count();
             for (turn, isa) in Isa::all().enumerate() {

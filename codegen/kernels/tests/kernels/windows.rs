@@ -1,10 +1,10 @@
-use super::super::arch::Isa;
-use super::super::kernel::{Context, ElementKernel, RowKernel};
-use super::super::lrn::Lrn;
-use super::super::pool::{Pool, PoolKind};
-use super::super::resize::{Line, Resize, ResizeMode, Rounding};
-use super::super::testing::{Random, rounds};
-use super::{Case, Image, alone, std};
+use crate::cases::{Case, Image, alone};
+use crate::testing::{Random, rounds};
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
+use csdfc_kernels::lrn::Lrn;
+use csdfc_kernels::pool::{Pool, PoolKind};
+use csdfc_kernels::resize::{Line, Resize, ResizeMode, Rounding};
 
 /// Every tap of the window, counted one by one.
 fn pooled(p: &Pool, input: &Image, y: usize, x: usize, c: usize) -> f64 {
@@ -56,7 +56,7 @@ fn pools_are_those_of_the_textbook() {
         });
         let input = Image::random(&mut random, [size[0], size[1], channels]);
         let case = Case {
-            what: &std::format!("{p:?} of {size:?}"),
+            what: &format!("{p:?} of {size:?}"),
             inputs: &[&input],
             output: [out[0], out[1], channels],
             need: |_, y: usize| {
@@ -119,7 +119,7 @@ fn resizes_are_those_of_the_textbook() {
         let p = Resize { mode, rows, columns };
         let input = Image::random(&mut random, size);
         let case = Case {
-            what: &std::format!("{p:?} of {size:?}"),
+            what: &format!("{p:?} of {size:?}"),
             inputs: &[&input],
             output: [out[0], out[1], size[2]],
             need: |_, y| {
@@ -155,7 +155,7 @@ fn local_responses_are_normalised_across_channels() {
         };
         let input = Image::random(&mut random, size);
         let case = Case {
-            what: &std::format!("{p:?}"),
+            what: &format!("{p:?}"),
             inputs: &[&input],
             output: size,
             need: |_, y| y..y + 1,

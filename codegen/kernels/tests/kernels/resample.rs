@@ -2,15 +2,14 @@
 
 use core::ops::Range;
 
-use super::super::arch::Isa;
-use super::super::elements::{Elements, ElementsMut};
-use super::super::grid_sample::{GridSample, SampleMode, SamplePadding};
-use super::super::kernel::{Context, ElementKernel, RowKernel};
-use super::super::resample::{Axis, Resample, Weight};
-use super::super::resize::{Line, Rounding};
-use super::super::testing::{Random, rounds};
-use super::{Case, Image, alone, std};
-use std::vec::Vec;
+use crate::cases::{Case, Image, alone};
+use crate::testing::{Random, rounds};
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::elements::{Elements, ElementsMut};
+use csdfc_kernels::grid_sample::{GridSample, SampleMode, SamplePadding};
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
+use csdfc_kernels::resample::{Axis, Resample, Weight};
+use csdfc_kernels::resize::{Line, Rounding};
 
 /// The definition in one direction: pairs of index and weight, or none if the place is outside and not weighed.
 fn taps(p: &Resample, axis: &Axis, position: usize, size: usize) -> Option<Vec<(usize, f64)>> {
@@ -76,7 +75,7 @@ fn weighted_resizes_are_those_of_the_textbook() {
         let p = Resample { weight, exclude_outside, outside, rows, columns };
         let input = Image::random(&mut random, size);
         let case = Case {
-            what: &std::format!("{p:?} of {size:?}"),
+            what: &format!("{p:?} of {size:?}"),
             inputs: &[&input],
             output: [out[0], out[1], size[2]],
             need: |_, y| around(&p, y, size[0]),

@@ -1,19 +1,34 @@
 //! Convolutions against the textbook.
 
-extern crate std;
-use std::vec;
-use std::vec::Vec;
+mod mec;
+mod mec_batch;
+mod mixed;
+mod transform;
+mod winograd;
 
-use super::super::arch::PANEL;
-use super::super::binary::{Binary, BinaryFunction};
-use super::super::element_wise::{BatchNorm, PReluInPlace};
-use super::super::share::share_rows;
-use super::super::span::{Span, SpanMut};
-use super::super::testing::{Random, close, ring, rounds};
-use super::super::workers::Workers;
-use super::im2row::Im2row;
-use super::transpose::{ConvTranspose, conv_transpose_shared};
-use super::*;
+use crate::testing::{Random, close, ring, rounds};
+use core::ops::Range;
+use csdfc_kernels::activation::Activation;
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::arch::PANEL;
+use csdfc_kernels::binary::{Binary, BinaryFunction};
+use csdfc_kernels::conv::im2row::Im2row;
+use csdfc_kernels::conv::transpose::ConvTranspose;
+use csdfc_kernels::conv::*;
+use csdfc_kernels::element_wise::{BatchNorm, PReluInPlace};
+use csdfc_kernels::kernel::Context;
+use csdfc_kernels::kernel::RowKernel;
+use csdfc_kernels::rows::RowShape;
+use csdfc_kernels::rows::Rows;
+use csdfc_kernels::rows::RowsMut;
+use csdfc_kernels::share::share_rows;
+use csdfc_kernels::span::{Span, SpanMut};
+use csdfc_kernels::workers::Workers;
+
+/// From one worker to four, who share output channels.
+fn crews() -> [Workers; 4] {
+    [1, 2, 3, 4].map(Workers::new)
+}
 
 /// The definition, in double precision: input `[height, width, channels]`, weights in ONNX order.
 pub(super) fn textbook(
@@ -93,6 +108,7 @@ pub(super) fn random_conv(random: &mut Random) -> Conv {
 #[test]
 fn rows_and_channels_in_any_division_are_the_textbook_ones() {
     let mut random = Random(7);
+    let mut crews = crews();
     for case in rounds(900) {
         let mut p = random_conv(&mut random);
         if case % 3 == 0 {
@@ -135,34 +151,16 @@ fn rows_and_channels_in_any_division_are_the_textbook_ones() {
                     let result = RowShape::dense(out[0], out[1], p.filters, to - from);
                     let mut output = RowsMut { data: SpanMut::new(&mut made), shape: result };
                     let input = Rows { data: Span::new(&data), shape };
-                    let cut = random.within(0, p.tiles());
-                    #[allow(unsafe_code)]
-                    // SAFETY: one after the other.
-                    unsafe {
-                        let output = SharedRows::new(&mut output);
-                        conv_shared(
-                            isa,
-                            &p,
-                            from..to,
-                            cut..p.tiles(),
-                            &[input],
-                            p.packed(&[Rows::line(&packed)]),
-                            output,
-                        );
-                        conv_shared(
-                            isa,
-                            &p,
-                            from..to,
-                            0..cut,
-                            &[input],
-                            p.packed(&[Rows::line(&packed)]),
-                            output,
-                        );
-                    }
+                    let context = &mut Context {
+                        isa,
+                        workers: Some(&mut crews[random.within(0, 3)]),
+                        workspace: &mut [],
+                    };
+                    p.rows(context, from..to, &[input], &[Rows::line(&packed)], &mut output);
                     (from..to).for_each(|y| got.extend_from_slice(output.row(y)));
                     assert!(made[len..].iter().all(|x| x.is_nan()), "case {case}: it wrote beyond its rows");
                 }
-                close(&got, &want, || std::format!("case {case} {} rows {rows} {p:?} {size:?}", isa.name()));
+                close(&got, &want, || format!("case {case} {} rows {rows} {p:?} {size:?}", isa.name()));
                 let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 let whole = whole.get_or_insert_with(|| got.clone());
                 assert_eq!(bits(&got), bits(whole), "case {case} {} rows {rows} {p:?}", isa.name());
@@ -259,19 +257,12 @@ fn transposed_rows_and_channels_in_any_division_are_the_textbook_ones() {
                     let result = RowShape::dense(out[0], out[1], p.filters, to - from);
                     let mut output = RowsMut { data: SpanMut::new(&mut made), shape: result };
                     let input = Rows { data: Span::new(&data), shape };
-                    let cut = random.within(0, p.tiles());
-                    #[allow(unsafe_code)]
-                    // SAFETY: one after the other.
-                    unsafe {
-                        let output = SharedRows::new(&mut output);
-                        conv_transpose_shared(isa, &p, from..to, cut..p.tiles(), input, &packed, output);
-                        conv_transpose_shared(isa, &p, from..to, 0..cut, input, &packed, output);
-                    }
+                    p.rows(&mut Context::alone(isa), from..to, &[input], &[Rows::line(&packed)], &mut output);
                     for y in from..to {
                         got.extend_from_slice(output.row(y));
                     }
                 }
-                close(&got, &want, || std::format!("case {case} {} rows {rows} {p:?} {size:?}", isa.name()));
+                close(&got, &want, || format!("case {case} {} rows {rows} {p:?} {size:?}", isa.name()));
                 let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 let whole = whole.get_or_insert_with(|| got.clone());
                 assert_eq!(bits(&got), bits(whole), "case {case} {} rows {rows} {p:?}", isa.name());
@@ -285,6 +276,7 @@ fn transposed_rows_and_channels_in_any_division_are_the_textbook_ones() {
 #[test]
 fn what_comes_before_is_as_in_layers_of_its_own() {
     let mut random = Random(9);
+    let mut crews = crews();
     for case in rounds(300) {
         let mut p = random_conv(&mut random);
         if !p.is_depthwise() && case % 8 == 0 {
@@ -332,32 +324,12 @@ fn what_comes_before_is_as_in_layers_of_its_own() {
             let mut output = RowsMut { data: SpanMut::new(&mut got), shape: whole };
             let (data, shape) = ring(&mut random, &input, dims, 0, size[0]);
             let x = Rows { data: Span::new(&data), shape };
-            let (rows, cut) = (random.within(1, out[0]), random.within(0, p.tiles()));
+            let rows = random.within(1, out[0]);
             for from in (0..out[0]).step_by(rows) {
                 let y = from..(from + rows).min(out[0]);
-                #[allow(unsafe_code)]
-                // SAFETY: one after the other.
-                unsafe {
-                    let output = SharedRows::new(&mut output);
-                    conv_shared(
-                        isa,
-                        &with,
-                        y.clone(),
-                        cut..p.tiles(),
-                        &[x],
-                        with.packed(&[Rows::line(&packed_with)]),
-                        output,
-                    );
-                    conv_shared(
-                        isa,
-                        &with,
-                        y,
-                        0..cut,
-                        &[x],
-                        with.packed(&[Rows::line(&packed_with)]),
-                        output,
-                    );
-                }
+                let context =
+                    &mut Context { isa, workers: Some(&mut crews[random.within(0, 3)]), workspace: &mut [] };
+                with.rows(context, y, &[x], &[Rows::line(&packed_with)], &mut output);
             }
             let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&got), bits(&want), "case {case} {} rows {rows} {with:?} {size:?}", isa.name());
@@ -375,6 +347,7 @@ fn channels_of(image: &[f32], channels: usize, part: Range<usize>) -> Vec<f32> {
 #[test]
 fn operands_are_read_where_they_lie() {
     let mut random = Random(10);
+    let mut crews = crews();
     for case in rounds(400) {
         let mut p = random_conv(&mut random);
         if p.is_depthwise() {
@@ -460,22 +433,9 @@ fn operands_are_read_where_they_lie() {
                 let inputs: Vec<Rows<'_>> =
                     rings.iter().map(|(data, shape)| Rows { data: Span::new(data), shape: *shape }).collect();
                 let mut output = RowsMut { data: SpanMut::new(&mut got), shape: whole };
-                let cut = random.within(0, p.tiles());
-                #[allow(unsafe_code)]
-                // SAFETY: one after the other.
-                unsafe {
-                    let output = SharedRows::new(&mut output);
-                    conv_shared(
-                        isa,
-                        &p,
-                        y.clone(),
-                        cut..p.tiles(),
-                        &inputs,
-                        p.packed(&[Rows::line(&packed)]),
-                        output,
-                    );
-                    conv_shared(isa, &p, y, 0..cut, &inputs, p.packed(&[Rows::line(&packed)]), output);
-                }
+                let context =
+                    &mut Context { isa, workers: Some(&mut crews[random.within(0, 3)]), workspace: &mut [] };
+                p.rows(context, y, &inputs, &[Rows::line(&packed)], &mut output);
             }
             let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&got), bits(&want), "case {case} {} rows {rows} {p:?} {cuts:?}", isa.name());
@@ -486,7 +446,7 @@ fn operands_are_read_where_they_lie() {
 #[test]
 fn the_bytes_are_those_of_one_worker() {
     let mut random = Random(41);
-    let mut crews: Vec<Workers> = (1..5).map(Workers::new).collect();
+    let mut crews = crews();
     for case in rounds(60) {
         let (height, width) = (random.within(1, 9), random.within(1, 9));
         let (groups, per_group) = (random.within(1, 3), random.within(1, 20));
@@ -563,7 +523,7 @@ fn im2row_is_the_convolution() {
             let got = made(&kernel, &mut workspace);
             let same = got.iter().zip(&made(&conv, &mut [])).all(|(a, b)| a.to_bits() == b.to_bits());
             assert!(same, "{conv:?} by {}", isa.name());
-            close(&got, &want, || std::format!("{conv:?} by {}", isa.name()));
+            close(&got, &want, || format!("{conv:?} by {}", isa.name()));
         }
     }
 }

@@ -1,19 +1,18 @@
 //! Sums of products.
 
-use super::super::super::activation::Activation;
-use super::super::super::arch::Isa;
-use super::super::super::conv::Conv;
-use super::super::super::elements::{Elements, ElementsMut};
-use super::super::super::gemm::Gemm;
-use super::super::super::kernel::{Context, ElementKernel};
-use super::super::super::quantised::Requantise;
-use super::super::super::quantised::cast::{Dequantise, Quantise};
-use super::super::super::quantised::conv::QConv;
-use super::super::super::quantised::gemm::QGemm;
-use super::super::super::quantised::pre::QPre;
-use super::super::super::testing::{Random, rounds};
-use super::super::std::{format, vec, vec::Vec};
 use super::{Case, Image, bytes, element, how, requantised};
+use crate::testing::{Random, rounds};
+use csdfc_kernels::activation::Activation;
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::conv::Conv;
+use csdfc_kernels::elements::{Elements, ElementsMut};
+use csdfc_kernels::gemm::Gemm;
+use csdfc_kernels::kernel::{Context, ElementKernel};
+use csdfc_kernels::quantised::Requantise;
+use csdfc_kernels::quantised::cast::{Dequantise, Quantise};
+use csdfc_kernels::quantised::conv::QConv;
+use csdfc_kernels::quantised::gemm::QGemm;
+use csdfc_kernels::quantised::pre::QPre;
 
 fn weights(random: &mut Random, count: usize) -> Vec<i8> {
     bytes(random, count).into_iter().map(|b| b.wrapping_add(128) as i8).collect()

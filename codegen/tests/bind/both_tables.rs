@@ -11,7 +11,7 @@ use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{Conv, ConvTranspose, Function, Gemm, Operator, Pre};
 use csdfc_plan::shape::Shape;
 
-use crate::bind;
+use csdfc_codegen::bind;
 
 /// No name is in one table and not in the other.
 #[test]

@@ -1,27 +1,13 @@
-//! Every kernel of this crate's whole-row and whole-tensor operators against its textbook definition, in doubles.
-
-extern crate std;
-
-mod arithmetic;
-mod blocks;
-mod halves;
-mod layout;
-mod quantised;
-mod reductions;
-mod resample;
-mod suppression;
-mod windows;
+//! Images and tensors in rings, and firings compared with definitions.
 
 use core::ops::Range;
-use std::vec;
-use std::vec::Vec;
 
-use super::arch::Isa;
-use super::elements::{Dims, Elements, ElementsMut, Index};
-use super::kernel::Context;
-use super::rows::{RowShape, Rows, RowsMut};
-use super::span::{Span, SpanMut};
-use super::testing::Random;
+use crate::testing::Random;
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::elements::{Dims, Elements, ElementsMut, Index};
+use csdfc_kernels::kernel::Context;
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
+use csdfc_kernels::span::{Span, SpanMut};
 
 /// A firing by the instruction set that this is compiled for.
 pub fn alone() -> Context<'static> {
@@ -138,7 +124,7 @@ impl<N: Fn(usize, usize) -> Range<usize>, W: Fn(usize, usize, usize) -> f64> Cas
             }
             for (i, got) in result.iter().enumerate() {
                 let (y, x, c) = (i / channels / width, i / channels % width, i % channels);
-                near(*got, (self.want)(y, x, c), || std::format!("{}: [{y}, {x}, {c}]", self.what));
+                near(*got, (self.want)(y, x, c), || format!("{}: [{y}, {x}, {c}]", self.what));
             }
             let bits = result.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits, *first.get_or_insert_with(|| bits.clone()), "{}: {rows} rows", self.what);
@@ -209,6 +195,6 @@ pub fn check_dense(
     run(&mut ElementsMut::dense(&mut data, dims));
     for (i, got) in data.iter().enumerate() {
         let index = sizes.index(i);
-        near(*got, want(&index), || std::format!("{what}: {index:?} of {dims:?}"));
+        near(*got, want(&index), || format!("{what}: {index:?} of {dims:?}"));
     }
 }

@@ -3,33 +3,30 @@
 
 use core::slice::from_ref;
 
-use super::std::vec::Vec;
-use super::std::{self, string::String, vec};
-
-use super::super::activation::Activation;
-use super::super::arch::Isa;
-use super::super::binary::{Binary, BinaryFunction};
-use super::super::concat::{Concat, ConcatElements, ImageAxis};
-use super::super::conv::{Conv, Pre};
-use super::super::convert::{Gather, Scatter, Swap};
-use super::super::depth_space::{DepthToSpace, SpaceToDepth};
-use super::super::element::F16;
-use super::super::element_wise::{BatchNorm, ElementWise, PRelu, PReluInPlace};
-use super::super::elements::{Axes, Elements, ElementsMut, MAX_RANK};
-use super::super::gemm::Gemm;
-use super::super::kernel::{Context, ElementKernel, RowKernel};
-use super::super::mat_mul::MatMul;
-use super::super::pad::{Pad, PadElements, PadMode};
-use super::super::pool::{Pool, PoolKind};
-use super::super::reduce::{ReduceElements, ReduceFrame, ReduceFunction, ReduceRows};
-use super::super::resize::{Line, Resize, ResizeMode, Rounding};
-use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::share_rows;
-use super::super::slice::{Slice, SliceElements};
-use super::super::softmax::{Softmax, SoftmaxElements};
-use super::super::testing::{Random, rounds};
-use super::super::transpose::Transpose;
-use super::super::workers::Workers;
+use crate::testing::{Random, rounds};
+use csdfc_kernels::activation::Activation;
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::binary::{Binary, BinaryFunction};
+use csdfc_kernels::concat::{Concat, ConcatElements, ImageAxis};
+use csdfc_kernels::conv::{Conv, Pre};
+use csdfc_kernels::convert::{Gather, Scatter, Swap};
+use csdfc_kernels::depth_space::{DepthToSpace, SpaceToDepth};
+use csdfc_kernels::element::F16;
+use csdfc_kernels::element_wise::{BatchNorm, ElementWise, PRelu, PReluInPlace};
+use csdfc_kernels::elements::{Axes, Elements, ElementsMut, MAX_RANK};
+use csdfc_kernels::gemm::Gemm;
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
+use csdfc_kernels::mat_mul::MatMul;
+use csdfc_kernels::pad::{Pad, PadElements, PadMode};
+use csdfc_kernels::pool::{Pool, PoolKind};
+use csdfc_kernels::reduce::{ReduceElements, ReduceFrame, ReduceFunction, ReduceRows};
+use csdfc_kernels::resize::{Line, Resize, ResizeMode, Rounding};
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
+use csdfc_kernels::share::share_rows;
+use csdfc_kernels::slice::{Slice, SliceElements};
+use csdfc_kernels::softmax::{Softmax, SoftmaxElements};
+use csdfc_kernels::transpose::Transpose;
+use csdfc_kernels::workers::Workers;
 
 fn halves(values: &[f32]) -> Vec<F16> {
     values.iter().map(|x| F16::from_f32(*x)).collect()
@@ -204,7 +201,7 @@ fn sums_of_a_convolution_are_rounded_once() {
         if p.residual {
             operands.push((random(&mut source, out.iter().product()), out));
         }
-        by_rows(&p, &operands, &[halves(&packed)], out, || std::format!("case {case} {p:?} {size:?}"));
+        by_rows(&p, &operands, &[halves(&packed)], out, || format!("case {case} {p:?} {size:?}"));
     }
 }
 
@@ -232,13 +229,13 @@ fn functions_of_elements_are_rounded_once() {
         let (left, right) = (operand(case % 2 == 0), operand(case % 3 == 0 || case % 2 == 1));
         let out = [0, 1, 2].map(|i| left.1[i].max(right.1[i]));
         let p = Binary { function, constant_first: false, activation };
-        let what = || std::format!("{p:?} {:?} {:?}", left.1, right.1);
+        let what = || format!("{p:?} {:?} {:?}", left.1, right.1);
         by_rows(&p, &[left.clone(), right.clone()], &[], out, what);
         let of = |(x, size): &(Vec<F16>, [usize; 3])| (x.clone(), size.to_vec());
         by_elements(&p, &[of(&left), of(&right)], &[], &out, what);
 
         let x = (random(&mut source, size.iter().product()), size);
-        let what = || std::format!("{activation:?} {size:?}");
+        let what = || format!("{activation:?} {size:?}");
         by_rows(&ElementWise { function: activation }, from_ref(&x), &[], size, what);
         by_elements(&ElementWise { function: activation }, &[of(&x)], &[], &size, what);
         let constants = [0, 1].map(|_| random(&mut source, channels));
@@ -270,18 +267,18 @@ fn windows_are_rounded_once() {
             pads: [0; 4],
         };
         let out = [0, 1].map(|i| (size[i] - p.kernel[i]) / p.stride[i] + 1);
-        by_rows(&p, from_ref(&x), &[], [out[0], out[1], channels], || std::format!("{p:?} {size:?}"));
+        by_rows(&p, from_ref(&x), &[], [out[0], out[1], channels], || format!("{p:?} {size:?}"));
         let dims = vec![1, channels, size[0], size[1]];
         let image = (x.0.clone(), dims);
         let made = [1, channels, out[0], out[1]];
-        by_elements(&p, from_ref(&image), &[], &made, || std::format!("{p:?} {size:?}"));
+        by_elements(&p, from_ref(&image), &[], &made, || format!("{p:?} {size:?}"));
 
         let modes = [ResizeMode::Linear, ResizeMode::Nearest(Rounding::Floor)];
         let line = Line { start: -1, step: 2, over: 4 };
         let p = Resize { mode: modes[case % 2], rows: line, columns: line };
         let out = [2 * size[0], 2 * size[1], channels];
-        by_rows(&p, &[x], &[], out, || std::format!("{p:?} {size:?}"));
-        by_elements(&p, &[image], &[], &[1, channels, out[0], out[1]], || std::format!("{p:?} {size:?}"));
+        by_rows(&p, &[x], &[], out, || format!("{p:?} {size:?}"));
+        by_elements(&p, &[image], &[], &[1, channels, out[0], out[1]], || format!("{p:?} {size:?}"));
     }
 }
 
@@ -296,7 +293,7 @@ fn reductions_are_rounded_once() {
             [ReduceFunction::Mean, ReduceFunction::Max, ReduceFunction::L2, ReduceFunction::LogSumExp];
         let function = functions[case % 4];
         let [columns, over_channels] = [case % 3 > 0, case % 3 < 2];
-        let what = || std::format!("{function:?} {columns} {over_channels} {size:?}");
+        let what = || format!("{function:?} {columns} {over_channels} {size:?}");
         by_rows(&ReduceFrame { function }, from_ref(&x), &[], [1, 1, channels], what);
         let out = [size[0], if columns { 1 } else { size[1] }, if over_channels { 1 } else { channels }];
         by_rows(&ReduceRows { function, columns, channels: over_channels }, from_ref(&x), &[], out, what);
@@ -316,14 +313,14 @@ fn products_are_rounded_once() {
         let [m, n, k] = [source.within(1, 20), source.within(1, 50), source.within(1, 150)];
         let x = (random(&mut source, m * k), vec![m, k]);
         let y = (random(&mut source, k * n), vec![k, n]);
-        by_elements(&MatMul, &[x.clone(), y.clone()], &[], &[m, n], || std::format!("{m}×{n}×{k}"));
+        by_elements(&MatMul, &[x.clone(), y.clone()], &[], &[m, n], || format!("{m}×{n}×{k}"));
         let p = Gemm { inner: k, units: n, activation: *source.pick(&ACTIVATIONS) };
         let weights = floats(&y.0);
         let slopes = if p.activation == Activation::PRelu { source.floats(n) } else { vec![] };
         let mut packed = vec![0.0; p.packed_len()];
         p.pack(|unit, k| weights[k * n + unit], &source.floats(n), &slopes, &mut packed);
         let constant = (halves(&packed), vec![packed.len()]);
-        by_elements(&p, &[x], &[constant], &[m, n], || std::format!("{p:?}"));
+        by_elements(&p, &[x], &[constant], &[m, n], || format!("{p:?}"));
     }
 }
 
@@ -334,7 +331,7 @@ fn copies_are_what_they_are_of_floats() {
         let size = [2 * source.within(1, 3), 2 * source.within(1, 3), 4 * source.within(1, 5)];
         let [h, w, c] = size;
         let x = (random(&mut source, h * w * c), size);
-        let what = || std::format!("{size:?}");
+        let what = || format!("{size:?}");
         by_rows(&Swap, from_ref(&x), &[], [h, c, w], what);
         by_rows(&Scatter, &[(x.0.clone(), [h, c, w])], &[], [1, c, h * w], what);
         by_rows(&Gather, &[(x.0.clone(), [1, c, h * w])], &[], [h, c, w], what);

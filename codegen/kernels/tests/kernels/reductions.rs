@@ -1,17 +1,15 @@
-use super::std::vec::Vec;
-
-use super::super::arch::Isa;
-use super::super::arg_max::{ArgMax, ArgMaxElements};
-use super::super::concat::ImageAxis;
-use super::super::elements::{Axes, Dims, Elements, ElementsMut};
-use super::super::kernel::{Context, ElementKernel, RowKernel};
-use super::super::reduce::{ReduceElements, ReduceFrame, ReduceFunction, ReduceRows};
-use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::softmax::{Softmax, SoftmaxElements};
-use super::super::span::{Span, SpanMut};
-use super::super::testing::{Random, rounds};
-use super::super::top_k::TopK;
-use super::{Case, Image, Tensor, alone, check_dense, std};
+use crate::cases::{Case, Image, Tensor, alone, check_dense};
+use crate::testing::{Random, rounds};
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::arg_max::{ArgMax, ArgMaxElements};
+use csdfc_kernels::concat::ImageAxis;
+use csdfc_kernels::elements::{Axes, Dims, Elements, ElementsMut};
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
+use csdfc_kernels::reduce::{ReduceElements, ReduceFrame, ReduceFunction, ReduceRows};
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
+use csdfc_kernels::softmax::{Softmax, SoftmaxElements};
+use csdfc_kernels::span::{Span, SpanMut};
+use csdfc_kernels::top_k::TopK;
 
 const FUNCTIONS: [ReduceFunction; 13] = [
     ReduceFunction::Mean,
@@ -75,7 +73,7 @@ fn images_reduce_within_rows_and_whole() {
         let input = image_for(function, &mut random, size);
         for (columns, channels) in [(true, false), (false, true), (true, true)] {
             let case = Case {
-                what: &std::format!("{function:?} of {size:?} over {columns} {channels}"),
+                what: &format!("{function:?} of {size:?} over {columns} {channels}"),
                 inputs: &[&input],
                 output: [size[0], if columns { 1 } else { size[1] }, if channels { 1 } else { size[2] }],
                 need: |_, y| y..y + 1,
@@ -98,7 +96,7 @@ fn images_reduce_within_rows_and_whole() {
             });
         }
         let case = Case {
-            what: &std::format!("global {function:?} of {size:?}"),
+            what: &format!("global {function:?} of {size:?}"),
             inputs: &[&input],
             output: [1, 1, size[2]],
             need: |_, _| 0..size[0],
@@ -187,7 +185,7 @@ fn softmax_within_rows() {
         for (columns, channels) in [(true, false), (false, true), (true, true)] {
             let p = Softmax { log, columns, channels };
             let case = Case {
-                what: &std::format!("{p:?} of {size:?}"),
+                what: &format!("{p:?} of {size:?}"),
                 inputs: &[&input],
                 output: size,
                 need: |_, y| y..y + 1,

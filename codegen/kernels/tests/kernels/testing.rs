@@ -1,13 +1,8 @@
 //! What the tests of kernels share.
 
-extern crate std;
-
 use core::num::NonZeroUsize;
-use std::string::String;
-use std::vec;
-use std::vec::Vec;
 
-use super::rows::RowShape;
+use csdfc_kernels::rows::RowShape;
 
 /// A small generator of reproducible numbers (splitmix64).
 pub(crate) struct Random(pub u64);

@@ -1,13 +1,13 @@
-use super::super::activation::Activation;
-use super::super::arch::Isa;
-use super::super::binary::{Binary, BinaryFunction};
-use super::super::element_wise::{BatchNorm, ElementWise, PRelu, PReluInPlace};
-use super::super::elements::{Elements, ElementsMut};
-use super::super::instance_norm::InstanceNorm;
-use super::super::kernel::{Context, ElementKernel, RowKernel};
-use super::super::rows::Rows;
-use super::super::testing::{Random, rounds};
-use super::{Case, Image, Tensor, alone, check_dense, std};
+use crate::cases::{Case, Image, Tensor, alone, check_dense};
+use crate::testing::{Random, rounds};
+use csdfc_kernels::activation::Activation;
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::binary::{Binary, BinaryFunction};
+use csdfc_kernels::element_wise::{BatchNorm, ElementWise, PRelu, PReluInPlace};
+use csdfc_kernels::elements::{Elements, ElementsMut};
+use csdfc_kernels::instance_norm::InstanceNorm;
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
+use csdfc_kernels::rows::Rows;
 
 fn binary_of(function: BinaryFunction, a: f64, b: f64) -> f64 {
     match function {
@@ -57,7 +57,7 @@ fn operands_broadcast_by_rows() {
         let p = Binary { function, constant_first: false, activation };
         let inputs = [&left, &right];
         let case = Case {
-            what: &std::format!("{p:?} of {:?} and {:?}", left.size, right.size),
+            what: &format!("{p:?} of {:?} and {:?}", left.size, right.size),
             inputs: &inputs,
             output: out,
             need: |i: usize, y| if inputs[i].size[0] == 1 { 0..1 } else { y..y + 1 },
@@ -91,7 +91,7 @@ fn operands_of_any_rank_broadcast() {
         tame(function, &mut right);
         let p = Binary { function, constant_first: false, activation: Activation::None };
         let constant_first = Binary { constant_first: true, ..p };
-        let what = std::format!("{p:?} of {dims:?} and {right_dims:?}");
+        let what = format!("{p:?} of {dims:?} and {right_dims:?}");
         let constant = Elements::dense(&right, &right_dims);
         let of_right = |index: &[usize; 6]| {
             // Row-major place, dimension by dimension.

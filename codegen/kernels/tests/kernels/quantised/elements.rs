@@ -2,25 +2,24 @@
 
 use core::slice::from_ref;
 
-use super::super::super::arch::Isa;
-use super::super::super::concat::{Concat, ConcatElements, ImageAxis};
-use super::super::super::convert::{Gather, Scatter, Swap};
-use super::super::super::depth_space::{DepthToSpace, SpaceToDepth};
-use super::super::super::elements::{Dims, Elements, ElementsMut, MAX_RANK};
-use super::super::super::kernel::{Context, ElementKernel, RowKernel};
-use super::super::super::pad::{Pad, PadElements, PadMode};
-use super::super::super::pool::{Pool, PoolKind};
-use super::super::super::quantised::Requantise;
-use super::super::super::quantised::binary::{QBinary, QFunction};
-use super::super::super::quantised::cast::{Dequantise, Quantise};
-use super::super::super::quantised::pool::QPool;
-use super::super::super::quantised::table::Table;
-use super::super::super::resize::{Line, Resize, ResizeMode, Rounding};
-use super::super::super::slice::{Slice, SliceElements};
-use super::super::super::testing::{Random, rounds};
-use super::super::super::transpose::Transpose;
-use super::super::std::{format, vec, vec::Vec};
 use super::{Case, Image, bytes, element, how, requantised};
+use crate::testing::{Random, rounds};
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::concat::{Concat, ConcatElements, ImageAxis};
+use csdfc_kernels::convert::{Gather, Scatter, Swap};
+use csdfc_kernels::depth_space::{DepthToSpace, SpaceToDepth};
+use csdfc_kernels::elements::{Dims, Elements, ElementsMut, MAX_RANK};
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
+use csdfc_kernels::pad::{Pad, PadElements, PadMode};
+use csdfc_kernels::pool::{Pool, PoolKind};
+use csdfc_kernels::quantised::Requantise;
+use csdfc_kernels::quantised::binary::{QBinary, QFunction};
+use csdfc_kernels::quantised::cast::{Dequantise, Quantise};
+use csdfc_kernels::quantised::pool::QPool;
+use csdfc_kernels::quantised::table::Table;
+use csdfc_kernels::resize::{Line, Resize, ResizeMode, Rounding};
+use csdfc_kernels::slice::{Slice, SliceElements};
+use csdfc_kernels::transpose::Transpose;
 
 /// A float rounded from doubles: products and quotients of floats are rounded right by way of doubles, and so are sums.
 fn rounded(x: f64) -> f64 {
@@ -327,7 +326,7 @@ fn moves<K: RowKernel<u8, u8> + RowKernel + Sync>(
     inputs: &[(Vec<u8>, [usize; 3])],
     out: [usize; 3],
 ) {
-    use super::super::super::rows::{RowShape, Rows, RowsMut};
+    use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
     let shape = |[h, w, c]: [usize; 3]| RowShape::dense(h, w, c, h);
     let wide: Vec<Vec<f32>> = inputs.iter().map(|(x, _)| x.iter().map(|&b| b.into()).collect()).collect();
     let floats: Vec<_> = wide

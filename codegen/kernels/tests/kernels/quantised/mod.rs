@@ -5,16 +5,15 @@ mod products;
 
 use core::ops::Range;
 
-use super::super::arch::Isa;
-use super::super::elements::{Elements, ElementsMut};
-use super::super::kernel::{Context, ElementKernel, RowKernel};
-use super::super::math::round_half_even;
-use super::super::quantised::Requantise;
-use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::share_rows;
-use super::super::testing::{Random, rounds};
-use super::super::workers::Workers;
-use super::std::{format, string::String, vec, vec::Vec};
+use crate::testing::{Random, rounds};
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::elements::{Elements, ElementsMut};
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
+use csdfc_kernels::math::round_half_even;
+use csdfc_kernels::quantised::Requantise;
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
+use csdfc_kernels::share::share_rows;
+use csdfc_kernels::workers::Workers;
 
 /// The nearest integer, of two equally near ones the even one; by its definition, of a number that is no larger than a sum.
 fn nearest_even(x: f64) -> i64 {

@@ -1,7 +1,7 @@
-use super::super::depth_space::{DepthToSpace, SpaceToDepth};
-use super::super::kernel::{ElementKernel, RowKernel};
-use super::super::testing::{Random, rounds};
-use super::{Case, Image, alone, std};
+use crate::cases::{Case, Image, alone};
+use crate::testing::{Random, rounds};
+use csdfc_kernels::depth_space::{DepthToSpace, SpaceToDepth};
+use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 
 /// ONNX: reshape to blocks, transpose, reshape.
 #[test]
@@ -13,7 +13,7 @@ fn channels_become_pixels_and_pixels_channels() {
         let deep = Image::random(&mut random, [h, w, c * block * block]);
         let p = DepthToSpace { block, depth_first: round % 2 == 0 };
         let case = Case {
-            what: &std::format!("{p:?}"),
+            what: &format!("{p:?}"),
             inputs: &[&deep],
             output: [h * block, w * block, c],
             need: |_, y: usize| y / block..y / block + 1,
@@ -32,7 +32,7 @@ fn channels_become_pixels_and_pixels_channels() {
         case.by_elements(&mut random, |y, x, output| p.elements(&mut alone(), y, x, &[], output));
         let wide = Image::random(&mut random, [h * block, w * block, c]);
         let case = Case {
-            what: &std::format!("space to depth by {block}"),
+            what: &format!("space to depth by {block}"),
             inputs: &[&wide],
             output: [h, w, c * block * block],
             need: |_, y| y * block..(y + 1) * block,

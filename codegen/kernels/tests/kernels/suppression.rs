@@ -1,14 +1,11 @@
 //! Suppression beside its definition on sorted lists.
 
-use std::vec::Vec;
-
-use super::super::arch::Isa;
-use super::super::elements::{ElementShape, Elements, ElementsMut};
-use super::super::kernel::{Context, ElementKernel};
-use super::super::span::SpanMut;
-use super::super::suppression::NonMaxSuppression;
-use super::super::testing::Random;
-use super::std;
+use crate::testing::Random;
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
+use csdfc_kernels::kernel::{Context, ElementKernel};
+use csdfc_kernels::span::SpanMut;
+use csdfc_kernels::suppression::NonMaxSuppression;
 
 /// The part of their union that two boxes have in common: boxes as low and high corners.
 fn common(a: [f64; 4], b: [f64; 4]) -> f64 {

@@ -1,0 +1,35 @@
+//! Every kernel against its textbook definition, in doubles, and the parts that kernels are made of.
+//!
+//! These tests are not compiled with the library, because the library would then be compiled twice.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a panic is how a test fails, and some tests say how near they were"
+)]
+
+mod activation;
+mod arithmetic;
+mod blocks;
+mod cases;
+mod checksum;
+mod conv;
+mod element;
+mod gemm;
+mod halves;
+mod layout;
+mod mat_mul;
+mod math;
+mod panel;
+mod places;
+mod product;
+mod quantised;
+mod reductions;
+mod resample;
+mod rows;
+mod sources;
+mod suppression;
+mod testing;
+mod windows;
+mod workers;
