@@ -44,8 +44,10 @@ pub use value::{Data, Value, input_dims};
 /// Why a plan cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// This build of csdfc has no kernels.
-    #[error("this build of csdfc cannot run networks, because it was built without the feature `run`")]
+    /// This csdfc has no kernels.
+    #[error(
+        "this csdfc was built without the feature `run`, so it cannot run networks; build it with Cargo's default features"
+    )]
     NotBuilt,
     /// The checker refuses the plan.
     #[error("the plan is not safe to run: {first}")]

@@ -5,6 +5,7 @@ use std::path::Path;
 use csdfc::device::DeviceProfile;
 use csdfc::error::{Ending, Error};
 use csdfc::offload::Budget;
+use csdfc_codegen::run::RunError;
 
 use super::output;
 use super::watcher::StatusLine;
@@ -26,6 +27,8 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
         Paper::S1 => {
             reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed, &tell)
         }
+        // Without the feature, kernels have no vector code, and their times would mislead.
+        Paper::Mec if !args.no_times && !cfg!(feature = "run") => return Err(RunError::NotBuilt.into()),
         Paper::Mec => Ok(reproduce::mec::files(!args.no_times, &tell)),
         Paper::Pbqp => reproduce::selection::pbqp::files(&device()?, &tell),
         Paper::Taso => reproduce::selection::taso::files(&device()?, &tell).map(|(files, solved)| {
