@@ -41,9 +41,8 @@ fn closure<'a>(modules: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
         }
         open.extend(parent(next));
         for (_, text) in SOURCES.iter().filter(|(path, _)| module(path) == next) {
-            let text = without_tests(text);
             let others = SOURCES.iter().map(|(other, _)| module(other));
-            open.extend(others.filter(|other| names(next, &text, other)));
+            open.extend(others.filter(|other| names(next, text, other)));
         }
     }
     needed
@@ -96,15 +95,18 @@ fn uses(text: &str, root: &str, module: &str) -> bool {
 }
 
 /// The file of each public type of the kernels.
-static TYPES: LazyLock<BTreeMap<&'static str, &'static str>> = LazyLock::new(|| {
+static TYPES: LazyLock<BTreeMap<&'static str, &'static str>> = LazyLock::new(|| types().collect());
+
+/// Each public type of the kernels, and its file.
+fn types() -> impl Iterator<Item = (&'static str, &'static str)> {
     let types = |&(path, text): &(&'static str, &'static str)| {
         text.lines().filter_map(move |line| {
             let name = line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub enum "))?;
             Some((name.split(|c: char| !c.is_alphanumeric()).next()?, path))
         })
     };
-    SOURCES.iter().flat_map(types).collect()
-});
+    SOURCES.iter().flat_map(types)
+}
 
 /// The module of a type of the kernels, one of those that [`files`] takes.
 pub(super) fn module_of(name: &str) -> &'static str {
@@ -125,7 +127,7 @@ fn module(path: &str) -> &str {
 /// The file of a module of the kernels' crate, changed into a file of the module `kernels`, which has these modules.
 /// The code that writes parameters down is left out.
 fn adapt(module: &str, text: &str, needed: &BTreeSet<&str>) -> String {
-    let text = without_tests(text).replace("crate::", "crate::kernels::");
+    let text = text.replace("crate::", "crate::kernels::");
     let is_absent = |line: &str| {
         let name = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ");
         let name = name.and_then(|name| name.trim_end().strip_suffix(';'));
@@ -147,23 +149,6 @@ fn adapt(module: &str, text: &str, needed: &BTreeSet<&str>) -> String {
         }
     }
     kept + condition
-}
-
-/// The text without its test modules, in the file or beside it.
-fn without_tests(text: &str) -> String {
-    let mut kept = String::new();
-    let mut lines = text.lines().peekable();
-    while let Some(line) = lines.next() {
-        let is_module = |line: &&str| line.starts_with("mod ") || line.starts_with("#[path");
-        if line != "#[cfg(test)]" || !lines.peek().is_some_and(is_module) {
-            kept += line;
-            kept.push('\n');
-            continue;
-        }
-        let end = |line: &str| line == "}" || (line.starts_with("mod ") && line.ends_with(';'));
-        lines.by_ref().find(|line| end(line));
-    }
-    kept.trim_end().to_owned() + "\n"
 }
 
 #[cfg(test)]
@@ -194,6 +179,12 @@ mod tests {
         assert!(!with(&["convert"]).contains(&"conv"));
     }
 
+    /// A name says which type is meant.
+    #[test]
+    fn no_two_types_have_one_name() {
+        assert_eq!(TYPES.len(), types().count());
+    }
+
     #[test]
     fn a_folder_declares_the_modules_that_are_there() {
         let heads = |modules: &[&'static str]| -> String {
@@ -203,7 +194,7 @@ mod tests {
         };
         let head = heads(&["conv/kn2"]);
         assert!(head.contains("\npub mod kn2;\n") && head.contains("\nmod dense;\n"));
-        assert!(!head.contains("mod mec;") && !head.contains("mod tests;"));
+        assert!(!head.contains("mod mec;"));
         // A module that is left out leaves no condition behind, since the condition would apply to the next item.
         let sums =
             adapt("quantised", "#[cfg(a)]\nmod avx2;\n#[cfg(b)]\nmod dense;\nfn f() {}\n", &BTreeSet::new());

@@ -19,7 +19,7 @@ pub enum Layout {
 /// Rows of an image that form a single line of `rows · width` columns: the element of channel c and column x is `data[c
 /// · channel + x · column]`.
 #[derive(Debug, Clone, Copy)]
-pub struct Line<T> {
+pub struct ImageLine<T> {
     /// From the first element on.
     pub data: T,
     /// Elements from a channel to the next.
@@ -59,15 +59,20 @@ impl Layout {
     /// # Panics
     /// If there is no such row.
     #[inline]
-    pub fn lines<'a>(self, image: &Rows<'a>, width: usize, y: &Range<usize>) -> (Line<&'a [f32]>, usize) {
+    pub fn lines<'a>(
+        self,
+        image: &Rows<'a>,
+        width: usize,
+        y: &Range<usize>,
+    ) -> (ImageLine<&'a [f32]>, usize) {
         let ([start, len], rows) = self.piece(&image.shape, width, y);
         let [channel, column] = self.strides(&image.shape);
-        (Line { data: image.data.slice(start, len), channel, column }, rows)
+        (ImageLine { data: image.data.slice(start, len), channel, column }, rows)
     }
 
     /// Row `y` of an image of this width.
     #[inline]
-    pub fn line<'a>(self, image: &Rows<'a>, width: usize, y: usize) -> Line<&'a [f32]> {
+    pub fn line<'a>(self, image: &Rows<'a>, width: usize, y: usize) -> ImageLine<&'a [f32]> {
         self.lines(image, width, &(y..y + 1)).0
     }
 
@@ -78,15 +83,20 @@ impl Layout {
         image: &'a mut RowsMut<'_>,
         width: usize,
         y: &Range<usize>,
-    ) -> (Line<&'a mut [f32]>, usize) {
+    ) -> (ImageLine<&'a mut [f32]>, usize) {
         let ([start, len], rows) = self.piece(&image.shape, width, y);
         let [channel, column] = self.strides(&image.shape);
-        (Line { data: image.data.slice(start, len), channel, column }, rows)
+        (ImageLine { data: image.data.slice(start, len), channel, column }, rows)
     }
 
     /// Row `y` of an image of this width, to be written.
     #[inline]
-    pub fn line_mut<'a>(self, image: &'a mut RowsMut<'_>, width: usize, y: usize) -> Line<&'a mut [f32]> {
+    pub fn line_mut<'a>(
+        self,
+        image: &'a mut RowsMut<'_>,
+        width: usize,
+        y: usize,
+    ) -> ImageLine<&'a mut [f32]> {
         self.lines_mut(image, width, &(y..y + 1)).0
     }
 

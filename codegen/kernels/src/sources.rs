@@ -1,6 +1,6 @@
 //! The text of the kernels, for crates that bring their own copy.
 
-/// Paths from `src` and texts of all files but this one, the crate's root, and tests.
+/// Paths from `src` and texts of all files but this one and the crate's root.
 pub const SOURCES: &[(&str, &str)] = &[
     ("activation.rs", include_str!("activation.rs")),
     ("arch/avx2.rs", include_str!("arch/avx2.rs")),

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use super::super::arch::{Job, Simd};
 use super::super::kernel::{Context, RowKernel};
-use super::super::layout::Line;
+use super::super::layout::ImageLine;
 use super::super::rows::{Rows, RowsMut};
 use super::scenario::Scenario;
 
@@ -85,7 +85,7 @@ impl<'a> Source<'a> {
 
     /// The input row that a tap row of an output row reads.
     #[inline(always)]
-    fn row(&self, y: usize, ky: usize) -> Option<Line<&'a [f32]>> {
+    fn row(&self, y: usize, ky: usize) -> Option<ImageLine<&'a [f32]>> {
         self.scenario.input_row(&self.input, y, ky)
     }
 
@@ -133,7 +133,7 @@ impl Job for Loops<'_, '_, '_> {
 impl Loops<'_, '_, '_> {
     /// Row `y` of the output.
     #[inline(always)]
-    fn made(&mut self, y: usize) -> Line<&mut [f32]> {
+    fn made(&mut self, y: usize) -> ImageLine<&mut [f32]> {
         let Scenario { output, layouts, .. } = *self.source.scenario;
         layouts[1].line_mut(self.output, output[1], y)
     }
@@ -142,7 +142,7 @@ impl Loops<'_, '_, '_> {
     #[inline(always)]
     fn plane_row(&mut self, filter: usize, y: usize) -> &mut [f32] {
         let width = self.source.scenario.output[1];
-        let Line { data, channel, .. } = self.made(y);
+        let ImageLine { data, channel, .. } = self.made(y);
         &mut data[filter * channel..][..width]
     }
 
@@ -282,7 +282,7 @@ impl Loops<'_, '_, '_> {
                         sums.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += x * weight);
                     }),
                 }
-                let Line { data, channel, column } = self.made(y);
+                let ImageLine { data, channel, column } = self.made(y);
                 let to = data[x * column + filter * channel..].iter_mut().step_by(channel);
                 to.zip(&sums[..count]).for_each(|(to, sum)| *to = *sum);
             }
@@ -332,7 +332,7 @@ impl Loops<'_, '_, '_> {
                     }
                 }
                 let sum = rest + sums.iter().sum::<f32>();
-                let Line { data, channel, column } = self.made(y);
+                let ImageLine { data, channel, column } = self.made(y);
                 data[x * column + filter * channel] = sum;
             }
         }

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use super::super::activation::Activation;
 use super::super::kernel::{Context, RowKernel};
-use super::super::layout::{Layout, Line};
+use super::super::layout::{ImageLine, Layout};
 use super::super::product::{Left, Product, Right, Start};
 use super::super::rows::{Rows, RowsMut};
 use super::scenario::{Patches, Scenario, Steps};
@@ -51,7 +51,7 @@ impl RowKernel for Kn2Accumulate {
                     let elements = &from.data[first * from.column..];
                     let patches = Patches { elements, step: from.channel, pixel: from.column };
                     let to = &mut line.data[columns.start * line.column..];
-                    let to = Line { data: to, channel: line.channel, column: line.column };
+                    let to = ImageLine { data: to, channel: line.channel, column: line.column };
                     scenario.multiply(context.isa, tap, patches, columns.len(), to);
                 }
             }
@@ -123,7 +123,7 @@ impl RowKernel for Kn2Separate {
 }
 
 /// Begins the sums of a row with the biases.
-fn begin(layout: Layout, bias: &[f32], width: usize, line: &mut Line<&mut [f32]>) {
+fn begin(layout: Layout, bias: &[f32], width: usize, line: &mut ImageLine<&mut [f32]>) {
     if layout == Layout::Hwc {
         line.data.chunks_exact_mut(bias.len()).for_each(|pixel| pixel.copy_from_slice(bias));
     } else {

@@ -5,7 +5,7 @@
 use core::ops::Range;
 
 use super::super::kernel::{Context, RowKernel};
-use super::super::layout::Line;
+use super::super::layout::ImageLine;
 use super::super::rows::{Rows, RowsMut};
 use super::scenario::{Patches, Scenario, Steps};
 
@@ -82,7 +82,7 @@ impl Lowered {
     fn lower(&self, input: &Rows<'_>, y: usize, to: &mut [f32], strides: [usize; 2]) {
         let Scenario { conv, .. } = self.scenario;
         for ky in 0..conv.kernel[0] {
-            let line: Option<Line<&[f32]>> = self.scenario.input_row(input, y, ky);
+            let line: Option<ImageLine<&[f32]>> = self.scenario.input_row(input, y, ky);
             for kx in 0..conv.kernel[1] {
                 let first = (ky * conv.kernel[1] + kx) * conv.channels;
                 self.scenario.lower(line, kx, &mut to[first * strides[0]..], strides);

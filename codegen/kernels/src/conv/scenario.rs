@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use super::super::activation::Activation;
 use super::super::arch::{Isa, PANEL};
-use super::super::layout::{Layout, Line, copy, fill};
+use super::super::layout::{ImageLine, Layout, copy, fill};
 use super::super::product::{Left, Product, Right, Start};
 use super::super::rows::{Rows, RowsMut};
 use super::{Conv, inside};
@@ -151,7 +151,12 @@ impl Scenario {
 
     /// The row of the input that tap row `ky` of output row `y` reads, unless it is padding.
     #[inline(always)]
-    pub(super) fn input_row<'a>(&self, input: &Rows<'a>, y: usize, ky: usize) -> Option<Line<&'a [f32]>> {
+    pub(super) fn input_row<'a>(
+        &self,
+        input: &Rows<'a>,
+        y: usize,
+        ky: usize,
+    ) -> Option<ImageLine<&'a [f32]>> {
         let Conv { stride, dilation, pads, .. } = self.conv;
         let row = (y * stride[0] + ky * dilation[0]).checked_sub(pads[0])?;
         (row < self.input[0]).then(|| self.layouts[0].line(input, self.input[1], row))
@@ -187,7 +192,7 @@ impl Scenario {
     /// matrix of channels and columns of the output with these strides.
     pub(super) fn lower(
         &self,
-        line: Option<Line<&[f32]>>,
+        line: Option<ImageLine<&[f32]>>,
         kx: usize,
         to: &mut [f32],
         [step, pixel]: [usize; 2],
@@ -204,7 +209,7 @@ impl Scenario {
         };
         zero(0..columns.start);
         zero(columns.end..width);
-        if let Some(Line { data, channel, column }) = line.filter(|_| !columns.is_empty()) {
+        if let Some(ImageLine { data, channel, column }) = line.filter(|_| !columns.is_empty()) {
             let (from, to) = (&data[first * column..], &mut to[columns.start * pixel..]);
             let strides = [channel, self.conv.stride[1] * column];
             copy(from, strides, to, [step, pixel], [channels, columns.len()]);
@@ -219,7 +224,7 @@ impl Scenario {
         steps: Steps<'_>,
         patches: Patches<'_>,
         columns: usize,
-        line: Line<&mut [f32]>,
+        line: ImageLine<&mut [f32]>,
     ) {
         match self.layouts[1] {
             Layout::Hwc => self.by_pixels(isa, steps, patches, columns, line.data, line.column),

@@ -1,4 +1,4 @@
-use csdfc_kernels::layout::Line;
+use csdfc_kernels::layout::ImageLine;
 use csdfc_kernels::layout::copy;
 use csdfc_kernels::layout::*;
 use csdfc_kernels::rows::RowShape;
@@ -28,7 +28,7 @@ fn every_element_is_where_the_layout_says() {
         let mut data = vec![-1.0; shape.ring_rows * shape.row_stride()];
         let mut image = RowsMut { data: SpanMut::new(&mut data), shape };
         for y in 0..height {
-            let Line { data, channel, column } = layout.line_mut(&mut image, width, y);
+            let ImageLine { data, channel, column } = layout.line_mut(&mut image, width, y);
             for (c, x) in (0..channels).flat_map(|c| (0..width).map(move |x| (c, x))) {
                 data[c * channel + x * column] = (100 * c + 10 * y + x) as f32;
             }

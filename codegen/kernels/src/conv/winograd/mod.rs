@@ -21,7 +21,7 @@ use core::ops::Range;
 use super::super::activation::Activation;
 use super::super::arch::{Isa, PANEL};
 use super::super::kernel::{Context, RowKernel};
-use super::super::layout::{Layout, Line};
+use super::super::layout::{ImageLine, Layout};
 use super::super::product::{Left, Product, Right, Start};
 use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::share::Sharing;
@@ -191,7 +191,7 @@ impl Winograd {
     fn load(
         &self,
         isa: Isa,
-        line: Option<Line<&[f32]>>,
+        line: Option<ImageLine<&[f32]>>,
         first: usize,
         channels: Range<usize>,
         to: &mut [f32],
@@ -207,7 +207,7 @@ impl Winograd {
         };
         to[..start * PANEL].fill(0.0);
         to[end * PANEL..].fill(0.0);
-        let Some(Line { data, channel, column }) = line.filter(|_| start < end) else { return };
+        let Some(ImageLine { data, channel, column }) = line.filter(|_| start < end) else { return };
         let from = &data[channels.start * channel + (first + start - left) * column..];
         let to = &mut to[start * PANEL..end * PANEL];
         if channel == 1 {
@@ -375,7 +375,14 @@ impl Winograd {
 }
 
 /// Copies pixels of 16 channels, of which `channels` are taken, to a row, from this column and channel on.
-fn store(isa: Isa, pixels: &[f32], line: Line<&mut [f32]>, column: usize, first: usize, channels: usize) {
+fn store(
+    isa: Isa,
+    pixels: &[f32],
+    line: ImageLine<&mut [f32]>,
+    column: usize,
+    first: usize,
+    channels: usize,
+) {
     let to = &mut line.data[first * line.channel + column * line.column..];
     if line.channel == 1 {
         let (strides, count) = ([PANEL, line.column], pixels.len() / PANEL);
