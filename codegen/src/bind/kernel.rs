@@ -209,7 +209,7 @@ impl<K: ?Sized> Kernel<K> {
 
 impl<K: ?Sized> Clone for Kernel<K> {
     fn clone(&self) -> Self {
-        Kernel { calls: self.calls.clone(), literal: self.literal.clone(), ..*self }
+        Kernel { calls: Clone::clone(&self.calls), literal: self.literal.clone(), ..*self }
     }
 }
 

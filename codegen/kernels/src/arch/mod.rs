@@ -23,7 +23,7 @@ pub(crate) use avx512::Avx512;
 pub(crate) use neon::Neon;
 pub(crate) use portable::Portable;
 
-/// Channels of a panel of packed weights: a multiple of every [`Simd::LANES`].
+/// Channels of a panel of packed weights: a multiple of the floats of every vector.
 pub const PANEL: usize = 16;
 
 /// The instruction set that kernels use.
