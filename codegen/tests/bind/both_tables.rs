@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt, SeedableRng};
-
+use csdfc_codegen::bind;
 use csdfc_plan::check::parameters;
 use csdfc_plan::check::primitives::all;
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{Conv, ConvTranspose, Function, Gemm, Operator, Pre};
 use csdfc_plan::shape::Shape;
-
-use csdfc_codegen::bind;
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
 
 /// No name is in one table and not in the other.
 #[test]

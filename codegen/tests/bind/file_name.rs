@@ -1,3 +1,5 @@
+//! Names of the files of tensors.
+
 use csdfc_codegen::file_name::file_name;
 
 #[test]

@@ -7,20 +7,18 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use csdfc_codegen::bind::{Operand, Primitive, Site, Slots, Source, Target, bind};
+use csdfc_codegen::bytes::{Bytes, LINE};
+use csdfc_codegen::weights;
 use csdfc_kernels::Isa;
 use csdfc_kernels::kernel::Context;
 use csdfc_kernels::span::SpanMut;
 use csdfc_kernels::workers::Workers;
-use rand::RngExt;
-use rand::SeedableRng;
-use rand::rngs::ChaCha8Rng;
-
-use csdfc_codegen::bind::{Operand, Primitive, Site, Slots, Source, Target, bind};
-use csdfc_codegen::bytes::{Bytes, LINE};
-use csdfc_codegen::weights;
 use csdfc_plan::format::{Element, Format, Layout};
 use csdfc_plan::operator::{Conv, Function, Operator, Pre};
 use csdfc_plan::shape::Shape;
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
 
 /// Scenarios of each primitive.
 const SCENARIOS: usize = 200;

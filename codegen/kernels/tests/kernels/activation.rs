@@ -1,7 +1,10 @@
-use crate::testing::{Random, close};
+//! Activations against their definitions, in every instruction set.
+
 use csdfc_kernels::activation::*;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::math;
+
+use crate::testing::{Random, close};
 
 /// Checks a function against its definition, and that every instruction set makes the same bits.
 fn check(activation: Activation, definition: fn(f64) -> f64) {

@@ -1,5 +1,5 @@
-use crate::cases::{Case, Image, Tensor, alone, check_dense};
-use crate::testing::{Random, rounds};
+//! Element-wise functions, norms and binary operators.
+
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::binary::{Binary, BinaryFunction};
@@ -8,6 +8,9 @@ use csdfc_kernels::elements::{Elements, ElementsMut};
 use csdfc_kernels::instance_norm::InstanceNorm;
 use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
 use csdfc_kernels::rows::Rows;
+
+use crate::cases::{Case, Image, Tensor, alone, check_dense};
+use crate::testing::{Random, rounds};
 
 fn binary_of(function: BinaryFunction, a: f64, b: f64) -> f64 {
     match function {

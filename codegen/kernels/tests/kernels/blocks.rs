@@ -1,7 +1,10 @@
-use crate::cases::{Case, Image, alone};
-use crate::testing::{Random, rounds};
+//! Moves between depth and space.
+
 use csdfc_kernels::depth_space::{DepthToSpace, SpaceToDepth};
 use csdfc_kernels::kernel::{ElementKernel, RowKernel};
+
+use crate::cases::{Case, Image, alone};
+use crate::testing::{Random, rounds};
 
 /// ONNX: reshape to blocks, transpose, reshape.
 #[test]

@@ -2,12 +2,13 @@
 
 use core::ops::Range;
 
-use crate::testing::Random;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::elements::{Dims, Elements, ElementsMut, Index};
 use csdfc_kernels::kernel::Context;
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::span::{Span, SpanMut};
+
+use crate::testing::Random;
 
 /// A firing by the instruction set that this is compiled for.
 pub fn alone() -> Context<'static> {

@@ -1,3 +1,5 @@
+//! CRC-32C against published values and its definition.
+
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::checksum::*;
 

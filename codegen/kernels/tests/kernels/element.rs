@@ -1,10 +1,13 @@
-use crate::testing::Random;
+//! 16-bit floats against a search among all of them.
+
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::convert::Cast;
 use csdfc_kernels::element::F16;
 use csdfc_kernels::kernel::{Context, RowKernel};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::span::SpanMut;
+
+use crate::testing::Random;
 
 /// All halves that are numbers, ascending.
 fn numbers() -> Vec<(f64, u16)> {

@@ -1,13 +1,14 @@
-use crate::testing::{Random, close};
+//! Fully connected layers, by rows and by elements.
+
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::arch::Isa;
-use csdfc_kernels::elements::Elements;
-use csdfc_kernels::elements::ElementsMut;
+use csdfc_kernels::elements::{Elements, ElementsMut};
 use csdfc_kernels::gemm::*;
-use csdfc_kernels::kernel::Context;
-use csdfc_kernels::kernel::{ElementKernel, RowKernel};
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::span::SpanMut;
+
+use crate::testing::{Random, close};
 
 #[test]
 fn rows_and_permuted_inputs() {

@@ -3,7 +3,6 @@
 
 use core::slice::from_ref;
 
-use crate::testing::{Random, rounds};
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::binary::{Binary, BinaryFunction};
@@ -27,6 +26,8 @@ use csdfc_kernels::slice::{Slice, SliceElements};
 use csdfc_kernels::softmax::{Softmax, SoftmaxElements};
 use csdfc_kernels::transpose::Transpose;
 use csdfc_kernels::workers::Workers;
+
+use crate::testing::{Random, rounds};
 
 fn halves(values: &[f32]) -> Vec<F16> {
     values.iter().map(|x| F16::from_f32(*x)).collect()

@@ -1,5 +1,5 @@
-use crate::cases::{Case, Image, Tensor, alone, check_dense};
-use crate::testing::{Random, rounds};
+//! Kernels that move elements: concat, pad, slice, transpose.
+
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::concat::{ConcatElements, ImageAxis, copy_elements, copy_image};
 use csdfc_kernels::convert::Cast;
@@ -11,6 +11,9 @@ use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::slice::{Slice, SliceElements};
 use csdfc_kernels::span::{Span, SpanMut};
 use csdfc_kernels::transpose::Transpose;
+
+use crate::cases::{Case, Image, Tensor, alone, check_dense};
+use crate::testing::{Random, rounds};
 
 #[test]
 fn parts_follow_each_other() {
@@ -26,7 +29,7 @@ fn parts_follow_each_other() {
                 Image::random(&mut random, size)
             })
             .collect();
-        let mut starts = std::vec![0];
+        let mut starts = vec![0];
         for image in &images {
             starts.push(starts[starts.len() - 1] + image.size[dim]);
         }
@@ -286,8 +289,8 @@ fn elements_are_cast_row_by_row() {
         let [height, width, channels] = size;
         let shape = RowShape::dense(height, width, channels, height);
         for (isa, rows) in Isa::all().flat_map(|isa| [(isa, 1), (isa, 2), (isa, height)]) {
-            let mut narrowed = std::vec![F16::default(); halves.len()];
-            let mut widened = std::vec![f32::NAN; halves.len()];
+            let mut narrowed = vec![F16::default(); halves.len()];
+            let mut widened = vec![f32::NAN; halves.len()];
             for y in (0..height).step_by(rows).map(|y| y..height.min(y + rows)) {
                 let context = &mut Context::alone(isa);
                 let x = Rows { data: Span::new(&input.data), shape };

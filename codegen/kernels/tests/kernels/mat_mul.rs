@@ -1,13 +1,13 @@
-use crate::testing::{Random, close};
+//! Products of two tensors.
+
 use csdfc_kernels::arch::Isa;
-use csdfc_kernels::elements::Dims;
-use csdfc_kernels::elements::Elements;
-use csdfc_kernels::elements::ElementsMut;
-use csdfc_kernels::elements::{ElementShape, MAX_RANK};
+use csdfc_kernels::elements::{Dims, ElementShape, Elements, ElementsMut, MAX_RANK};
 use csdfc_kernels::kernel::{Context, ElementKernel};
 use csdfc_kernels::mat_mul::MatMul;
 use csdfc_kernels::rows::{RowShape, Rows};
 use csdfc_kernels::span::{Span, SpanMut};
+
+use crate::testing::{Random, close};
 
 /// The definition, by indices.
 fn textbook(a: &Elements<'_>, b: &Elements<'_>, out: &Dims) -> Vec<f32> {

@@ -1,3 +1,5 @@
+//! Elementary functions against those of the standard library.
+
 use csdfc_kernels::math::*;
 
 /// Compares with `reference` on a grid and at the extremes; `absolute` is allowed beside 1e-6 of the result.

@@ -1,3 +1,5 @@
+//! Where packed weights lie.
+
 use csdfc_kernels::panel::*;
 
 #[test]

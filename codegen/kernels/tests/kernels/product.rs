@@ -1,8 +1,10 @@
-use crate::testing::Random;
+//! The matrix product that other kernels are made of.
+
 use csdfc_kernels::activation::Activation;
-use csdfc_kernels::arch::Isa;
-use csdfc_kernels::arch::PANEL;
+use csdfc_kernels::arch::{Isa, PANEL};
 use csdfc_kernels::product::*;
+
+use crate::testing::Random;
 
 /// A sum as the module's documentation has it, and the sums of its terms and of their absolute values in doubles.
 fn sum(isa: Isa, start: f32, terms: impl Iterator<Item = (f32, f32)>) -> (f32, f64, f64) {

@@ -1,5 +1,5 @@
-use crate::cases::{Case, Image, Tensor, alone, check_dense};
-use crate::testing::{Random, rounds};
+//! Reductions, softmax, and the largest elements.
+
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::arg_max::{ArgMax, ArgMaxElements};
 use csdfc_kernels::concat::ImageAxis;
@@ -10,6 +10,9 @@ use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::softmax::{Softmax, SoftmaxElements};
 use csdfc_kernels::span::{Span, SpanMut};
 use csdfc_kernels::top_k::TopK;
+
+use crate::cases::{Case, Image, Tensor, alone, check_dense};
+use crate::testing::{Random, rounds};
 
 const FUNCTIONS: [ReduceFunction; 13] = [
     ReduceFunction::Mean,
@@ -118,7 +121,7 @@ fn images_reduce_within_rows_and_whole() {
 /// Some dimensions of a tensor, ascending, at least one.
 fn some_axes(random: &mut Random, rank: usize) -> Vec<usize> {
     let axes: Vec<usize> = (0..rank).filter(|_| random.within(0, 1) == 1).collect();
-    if axes.is_empty() { std::vec![rank - 1] } else { axes }
+    if axes.is_empty() { vec![rank - 1] } else { axes }
 }
 
 /// The elements of a tensor that agree with `at` but along `axes`.
@@ -248,7 +251,7 @@ fn the_largest_is_found() {
         let rows = Rows { data: Span::new(&input.data), shape: RowShape::dense(h, w, c, h) };
         for (axis, dim) in [(ImageAxis::Channels, 1), (ImageAxis::Columns, 3)] {
             let (width, channels) = if dim == 1 { (w, 1) } else { (1, c) };
-            let mut by_rows = std::vec![-1; h * width * channels];
+            let mut by_rows = vec![-1; h * width * channels];
             let mut by_elements = by_rows.clone();
             for y in 0..h {
                 let shape = RowShape::dense(h, width, channels, h);
@@ -272,7 +275,7 @@ fn the_largest_is_found() {
         let mut order = Random(random.next());
         x.with(&mut order, |input| {
             let dims: Vec<usize> = (0..rank).filter(|i| *i != axis).map(|i| x.dims[i]).collect();
-            let mut data = std::vec![-1; Dims::new(&dims).elements()];
+            let mut data = vec![-1; Dims::new(&dims).elements()];
             let p = ArgMaxElements { axis, keep_dims: false, select_last: last };
             let output = &mut ElementsMut::dense(&mut data, &dims);
             p.elements(&mut alone(), 0..1, &[*input], &[], output);
@@ -304,7 +307,7 @@ fn the_largest_and_the_least_are_those_of_a_sort() {
         let mut order = Random(random.next());
         x.with(&mut order, |input| {
             let count = Dims::new(&dims).elements();
-            let (mut values, mut indices) = (std::vec![0.0; count], std::vec![-1; count]);
+            let (mut values, mut indices) = (vec![0.0; count], vec![-1; count]);
             let output = &mut ElementsMut::dense(&mut values, &dims);
             ElementKernel::<f32>::elements(&p, &mut alone(), 0..1, &[*input], &[], output);
             let output = &mut ElementsMut::dense(&mut indices, &dims);

@@ -2,14 +2,15 @@
 
 use core::ops::Range;
 
-use crate::cases::{Case, Image, alone};
-use crate::testing::{Random, rounds};
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::elements::{Elements, ElementsMut};
 use csdfc_kernels::grid_sample::{GridSample, SampleMode, SamplePadding};
 use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
 use csdfc_kernels::resample::{Axis, Resample, Weight};
 use csdfc_kernels::resize::{Line, Rounding};
+
+use crate::cases::{Case, Image, alone};
+use crate::testing::{Random, rounds};
 
 /// The definition in one direction: pairs of index and weight, or none if the place is outside and not weighed.
 fn taps(p: &Resample, axis: &Axis, position: usize, size: usize) -> Option<Vec<(usize, f64)>> {
@@ -159,7 +160,7 @@ fn samples_are_those_of_the_textbook() {
         let count = made.iter().product::<usize>();
         let places: Vec<f32> = random.floats(count * directions).iter().map(|place| place * 3.0).collect();
         let grid = Elements::dense(&places, &[&[1], made, &[directions]].concat());
-        let mut samples = std::vec![f32::NAN; channels * count];
+        let mut samples = vec![f32::NAN; channels * count];
         let output = &mut ElementsMut::dense(&mut samples, &[&[1, channels], made].concat());
         p.elements(&mut alone(), 0..1, &[image, grid], &[], output);
         let data: Vec<f64> = data.iter().map(|x| f64::from(*x)).collect();

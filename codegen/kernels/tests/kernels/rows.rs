@@ -1,3 +1,5 @@
+//! Rows in rings.
+
 use csdfc_kernels::rows::*;
 
 #[test]

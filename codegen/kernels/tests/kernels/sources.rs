@@ -1,5 +1,8 @@
-use csdfc_kernels::sources::SOURCES;
+//! The list of files that emitted crates copy.
+
 use std::path::{Path, PathBuf};
+
+use csdfc_kernels::sources::SOURCES;
 
 #[test]
 fn no_file_is_missing() {

@@ -1,11 +1,12 @@
 //! Suppression beside its definition on sorted lists.
 
-use crate::testing::Random;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
 use csdfc_kernels::kernel::{Context, ElementKernel};
 use csdfc_kernels::span::SpanMut;
 use csdfc_kernels::suppression::NonMaxSuppression;
+
+use crate::testing::Random;
 
 /// The part of their union that two boxes have in common: boxes as low and high corners.
 fn common(a: [f64; 4], b: [f64; 4]) -> f64 {
@@ -68,9 +69,9 @@ fn kept_boxes_are_those_of_the_definition() {
             Elements::dense(&boxes, &[batches, count, 4]),
             Elements::dense(&scores, &[batches, classes, count]),
         ];
-        let mut workspace = std::vec![f32::NAN; p.most];
+        let mut workspace = vec![f32::NAN; p.most];
         let mut context = Context { workspace: &mut workspace, ..Context::alone(Isa::detect()) };
-        let mut made = std::vec![7; rows * 3];
+        let mut made = vec![7; rows * 3];
         p.elements(&mut context, 0..1, &operands, &[], &mut ElementsMut::dense(&mut made, &[rows, 3]));
         assert_eq!(made, want, "{p:?} of {boxes:?} with {scores:?}");
         // Row by row, in any order.

@@ -1,10 +1,13 @@
-use crate::cases::{Case, Image, alone};
-use crate::testing::{Random, rounds};
+//! Pooling, resizing and local response norms.
+
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
 use csdfc_kernels::lrn::Lrn;
 use csdfc_kernels::pool::{Pool, PoolKind};
 use csdfc_kernels::resize::{Line, Resize, ResizeMode, Rounding};
+
+use crate::cases::{Case, Image, alone};
+use crate::testing::{Random, rounds};
 
 /// Every tap of the window, counted one by one.
 fn pooled(p: &Pool, input: &Image, y: usize, x: usize, c: usize) -> f64 {

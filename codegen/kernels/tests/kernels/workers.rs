@@ -1,3 +1,5 @@
+//! Work dealt out among threads.
+
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use csdfc_kernels::workers::*;

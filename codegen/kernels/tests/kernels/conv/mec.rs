@@ -1,15 +1,13 @@
+//! MEC against its paper.
+
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::mec::*;
-use csdfc_kernels::conv::scenario::Filters;
-use csdfc_kernels::conv::scenario::Scenario;
-use csdfc_kernels::kernel::Context;
-use csdfc_kernels::kernel::RowKernel;
+use csdfc_kernels::conv::scenario::{Filters, Scenario};
+use csdfc_kernels::kernel::{Context, RowKernel};
 use csdfc_kernels::layout::Layout;
-use csdfc_kernels::rows::RowShape;
-use csdfc_kernels::rows::Rows;
-use csdfc_kernels::rows::RowsMut;
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::span::{Span, SpanMut};
 
 /// A scenario in HWC with an input that is already padded: height and width, channels, filters, size and stride of

@@ -1,19 +1,18 @@
-use crate::testing::Random;
+//! MEC on batches, by both solutions.
+
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::lowered::{Lowered, PatchMatrix};
 use csdfc_kernels::conv::mec::{Mec, Solution};
 use csdfc_kernels::conv::mec_batch::*;
-use csdfc_kernels::conv::scenario::Filters;
-use csdfc_kernels::conv::scenario::Scenario;
+use csdfc_kernels::conv::scenario::{Filters, Scenario};
 use csdfc_kernels::kernel::{Context, RowKernel};
 use csdfc_kernels::layout::Layout;
-use csdfc_kernels::rows::RowShape;
-use csdfc_kernels::rows::Rows;
-use csdfc_kernels::rows::RowsMut;
-use csdfc_kernels::span::Span;
-use csdfc_kernels::span::SpanMut;
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
+use csdfc_kernels::span::{Span, SpanMut};
+
+use crate::testing::Random;
 
 /// Images of a batch.
 const IMAGES: usize = 4;

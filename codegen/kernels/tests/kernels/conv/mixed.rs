@@ -1,22 +1,20 @@
-use super::{random_conv, textbook};
-use crate::testing::Random;
+//! Convolutions and products with 8-bit weights.
+
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::arch::Isa;
-use csdfc_kernels::conv::Conv;
-use csdfc_kernels::conv::Pre;
 use csdfc_kernels::conv::mixed::*;
+use csdfc_kernels::conv::{Conv, Pre};
 use csdfc_kernels::element::F16;
-use csdfc_kernels::elements::Elements;
-use csdfc_kernels::elements::ElementsMut;
+use csdfc_kernels::elements::{Elements, ElementsMut};
 use csdfc_kernels::gemm::Gemm;
-use csdfc_kernels::kernel::Context;
-use csdfc_kernels::kernel::{ElementKernel, RowKernel};
-use csdfc_kernels::rows::RowShape;
-use csdfc_kernels::rows::Rows;
-use csdfc_kernels::rows::RowsMut;
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::share::share_rows;
 use csdfc_kernels::span::SpanMut;
 use csdfc_kernels::workers::Workers;
+
+use super::{random_conv, textbook};
+use crate::testing::Random;
 
 /// As many bytes, from the start of a half.
 fn packed_halves(p: MixedConv, wide: &[f32]) -> Vec<F16> {

@@ -6,24 +6,22 @@ mod mixed;
 mod transform;
 mod winograd;
 
-use crate::testing::{Random, close, ring, rounds};
 use core::ops::Range;
+
 use csdfc_kernels::activation::Activation;
-use csdfc_kernels::arch::Isa;
-use csdfc_kernels::arch::PANEL;
+use csdfc_kernels::arch::{Isa, PANEL};
 use csdfc_kernels::binary::{Binary, BinaryFunction};
 use csdfc_kernels::conv::im2row::Im2row;
 use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::conv::*;
 use csdfc_kernels::element_wise::{BatchNorm, PReluInPlace};
-use csdfc_kernels::kernel::Context;
-use csdfc_kernels::kernel::RowKernel;
-use csdfc_kernels::rows::RowShape;
-use csdfc_kernels::rows::Rows;
-use csdfc_kernels::rows::RowsMut;
+use csdfc_kernels::kernel::{Context, RowKernel};
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::share::share_rows;
 use csdfc_kernels::span::{Span, SpanMut};
 use csdfc_kernels::workers::Workers;
+
+use crate::testing::{Random, close, ring, rounds};
 
 /// From one worker to four, who share output channels.
 fn crews() -> [Workers; 4] {

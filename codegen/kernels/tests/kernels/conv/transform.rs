@@ -1,3 +1,5 @@
+//! Winograd's matrices against the published ones.
+
 use csdfc_kernels::conv::winograd::transform::*;
 
 /// The matrices of Lavin and Gray, sections 4.1 and 4.3. Their rows have other signs, and another order of points.

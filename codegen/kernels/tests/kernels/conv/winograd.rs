@@ -1,17 +1,15 @@
 //! Every transform against the definition.
 
-use crate::testing::{Random, ring};
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::winograd::*;
-use csdfc_kernels::kernel::Context;
-use csdfc_kernels::kernel::RowKernel;
+use csdfc_kernels::kernel::{Context, RowKernel};
 use csdfc_kernels::layout::Layout;
-use csdfc_kernels::rows::RowShape;
-use csdfc_kernels::rows::Rows;
-use csdfc_kernels::rows::RowsMut;
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::span::{Span, SpanMut};
+
+use crate::testing::{Random, ring};
 
 /// Tile, kernel (0 rows: any number), and how far an output may be from the exact one, relative to the largest Σ|x||w|.
 const VARIANTS: [([usize; 2], [usize; 2], f64); 7] = [
@@ -231,7 +229,7 @@ fn compare(cases: usize) {
             }
         }
         assert!(worst > 0.0);
-        std::eprintln!("{tile:?} {kernel:?}: {worst:.1e}");
+        eprintln!("{tile:?} {kernel:?}: {worst:.1e}");
     }
 }
 

@@ -2,8 +2,6 @@
 
 use core::slice::from_ref;
 
-use super::{Case, Image, bytes, element, how, requantised};
-use crate::testing::{Random, rounds};
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::concat::{Concat, ConcatElements, ImageAxis};
 use csdfc_kernels::convert::{Gather, Scatter, Swap};
@@ -20,6 +18,9 @@ use csdfc_kernels::quantised::table::Table;
 use csdfc_kernels::resize::{Line, Resize, ResizeMode, Rounding};
 use csdfc_kernels::slice::{Slice, SliceElements};
 use csdfc_kernels::transpose::Transpose;
+
+use super::{Case, Image, bytes, element, how, requantised};
+use crate::testing::{Random, rounds};
 
 /// A float rounded from doubles: products and quotients of floats are rounded right by way of doubles, and so are sums.
 fn rounded(x: f64) -> f64 {

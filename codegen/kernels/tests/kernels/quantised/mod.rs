@@ -5,7 +5,6 @@ mod products;
 
 use core::ops::Range;
 
-use crate::testing::{Random, rounds};
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::elements::{Elements, ElementsMut};
 use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
@@ -14,6 +13,8 @@ use csdfc_kernels::quantised::Requantise;
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::share::share_rows;
 use csdfc_kernels::workers::Workers;
+
+use crate::testing::{Random, rounds};
 
 /// The nearest integer, of two equally near ones the even one; by its definition, of a number that is no larger than a sum.
 fn nearest_even(x: f64) -> i64 {

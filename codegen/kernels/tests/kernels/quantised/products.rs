@@ -1,7 +1,5 @@
 //! Sums of products.
 
-use super::{Case, Image, bytes, element, how, requantised};
-use crate::testing::{Random, rounds};
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::conv::Conv;
@@ -13,6 +11,9 @@ use csdfc_kernels::quantised::cast::{Dequantise, Quantise};
 use csdfc_kernels::quantised::conv::QConv;
 use csdfc_kernels::quantised::gemm::QGemm;
 use csdfc_kernels::quantised::pre::QPre;
+
+use super::{Case, Image, bytes, element, how, requantised};
+use crate::testing::{Random, rounds};
 
 fn weights(random: &mut Random, count: usize) -> Vec<i8> {
     bytes(random, count).into_iter().map(|b| b.wrapping_add(128) as i8).collect()

@@ -1,9 +1,7 @@
-use csdfc_kernels::layout::ImageLine;
-use csdfc_kernels::layout::copy;
-use csdfc_kernels::layout::*;
-use csdfc_kernels::rows::RowShape;
-use csdfc_kernels::rows::Rows;
-use csdfc_kernels::rows::RowsMut;
+//! Where a layout puts the elements of an image.
+
+use csdfc_kernels::layout::{ImageLine, Layout, copy, fill};
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::span::{Span, SpanMut};
 
 /// Height, width and channels.
@@ -13,7 +11,7 @@ const SIZES: [usize; 3] = [5, 4, 3];
 fn shapes() -> Vec<(Layout, RowShape, [usize; 5])> {
     let [h, w, c] = SIZES;
     let turned = RowShape { first: 3, ..RowShape::dense(h, w, c, h) };
-    std::vec![
+    vec![
         (Layout::Chw, RowShape::dense(1, c, h * w, 1), [5, 4, 3, 2, 1]),
         (Layout::Hcw, RowShape::dense(h, c, w, h + 2), [1; 5]),
         (Layout::Hwc, RowShape::dense(h, w, c, h), [5, 4, 3, 2, 1]),
