@@ -7,6 +7,7 @@ use super::model::{Model, together};
 use super::names::{camel, one_line};
 use super::source::Source;
 use csdfc_codegen::file_name::file_name;
+use csdfc_codegen::run::input_dims;
 
 /// The text of `src/main.rs`.
 pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
@@ -230,9 +231,15 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) 
         let shape = &model.cnn().layers[field.layer].tensor.shape;
         let layout = if field.element() == "u8" { "Layout::Plain".into() } else { layout(shape, shape) };
         let name = &field.name;
+        let dims = input_dims(field.input, shape);
+        let mut taken = vec![format!("&{dims:?}")];
+        if field.input.camera.is_some() {
+            taken.push(format!("&{:?}", [&[1], &dims[..]].concat()));
+        }
         source.line(format!("let layout = {layout};"));
+        source.list("let shapes: &[&[usize]] = &[", &taken, ";");
         source.line(format!(
-            "let {name} = support::read::<{}, {}>({name}, layout)?;",
+            "let {name} = support::read::<{}, {}>({name}, shapes, layout)?;",
             field.element(),
             shape.elements()
         ));

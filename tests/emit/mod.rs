@@ -201,6 +201,29 @@ fn one_model() {
     let ran = program.args(["--trace", "t.json"]).output().expect("the program");
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(!ran.status.success() && said.contains("--features trace"), "{said}");
+    // A file is taken by what its header says, not by its number of bytes.
+    let file = emitted.folder().join("other.npy");
+    let refusal = |bytes: &[u8]| {
+        std::fs::write(&file, bytes).expect("a file");
+        let mut program = Command::new(emitted.folder().join("target/debug/emitted"));
+        let ran = program.arg(&file).output().expect("the program");
+        assert!(!ran.status.success());
+        String::from_utf8_lossy(&ran.stderr).into_owned()
+    };
+    let mut value = inputs(&emitted.plan, 0).remove(0);
+    let header = |value: &Value, from: &str, to: &str| {
+        let mut bytes = npy::bytes(value);
+        let text = String::from_utf8_lossy(&bytes[10..128]).replace(from, to);
+        bytes[10..128].copy_from_slice(text.as_bytes());
+        bytes
+    };
+    let said = refusal(&header(&value, "'fortran_order': False", "'fortran_order': True "));
+    assert!(said.contains("it is in Fortran order"), "{said}");
+    let said = refusal(&header(&value, "<f4", "<i4"));
+    assert!(said.contains("its elements are of type <i4, not <f4"), "{said}");
+    value.dims = vec![1, 32, 32, 1];
+    let said = refusal(&npy::bytes(&value));
+    assert!(said.contains("its dimensions are [1, 32, 32, 1], not [1, 1, 32, 32]"), "{said}");
 }
 
 /// Two outputs that are one tensor: the caller gets it twice.

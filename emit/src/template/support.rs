@@ -172,11 +172,15 @@ pub fn room<T: Element, const N: usize>() -> Result<Box<[T; N]>, String> {
     vec![T::default(); N].try_into().map_err(|_| "a frame has another length than it should".into())
 }
 
-/// A frame from a `.npy` file of this many elements. The shape in the file may include the batch or not.
+/// A frame from a `.npy` file of one of these shapes, in C order.
 ///
 /// # Errors
 /// When the file cannot be read or holds something else.
-pub fn read<T: Element, const N: usize>(path: &str, layout: Layout) -> Result<Box<[T; N]>, String> {
+pub fn read<T: Element, const N: usize>(
+    path: &str,
+    shapes: &[&[usize]],
+    layout: Layout,
+) -> Result<Box<[T; N]>, String> {
     let wrong = |why: &str| format!("{path}: {why}");
     let bytes = std::fs::read(path).map_err(|error| wrong(&error.to_string()))?;
     let version = bytes.strip_prefix(b"\x93NUMPY").and_then(|rest| rest.first()).copied();
@@ -187,13 +191,7 @@ pub fn read<T: Element, const N: usize>(path: &str, layout: Layout) -> Result<Bo
     };
     let header =
         bytes.get(start..).and_then(|rest| rest.get(..length)).ok_or_else(|| wrong("it is cut off"))?;
-    let header = String::from_utf8_lossy(header);
-    if !header.contains(T::NAME) {
-        return Err(wrong(&format!("its elements are not of type {}", T::NAME)));
-    }
-    if header.contains("'fortran_order': True") {
-        return Err(wrong("it is in Fortran order"));
-    }
+    check_header::<T>(&String::from_utf8_lossy(header), shapes).map_err(|why| wrong(&why))?;
     let data = &bytes[start + length..];
     if data.len() != N * T::BYTES {
         return Err(wrong(&format!("it has {} bytes of data, not {}", data.len(), N * T::BYTES)));
@@ -203,6 +201,33 @@ pub fn read<T: Element, const N: usize>(path: &str, layout: Layout) -> Result<Bo
         frame[place] = T::read(bytes);
     }
     Ok(frame)
+}
+
+/// Checks that the header of a `.npy` file states these elements, one of these shapes, and C order.
+fn check_header<T: Element>(header: &str, shapes: &[&[usize]]) -> Result<(), String> {
+    let field = |name: &str| {
+        let (_, rest) = header.split_once(&format!("'{name}':"))?;
+        Some(rest.trim_start())
+    };
+    let missing = |name: &str| format!("its header has no `{name}`");
+    let descr = field("descr").ok_or_else(|| missing("descr"))?;
+    let descr = descr.split('\'').nth(1).unwrap_or(descr);
+    if descr != T::NAME {
+        return Err(format!("its elements are of type {descr}, not {}", T::NAME));
+    }
+    if !field("fortran_order").ok_or_else(|| missing("fortran_order"))?.starts_with("False") {
+        return Err("it is in Fortran order; numpy.ascontiguousarray brings it into C order".into());
+    }
+    let stated = field("shape").and_then(|rest| rest.strip_prefix('(')?.split_once(')'));
+    let (stated, _) = stated.ok_or_else(|| missing("shape"))?;
+    let stated = stated.split(',').map(str::trim).filter(|dim| !dim.is_empty());
+    let dims = stated.map(|dim| dim.parse().map_err(|_| format!("its header has a dimension {dim}")));
+    let dims: Vec<usize> = dims.collect::<Result<_, String>>()?;
+    if !shapes.contains(&&dims[..]) {
+        let shapes: Vec<String> = shapes.iter().map(|shape| format!("{shape:?}")).collect();
+        return Err(format!("its dimensions are {dims:?}, not {}", shapes.join(" or ")));
+    }
+    Ok(())
 }
 
 /// Writes a frame to a `.npy` file.
