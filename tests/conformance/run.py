@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "conformance"
-PARTS = ["models", "emitted", "joint", "quantised", "trained", "written", "light", "suite", "drawn", "tflite"]
+PARTS = ["models", "emitted", "joint", "quantised", "trained", "written", "light", "suite", "drawn", "spelled", "tflite"]
 PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1", "ai-edge-litert==2.3.0", "pillow==13.0.0"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
 FLOORS = {"light": {"light (plans)": 9}, "tflite": {"tflite operators": 288, "tflite integers": 30},
@@ -66,7 +66,7 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1, help="of inputs and of half the networks that are drawn (default 1)")
     parser.add_argument("--fresh-seed", type=int, metavar="SEED",
                         help="of the other half of the networks (a new one each time, which is printed)")
-    parser.add_argument("--count", type=int, default=500, help="networks that are drawn (default 500)")
+    parser.add_argument("--count", type=int, default=500, help="networks that are drawn (default 500); a fourth of it in two spellings")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where --layers writes")
     given = parser.parse_args()
     if given.layers and not given.output:
@@ -98,6 +98,7 @@ def main():
     import litert
     import models
     import quantised
+    import spelled
     import suite
     import trained
     import written
@@ -130,9 +131,13 @@ def main():
         suite.run_light(tool, summary, given.only)
     if "suite" in parts:
         suite.run(tool, summary, given.only)
-    if "drawn" in parts:
+    if "drawn" in parts or "spelled" in parts:
         tool.many = given.csdfc_many.resolve() if given.csdfc_many else many()
+    if "drawn" in parts:
         drawn.run(tool, summary, given.only, given.seed, given.fresh_seed, given.count)
+    if "spelled" in parts:
+        # Each network is two, planned in five ways, and larger than those of `drawn`.
+        spelled.run(tool, summary, given.only, given.seed, given.fresh_seed, given.count // 4)
     if "tflite" in parts:
         litert.run(tool, summary, given.only, given.seed)
     (WORK / "summary.json").write_text(json.dumps(summary.data(), indent=1) + "\n")
