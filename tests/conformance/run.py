@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "conformance"
-PARTS = ["models", "emitted", "joint", "quantised", "trained", "written", "light", "suite", "drawn", "spelled", "tflite"]
+PARTS = ["models", "emitted", "joint", "quantised", "trained", "written", "light", "suite", "drawn", "spelled", "tflite", "reported"]
 PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1", "ai-edge-litert==2.3.0", "pillow==13.0.0"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
 FLOORS = {"light": {"light (plans)": 9}, "tflite": {"tflite operators": 288, "tflite integers": 30},
@@ -98,6 +98,7 @@ def main():
     import litert
     import models
     import quantised
+    import reported
     import spelled
     import suite
     import trained
@@ -138,6 +139,8 @@ def main():
     if "spelled" in parts:
         # Each network is two, planned in five ways, and larger than those of `drawn`.
         spelled.run(tool, summary, given.only, given.seed, given.fresh_seed, given.count // 4)
+    if "reported" in parts:
+        reported.run(tool, summary, ROOT.parent / "shared" / "cases", given.only)
     if "tflite" in parts:
         litert.run(tool, summary, given.only, given.seed)
     (WORK / "summary.json").write_text(json.dumps(summary.data(), indent=1) + "\n")
