@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use csdfc_codegen::bind::Primitive;
 use csdfc_plan::format::{Element, Quantisation};
-use csdfc_plan::operator::{Operator, Transpose};
+use csdfc_plan::operator::{Binary, ElementWise, Function, Operator, Transpose};
 use csdfc_plan::shape::{Order, Shape};
 
 use super::constant::{MAX_READ, count};
@@ -26,7 +26,7 @@ use csdfc_network::{operators, pass};
 pub(super) const MAX_LAYERS: usize = 100_000;
 
 /// Most rows of a tensor.
-const MAX_ROWS: usize = 65_536;
+const MAX_ROWS: usize = 1 << 18;
 
 /// Most views between two layers.
 const MAX_VIEWS: usize = 256;
@@ -141,6 +141,9 @@ impl Builder {
             return line::line(self, node, &made, added);
         }
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.operand.shape.clone()).collect();
+        if let Some(made) = self.layer_of_pixels(node, &operator, inputs, &parameters)? {
+            return Ok(made);
+        }
         let any_order = operator.keeps_order(&shapes) || matches!(operator, Operator::Transpose(_));
         if any_order || !shapes.iter().any(is_channels_last) {
             return self.add(node.index, operator, inputs, parameters);
@@ -148,6 +151,53 @@ impl Builder {
         let first: Vec<Tensor> =
             inputs.iter().map(|input| self.channels_first(node, input)).collect::<Result<_, _>>()?;
         self.add(node.index, operator, &first.iter().collect::<Vec<_>>(), parameters)
+    }
+
+    /// If channels-first tensors are seen channels-last, a function of their elements as a layer on the tensors as they
+    /// are, so that it can become a part of the layers beside it.
+    fn layer_of_pixels(
+        &mut self,
+        node: &Node,
+        operator: &Operator,
+        inputs: &[&Tensor],
+        parameters: &[Weights],
+    ) -> Result<Option<Tensor>, Fault> {
+        let is_moved = |input: &&Tensor| {
+            let own = &self.network.layer(input.operand.layer).shape;
+            is_channels_last(&input.operand.shape) && own.order == Order::ChannelsFirst
+        };
+        let dims = match operator {
+            Operator::ElementWise(element_wise) => match &element_wise.function {
+                Function::PRelu { slope } => Some(slope),
+                _ => None,
+            },
+            Operator::Binary(binary) => binary.constant.as_ref().map(|constant| &constant.dims),
+            _ => return Ok(None),
+        };
+        // A constant of several channels has one element for each.
+        let last = dims.and_then(|dims| dims.last().copied()).unwrap_or(1);
+        if !inputs.iter().all(is_moved) || dims.is_some_and(|dims| dims.iter().product::<usize>() != last) {
+            return Ok(None);
+        }
+        let Some(first) = inputs.iter().map(|input| self.reordered(input)).collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let moved = dims.map(|_| if last > 1 { vec![last, 1, 1] } else { Vec::new() });
+        let mut operator = operator.clone();
+        match (&mut operator, &moved) {
+            (Operator::ElementWise(ElementWise { function: Function::PRelu { slope } }), Some(moved)) => {
+                slope.clone_from(moved);
+            }
+            (Operator::Binary(Binary { constant: Some(constant), .. }), Some(moved)) => {
+                constant.dims.clone_from(moved);
+            }
+            _ => {}
+        }
+        let parameters = parameters
+            .iter()
+            .map(|weights| Weights { dims: moved.clone().unwrap_or_default(), ..weights.clone() });
+        let made = self.layer(node, operator, &first.iter().collect::<Vec<_>>(), parameters.collect())?;
+        Ok(Some(self.reordered(&made).unwrap_or(made)))
     }
 
     /// Adds a conversion that stands for `node`, with the primitive of this name. It converts to integers of this

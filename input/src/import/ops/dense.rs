@@ -1,10 +1,10 @@
 //! Products of matrices: fully connected layers, and products of two tensors.
 
 use csdfc_plan::operator::{
-    Binary, BinaryFunction, Concat, ConstantOperand, Gemm, Operator, Slice, Transpose,
+    Binary, BinaryFunction, Concat, ConstantOperand, Conv, Gemm, Operator, Slice, Transpose,
 };
 
-use crate::import::builder::Builder;
+use crate::import::builder::{Builder, is_channels_last};
 use crate::import::constant::{Constant, count};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor, Value};
@@ -121,6 +121,13 @@ fn by_constant(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> 
         weights.dims.push(1);
     }
     let &[inner, units] = weights.dims.as_slice() else { return by_matrices(builder, node, a, b) };
+    if !vector
+        && is_channels_last(&a.operand.shape)
+        && let Some(image) = builder.reordered(a)
+    {
+        let filters = b.reshaped(vec![inner, units]).transposed(&[1, 0])?;
+        return of_pixels(builder, node, &image, &filters);
+    }
     let operator = Operator::Gemm(Gemm { inner, units, transposed: false, bias: false, activation: None });
     // A vector is seen as one row.
     let row = match a.dims() {
@@ -135,6 +142,27 @@ fn by_constant(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> 
     }
     let product = builder.layer(node, operator, &[x], vec![weights])?;
     if dims == product.dims() { Ok(product) } else { builder.reshape(node, &product, dims) }
+}
+
+/// A constant matrix of units times the channels of each pixel, which is a convolution. The result is seen channels-last.
+fn of_pixels(builder: &mut Builder, node: &Node, image: &Tensor, matrix: &Constant) -> Result<Tensor, Fault> {
+    let mut filters = matrix.weights()?;
+    let units = filters.dims[0];
+    filters.dims.extend([1, 1]);
+    let operator = Operator::Conv(Conv {
+        filters: units,
+        kernel: [1, 1],
+        stride: [1, 1],
+        dilation: [1, 1],
+        pads: [0; 4],
+        groups: 1,
+        bias: false,
+        pre: None,
+        residual: false,
+        activation: None,
+    });
+    let product = builder.layer(node, operator, &[image], vec![filters])?;
+    Ok(builder.reordered(&product).unwrap_or(product))
 }
 
 /// Most matrices of a constant.

@@ -23,8 +23,8 @@ pub(super) fn dynamic_quantise(builder: &mut Builder, node: &Node) -> Result<Vec
     let x = node.tensor(0)?;
     let axes: Vec<usize> = (0..x.rank()).collect();
     let bound = |builder: &mut Builder, function: ReduceFunction, bounds: [Option<f32>; 2]| {
-        let bound = reduce::in_either_order(builder, node, x, &axes, false, |axes| {
-            Operator::Reduce(Reduce { function: function.clone(), axes, keep_dims: false })
+        let bound = reduce::in_either_order(builder, node, x, &axes, false, |axes, keep_dims| {
+            Operator::Reduce(Reduce { function: function.clone(), axes, keep_dims })
         })?;
         let [min, max] = bounds;
         element_wise::layer(builder, node, &bound, Function::Clip { min, max })

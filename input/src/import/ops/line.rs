@@ -1,5 +1,5 @@
 //! Turns lines `[N, C, L]` into images of one column, `[N, C, L, 1]`. Then windows slide over rows, and a firing reads
-//! few rows. Lines that are too long for a tensor by rows become images of one row.
+//! few rows.
 
 use csdfc_plan::operator::{Function, Operator};
 use csdfc_plan::shape::Shape;
@@ -8,9 +8,6 @@ use crate::import::builder::Builder;
 use crate::import::error::Fault;
 use crate::import::node::{Node, Tensor, Value};
 use csdfc_network::weights::Weights;
-
-/// Most elements of a line that becomes a column.
-const MOST_ROWS: usize = 4096;
 
 /// The dimension of an image that a line lacks.
 #[derive(Clone, Copy, PartialEq)]
@@ -55,8 +52,7 @@ pub(super) fn of_windows(
     operator: fn(&mut Builder, &Node) -> Result<Tensor, Fault>,
 ) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
-    let is_long = x.dims().last().is_some_and(|length| *length > MOST_ROWS);
-    let added = added(builder, x).unwrap_or(if is_long { Added::Row } else { Added::Column });
+    let added = added(builder, x).unwrap_or(Added::Column);
     let mut inputs = node.inputs.clone();
     inputs[0] = Some(Value::Tensor(image(builder, node, x, added)?));
     if let Some(Some(Value::Constant(filters))) = inputs.get_mut(1) {

@@ -144,8 +144,8 @@ fn reduced(
     function: ReduceFunction,
     axes: &[usize],
 ) -> Result<Tensor, Fault> {
-    reduce::in_either_order(builder, node, x, axes, true, |axes| {
-        Operator::Reduce(Reduce { function: function.clone(), axes, keep_dims: true })
+    reduce::in_either_order(builder, node, x, axes, true, |axes, keep_dims| {
+        Operator::Reduce(Reduce { function: function.clone(), axes, keep_dims })
     })
 }
 

@@ -14,7 +14,7 @@ pub(super) fn reduce(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     let function = of_node(node)?;
     let Some(axes) = reduced_axes(node, x.rank())? else { return builder.identity(node, x) };
     let keep_dims = node.flag("keepdims", true)?;
-    in_either_order(builder, node, x, &axes, keep_dims, |axes| {
+    in_either_order(builder, node, x, &axes, keep_dims, |axes, keep_dims| {
         Operator::Reduce(Reduce { function: function.clone(), axes, keep_dims })
     })
 }
@@ -31,7 +31,7 @@ pub(super) fn arg_max(builder: &mut Builder, node: &Node) -> Result<Tensor, Faul
     let axis = axis(node.int("axis", 0)?, x.rank())?;
     let keep_dims = node.flag("keepdims", true)?;
     let select_last = node.flag("select_last_index", false)?;
-    in_either_order(builder, node, x, &[axis], keep_dims, |axes| {
+    in_either_order(builder, node, x, &[axis], keep_dims, |axes, keep_dims| {
         Operator::ArgMax(ArgMax { axis: axes[0], keep_dims, select_last })
     })
 }
@@ -120,14 +120,14 @@ pub(in crate::import) fn of_node(node: &Node) -> Result<ReduceFunction, Fault> {
 }
 
 /// Reduces a channels-last operand as the channels-first tensor that has the same elements in memory, if the result is
-/// the same.
+/// the same. `operator` reduces over axes, and keeps their dimensions or does not.
 pub(super) fn in_either_order(
     builder: &mut Builder,
     node: &Node,
     x: &Tensor,
     axes: &[usize],
     keep_dims: bool,
-    operator: impl Fn(Vec<usize>) -> Operator,
+    operator: impl Fn(Vec<usize>, bool) -> Operator,
 ) -> Result<Tensor, Fault> {
     if is_channels_last(&x.operand.shape)
         && let Some(first) = builder.reordered(x)
@@ -137,10 +137,29 @@ pub(super) fn in_either_order(
         mapped.sort_unstable();
         let left: Vec<usize> = FROM_LAST.iter().copied().filter(|axis| !mapped.contains(axis)).collect();
         if keep_dims || left.is_sorted() {
-            let reduced = builder.layer(node, operator(mapped), &[&first], Vec::new())?;
+            let reduced = over_axes(builder, node, &first, &mapped, keep_dims, operator)?;
             let back = if keep_dims { builder.reordered(&reduced) } else { None };
             return Ok(back.unwrap_or(reduced));
         }
     }
-    builder.layer(node, operator(axes.to_vec()), &[x], Vec::new())
+    over_axes(builder, node, x, axes, keep_dims, operator)
+}
+
+/// Reduces over axes. If these leave the rows, the layer keeps all dimensions, so that the rows stay in their dimension,
+/// and the others are taken out of its result.
+fn over_axes(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    axes: &[usize],
+    keep_dims: bool,
+    operator: impl Fn(Vec<usize>, bool) -> Operator,
+) -> Result<Tensor, Fault> {
+    let leaves_rows = x.operand.shape.row_axis().is_some_and(|row| !axes.contains(&row));
+    let reduced = builder.layer(node, operator(axes.to_vec(), keep_dims || leaves_rows), &[x], Vec::new())?;
+    if keep_dims || !leaves_rows {
+        return Ok(reduced);
+    }
+    let dims = x.dims().iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, dim)| *dim);
+    builder.reshape(node, &reduced, dims.collect())
 }

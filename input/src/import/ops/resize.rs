@@ -1,4 +1,4 @@
-//! Resampling of height and width.
+//! Resampling of height and width, or of other dimensions one after another.
 
 use csdfc_plan::operator::{
     Coordinates, Crop, Filter, GridSample, Operator, Ratio, Resize, ResizeMode, Rounding, SampleMode,
@@ -12,7 +12,7 @@ use crate::import::node::{Node, Tensor, Value, axis};
 
 use super::layout;
 
-/// `Resize` of opset 10 and up, over height and width.
+/// `Resize` of opset 10 and up.
 pub(super) fn resize(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
     let old = node.opset < 11;
@@ -32,6 +32,7 @@ pub(super) fn resize(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
         other => return fault!("coordinate_transformation_mode {other} is unknown"),
     };
     let rounding = match node.text("nearest_mode", "round_prefer_floor")? {
+        // Of the axes that grow.
         _ if old => Rounding::Floor,
         "round_prefer_floor" => Rounding::RoundPreferFloor,
         "round_prefer_ceil" => Rounding::RoundPreferCeil,
@@ -53,6 +54,11 @@ pub(super) fn resize(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
             return fault!("it has neither scales nor sizes");
         };
         scales_of(x.dims(), &axes, &constant.to_floats()?, &mut sizes, &mut scales)?;
+    }
+    if coordinates == Coordinates::AlignCorners {
+        // Corners lie on corners, even if a scale makes no whole size. Sizes are below 2^32.
+        let ratio = |(&over, &under): (&usize, &usize)| Ratio { over: over as u32, under: under as u32 };
+        scales = sizes.iter().zip(x.dims()).map(ratio).map(Scale::Ratio).collect();
     }
     layer(builder, node, x, mode, coordinates, &sizes, &scales)
 }
@@ -142,7 +148,7 @@ fn crop(node: &Node, x: &Tensor, axes: &[usize]) -> Result<Crop, Fault> {
     }
 }
 
-/// Sizes `⌊dim · scale⌋` of scales.
+/// Sizes `⌊dim · scale⌋` of scales, whose product is a 32-bit float, as in ONNX Runtime: 20 · 0.7 is 14.
 fn scales_of(
     dims: &[usize],
     axes: &[usize],
@@ -154,7 +160,7 @@ fn scales_of(
         return fault!("it has {} scales for {} dimensions", given.len(), axes.len());
     }
     for (&axis, &scale) in axes.iter().zip(given) {
-        let size = (dims[axis] as f64 * f64::from(scale)).floor();
+        let size = f64::from((dims[axis] as f32 * scale).floor());
         if !(1.0..=f64::from(u32::MAX)).contains(&size) {
             return fault!("a scale of {scale} for dimension {axis} makes a size that is out of range");
         }
@@ -206,6 +212,55 @@ fn sizes_of(
     Ok(())
 }
 
+/// One axis that is resized.
+#[derive(Clone)]
+struct Along {
+    axis: usize,
+    mode: ResizeMode,
+    scale: Scale,
+    size: usize,
+}
+
+impl Along {
+    /// The axis as [`resize`] finds it. Before opset 11, a nearest neighbour is sought upwards where an axis shrinks, and
+    /// the scale is the fraction that was meant: ONNX Runtime divides in 32 bits, where 7 / 0.7 is 10.
+    fn of(node: &Node, axis: usize, mode: &ResizeMode, scale: Scale, size: usize) -> Along {
+        match (mode, scale) {
+            (ResizeMode::Nearest { .. }, Scale::Float(factor)) if node.opset < 11 => {
+                let rounding = if factor < 1.0 { Rounding::Ceil } else { Rounding::Floor };
+                let is_other =
+                    |ratio: &Ratio| f64::from(ratio.over) / f64::from(ratio.under) != f64::from(factor);
+                let scale = first_ratio(factor).filter(is_other).map_or(scale, Scale::Ratio);
+                Along { axis, mode: ResizeMode::Nearest { rounding }, scale, size }
+            }
+            _ => Along { axis, mode: mode.clone(), scale, size },
+        }
+    }
+
+    /// An axis that is not resized.
+    fn none(mode: &ResizeMode, size: usize) -> Along {
+        Along { axis: 0, mode: mode.clone(), scale: Scale::Float(1.0), size }
+    }
+}
+
+/// The first convergent of the continued fraction of a number that rounds to it.
+fn first_ratio(factor: f32) -> Option<Ratio> {
+    let (mut rest, mut last, mut ratio) = (f64::from(factor), [0.0, 1.0], [1.0, 0.0]);
+    loop {
+        let whole = rest.floor();
+        let next = [0, 1].map(|i| whole * ratio[i] + last[i]);
+        (last, ratio) = (ratio, next);
+        let [over, under] = ratio;
+        if over.max(under) > f64::from(u32::MAX) {
+            return None;
+        }
+        if (over / under) as f32 == factor {
+            return Some(Ratio { over: over as u32, under: under as u32 });
+        }
+        rest = 1.0 / (rest - whole);
+    }
+}
+
 fn is_one(scale: Scale) -> bool {
     match scale {
         Scale::Float(scale) => scale == 1.0,
@@ -228,24 +283,53 @@ fn layer(
         return builder.identity(node, x);
     }
     let stays = |axis: usize| is_one(scales[axis]) && sizes[axis] == x.dims()[axis];
+    let along = |axis: usize| Along::of(node, axis, &mode, scales[axis], sizes[axis]);
     // A channels-last image is resized as the channels-first image that has the same elements in memory, unless its
     // channels are resized.
     let lies_so = is_channels_last(&x.operand.shape) && stays(3) && !is_crop;
     let first = if lies_so { builder.reordered(x) } else { None };
     let [row, column] = if first.is_some() { [1, 2] } else { [2, 3] };
-    let spatial = |axis: usize| axis == row || axis == column;
-    if x.rank() != 4 || (0..4).any(|axis| !spatial(axis) && !stays(axis)) {
-        let scales: Vec<String> = scales.iter().map(Scale::to_string).collect();
-        let scales = scales.join(", ");
-        return fault!("{} is resized by {scales}; csdfc resizes only height and width", x.operand.shape);
+    let resized: Vec<Along> = (0..x.rank()).filter(|axis| !stays(*axis)).map(along).collect();
+    let is_image = x.rank() == 4 && resized.iter().all(|along| [row, column].contains(&along.axis));
+    if is_image && resized.windows(2).all(|pair| pair[0].mode == pair[1].mode) {
+        let mode = resized.first().map_or_else(|| mode.clone(), |along| along.mode.clone());
+        let [rows, columns] = [row, column].map(along);
+        let made = image(builder, node, first.as_ref().unwrap_or(x), mode, coordinates, [rows, columns])?;
+        let back = if first.is_some() { builder.reordered(&made) } else { None };
+        return Ok(back.unwrap_or(made));
     }
+    if is_crop {
+        return fault!("it crops {}; csdfc crops only height and width", x.operand.shape);
+    }
+    // The weights of a place are products of those along the axes.
+    let mut x = x.clone();
+    for along in resized {
+        let mut dims = x.dims().to_vec();
+        let [outer, inner] = [&dims[..along.axis], &dims[along.axis + 1..]].map(|dims| dims.iter().product());
+        dims[along.axis] = along.size;
+        let rows = builder.reshape(node, &x, vec![1, outer, x.dims()[along.axis], inner])?;
+        let (mode, columns) = (along.mode.clone(), Along::none(&along.mode, inner));
+        let made = image(builder, node, &rows, mode, coordinates, [along, columns])?;
+        x = builder.reshape(node, &made, dims)?;
+    }
+    Ok(x)
+}
+
+/// Resizes the height and width of an image.
+fn image(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    mode: ResizeMode,
+    coordinates: Coordinates,
+    along: [Along; 2],
+) -> Result<Tensor, Fault> {
+    let [rows, columns] = along;
     let operator = Operator::Resize(Resize {
         mode,
         coordinates,
-        scales: [scales[row], scales[column]],
-        size: [sizes[row], sizes[column]],
+        scales: [rows.scale, columns.scale],
+        size: [rows.size, columns.size],
     });
-    let resized = builder.layer(node, operator, &[first.as_ref().unwrap_or(x)], Vec::new())?;
-    let back = if first.is_some() { builder.reordered(&resized) } else { None };
-    Ok(back.unwrap_or(resized))
+    builder.layer(node, operator, &[x], Vec::new())
 }

@@ -102,9 +102,9 @@ fn a_batch_of_any_size_is_one() {
 }
 
 #[test]
-fn an_input_has_at_most_65536_rows() {
-    assert!(relu(&[1, 1, 65_536, 1]).import().is_ok());
-    refused(&relu(&[1, 1, 65_537, 1]), "has more than 65536 rows");
+fn an_input_has_at_most_262144_rows() {
+    assert!(relu(&[1, 1, 262_144, 1]).import().is_ok());
+    refused(&relu(&[1, 1, 262_145, 1]), "has more than 262144 rows");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn output_shapes_follow_each_opset() {
     check(18, &image, "ReduceMean", none().ints("axes", &[2, 3]), vec![], &[1, 4, 1, 1]);
     check(11, &image, "ReduceSum", none(), vec![ints("axes", &[1])], &[1, 1, 6, 5]);
     check(13, &image, "ReduceSum", none().ints("axes", &[1]), vec![], &[1, 1, 6, 5]);
-    check(13, &image, "ArgMax", none(), vec![int("axis", 1), int("keepdims", 0)], &[1, 6, 5]);
+    check(13, &image, "ArgMax", none(), vec![int("axis", 2), int("keepdims", 0)], &[1, 4, 5]);
     check(
         9,
         &image,

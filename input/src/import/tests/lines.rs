@@ -51,16 +51,6 @@ fn lines_are_images_of_a_column() {
 }
 
 #[test]
-fn long_lines_are_images_of_a_row() {
-    let model = Model::new(15, &[1, 1, 5000], &["y"]);
-    let model =
-        model.node("MaxPool", &["x"], &["y"], vec![ints("kernel_shape", &[4]), ints("strides", &[4])]);
-    let network = model.import().unwrap();
-    assert_eq!(network.layers[1].shape.dims, [1, 1, 1, 1250]);
-    assert_eq!(network.outputs[0].operand.shape.dims, [1, 1, 1250]);
-}
-
-#[test]
 fn a_layer_norm_of_channels_stays_where_they_lie() {
     let model = Model::new(17, &[1, 4, 6, 6], &["y"])
         .floats("s", &[4])

@@ -16,15 +16,23 @@ mod operators;
 mod products;
 mod quantised;
 mod selection;
+mod spellings;
 mod stored;
 mod views;
 
 use std::cell::RefCell;
+use std::path::Path;
 
 use rten_onnx::onnx::{
     AttributeProto, AttributeType, DataType, Dimension, GraphProto, ModelProto, NodeProto,
     OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };
+
+use csdfc::app::resolve::{Application, RowsChoice};
+use csdfc::device::DeviceProfile;
+use csdfc::driver;
+use csdfc::error::Error;
+use csdfc_codegen::run::{Data as Elements, Runner, Value as Frame};
 
 use super::builder::Builder;
 use super::constant::{Constant, Data};
@@ -32,6 +40,7 @@ use super::error::ImportError;
 use super::node::{Node, Value};
 use super::{ImportOptions, import_bytes, ops};
 use csdfc_network::Network;
+use csdfc_network::pass::{Fusion, normalise};
 
 /// A model of one input `x` and the outputs named; constants are added as they are needed.
 pub(super) struct Model {
@@ -123,6 +132,29 @@ impl Model {
     pub fn import_with(&self, options: &ImportOptions) -> Result<Network, ImportError> {
         import_bytes(&self.bytes(), None, options).map(|imported| imported.network)
     }
+}
+
+/// Plans a network and runs a frame: its outputs, and the bytes of its buffers.
+fn run(network: Network, rows: RowsChoice) -> Result<(Vec<Frame>, u64), Error> {
+    let network = normalise(network, Fusion::Full);
+    let inputs: Vec<Frame> = network
+        .layers
+        .iter()
+        .filter(|layer| layer.is_input())
+        .map(|layer| {
+            let values = (0..layer.shape.elements()).map(|i| (i % 7) as f32 - 3.0).collect();
+            Frame { dims: layer.shape.dims.clone(), data: Elements::F32(values) }
+        })
+        .collect();
+    let application = Application::of_network("model", network, rows);
+    let generic = DeviceProfile::find("generic", Path::new("")).unwrap();
+    let plan = driver::plan(&application, &generic, vec!["model".into()])?.plan;
+    let network = &application.cnns[0].network;
+    let parameters = |_: usize, layer: usize, parameter: usize| {
+        network.layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
+    };
+    let outputs = Runner::new(&plan, &parameters)?.infer(0, &inputs)?;
+    Ok((outputs, plan.memory.buffers))
 }
 
 /// A graph input or output; a dimension of −1 is the symbol `?`, 0 the symbol `batch`, −2 the number 0.

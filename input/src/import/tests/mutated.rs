@@ -1,24 +1,18 @@
 //! Quantised models with an error in them: every one is imported or refused, and every imported one can be planned.
 
 use std::cell::RefCell;
-use std::path::Path;
 
-use csdfc_codegen::run::{Data, Runner, Value};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use rten_onnx::onnx::{AttributeProto, AttributeType, DataType, NodeProto, TensorProto};
 
 use super::hostile::changed;
 use super::quantised::{scale, stored, zero};
-use super::{Model, float, int, ints, text};
+use super::{Model, float, int, ints, run, text};
 use crate::import::error::ImportError;
 use crate::import::{ImportOptions, import_bytes};
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::device::DeviceProfile;
-use csdfc::driver;
-use csdfc::error::Error;
+use csdfc::app::resolve::RowsChoice;
 use csdfc_network::Network;
-use csdfc_network::pass::{Fusion, normalise};
 
 /// Mutated files of each sample.
 const CASES: usize = 4000;
@@ -254,10 +248,9 @@ fn wrongs(tensor: &TensorProto) -> Vec<(String, TensorProto)> {
 
 #[test]
 fn mutated_models_are_errors_or_other_models() {
-    let generic = DeviceProfile::find("generic", Path::new("")).unwrap();
     for (number, (sample, model)) in SAMPLES.into_iter().enumerate() {
         let whole = import(&model()).unwrap_or_else(|error| panic!("{sample}: {error}"));
-        runs(whole, &generic).unwrap_or_else(|error| panic!("{sample}: {error}"));
+        run(whole, RowsChoice::None).unwrap_or_else(|error| panic!("{sample}: {error}"));
         let mut random = ChaCha8Rng::seed_from_u64(number as u64);
         let (mut refused, mut accepted, mut ran) = (0, 0, 0);
         for case in 0..CASES {
@@ -274,7 +267,7 @@ fn mutated_models_are_errors_or_other_models() {
                     accepted += 1;
                     let network = imported.network;
                     if network.layers.iter().all(|layer| layer.shape.elements() <= MOST_ELEMENTS) {
-                        ran += usize::from(runs(network, &generic).is_ok());
+                        ran += usize::from(run(network, RowsChoice::None).is_ok());
                     }
                 }
                 Err(error) => {
@@ -288,28 +281,6 @@ fn mutated_models_are_errors_or_other_models() {
         );
         assert!(refused > CASES / 3 && accepted > CASES / 20 && ran > accepted / 2);
     }
-}
-
-/// Plans a network without parts, and runs a frame.
-fn runs(network: Network, generic: &DeviceProfile) -> Result<(), Error> {
-    let network = normalise(network, Fusion::Full);
-    let inputs: Vec<Value> = network
-        .layers
-        .iter()
-        .filter(|layer| layer.is_input())
-        .map(|layer| {
-            let values = (0..layer.shape.elements()).map(|i| (i % 7) as f32 - 3.0).collect();
-            Value { dims: layer.shape.dims.clone(), data: Data::F32(values) }
-        })
-        .collect();
-    let application = Application::of_network("model", network, RowsChoice::None);
-    let plan = driver::plan(&application, generic, vec!["model".into()])?.plan;
-    let network = &application.cnns[0].network;
-    let parameters = |_: usize, layer: usize, parameter: usize| {
-        network.layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
-    };
-    Runner::new(&plan, &parameters)?.infer(0, &inputs)?;
-    Ok(())
 }
 
 /// Changes one thing in a model.

@@ -230,15 +230,25 @@ fn resizes_of_every_opset() {
 }
 
 #[test]
-fn only_height_and_width_are_resized() {
+fn any_dimensions_are_resized() {
     let by_sizes = |input: &[i64], sizes: &[i64]| {
         let model = Model::new(13, input, &["y"]).ints("sizes", sizes);
         model.node("Resize", &["x", "", "", "sizes"], &["y"], vec![])
     };
     assert_eq!(resized(&by_sizes(&[1, 3, 4, 5], &[1, 3, 8, 5])).size, [8, 5]);
     assert_eq!(resized(&by_sizes(&[1, 3, 4, 5], &[1, 3, 4, 9])).size, [4, 9]);
-    refused(&by_sizes(&[1, 3, 4, 5], &[1, 6, 8, 5]), "csdfc resizes only height and width");
-    refused(&by_sizes(&[1, 3, 4], &[1, 3, 8]), "csdfc resizes only height and width");
+    // Others than height and width one after another, as rows.
+    let rows = |model: &Model| -> Vec<[usize; 2]> {
+        let network = model.import().unwrap();
+        let size = |layer: &csdfc_network::Layer| match &layer.operator {
+            Operator::Resize(resize) => resize.size,
+            other => panic!("{other:?}"),
+        };
+        network.layers[1..].iter().map(size).collect()
+    };
+    assert_eq!(rows(&by_sizes(&[1, 3, 4, 5], &[1, 6, 8, 5])), [[6, 20], [8, 5]]);
+    assert_eq!(rows(&by_sizes(&[1, 3, 4], &[1, 3, 8])), [[8, 1]]);
+    assert_eq!(rows(&by_sizes(&[1, 3, 4, 5, 6], &[1, 3, 8, 10, 12])), [[8, 30], [10, 6], [12, 1]]);
     for size in [0, -1, 1 << 32] {
         let words = format!("a dimension of 4 cannot be resized to {size}");
         refused(&by_sizes(&[1, 3, 4, 5], &[1, 3, size, 5]), &words);
@@ -246,7 +256,7 @@ fn only_height_and_width_are_resized() {
     // 3 channels by 1.2 are 3 again, but others.
     let model = Model::new(13, &[1, 3, 4, 5], &["y"]).tensor(list("scales", &[1.0, 1.2, 2.0, 1.0]));
     let model = model.node("Resize", &["x", "", "scales"], &["y"], vec![]);
-    refused(&model, "is resized by 1, 1.2, 2, 1; csdfc resizes only height and width");
+    assert_eq!(rows(&model), [[3, 20], [8, 5]]);
 }
 
 #[test]
