@@ -17,6 +17,7 @@ mod memory;
 mod pager;
 mod state;
 mod value;
+pub mod whole;
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -39,7 +40,7 @@ use memory::{first_slot, ring_bytes, row_bytes};
 pub use pager::Loaded;
 use pager::Pager;
 use state::State;
-pub use value::{Data, Value, input_dims};
+pub use value::{Data, Value, input_dims, read};
 
 /// Why a plan cannot be run.
 #[derive(Debug, thiserror::Error)]

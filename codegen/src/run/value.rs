@@ -134,8 +134,9 @@ pub(super) fn deliver(input: &Input, shape: &Shape, value: &Value, y: usize, row
     }
 }
 
-/// A whole tensor of these elements, stored as rows, as `seen` has it; see [`collect`].
-pub(super) fn read(rows: &[u8], element: Element, own: &Shape, seen: &Shape) -> Value {
+/// A whole tensor of these elements and of shape `own`, stored as rows, as `seen`, the shape of the tensor itself or of a
+/// view of it, has its elements.
+pub fn read(rows: &[u8], element: Element, own: &Shape, seen: &Shape) -> Value {
     let data = match element {
         Element::F32 => {
             let values: Vec<f32> =

@@ -8,13 +8,15 @@
 //! If a chain of views is neither of the two, an [`Operator::Transpose`] layer moves the data.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use csdfc_codegen::bind::Primitive;
+use csdfc_codegen::bind::{Primitive, Site, bind};
 use csdfc_plan::format::{Element, Quantisation};
 use csdfc_plan::operator::{Binary, ElementWise, Function, Operator, Transpose};
 use csdfc_plan::shape::{Order, Shape};
+use rten_onnx::onnx::TensorProto;
 
-use super::constant::{MAX_READ, count};
+use super::constant::{self, Constant, MAX_READ, count};
 use super::error::{Fault, fault};
 use super::node::{Node, Tensor};
 use super::ops::line;
@@ -27,6 +29,9 @@ pub(super) const MAX_LAYERS: usize = 100_000;
 
 /// Most rows of a tensor.
 const MAX_ROWS: usize = 1 << 18;
+
+/// Most dimensions that every kernel sees.
+const MAX_DIMENSIONS: usize = 6;
 
 /// Most views between two layers.
 const MAX_VIEWS: usize = 256;
@@ -43,13 +48,15 @@ pub(super) const FROM_FIRST: [usize; 4] = [0, 3, 1, 2];
 #[derive(Default)]
 pub(super) struct Builder {
     pub network: Network,
-    /// The graph's nodes, by index.
+    /// The nodes, by index.
     nodes: Vec<NodeName>,
     names: Names,
     tensors: Names,
     /// The moved tensors, for tensors seen channels-last that had to be moved.
     moved: BTreeMap<(LayerId, Shape), Tensor>,
     folded: usize,
+    /// The tensors that the model stores, by their places in memory.
+    stored: BTreeMap<*const TensorProto, Constant>,
 }
 
 /// The names of the layers that stand for a node.
@@ -70,6 +77,23 @@ struct Names {
 impl Builder {
     pub fn new(nodes: Vec<NodeName>) -> Self {
         Builder { nodes, ..Builder::default() }
+    }
+
+    /// Adds a node that layers may stand for, and returns its index.
+    pub fn node(&mut self, name: NodeName) -> usize {
+        self.nodes.push(name);
+        self.nodes.len() - 1
+    }
+
+    /// A tensor that the model stores. It is read once, since bodies and functions may be imported many times.
+    pub fn stored(&mut self, tensor: &TensorProto, folder: Option<&Path>) -> Result<Constant, Fault> {
+        let place = std::ptr::from_ref(tensor);
+        if let Some(constant) = self.stored.get(&place) {
+            return Ok(constant.clone());
+        }
+        let constant = constant::read(tensor, folder)?;
+        self.stored.insert(place, constant.clone());
+        Ok(constant)
     }
 
     /// Counts elements computed at import against the budget.
@@ -343,6 +367,7 @@ impl Builder {
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.operand.shape.clone()).collect();
         let shape = operators::output_shape(&operator, &shapes)?;
         check_limits(&shape)?;
+        self.check_dimensions(&operator, inputs, &shape)?;
         let stored: Vec<Vec<usize>> = parameters.iter().map(|weights| weights.dims.clone()).collect();
         let needed = operators::parameter_dims(&operator, &shapes);
         if stored != needed {
@@ -379,6 +404,24 @@ impl Builder {
         let layer = self.of_integers(layer, inputs)?;
         let integers = inputs.first().and_then(|input| input.integers);
         Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new(), integers })
+    }
+
+    /// Checks that a kernel computes a layer, if it sees more dimensions than most kernels do.
+    fn check_dimensions(&self, operator: &Operator, inputs: &[&Tensor], output: &Shape) -> Result<(), Fault> {
+        let own = |input: &&Tensor| &self.network.layer(input.operand.layer).shape;
+        let [own, seen]: [Vec<&Shape>; 2] =
+            [inputs.iter().map(own).collect(), inputs.iter().map(|input| &input.operand.shape).collect()];
+        let has_few = own.iter().chain(&seen).chain([&output]).all(|shape| shape.rank() <= MAX_DIMENSIONS);
+        if has_few || matches!(operator, Operator::Convert) {
+            return Ok(());
+        }
+        let site = Site::whole(operator, own.into_iter().zip(seen.iter().copied()), output);
+        match bind(Primitive::of(operator, &seen), &site) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(Fault::new(why).help(format!(
+                "reshape it to at most {MAX_DIMENSIONS} dimensions, merging some that lie side by side"
+            ))),
+        }
     }
 
     /// The layer. If it reads 8-bit integers, it makes 8-bit integers, since it only moves them.

@@ -65,7 +65,12 @@ impl Node<'_> {
         match self.input(index) {
             Some(Value::Tensor(tensor)) => Ok(tensor),
             Some(Value::Constant(_)) => {
-                fault!("operand {index} is a constant; csdfc does not compute {} at import", self.operator)
+                let text = format!("operand {index} is a constant beside others that the network computes");
+                Err(Fault::new(text).help(format!(
+                    "csdfc takes only a tensor of the network there; make the constant an input of the model, or compute \
+                     {} without it",
+                    self.operator
+                )))
             }
             None => fault!("operand {index} is missing"),
         }

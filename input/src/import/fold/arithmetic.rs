@@ -4,17 +4,18 @@ use csdfc_plan::operator::{BinaryFunction, Function, ReduceFunction};
 use rten_onnx::onnx::DataType;
 
 use super::index::broadcast_to;
+use super::kernels;
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data, count, type_name};
 use crate::import::error::{Fault, fault};
-use crate::import::node::Node;
+use crate::import::node::{Node, Value};
 use crate::import::ops::{binary, element_wise, reduce};
 use csdfc_network::operators::broadcast;
 
-pub(in crate::import) fn function(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+/// A function of each element of a constant: of floats a simple one, or else one of csdfc's kernels.
+pub(in crate::import) fn function(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let x = node.constant(0, "operand")?;
     let function = element_wise::of_node(node)?;
-    builder.charge(x.elements())?;
     if let Data::Ints(values) = &x.data {
         let apply: fn(i64) -> i64 = match function {
             Function::Neg => i64::wrapping_neg,
@@ -22,13 +23,36 @@ pub(in crate::import) fn function(builder: &mut Builder, node: &Node) -> Result<
             Function::Relu => |value| value.max(0),
             _ => return fault!("{} of integers is not computed at import", node.operator),
         };
-        return Ok(Constant::ints(x.dims.clone(), values.iter().map(|v| apply(*v)).collect()));
+        builder.charge(x.elements())?;
+        let values = values.iter().map(|value| apply(*value)).collect();
+        return Ok(vec![Constant { stored: x.stored, ..Constant::ints(x.dims.clone(), values) }.into()]);
     }
-    let mut values = x.to_floats()?;
-    for value in &mut values {
-        *value = apply(&function, *value)?;
-    }
-    Ok(Constant::floats(x.dims.clone(), values))
+    let import = |builder: &mut Builder, node: &Node| Ok(vec![element_wise::function(builder, node)?.into()]);
+    let Some(apply) = of_element(function) else { return kernels::compute(builder, node, &import) };
+    builder.charge(x.elements())?;
+    let values = x.to_floats()?.into_iter().map(apply).collect();
+    Ok(vec![Constant::floats(x.dims.clone(), values).into()])
+}
+
+/// A function of each element that csdfc computes of constants alone.
+pub(in crate::import) fn only_of_constants(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+    let apply: fn(f32) -> f32 = match node.operator {
+        "Acos" => f32::acos,
+        "Acosh" => f32::acosh,
+        "Asin" => f32::asin,
+        "Asinh" => f32::asinh,
+        "Atan" => f32::atan,
+        "Atanh" => f32::atanh,
+        "Cos" => f32::cos,
+        "Cosh" => f32::cosh,
+        "Sin" => f32::sin,
+        "Sinh" => f32::sinh,
+        "Tan" => f32::tan,
+        other => return fault!("{other} is no function of each element"),
+    };
+    let x = node.constant(0, "operand")?;
+    builder.charge(x.elements())?;
+    Ok(Constant::floats(x.dims.clone(), x.to_floats()?.into_iter().map(apply).collect()))
 }
 
 pub(in crate::import) fn clip(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
@@ -200,7 +224,7 @@ pub(in crate::import) fn reduce(builder: &mut Builder, node: &Node) -> Result<Co
     } else {
         reduced.iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, dim)| *dim).collect()
     };
-    let results = results.collect::<Result<Vec<f64>, _>>()?;
+    let results: Vec<f64> = results.collect();
     Ok(match x.data {
         Data::Ints(_) => Constant::ints(dims, results.iter().map(|value| *value as i64).collect()),
         _ => Constant::floats(dims, results.iter().map(|value| *value as f32).collect()),
@@ -244,48 +268,50 @@ fn of_floats(function: BinaryFunction, a: f32, b: f32) -> f32 {
     }
 }
 
-fn of_group(function: &ReduceFunction, group: &[f64]) -> Result<f64, Fault> {
+fn of_group(function: &ReduceFunction, group: &[f64]) -> f64 {
     let values = || group.iter().copied();
-    Ok(match function {
+    let greatest = || values().fold(f64::NEG_INFINITY, f64::max);
+    match function {
         ReduceFunction::Sum => values().sum(),
         ReduceFunction::Mean => values().sum::<f64>() / group.len() as f64,
-        ReduceFunction::Max => values().fold(f64::NEG_INFINITY, f64::max),
+        ReduceFunction::Max => greatest(),
         ReduceFunction::Min => values().fold(f64::INFINITY, f64::min),
         ReduceFunction::Prod => values().product(),
         ReduceFunction::L1 => values().map(f64::abs).sum(),
         ReduceFunction::L2 => values().map(|v| v * v).sum::<f64>().sqrt(),
         ReduceFunction::SumSquare => values().map(|v| v * v).sum(),
         ReduceFunction::LogSum => values().sum::<f64>().ln(),
-        ReduceFunction::LogSumExp | ReduceFunction::Lp { .. } => {
-            return fault!("this reduction of a constant is not computed at import");
+        ReduceFunction::LogSumExp => {
+            let greatest = greatest();
+            greatest + values().map(|v| (v - greatest).exp()).sum::<f64>().ln()
         }
-    })
+        ReduceFunction::Lp { p } => {
+            let p = *p as f64;
+            values().map(|v| v.abs().powf(p)).sum::<f64>().powf(1.0 / p)
+        }
+    }
 }
 
-fn apply(function: &Function, x: f32) -> Result<f32, Fault> {
-    Ok(match function {
-        Function::Relu => x.max(0.0),
-        Function::LeakyRelu { alpha } => {
-            if x < 0.0 {
-                alpha * x
-            } else {
-                x
-            }
-        }
-        Function::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-        Function::HardSigmoid { alpha, beta } => (alpha * x + beta).clamp(0.0, 1.0),
-        Function::Tanh => x.tanh(),
+/// A function of which import makes no layer, if it is simple.
+fn of_element(function: Function) -> Option<impl Fn(f32) -> f32> {
+    let apply: Box<dyn Fn(f32) -> f32> = match function {
+        Function::Relu => Box::new(|x: f32| x.max(0.0)),
+        Function::LeakyRelu { alpha } => Box::new(move |x| if x < 0.0 { alpha * x } else { x }),
+        Function::Sigmoid => Box::new(|x: f32| 1.0 / (1.0 + (-x).exp())),
+        Function::HardSigmoid { alpha, beta } => Box::new(move |x| (alpha * x + beta).clamp(0.0, 1.0)),
+        Function::Tanh => Box::new(f32::tanh),
         // Where eˣ overflows, ln(1 + eˣ) is x.
-        Function::Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
-        Function::Sqrt => x.sqrt(),
-        Function::Exp => x.exp(),
-        Function::Log => x.ln(),
-        Function::Abs => x.abs(),
-        Function::Neg => -x,
-        Function::Reciprocal => 1.0 / x,
-        Function::Floor => x.floor(),
-        Function::Ceil => x.ceil(),
-        Function::Round => x.round_ties_even(),
-        _ => return fault!("this function of a constant is not computed at import"),
-    })
+        Function::Softplus => Box::new(|x: f32| x.max(0.0) + (-x.abs()).exp().ln_1p()),
+        Function::Sqrt => Box::new(f32::sqrt),
+        Function::Exp => Box::new(f32::exp),
+        Function::Log => Box::new(f32::ln),
+        Function::Abs => Box::new(f32::abs),
+        Function::Neg => Box::new(|x: f32| -x),
+        Function::Reciprocal => Box::new(|x: f32| 1.0 / x),
+        Function::Floor => Box::new(f32::floor),
+        Function::Ceil => Box::new(f32::ceil),
+        Function::Round => Box::new(f32::round_ties_even),
+        _ => return None,
+    };
+    Some(apply)
 }

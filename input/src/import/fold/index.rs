@@ -3,7 +3,7 @@
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data, count, dimensions};
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, axis, permutation};
+use crate::import::node::{Node, Value, axis, permutation};
 use csdfc_network::operators::broadcast;
 
 /// Indices of one dimension: `start + i · step` for i below `length`.
@@ -76,7 +76,7 @@ pub(in crate::import) fn slice(builder: &mut Builder, node: &Node) -> Result<Con
     take(builder, x, &ranges)
 }
 
-pub(in crate::import) fn split(builder: &mut Builder, node: &Node) -> Result<Vec<Constant>, Fault> {
+pub(in crate::import) fn split(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let x = node.constant(0, "operand")?;
     let axis = axis(node.int("axis", 0)?, x.dims.len())?;
     let mut start = 0;
@@ -85,7 +85,7 @@ pub(in crate::import) fn split(builder: &mut Builder, node: &Node) -> Result<Vec
         let mut ranges = Range::whole(&x.dims);
         ranges[axis] = Range { start, step: 1, length };
         start += length;
-        parts.push(take(builder, x, &ranges)?);
+        parts.push(take(builder, x, &ranges)?.into());
     }
     Ok(parts)
 }
@@ -191,6 +191,11 @@ pub(in crate::import) fn concat(builder: &mut Builder, node: &Node) -> Result<Co
         let values = parts.iter().map(|part| part.to_ints()).collect::<Result<Vec<_>, _>>()?;
         return Ok(Constant::ints(dims, interleave(&values, blocks)));
     }
+    if parts.iter().all(|part| matches!(part.data, Data::Bools(_))) {
+        let values = parts.iter().map(|part| part.to_ints()).collect::<Result<Vec<_>, _>>()?;
+        let values = interleave(&values, blocks).into_iter().map(|value| value != 0);
+        return Ok(Constant::bools(dims, values.collect()));
+    }
     let values = parts.iter().map(|part| part.to_floats()).collect::<Result<Vec<_>, _>>()?;
     Ok(Constant::floats(dims, interleave(&values, blocks)))
 }
@@ -204,13 +209,15 @@ pub(in crate::import) fn select(builder: &mut Builder, node: &Node) -> Result<Co
         broadcast_to(builder, a, &dims)?,
         broadcast_to(builder, b, &dims)?,
     );
-    if let (Data::Ints(a), Data::Ints(b)) = (&a.data, &b.data) {
-        let values = condition.iter().zip(a.iter().zip(b.iter()));
-        return Ok(Constant::ints(dims, values.map(|(c, (a, b))| if *c != 0 { *a } else { *b }).collect()));
+    fn selected<T: Copy>(condition: &[i64], a: &[T], b: &[T]) -> Vec<T> {
+        let values = condition.iter().zip(a.iter().zip(b));
+        values.map(|(condition, (a, b))| if *condition != 0 { *a } else { *b }).collect()
     }
-    let (a, b) = (a.to_floats()?, b.to_floats()?);
-    let values = condition.iter().zip(a.iter().zip(&b));
-    Ok(Constant::floats(dims, values.map(|(c, (a, b))| if *c != 0 { *a } else { *b }).collect()))
+    Ok(match (&a.data, &b.data) {
+        (Data::Ints(a), Data::Ints(b)) => Constant::ints(dims, selected(&condition, a, b)),
+        (Data::Bools(a), Data::Bools(b)) => Constant::bools(dims, selected(&condition, a, b)),
+        _ => Constant::floats(dims, selected(&condition, &a.to_floats()?, &b.to_floats()?)),
+    })
 }
 
 /// The constant repeated along dimensions of 1 and new ones before.
@@ -237,7 +244,7 @@ fn strides(dims: &[usize]) -> Vec<usize> {
     strides
 }
 
-fn take(builder: &mut Builder, x: &Constant, ranges: &[Range]) -> Result<Constant, Fault> {
+pub(super) fn take(builder: &mut Builder, x: &Constant, ranges: &[Range]) -> Result<Constant, Fault> {
     let strides = strides(&x.dims);
     let dims = ranges.iter().map(|range| range.length).collect();
     let start = ranges.iter().zip(&strides).map(|(range, stride)| range.start * stride).sum();

@@ -2,17 +2,18 @@
 
 pub(super) mod arithmetic;
 pub(super) mod index;
+pub(super) mod kernels;
 
 use super::builder::Builder;
-use super::constant::{self, Constant, Data, count, dimensions};
+use super::constant::{Constant, Data, count, dimensions};
 use super::error::{Fault, fault};
 use super::node::{Node, Value};
 
 /// `Constant` in all its forms but strings and sparse tensors.
-pub(super) fn constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+pub(super) fn constant(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
     if let Some(tensor) = node.attribute("value").and_then(|attribute| attribute.t.as_ref()) {
         // External data files are for initializers alone.
-        return constant::read(tensor, None);
+        return builder.stored(tensor, None);
     }
     if node.has("value_float") {
         let value = node.attribute("value_float").and_then(|attribute| attribute.f).unwrap_or_default();
@@ -27,7 +28,10 @@ pub(super) fn constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> 
     if let Some(attribute) = node.attribute("value_floats") {
         return Ok(Constant::floats([attribute.floats.len()], attribute.floats.clone()));
     }
-    fault!("it holds no numbers")
+    match node.has("sparse_value") {
+        true => fault!("its value is sparse; csdfc reads sparse tensors that are initializers"),
+        false => fault!("it holds no numbers"),
+    }
 }
 
 /// `ConstantOfShape`: one value throughout, 0 by default; nothing is stored for it.
@@ -35,7 +39,7 @@ pub(super) fn constant_of_shape(builder: &mut Builder, node: &Node) -> Result<Co
     let dims = dimensions(&node.constant(0, "shape")?.to_ints()?)?;
     let elements = count(&dims)?;
     let value = match node.attribute("value").and_then(|attribute| attribute.t.as_ref()) {
-        Some(tensor) => constant::read(tensor, None)?,
+        Some(tensor) => builder.stored(tensor, None)?,
         None => Constant::floats([1], vec![0.0]),
     };
     match &value.data {

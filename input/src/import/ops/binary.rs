@@ -5,6 +5,7 @@ use csdfc_plan::operator::{Binary, BinaryFunction, ConstantOperand, Operator};
 use crate::import::builder::Builder;
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
+use crate::import::fold::arithmetic;
 use crate::import::node::{Node, Tensor, Value, with};
 
 /// `Add`, `Sub`, `Mul`, `Div`, `Pow`, and `Sum`, `Max`, `Min` of any number of operands, as a chain of pairs.
@@ -17,7 +18,7 @@ pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     }
     for (i, other) in others.iter().enumerate() {
         let Some(other) = other else { return fault!("operand {} is missing", i + 1) };
-        result = Value::Tensor(pair(builder, node, function, &result, other)?);
+        result = pair(builder, node, function, &result, other)?;
     }
     match result {
         Value::Tensor(tensor) => Ok(tensor),
@@ -65,21 +66,22 @@ fn pair(
     function: BinaryFunction,
     left: &Value,
     right: &Value,
-) -> Result<Tensor, Fault> {
+) -> Result<Value, Fault> {
     let (tensor, constant, is_left) = match (left, right) {
         (Value::Tensor(a), Value::Tensor(b)) => {
             let operator = Operator::Binary(Binary { function, constant: None, activation: None });
-            return builder.layer(node, operator, &[a, b], Vec::new());
+            return Ok(builder.layer(node, operator, &[a, b], Vec::new())?.into());
         }
         (Value::Tensor(tensor), Value::Constant(constant)) => (tensor, constant, false),
         (Value::Constant(constant), Value::Tensor(tensor)) => (tensor, constant, true),
         // In a chain, two constants before the first tensor.
         (Value::Constant(_), Value::Constant(_)) => {
-            return Err(Fault::new("its first two operands are constants").help("add them at export"));
+            let pair = with(node, node.operator, [left.clone(), right.clone()].map(Some), None);
+            return Ok(arithmetic::binary(builder, &pair)?.into());
         }
     };
     let weights = constant.weights()?;
     let constant = Some(ConstantOperand { dims: weights.dims.clone(), left: is_left, quantisation: None });
     let operator = Operator::Binary(Binary { function, constant, activation: None });
-    builder.layer(node, operator, &[tensor], vec![weights])
+    Ok(builder.layer(node, operator, &[tensor], vec![weights])?.into())
 }

@@ -9,7 +9,7 @@ use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor};
 
 /// An operator that is a [`Function`] with attributes alone.
-pub(super) fn function(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+pub(in crate::import) fn function(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let function = of_node(node)?;
     layer(builder, node, node.tensor(0)?, function)
 }
@@ -26,6 +26,11 @@ pub(super) fn swish(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault>
     if alpha == 1.0 {
         return layer(builder, node, x, Function::Swish);
     }
+    gated(builder, node, x, alpha)
+}
+
+/// `x · sigmoid(alpha · x)`.
+pub(super) fn gated(builder: &mut Builder, node: &Node, x: &Tensor, alpha: f32) -> Result<Tensor, Fault> {
     let scaled = binary::two(builder, node, "Mul", x, Constant::floats([], vec![alpha]))?;
     let gate = layer(builder, node, &scaled, Function::Sigmoid)?;
     binary::two(builder, node, "Mul", x, gate)

@@ -49,7 +49,7 @@ pub(super) fn dynamic_quantise(builder: &mut Builder, node: &Node) -> Result<Vec
 }
 
 /// `DynamicQuantizeLinear` of a constant.
-pub(super) fn dynamic_quantise_constant(builder: &mut Builder, node: &Node) -> Result<Vec<Constant>, Fault> {
+pub(super) fn dynamic_quantise_constant(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let x = node.constant(0, "x")?;
     builder.charge(x.elements())?;
     let values = x.to_floats()?;
@@ -62,7 +62,9 @@ pub(super) fn dynamic_quantise_constant(builder: &mut Builder, node: &Node) -> R
         ..Constant::ints(dims, values)
     };
     let y = bytes(x.dims.clone(), values.iter().map(integer).collect());
-    Ok(vec![y, Constant::floats([], vec![scale]), bytes(Vec::new(), vec![zero_point])])
+    Ok([y, Constant::floats([], vec![scale]), bytes(Vec::new(), vec![zero_point])]
+        .map(Value::Constant)
+        .into())
 }
 
 /// `ConvInteger`.

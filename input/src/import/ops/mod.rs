@@ -19,7 +19,7 @@ mod resize;
 use super::builder::Builder;
 use super::constant::Constant;
 use super::error::{Fault, fault};
-use super::fold::{self, arithmetic, index};
+use super::fold::{self, arithmetic, index, kernels};
 use super::node::{Node, Tensor, Value};
 
 /// The ONNX operators that are imported, by name.
@@ -29,18 +29,18 @@ pub const SUPPORTED: &[&str] = &names();
 pub(super) fn import(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let Some(row) = row(node.operator) else { return fault!("its operator is not supported") };
     attributes::expect_known(node)?;
-    let folds = !matches!(row.fold, Fold::None);
-    if folds && (node.is_constant() || matches!(row.import, Import::None)) {
-        return match row.fold {
-            Fold::One(fold) => Ok(vec![Value::Constant(fold(builder, node)?)]),
-            Fold::Many(fold) => Ok(fold(builder, node)?.into_iter().map(Value::Constant).collect()),
-            Fold::None => Ok(Vec::new()),
-        };
-    }
-    match row.import {
+    let import = |builder: &mut Builder, node: &Node| match row.import {
         Import::One(import) => Ok(vec![Value::Tensor(import(builder, node)?)]),
         Import::Many(import) => import(builder, node),
         Import::None => Ok(Vec::new()),
+    };
+    if !node.is_constant() && !matches!(row.import, Import::None) {
+        return import(builder, node);
+    }
+    match row.fold {
+        Fold::One(fold) => Ok(vec![Value::Constant(fold(builder, node)?)]),
+        Fold::Many(fold) => fold(builder, node),
+        Fold::Kernels => kernels::compute(builder, node, &import),
     }
 }
 
@@ -75,10 +75,10 @@ enum Import {
 }
 
 enum Fold {
-    /// Only tensors are computed.
-    None,
+    /// csdfc's own kernels compute it.
+    Kernels,
     One(fn(&mut Builder, &Node) -> Result<Constant, Fault>),
-    Many(fn(&mut Builder, &Node) -> Result<Vec<Constant>, Fault>),
+    Many(fn(&mut Builder, &Node) -> Result<Vec<Value>, Fault>),
 }
 
 fn row(operator: &str) -> Option<&'static OperatorRow> {
@@ -89,7 +89,7 @@ const fn tensors(
     name: &'static str,
     import: fn(&mut Builder, &Node) -> Result<Tensor, Fault>,
 ) -> OperatorRow {
-    OperatorRow { name, import: Import::One(import), fold: Fold::None }
+    OperatorRow { name, import: Import::One(import), fold: Fold::Kernels }
 }
 
 const fn constants(
@@ -108,7 +108,7 @@ const fn both(
 }
 
 const fn function(name: &'static str) -> OperatorRow {
-    both(name, element_wise::function, arithmetic::function)
+    OperatorRow { name, import: Import::One(element_wise::function), fold: Fold::Many(arithmetic::function) }
 }
 
 const fn arithmetic(name: &'static str) -> OperatorRow {
@@ -124,14 +124,24 @@ static TABLE: &[OperatorRow] = ROWS;
 
 const ROWS: &[OperatorRow] = &[
     function("Abs"),
+    constants("Acos", arithmetic::only_of_constants),
+    constants("Acosh", arithmetic::only_of_constants),
     arithmetic("Add"),
     constants("And", arithmetic::logic),
     tensors("ArgMax", reduce::arg_max),
     tensors("ArgMin", reduce::arg_min),
+    constants("Asin", arithmetic::only_of_constants),
+    constants("Asinh", arithmetic::only_of_constants),
+    constants("Atan", arithmetic::only_of_constants),
+    constants("Atanh", arithmetic::only_of_constants),
     tensors("AveragePool", pool::pool),
     tensors("BatchNormalization", normalise::batch_norm),
     both("Cast", reshape::cast, arithmetic::cast),
-    OperatorRow { name: "CastLike", import: Import::Many(reshape::cast_like), fold: Fold::None },
+    OperatorRow {
+        name: "CastLike",
+        import: Import::Many(reshape::cast_like),
+        fold: Fold::Many(reshape::cast_like),
+    },
     function("Ceil"),
     both("Clip", element_wise::clip, arithmetic::clip),
     both("Concat", layout::concat, index::concat),
@@ -140,6 +150,8 @@ const ROWS: &[OperatorRow] = &[
     tensors("Conv", convolution::conv),
     tensors("ConvInteger", integers::conv),
     tensors("ConvTranspose", convolution::conv_transpose),
+    constants("Cos", arithmetic::only_of_constants),
+    constants("Cosh", arithmetic::only_of_constants),
     tensors("DepthToSpace", layout::depth_to_space),
     both("DequantizeLinear", quantised::dequantise, quantised::dequantise_constant),
     arithmetic("Div"),
@@ -226,6 +238,8 @@ const ROWS: &[OperatorRow] = &[
     function("Selu"),
     constants("Shape", fold::shape),
     function("Sigmoid"),
+    constants("Sin", arithmetic::only_of_constants),
+    constants("Sinh", arithmetic::only_of_constants),
     constants("Size", fold::size),
     both("Slice", layout::slice, index::slice),
     tensors("Softmax", normalise::softmax),
@@ -238,10 +252,11 @@ const ROWS: &[OperatorRow] = &[
     arithmetic("Sub"),
     arithmetic("Sum"),
     tensors("Swish", element_wise::swish),
+    constants("Tan", arithmetic::only_of_constants),
     function("Tanh"),
     function("ThresholdedRelu"),
     constants("Tile", index::tile),
-    OperatorRow { name: "TopK", import: Import::Many(reduce::top_k), fold: Fold::None },
+    OperatorRow { name: "TopK", import: Import::Many(reduce::top_k), fold: Fold::Kernels },
     both("Transpose", layout::transpose, index::transpose),
     both("Unsqueeze", reshape::unsqueeze, reshape::unsqueeze_constant),
     tensors("Upsample", resize::upsample),

@@ -13,7 +13,9 @@ use csdfc_network::weights::Weights;
 
 /// `BatchNormalization` at inference: one scale and one shift per channel.
 pub(super) fn batch_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
-    if node.flag("training_mode", false)? {
+    // Before opset 14, outputs of statistics say that the node is in training mode.
+    let statistics = node.proto.output.iter().skip(1).any(|name| !name.is_empty());
+    if node.flag("training_mode", false)? || (node.opset < 14 && statistics) {
         return Err(Fault::new("it is in training mode").help("export the model for inference"));
     }
     if node.opset < 9 && !node.flag("spatial", true)? {
@@ -126,15 +128,26 @@ fn standardised(
     axes: &[usize],
     epsilon: f32,
 ) -> Result<Tensor, Fault> {
-    let count: usize = axes.iter().map(|axis| x.dims()[*axis]).product();
-    let number = |value: f32| Constant::floats([], vec![value]);
     let mean = reduced(builder, node, x, ReduceFunction::Mean, axes)?;
     let apart = binary::two(builder, node, "Sub", x, mean)?;
-    let squares = reduced(builder, node, &apart, ReduceFunction::SumSquare, axes)?;
-    let variance = binary::two(builder, node, "Div", &squares, number(count as f32))?;
-    let variance = binary::two(builder, node, "Add", &variance, number(epsilon))?;
-    let deviation = element_wise::layer(builder, node, &variance, Function::Sqrt)?;
-    binary::two(builder, node, "Div", &apart, deviation)
+    of_unit_square(builder, node, &apart, axes, epsilon)
+}
+
+/// The tensor divided by the root of the mean of its squares over these dimensions.
+pub(super) fn of_unit_square(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    axes: &[usize],
+    epsilon: f32,
+) -> Result<Tensor, Fault> {
+    let count: usize = axes.iter().map(|axis| x.dims()[*axis]).product();
+    let number = |value: f32| Constant::floats([], vec![value]);
+    let squares = reduced(builder, node, x, ReduceFunction::SumSquare, axes)?;
+    let mean = binary::two(builder, node, "Div", &squares, number(count as f32))?;
+    let mean = binary::two(builder, node, "Add", &mean, number(epsilon))?;
+    let root = element_wise::layer(builder, node, &mean, Function::Sqrt)?;
+    binary::two(builder, node, "Div", x, root)
 }
 
 fn reduced(

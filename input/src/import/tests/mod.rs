@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod bytes;
+mod constants;
 mod defaults;
 mod errors;
 mod folding;

@@ -334,3 +334,13 @@ fn constants_of_one_value() {
     assert_eq!(constant(list).as_deref(), Ok("[2] [1.5, 2.5]"));
     assert_eq!(constant(text("value_string", "a")).unwrap_err(), "it holds no numbers");
 }
+
+#[test]
+fn truth_values_stay_truth_values() {
+    let bools = |values: &[bool]| of_bools(values);
+    let selected =
+        fold(16, "Where", &[bools(&[true, false]), bools(&[false, false]), bools(&[true, true])], vec![]);
+    assert_eq!(selected.unwrap(), "[2] [false, true]");
+    let joined = fold(16, "Concat", &[bools(&[true]), bools(&[false])], vec![int("axis", 0)]);
+    assert_eq!(joined.unwrap(), "[2] [true, false]");
+}

@@ -1,0 +1,60 @@
+//! Computes single layers without a plan, from tensors that lie whole in memory. Import computes nodes of constants so.
+
+use csdfc_kernels::arch::Isa;
+use csdfc_kernels::kernel::Context;
+use csdfc_kernels::span::SpanMut;
+
+use super::{RunError, value};
+use crate::bind::{self, Primitive, Site, Slots, Source, Target};
+use crate::bytes::Bytes;
+use crate::weights;
+use csdfc_plan::operator::{Input, InputElement};
+use csdfc_plan::shape::Shape;
+
+/// A tensor of these 32-bit floats, given in row-major order, as rows.
+///
+/// # Errors
+/// When there is no memory for it.
+pub fn store(shape: &Shape, values: Vec<f32>) -> Result<Bytes, RunError> {
+    let mut rows = zeros(4 * shape.elements() as u64)?;
+    let value = value::Value { dims: shape.dims.clone(), data: value::Data::F32(values) };
+    let input = Input { element: InputElement::F32, camera: None };
+    let data: &mut [f32] = SpanMut::of_bytes(&mut rows).all();
+    for (y, row) in data.chunks_exact_mut(shape.row_elements()).enumerate() {
+        value::deliver(&input, shape, &value, y, row);
+    }
+    Ok(rows)
+}
+
+/// Makes the tensor of a layer, `bytes` in all. `inputs` are the tensors that it reads, and `values` gives the parameter
+/// of an index. The kernel is the one for the processors that this program was compiled for, so that all of them make
+/// the same bytes.
+///
+/// # Errors
+/// When no kernel computes the layer or none was compiled, when there is no memory, or when parameters cannot be read.
+pub fn make(
+    primitive: Primitive,
+    site: &Site<'_>,
+    bytes: u64,
+    inputs: &[&[u8]],
+    values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
+) -> Result<Bytes, RunError> {
+    super::instruction_set()?;
+    let cannot = |why: String| RunError::Layer { cnn: String::new(), layer: primitive.name().into(), why };
+    let call = bind::bind(primitive, site).map_err(cannot)?;
+    let mut packed = zeros(weights::stored_len(&call) as u64)?;
+    weights::pack(&call, values, &mut packed).map_err(cannot)?;
+    let seen: Vec<&Shape> = site.inputs.iter().map(|operand| operand.seen).collect();
+    let mut workspace = zeros(primitive.workspace_bytes(site.operator, &seen, site.output))?;
+    let mut context =
+        Context { workspace: SpanMut::of_bytes(&mut workspace).all(), ..Context::alone(Isa::compiled()) };
+    let sources: Vec<Source<'_>> = inputs.iter().map(|data| Source { data, slots: Slots::Ring(0) }).collect();
+    let mut made = zeros(bytes)?;
+    let target = Target { data: &mut made, slots: Slots::Ring(0) };
+    call.fire(&mut context, 0..site.ring_rows, &sources, &packed, target);
+    Ok(made)
+}
+
+fn zeros(bytes: u64) -> Result<Bytes, RunError> {
+    usize::try_from(bytes).ok().and_then(Bytes::zeros).ok_or(RunError::Memory { bytes })
+}
