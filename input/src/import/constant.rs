@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use rten_onnx::onnx::{DataLocation, DataType, TensorProto};
 
+use super::builder::Builder;
 use super::error::{Fault, fault};
+use super::messages::SparseTensor;
 use csdfc_network::weights::{StoredElement, WeightSource, Weights, transposed};
 
 /// Highest rank of a tensor.
@@ -195,6 +197,49 @@ pub(super) fn read(tensor: &TensorProto, folder: Option<&Path>) -> Result<Consta
         _ => Data::Ints(integers(tensor, data_type, elements, external, folder)?.into()),
     };
     Ok(Constant { dims, data, stored: Some(data_type) })
+}
+
+/// Reads a tensor of which only some elements are stored.
+pub(super) fn sparse(
+    builder: &mut Builder,
+    tensor: &SparseTensor,
+    folder: Option<&Path>,
+) -> Result<Constant, Fault> {
+    let dims = dimensions(&tensor.dims)?;
+    let elements = count(&dims)?;
+    builder.charge(elements)?;
+    let (values, indices) = (read(&tensor.values, folder)?, read(&tensor.indices, folder)?);
+    let each = match indices.dims.as_slice() {
+        [_] => 1,
+        &[_, rank] if rank == dims.len() => rank,
+        other => return fault!("it is sparse, and its indices have dimensions {other:?}"),
+    };
+    let indices = indices.to_ints()?;
+    if indices.len() != values.elements() * each {
+        return fault!("it is sparse, with {} elements and {} indices", values.elements(), indices.len());
+    }
+    let mut places = Vec::with_capacity(values.elements());
+    for index in indices.chunks_exact(each.max(1)) {
+        let sizes = if each == 1 { &[elements][..] } else { &dims };
+        let place = index.iter().zip(sizes).try_fold(0, |place, (&index, &size)| {
+            let index = usize::try_from(index).ok().filter(|index| *index < size)?;
+            Some(place * size + index)
+        });
+        places.push(place.map_or_else(|| fault!("it is sparse, and {index:?} is out of its range"), Ok)?);
+    }
+    fn dense<T: Copy + Default>(values: &[T], places: &[usize], elements: usize) -> Vec<T> {
+        let mut all = vec![T::default(); elements];
+        values.iter().zip(places).for_each(|(value, place)| all[*place] = *value);
+        all
+    }
+    let data = match &values.data {
+        Data::Floats(_) => {
+            Data::Floats(WeightSource::Values(dense(&values.to_floats()?, &places, elements).into()))
+        }
+        Data::Ints(values) => Data::Ints(dense(values, &places, elements).into()),
+        Data::Bools(values) => Data::Bools(dense(values, &places, elements).into()),
+    };
+    Ok(Constant { dims, data, stored: values.stored })
 }
 
 /// The name of an element type.

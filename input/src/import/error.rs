@@ -16,6 +16,16 @@ pub enum ImportError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The file only says where Git LFS keeps the model.
+    #[error("{model}: it is a pointer of Git LFS to the model, which is not here")]
+    #[diagnostic(
+        code(csdfc::import::lfs_pointer),
+        help("get the model itself: `git lfs pull`, or download it from the page of its repository")
+    )]
+    LfsPointer {
+        /// The file.
+        model: String,
+    },
     /// The bytes are no ONNX model.
     #[error("{model}: not an ONNX model: {reason}")]
     #[diagnostic(

@@ -1,193 +1,133 @@
-//! Turns a decoded model into a network: finds the nodes that matter, their order, and the value that every name stands
-//! for.
+//! Graphs of a model with their names looked up: the nodes that matter, and their order.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use csdfc_plan::operator::Operator;
-use rten_onnx::onnx::{DataType, GraphProto, ModelProto, NodeProto, TensorProto};
+use rten_onnx::onnx::{GraphProto, NodeProto, TensorProto};
 
-use super::builder::{Builder, FROM_FIRST, MAX_LAYERS, NodeName};
-use super::error::{Fault, ImportError, UnsupportedNode};
-use super::inputs::{self, InputSeat};
-use super::node::{Node, Tensor, Value};
-use super::ops::{integers, is_onnx, layout};
-use super::{ImportOptions, constant, ops};
-use csdfc_network::{LayerId, Network, NetworkOutput, Operand};
-
-/// Oldest operator set that is understood: the first with ONNX's broadcasting.
-const OLDEST_OPSET: i64 = 7;
-
-/// Newest operator set that there is.
-const NEWEST_OPSET: i64 = 28;
-
-/// The network of a model.
-pub(super) fn build(
-    model: &str,
-    proto: &ModelProto,
-    folder: Option<&Path>,
-    options: &ImportOptions,
-) -> Result<Network, ImportError> {
-    let Some(graph) = &proto.graph else {
-        return Err(ImportError::NotOnnx { model: model.to_string(), reason: "it has no graph".into() });
-    };
-    let opset = opset(model, proto)?;
-    let graph = ModelGraph::new(model, graph)?;
-    let order = graph.order()?;
-    graph.check_supported(&order)?;
-    let names: Vec<&str> = graph.inputs.iter().copied().collect();
-    inputs::check_names(model, &names, options)?;
-
-    let name = |node: &NodeProto| NodeName {
-        label: label(node).to_string(),
-        output: first_output(node).unwrap_or_else(|| label(node)).to_string(),
-    };
-    let mut builder = Builder::new(graph.nodes.iter().map(name).collect());
-    let reads = graph.reads(&order);
-    let mut values: BTreeMap<&str, Value> = BTreeMap::new();
-    for info in &graph.proto.input {
-        let name = info.name.as_deref().unwrap_or_default();
-        if let Some((name, channels_last)) = reads.get_key_value(name) {
-            let seat = InputSeat { name, info, channels_last: *channels_last };
-            values.insert(name, Value::Tensor(inputs::add(model, &mut builder, &seat, options)?));
-        }
-    }
-    for &index in &order {
-        let proto = &graph.nodes[index];
-        for name in proto.input.iter().filter(|name| !name.is_empty()) {
-            if let Some(tensor) = graph.initializers.get(name.as_str())
-                && !values.contains_key(name.as_str())
-            {
-                let value =
-                    constant::read(tensor, folder).map_err(|fault| graph.tensor_error(name, fault))?;
-                values.insert(name, Value::Constant(value));
-            }
-        }
-        let inputs = proto.input.iter().map(|name| values.get(name.as_str()).cloned()).collect();
-        let operator = proto.op_type.as_deref().unwrap_or_default();
-        let node = Node { proto, index, operator, opset, inputs };
-        let first_layer = builder.network.layers.len();
-        let outputs = ops::import(&mut builder, &node).map_err(|fault| graph.node_error(proto, fault))?;
-        for (name, value) in proto.output.iter().zip(outputs) {
-            if !name.is_empty() {
-                if let Value::Tensor(tensor) = &value
-                    && tensor.views.is_empty()
-                {
-                    builder.name_tensor(tensor.operand.layer, name, first_layer);
-                }
-                values.insert(name, value);
-            }
-        }
-    }
-    for info in &graph.proto.output {
-        let name = info.name.as_deref().unwrap_or_default();
-        let (Some(Value::Tensor(tensor)), Some(&index)) = (values.get(name), graph.producers.get(name))
-        else {
-            continue;
-        };
-        // The caller gets the integers as floats.
-        let kind = info.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref()?.elem_type);
-        let proto = &graph.nodes[index];
-        let node = Node { proto, index, operator: "", opset, inputs: Vec::new() };
-        let is_signed = kind == Some(DataType::INT8);
-        let held = integers::as_floats(&mut builder, &node, tensor, is_signed);
-        let held = held.map_err(|fault| graph.node_error(proto, fault))?;
-        let is_input = matches!(builder.network.layer(held.operand.layer).operator, Operator::Input(_));
-        let copy = if is_input { layout::copy(&mut builder, &node, &held) } else { Ok(held) };
-        values.insert(name, Value::Tensor(copy.map_err(|fault| graph.node_error(proto, fault))?));
-    }
-    let mut network = builder.network;
-    for info in &graph.proto.output {
-        let name = info.name.as_deref().unwrap_or_default();
-        let operand = graph.output(name, &values, &network)?;
-        network.outputs.push(NetworkOutput { name: name.to_string(), operand });
-    }
-    Ok(without_dead_layers(network))
-}
-
-fn opset(model: &str, proto: &ModelProto) -> Result<i64, ImportError> {
-    let stated = proto.opset_import.iter().find(|set| is_onnx(set.domain.as_deref()));
-    let version = stated.and_then(|set| set.version);
-    let reason = match version {
-        Some(version) if (OLDEST_OPSET..=NEWEST_OPSET).contains(&version) => return Ok(version),
-        Some(version) if version > NEWEST_OPSET => format!("opset {version} is newer than csdfc knows"),
-        Some(version) => format!("opset {version} is older than csdfc reads"),
-        None => "it does not state its version of the ONNX operators".into(),
-    };
-    let help = format!("export it with an opset from {OLDEST_OPSET} to {NEWEST_OPSET}");
-    Err(ImportError::Opset { model: model.to_string(), reason, help })
-}
+use super::builder::{FROM_FIRST, MAX_LAYERS};
+use super::error::{ImportError, UnsupportedNode};
+use super::messages::{Function, SparseTensor};
+use super::node::{Tensor, Value};
+use super::ops::{self, is_onnx};
+use csdfc_network::{LayerId, Network, Operand};
 
 /// A node's name, or that of its first output.
-fn label(node: &NodeProto) -> &str {
+pub(super) fn label(node: &NodeProto) -> &str {
     let name = node.name.as_deref().filter(|name| !name.is_empty());
     name.or_else(|| first_output(node)).unwrap_or("?")
 }
 
-fn first_output(node: &NodeProto) -> Option<&str> {
+pub(super) fn first_output(node: &NodeProto) -> Option<&str> {
     node.output.iter().map(String::as_str).find(|name| !name.is_empty())
 }
 
-/// The graph with its names looked up.
-struct ModelGraph<'a> {
-    model: &'a str,
-    proto: &'a GraphProto,
-    nodes: &'a [NodeProto],
-    initializers: BTreeMap<&'a str, &'a TensorProto>,
-    inputs: BTreeSet<&'a str>,
-    /// The node that computes each name.
-    producers: BTreeMap<&'a str, usize>,
+/// The names that a node reads: its operands, and what graphs among its attributes take from the graph around them.
+pub(super) fn names_read(node: &NodeProto) -> impl Iterator<Item = &str> {
+    let inner = node.attribute.iter().filter_map(|attribute| attribute.g.as_ref()).flat_map(captured);
+    node.input.iter().map(String::as_str).filter(|name| !name.is_empty()).chain(inner)
 }
 
-impl<'a> ModelGraph<'a> {
-    fn new(model: &'a str, proto: &'a GraphProto) -> Result<Self, ImportError> {
-        let mut graph = ModelGraph {
+/// The names that a graph reads and does not define.
+fn captured(graph: &GraphProto) -> Vec<&str> {
+    let infos = graph.input.iter().filter_map(|info| info.name.as_deref());
+    let stored = graph.initializer.iter().filter_map(|tensor| tensor.name.as_deref());
+    let made = graph.node.iter().flat_map(|node| &node.output).map(String::as_str);
+    let own: BTreeSet<&str> = infos.chain(stored).chain(made).collect();
+    let outputs = graph.output.iter().filter_map(|info| info.name.as_deref());
+    // A list of names, since an opaque type cannot contain itself.
+    let read: Vec<&str> = graph.node.iter().flat_map(|node| names_read(node).collect::<Vec<_>>()).collect();
+    read.into_iter().chain(outputs).filter(|name| !own.contains(name)).collect()
+}
+
+/// A tensor that the model stores.
+#[derive(Clone, Copy)]
+pub(super) enum Stored<'a> {
+    Dense(&'a TensorProto),
+    Sparse(&'a SparseTensor),
+}
+
+/// The graph of a model, a body among the attributes of a node, or a function, with its names looked up.
+pub(super) struct Graph<'a> {
+    model: &'a str,
+    pub nodes: &'a [NodeProto],
+    pub initializers: BTreeMap<&'a str, Stored<'a>>,
+    pub inputs: BTreeSet<&'a str>,
+    pub outputs: Vec<&'a str>,
+    /// The node that computes each name.
+    pub producers: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Graph<'a> {
+    pub fn new(
+        model: &'a str,
+        proto: &'a GraphProto,
+        sparse: &'a [SparseTensor],
+    ) -> Result<Self, ImportError> {
+        let mut graph = Graph {
             model,
-            proto,
             nodes: &proto.node,
             initializers: BTreeMap::new(),
             inputs: BTreeSet::new(),
+            outputs: proto.output.iter().map(|info| info.name.as_deref().unwrap_or_default()).collect(),
             producers: BTreeMap::new(),
         };
         if proto.output.is_empty() {
             return Err(graph.wrong("the graph has no outputs".into()));
         }
-        if proto.node.is_empty() {
-            return Err(graph.wrong("the graph has no nodes".into()));
-        }
-        for tensor in &proto.initializer {
-            let name = tensor.name.as_deref().unwrap_or_default();
+        let dense = proto.initializer.iter().map(|tensor| (&tensor.name, Stored::Dense(tensor)));
+        let sparse = sparse.iter().map(|tensor| (&tensor.values.name, Stored::Sparse(tensor)));
+        for (name, tensor) in dense.chain(sparse) {
+            let name = name.as_deref().unwrap_or_default();
             if graph.initializers.insert(name, tensor).is_some() {
                 return Err(graph.wrong(format!("two constants are named {name}")));
             }
         }
-        for info in &proto.input {
-            let name = info.name.as_deref().unwrap_or_default();
+        let inputs = proto.input.iter().map(|info| info.name.as_deref().unwrap_or_default());
+        graph.with_inputs(inputs)?.with_producers()
+    }
+
+    /// The graph of a function.
+    pub fn of_function(model: &'a str, function: &'a Function) -> Result<Self, ImportError> {
+        let graph = Graph {
+            model,
+            nodes: &function.nodes,
+            initializers: BTreeMap::new(),
+            inputs: BTreeSet::new(),
+            outputs: function.outputs.iter().map(String::as_str).collect(),
+            producers: BTreeMap::new(),
+        };
+        graph.with_inputs(function.inputs.iter().map(String::as_str))?.with_producers()
+    }
+
+    fn with_inputs(mut self, names: impl Iterator<Item = &'a str>) -> Result<Self, ImportError> {
+        for name in names {
             // Models of IR version 3 list their constants as inputs too.
-            if graph.initializers.contains_key(name) {
-                continue;
-            }
-            if !graph.inputs.insert(name) {
-                return Err(graph.wrong(format!("two inputs are named {name}")));
+            if !self.initializers.contains_key(name) && !self.inputs.insert(name) {
+                return Err(self.wrong(format!("two inputs are named {name}")));
             }
         }
-        for (index, node) in proto.node.iter().enumerate() {
+        Ok(self)
+    }
+
+    fn with_producers(mut self) -> Result<Self, ImportError> {
+        for (index, node) in self.nodes.iter().enumerate() {
             for output in node.output.iter().filter(|name| !name.is_empty()) {
-                let taken = graph.inputs.contains(output.as_str())
-                    || graph.initializers.contains_key(output.as_str())
-                    || graph.producers.insert(output, index).is_some();
+                let taken = self.inputs.contains(output.as_str())
+                    || self.initializers.contains_key(output.as_str())
+                    || self.producers.insert(output, index).is_some();
                 if taken {
-                    return Err(graph.wrong(format!("two tensors are named {output}")));
+                    return Err(self.wrong(format!("two tensors are named {output}")));
                 }
             }
         }
-        Ok(graph)
+        Ok(self)
     }
 
     /// The nodes on which the outputs depend, in the model's order, except that each node comes after those on which it
-    /// depends.
-    fn order(&self) -> Result<Vec<usize>, ImportError> {
-        let needed = self.needed()?;
+    /// depends. `is_around` says which names the graph may take from around it.
+    pub fn order(&self, is_around: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, ImportError> {
+        let needed = self.needed(is_around)?;
         if needed.len() > MAX_LAYERS {
             return Err(self.wrong(format!("the graph has more than {MAX_LAYERS} nodes")));
         }
@@ -239,12 +179,11 @@ impl<'a> ModelGraph<'a> {
     }
 
     /// The nodes that the outputs depend on.
-    fn needed(&self) -> Result<BTreeSet<usize>, ImportError> {
+    fn needed(&self, is_around: &dyn Fn(&str) -> bool) -> Result<BTreeSet<usize>, ImportError> {
         let mut needed = BTreeSet::new();
         let mut open: Vec<usize> = Vec::new();
-        for info in &self.proto.output {
-            let name = info.name.as_deref().unwrap_or_default();
-            self.check_known(name, "the graph's outputs")?;
+        for name in &self.outputs {
+            self.check_known(name, "the graph's outputs", is_around)?;
             open.extend(self.producers.get(name));
         }
         while let Some(index) = open.pop() {
@@ -252,31 +191,44 @@ impl<'a> ModelGraph<'a> {
                 continue;
             }
             let node = &self.nodes[index];
-            for name in node.input.iter().filter(|name| !name.is_empty()) {
-                self.check_known(name, label(node))?;
+            for name in names_read(node) {
+                self.check_known(name, label(node), is_around)?;
             }
             open.extend(self.sources(index));
         }
         Ok(needed)
     }
 
-    /// The nodes that a node reads, once for each operand.
+    /// The nodes that a node reads, once for each time.
     fn sources(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
-        self.nodes[index].input.iter().filter_map(|name| self.producers.get(name.as_str()).copied())
+        names_read(&self.nodes[index]).filter_map(|name| self.producers.get(name).copied())
     }
 
-    fn check_known(&self, name: &str, reader: &str) -> Result<(), ImportError> {
+    fn check_known(
+        &self,
+        name: &str,
+        reader: &str,
+        is_around: &dyn Fn(&str) -> bool,
+    ) -> Result<(), ImportError> {
         let known = self.producers.contains_key(name)
             || self.inputs.contains(name)
-            || self.initializers.contains_key(name);
+            || self.initializers.contains_key(name)
+            || is_around(name);
         if known { Ok(()) } else { Err(self.wrong(format!("no node computes {name}, which {reader} needs"))) }
     }
 
-    fn check_supported(&self, order: &[usize]) -> Result<(), ImportError> {
+    /// Checks that csdfc knows the operators of these nodes. `is_known` says which ones beside ONNX's.
+    pub fn check_supported(
+        &self,
+        order: &[usize],
+        path: &str,
+        is_known: &dyn Fn(&NodeProto) -> bool,
+    ) -> Result<(), ImportError> {
         let mut unsupported: Vec<usize> = order.to_vec();
         unsupported.retain(|index| {
             let node = &self.nodes[*index];
-            !ops::is_supported(node.domain.as_deref(), node.op_type.as_deref().unwrap_or_default())
+            let operator = node.op_type.as_deref().unwrap_or_default();
+            !ops::is_supported(node.domain.as_deref(), operator) && !is_known(node)
         });
         if unsupported.is_empty() {
             return Ok(());
@@ -289,35 +241,38 @@ impl<'a> ModelGraph<'a> {
                 Some(domain) => format!("{domain}.{operator}"),
                 None => operator.to_string(),
             };
-            UnsupportedNode { node: label(node).to_string(), operator }
+            UnsupportedNode { node: format!("{path}{}", label(node)), operator }
         });
-        Err(ImportError::Unsupported {
-            model: self.model.to_string(),
-            nodes: nodes.collect(),
-            help: format!(
-                "csdfc reads {} operators of ONNX: docs/guide/src/operators.md",
-                ops::SUPPORTED.len()
-            ),
-        })
+        let nodes: Vec<UnsupportedNode> = nodes.collect();
+        let is_fused = |node: &UnsupportedNode| node.operator.starts_with("com.microsoft");
+        let help = match nodes.iter().any(is_fused) {
+            true => "ONNX Runtime fused operators when it optimised the model; save it anew with \
+                     SessionOptions.graph_optimization_level = ORT_ENABLE_BASIC, or use the model as it was exported"
+                .into(),
+            false => {
+                format!("csdfc reads {} operators of ONNX: docs/guide/src/operators.md", ops::SUPPORTED.len())
+            }
+        };
+        Err(ImportError::Unsupported { model: self.model.to_string(), nodes, help })
     }
 
     /// The inputs that are read. The flag says whether only Transposes to channels-first read the input.
-    fn reads(&self, order: &[usize]) -> BTreeMap<&'a str, bool> {
+    pub fn reads(&self, order: &[usize]) -> BTreeMap<&'a str, bool> {
         let to_first = FROM_FIRST.map(|axis| axis as i64);
         let mut reads = BTreeMap::new();
         for node in order.iter().map(|index| &self.nodes[*index]) {
             let perm = node.attribute.iter().find(|attribute| attribute.name.as_deref() == Some("perm"));
             let transposes = node.op_type.as_deref() == Some("Transpose")
                 && perm.is_some_and(|perm| perm.ints == to_first);
-            for name in node.input.iter().filter(|name| self.inputs.contains(name.as_str())) {
-                *reads.entry(name.as_str()).or_insert(true) &= transposes;
+            for name in names_read(node).filter(|name| self.inputs.contains(name)) {
+                *reads.entry(name).or_insert(true) &= transposes;
             }
         }
         reads
     }
 
     /// The operand that a network output is.
-    fn output(
+    pub fn output(
         &self,
         name: &str,
         values: &BTreeMap<&str, Value>,
@@ -356,26 +311,7 @@ impl<'a> ModelGraph<'a> {
         }
     }
 
-    fn node_error(&self, node: &NodeProto, fault: Fault) -> ImportError {
-        ImportError::Node {
-            model: self.model.to_string(),
-            node: label(node).to_string(),
-            operator: node.op_type.clone().unwrap_or_default(),
-            reason: fault.reason,
-            help: fault.help,
-        }
-    }
-
-    fn tensor_error(&self, name: &str, fault: Fault) -> ImportError {
-        ImportError::Tensor {
-            model: self.model.to_string(),
-            tensor: name.to_string(),
-            reason: fault.reason,
-            help: fault.help,
-        }
-    }
-
-    fn wrong(&self, reason: String) -> ImportError {
+    pub fn wrong(&self, reason: String) -> ImportError {
         ImportError::Graph {
             model: self.model.to_string(),
             reason,

@@ -1,9 +1,10 @@
 //! Turns ONNX and TFLite models into networks. Import infers shapes, folds constants, and turns views into the shapes
 //! in which layers see tensors. It fuses nothing.
 //!
-//! 1. The bytes are proved well-formed and decoded (`wire`).
+//! 1. The bytes are proved well-formed and decoded (`wire`, `messages`).
 //! 2. The nodes that the outputs depend on are put in order (`graph`).
-//! 3. Each node is turned into layers, a view or a constant by its row of a table (`ops`). `builder` keeps the network.
+//! 3. Each node in turn is imported (`importer`). Bodies and functions are imported in place of the nodes that run them
+//!    (`control`). Each other node is turned into layers, a view or a constant by its row of a table (`ops`). `builder` keeps the network.
 //!
 //! Floats stay where they are in the file until somebody reads them (`constant`).
 //!
@@ -14,10 +15,13 @@
 pub(crate) mod attribute;
 mod builder;
 mod constant;
+mod control;
 mod error;
 mod fold;
 mod graph;
+mod importer;
 mod inputs;
+mod messages;
 mod node;
 mod ops;
 mod tflite;
@@ -84,8 +88,8 @@ struct Place<'a> {
     folder: Option<&'a Path>,
 }
 
-/// Bytes of a file that say what it is.
-const START: usize = 8;
+/// The first line of a file that Git LFS leaves in place of another.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 fn import_named(
     model: &str,
@@ -96,8 +100,11 @@ fn import_named(
     let _span = tracing::info_span!("import", model).entered();
     let cannot = |source| ImportError::Read { model: model.to_string(), source };
     let mut start = Vec::new();
-    source.by_ref().take(START as u64).read_to_end(&mut start).map_err(cannot)?;
+    source.by_ref().take(LFS_POINTER.len() as u64).read_to_end(&mut start).map_err(cannot)?;
     source.rewind().map_err(cannot)?;
+    if start == LFS_POINTER {
+        return Err(ImportError::LfsPointer { model: model.to_string() });
+    }
     let (bytes, hash, network) = if tflite::is_tflite(&start) {
         // Its tables refer to each other everywhere.
         let mut all = Vec::new();
@@ -109,7 +116,7 @@ fn import_named(
         let mut hash = Sha256::new();
         let bytes = std::io::copy(&mut source, &mut hash).map_err(cannot)?;
         let proto = wire::decode(source).map_err(|reason| not_a_model(model, reason))?;
-        (bytes, hash.finalize(), graph::build(model, &proto, place.folder, options)?)
+        (bytes, hash.finalize(), importer::build(model, &proto, place.folder, options)?)
     };
     let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     tracing::debug!(layers = network.layers.len(), "imported");

@@ -6,12 +6,15 @@
 //! message, that each packed array has whole elements, that the depth is at most [`MAX_DEPTH`], and that there are at
 //! most [`MAX_MESSAGES`] messages.
 
-use std::io::{BufRead, Seek, SeekFrom};
+use std::io::{BufRead, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use rten_onnx::onnx::ModelProto;
-use rten_onnx::protobuf::{DecodeMessage, ReadPos, ValueReader};
+use rten_onnx::protobuf::{DecodeMessage, OwnedValues, ReadPos, ValueReader};
 
-/// Deepest nesting of messages. An attribute's tensor is at depth 5, and subgraphs are not supported.
+use super::messages::{Function, Model, SparseTensor, refer};
+
+/// Deepest nesting of messages. An attribute's tensor is at depth 5, and each graph within a graph adds 3.
 const MAX_DEPTH: usize = 32;
 
 /// Most messages in a file. A decoded message takes a few hundred bytes, however few it takes in the file.
@@ -21,18 +24,51 @@ const MAX_MESSAGES: usize = 4_000_000;
 ///
 /// # Errors
 /// What is wrong with the bytes, in words.
-pub(super) fn decode(mut source: impl BufRead + Seek) -> Result<ModelProto, String> {
+pub(super) fn decode(mut source: impl BufRead + Seek) -> Result<Model, String> {
     let in_words = |error: std::io::Error| error.to_string();
     let end = source.seek(SeekFrom::End(0)).map_err(in_words)?;
     if end == 0 {
         return Err("the file is empty".into());
     }
     source.rewind().map_err(in_words)?;
-    let mut walk = Walk { source, at: 0, messages: 0 };
+    let mut walk = Walk {
+        source,
+        at: 0,
+        messages: 0,
+        functions: Vec::new(),
+        sparse: Vec::new(),
+        in_function: false,
+        references: Vec::new(),
+    };
     walk.message(end, Message::Model, 0)?;
-    let mut source = walk.source;
+    let Walk { mut source, functions, sparse, references, .. } = walk;
+    let mut functions: Vec<Function> = decoded(&mut source, &functions)?;
+    let mut references = references.into_iter();
+    for function in &mut functions {
+        refer(&mut function.nodes, &mut references)?;
+    }
+    if references.next().is_some() {
+        return Err("a function has a body twice".into());
+    }
+    let sparse: Vec<SparseTensor> = decoded(&mut source, &sparse)?;
     source.rewind().map_err(in_words)?;
-    ModelProto::decode(ValueReader::new(ReadPos::new(source))).map_err(|error| error.to_string())
+    let proto = ModelProto::decode(ValueReader::new(ReadPos::new(source)));
+    Ok(Model { proto: proto.map_err(|error| error.to_string())?, functions, sparse })
+}
+
+/// The messages at these places.
+fn decoded<M: DecodeMessage<Types = OwnedValues>>(
+    source: &mut (impl Read + Seek),
+    places: &[Range<u64>],
+) -> Result<Vec<M>, String> {
+    let message = |place: &Range<u64>| {
+        let mut bytes = Vec::new();
+        source.seek(SeekFrom::Start(place.start)).map_err(|error| error.to_string())?;
+        let mut part = source.by_ref().take(place.end - place.start);
+        part.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        M::decode(ValueReader::from_buf(bytes)).map_err(|error| error.to_string())
+    };
+    places.iter().map(message).collect()
 }
 
 /// The messages that the decoder knows.
@@ -40,6 +76,8 @@ pub(super) fn decode(mut source: impl BufRead + Seek) -> Result<ModelProto, Stri
 enum Message {
     Model,
     Graph,
+    Function,
+    SparseTensor,
     Node,
     Attribute,
     Tensor,
@@ -68,8 +106,12 @@ impl Message {
         let message = match (self, field) {
             (Message::Model, 7) | (Message::Attribute, 6) => Message::Graph,
             (Message::Model, 8 | 14) | (Message::Tensor, 13) | (Message::TensorShape, 1) => Message::Flat,
-            (Message::Graph, 1) => Message::Node,
-            (Message::Graph, 5) | (Message::Attribute, 5) => Message::Tensor,
+            (Message::Model, 25) => Message::Function,
+            (Message::Function, 9) => Message::Flat,
+            (Message::Function, 11) => Message::Attribute,
+            (Message::Graph, 1) | (Message::Function, 7) => Message::Node,
+            (Message::Graph, 15) => Message::SparseTensor,
+            (Message::Graph, 5) | (Message::Attribute, 5) | (Message::SparseTensor, 1 | 2) => Message::Tensor,
             (Message::Graph, 11..=13) => Message::ValueInfo,
             (Message::Node, 5) => Message::Attribute,
             (Message::ValueInfo, 2) | (Message::SequenceType, 1) => Message::Type,
@@ -91,7 +133,17 @@ struct Walk<R> {
     /// Bytes read or passed over.
     at: u64,
     messages: usize,
+    /// The functions, and the sparse initializers of the model's graph.
+    functions: Vec<Range<u64>>,
+    sparse: Vec<Range<u64>>,
+    /// Whether this is within a node of a function.
+    in_function: bool,
+    /// For each attribute there, the attribute of the function's call to which it refers, if it does.
+    references: Vec<Option<String>>,
 }
+
+/// The field of an attribute that names another.
+const REFERENCE: u64 = 21;
 
 impl<R: BufRead + Seek> Walk<R> {
     fn message(&mut self, end: u64, message: Message, depth: usize) -> Result<(), String> {
@@ -101,6 +153,11 @@ impl<R: BufRead + Seek> Walk<R> {
         self.messages += 1;
         if self.messages > MAX_MESSAGES {
             return Err(format!("more than {MAX_MESSAGES} messages"));
+        }
+        let reference = self.references.len();
+        let refers = self.in_function && matches!(message, Message::Attribute);
+        if refers {
+            self.references.push(None);
         }
         while self.at < end {
             let tag = self.varint(end)?;
@@ -117,7 +174,19 @@ impl<R: BufRead + Seek> Walk<R> {
             let next = self.at.checked_add(length).filter(|next| *next <= end).ok_or(BEYOND)?;
             if tag & 7 == 2 {
                 match message.content(tag >> 3) {
-                    Content::Message(inner) => self.message(next, inner, depth + 1)?,
+                    Content::Message(inner) => {
+                        match (message, inner) {
+                            (_, Message::Function) => self.functions.push(self.at..next),
+                            (_, Message::SparseTensor) if depth == 1 => self.sparse.push(self.at..next),
+                            (Message::Function, _) => self.in_function = matches!(inner, Message::Node),
+                            (Message::Model, _) => self.in_function = false,
+                            _ => {}
+                        }
+                        self.message(next, inner, depth + 1)?;
+                    }
+                    Content::Opaque if refers && tag >> 3 == REFERENCE => {
+                        self.references[reference] = Some(self.text(length)?);
+                    }
                     Content::PackedVarints if length > 0 => {
                         self.pass(next - 1)?;
                         if self.byte()? & 0x80 != 0 {
@@ -144,6 +213,13 @@ impl<R: BufRead + Seek> Walk<R> {
             self.at = next;
         }
         Ok(())
+    }
+
+    fn text(&mut self, length: u64) -> Result<String, String> {
+        let mut bytes = Vec::new();
+        self.source.by_ref().take(length).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        self.at += bytes.len() as u64;
+        String::from_utf8(bytes).map_err(|_| "a name is no text".into())
     }
 
     fn byte(&mut self) -> Result<u8, String> {

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use crate::import::wire::decode;
 
-fn varint(mut value: usize) -> Vec<u8> {
+pub(super) fn varint(mut value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value > 127 {
         bytes.push(value as u8 | 0x80);
@@ -15,7 +15,7 @@ fn varint(mut value: usize) -> Vec<u8> {
 }
 
 /// A field of bytes.
-fn field(number: usize, content: &[u8]) -> Vec<u8> {
+pub(super) fn field(number: usize, content: &[u8]) -> Vec<u8> {
     [varint(number << 3 | 2), varint(content.len()), content.to_vec()].concat()
 }
 
@@ -29,7 +29,7 @@ fn reason(bytes: &[u8]) -> String {
 }
 
 /// By the field numbers of onnx.proto.
-const MESSAGES: [&[usize]; 19] = [
+const MESSAGES: [&[usize]; 26] = [
     &[7],
     &[8],
     &[14],
@@ -49,17 +49,24 @@ const MESSAGES: [&[usize]; 19] = [
     &[7, 11, 2, 4],
     &[7, 11, 2, 4, 1],
     &[7, 11, 2, 4, 1, 1],
+    &[7, 15],
+    &[7, 15, 1],
+    &[7, 15, 2],
+    &[25],
+    &[25, 7],
+    &[25, 9],
+    &[25, 11],
 ];
 
 #[test]
 fn fields_lie_within_their_messages() {
     for path in MESSAGES {
-        // Field 15, of which no message is known, claims five bytes and has one.
-        assert_eq!(reason(&within(path, &[15 << 3 | 2, 5, 0])), "a field reaches beyond the end", "{path:?}");
-        assert!(decode(Cursor::new(within(path, &[15 << 3 | 2, 1, 0]))).is_ok(), "{path:?}");
+        // Field 30, of which no message is known, claims five bytes and has one.
+        assert_eq!(reason(&within(path, &[0xf2, 1, 5, 0])), "a field reaches beyond the end", "{path:?}");
+        assert!(decode(Cursor::new(within(path, &[0xf2, 1, 1, 0]))).is_ok(), "{path:?}");
         // A fixed field of eight bytes, and of four.
-        assert_eq!(reason(&within(path, &[15 << 3 | 1, 0, 0])), "a field reaches beyond the end", "{path:?}");
-        assert_eq!(reason(&within(path, &[15 << 3 | 5, 0, 0])), "a field reaches beyond the end", "{path:?}");
+        assert_eq!(reason(&within(path, &[0xf1, 1, 0, 0])), "a field reaches beyond the end", "{path:?}");
+        assert_eq!(reason(&within(path, &[0xf5, 1, 0, 0])), "a field reaches beyond the end", "{path:?}");
     }
     assert_eq!(reason(&[15 << 3 | 3]), "it has a field of unknown wire type 3");
     assert_eq!(reason(&[]), "the file is empty");
@@ -69,7 +76,7 @@ fn fields_lie_within_their_messages() {
 fn packed_arrays_have_whole_elements() {
     let array = |number: usize, content: &[u8]| {
         decode(Cursor::new(within(&[7, 5, number], content))).map(|model| {
-            let tensor = model.graph.unwrap().initializer.remove(0);
+            let tensor = model.proto.graph.unwrap().initializer.remove(0);
             let lengths = [
                 tensor.float_data.len(),
                 tensor.int32_data.len(),
@@ -99,7 +106,8 @@ fn packed_arrays_have_whole_elements() {
 
 #[test]
 fn numbers_have_at_most_64_bits() {
-    let number = |bytes: &[u8]| decode(Cursor::new([&[8], bytes].concat())).map(|model| model.ir_version);
+    let number =
+        |bytes: &[u8]| decode(Cursor::new([&[8], bytes].concat())).map(|model| model.proto.ir_version);
     let nine = |last: u8| [[0xff; 9].as_slice(), &[last]].concat();
     assert_eq!(number(&nine(1)), Ok(Some(-1)));
     assert_eq!(number(&nine(0)), Ok(Some(i64::MAX)));

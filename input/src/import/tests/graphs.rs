@@ -4,7 +4,8 @@ use csdfc_plan::shape::Order;
 use miette::Diagnostic;
 
 use super::*;
-use crate::import::graph::build;
+use crate::import::importer::build;
+use crate::import::messages::Model as Decoded;
 
 fn relu(input: &[i64]) -> Model {
     Model::new(13, input, &["y"]).node("Relu", &["x"], &["y"], vec![])
@@ -56,8 +57,8 @@ fn operators_of_other_domains_are_others() {
 #[test]
 fn a_graph_has_at_most_a_hundred_thousand_nodes() {
     let message = |nodes: usize| {
-        let proto = unknown_nodes(nodes).proto;
-        build("model", &proto, None, &ImportOptions::default()).unwrap_err().to_string()
+        let model = Decoded { proto: unknown_nodes(nodes).proto, ..Default::default() };
+        build("model", &model, None, &ImportOptions::default()).unwrap_err().to_string()
     };
     let most = message(100_000);
     assert!(most.contains("99999 nodes have operators that are not supported"), "{most}");
@@ -148,4 +149,45 @@ fn an_attribute_without_its_number_is_0() {
         &layers::one(13, &[1, 3, 4], "Softmax", layers::none(), vec![untyped]),
         "attribute axis is no number",
     );
+}
+
+/// It is one tensor of one name.
+#[test]
+fn an_output_may_be_listed_twice() {
+    let model = Model::new(13, &[1, 3], &["y", "y"]).node("Relu", &["x"], &["y"], vec![]);
+    let network = model.import().unwrap();
+    assert_eq!(network.outputs.len(), 1);
+}
+
+/// Before opset 14, a batch norm that has outputs of statistics normalises by those of the batch.
+#[test]
+fn batch_norms_with_statistics_are_in_training_mode() {
+    let model = |opset, outputs: &[&str]| {
+        let vectors = ["x", "s", "s", "s", "s"];
+        let model = Model::new(opset, &[1, 2, 2, 2], &["y"]).floats("s", &[2]);
+        model.node("BatchNormalization", &vectors, outputs, vec![])
+    };
+    for opset in [7, 9, 13] {
+        refused(&model(opset, &["y", "m", "v", "sm", "sv"]), "it is in training mode");
+        refused(&model(opset, &["y", "", "v"]), "it is in training mode");
+        assert!(model(opset, &["y", "", "", "", ""]).import().is_ok());
+    }
+    assert!(model(14, &["y", "m", "v"]).import().is_ok());
+}
+
+#[test]
+fn a_pointer_of_git_lfs_is_no_model() {
+    let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+    let error = import_bytes(pointer, None, &ImportOptions::default()).unwrap_err();
+    assert_eq!(error.to_string(), "model: it is a pointer of Git LFS to the model, which is not here");
+    assert!(error.help().unwrap().to_string().contains("git lfs pull"));
+}
+
+#[test]
+fn tensors_have_at_most_six_dimensions_where_kernels_see_them() {
+    let dims = [1, 2, 2, 2, 2, 2, 2];
+    let model = Model::new(13, &dims, &["y"]).node("ReduceMean", &["x"], &["y"], vec![ints("axes", &[2, 5])]);
+    let error = model.import().unwrap_err();
+    assert!(error.to_string().contains("node node_y (ReduceMean): a tensor of 7 dimensions"), "{error}");
+    assert!(error.help().is_some());
 }

@@ -1,6 +1,7 @@
 //! Small models, written with the decoder's own writer.
 
 mod arithmetic;
+mod bodies;
 mod bytes;
 mod constants;
 mod defaults;
@@ -11,6 +12,7 @@ mod hostile;
 mod integers;
 mod layers;
 mod lines;
+mod messages;
 mod models;
 mod mutated;
 mod operators;
