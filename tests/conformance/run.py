@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "conformance"
-PARTS = ["models", "emitted", "joint", "quantised", "trained", "written", "light", "suite", "drawn", "spelled", "tflite", "reported"]
+PARTS = ["models", "emitted", "joint", "quantised", "trained", "written", "graphs", "light", "suite", "drawn", "spelled", "tflite", "reported"]
 PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1", "ai-edge-litert==2.3.0", "pillow==13.0.0"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
 FLOORS = {"light": {"light (plans)": 9}, "tflite": {"tflite operators": 288, "tflite integers": 30},
@@ -95,6 +95,7 @@ def main():
     given = arguments()
     enter_environment()
     import drawn
+    import graphs
     import litert
     import models
     import quantised
@@ -128,6 +129,8 @@ def main():
         trained.run(tool, summary, given.models, given.only, given.seed)
     if "written" in parts and not given.plan_only:
         written.run(tool, summary, given.models, given.only, given.seed)
+    if "graphs" in parts:
+        graphs.run(tool, summary, given.only, given.seed)
     if "light" in parts:
         suite.run_light(tool, summary, given.only)
     if "suite" in parts:

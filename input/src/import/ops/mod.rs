@@ -5,6 +5,7 @@ pub(super) mod binary;
 mod convolution;
 mod dense;
 pub(super) mod element_wise;
+mod fused;
 mod integer_types;
 pub(super) mod integers;
 pub(super) mod layout;
@@ -48,9 +49,15 @@ pub(super) fn import(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, F
 pub(super) fn is_supported(domain: Option<&str>, operator: &str) -> bool {
     let is_known = row(operator).is_some();
     match domain {
-        // The quantiser of ONNX Runtime writes these.
-        Some("com.microsoft") => is_known && quantised::OF_MICROSOFT.contains(&operator),
-        domain => is_known && is_onnx(domain) && !quantised::ONLY_OF_MICROSOFT.contains(&operator),
+        // ONNX Runtime writes these when it quantises or optimises a model.
+        Some("com.microsoft") => {
+            let is_fused = operator == "Gelu" || fused::OPERATORS.contains(&operator);
+            is_known && (is_fused || quantised::OF_MICROSOFT.contains(&operator))
+        }
+        domain => {
+            let others = [quantised::ONLY_OF_MICROSOFT, fused::OPERATORS];
+            is_known && is_onnx(domain) && others.iter().all(|others| !others.contains(&operator))
+        }
     }
 }
 
@@ -136,6 +143,7 @@ const ROWS: &[OperatorRow] = &[
     constants("Atanh", arithmetic::only_of_constants),
     tensors("AveragePool", pool::pool),
     tensors("BatchNormalization", normalise::batch_norm),
+    tensors("BiasGelu", fused::gelu),
     both("Cast", reshape::cast, arithmetic::cast),
     OperatorRow {
         name: "CastLike",
@@ -166,8 +174,12 @@ const ROWS: &[OperatorRow] = &[
     function("Erf"),
     function("Exp"),
     both("Expand", reshape::expand, index::expand),
+    tensors("FastGelu", fused::gelu),
     both("Flatten", reshape::flatten, reshape::flatten_constant),
     function("Floor"),
+    tensors("FusedConv", fused::conv),
+    tensors("FusedGemm", fused::gemm),
+    tensors("FusedMatMul", fused::mat_mul),
     both("Gather", layout::gather, index::gather),
     function("Gelu"),
     tensors("Gemm", dense::gemm),
@@ -219,6 +231,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("QLinearSigmoid", quantised::unary),
     tensors("QLinearSoftmax", quantised::unary),
     both("QuantizeLinear", quantised::quantise, quantised::quantise_constant),
+    tensors("QuickGelu", fused::quick_gelu),
     constants("Range", fold::range),
     function("Reciprocal"),
     reduction("ReduceL1"),
@@ -241,6 +254,16 @@ const ROWS: &[OperatorRow] = &[
     constants("Sin", arithmetic::only_of_constants),
     constants("Sinh", arithmetic::only_of_constants),
     constants("Size", fold::size),
+    OperatorRow {
+        name: "SkipLayerNormalization",
+        import: Import::Many(fused::skip_norm),
+        fold: Fold::Kernels,
+    },
+    OperatorRow {
+        name: "SkipSimplifiedLayerNormalization",
+        import: Import::Many(fused::skip_norm),
+        fold: Fold::Kernels,
+    },
     both("Slice", layout::slice, index::slice),
     tensors("Softmax", normalise::softmax),
     function("Softplus"),

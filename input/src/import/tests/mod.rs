@@ -7,6 +7,7 @@ mod constants;
 mod defaults;
 mod errors;
 mod folding;
+mod fused;
 mod graphs;
 mod hostile;
 mod integers;

@@ -1,0 +1,136 @@
+"""Hand-written models beside ONNX Runtime: what csdfc does with a graph as it reads it. Bodies and functions are inlined,
+nodes of constants are computed, and nodes that ONNX Runtime fused become others again."""
+
+import re
+
+import numpy as np
+from onnx import numpy_helper, parser
+
+import models
+
+# Each model in ONNX's text syntax, and the dimensions of its constants, which are drawn.
+MODELS = {
+    "if of a shape": ("""
+        g (float[1, 1, 6] x) => (float[A, B] y) {
+            shape = Shape (x)
+            one = Constant <value = int64[1] {1}> ()
+            size = Gather (shape, one)
+            is_one = Equal (size, one)
+            z = If (is_one) <
+                then_branch = t () => (float[A, B] t1) { t1 = Squeeze (x, one) },
+                else_branch = e () => (float[A, B, C] e1) { e1 = Identity (x) }
+            >
+            y = Softmax (z)
+        }""", {}),
+    "loop": ("""
+        g (float[1, 6] x) => (float[1, 6] y, float[N, 1, 6] all) {
+            count = Constant <value = int64 {4}> ()
+            go_on = Constant <value = bool {1}> ()
+            y, all = Loop (count, go_on, x) <body = b (int64 i, bool c, float[1, 6] v) => (bool d, float[1, 6] w, float[1, 6] s) {
+                d = Identity (c)
+                u = MatMul (v, weights)
+                f = Cast <to = 1> (i)
+                s = Add (u, f)
+                w = Tanh (s)
+            }>
+        }""", {"weights": [6, 6]}),
+    "loop within a branch": ("""
+        g (float[1, 6] x) => (float[1, 6] y) {
+            count = Constant <value = int64 {3}> ()
+            holds = Constant <value = bool {1}> ()
+            y = If (holds) <
+                then_branch = t () => (float[1, 6] t1) {
+                    t1 = Loop (count, , x) <body = b (int64 i, bool c, float[1, 6] v) => (bool d, float[1, 6] w) {
+                        d = Identity (c)
+                        u = Mul (v, weights)
+                        w = Sigmoid (u)
+                    }>
+                },
+                else_branch = e () => (float[1, 6] e1) { e1 = Identity (x) }
+            >
+        }""", {"weights": [6]}),
+    "functions": ("""
+        g (float[1, 6] x) => (float[1, 6] y) {
+            a = own.Outer <slope = 0.25> (x, weights)
+            y = own.Outer (a, weights)
+        }
+        <domain: "own", opset_import: ["": 17, "own": 1]>
+        Outer <slope: float = 0.5> (a, b) => (c) {
+            s = own.Inner <slope: float = @slope> (a)
+            c = MatMul (s, b)
+        }
+        <domain: "own", opset_import: ["": 17]>
+        Inner <slope> (a) => (b) { b = LeakyRelu <alpha: float = @slope> (a) }""", {"weights": [6, 6]}),
+    "products of constants": ("""
+        g (float[1, 6] x) => (float[1, 6] y) {
+            low = MatMul (a, b)
+            half = Constant <value = float {0.5}> ()
+            scaled = Mul (low, half)
+            whole = Add (scaled, weights)
+            bias = Gemm <transB = 1> (c, weights)
+            y = Gemm (x, whole, bias)
+        }""", {"a": [6, 2], "b": [2, 6], "c": [1, 6], "weights": [6, 6]}),
+    "filters of constants": ("""
+        g (float[1, 2, 7, 7] x) => (float[1, 4, 5, 5] y) {
+            pads = Constant <value = int64[8] {0, 0, 1, 1, 0, 0, 1, 1}> ()
+            point = Pad (w1, pads)
+            both = Add (point, w3)
+            twice = Conv <pads = [1, 1, 1, 1]> (both, mix)
+            share = Softmax <axis = 0> (branches)
+            weighted = Mul (twice, share)
+            y = Conv (x, weighted)
+        }""", {"w1": [4, 2, 1, 1], "w3": [4, 2, 3, 3], "mix": [2, 2, 3, 3], "branches": [4, 1, 1, 1]}),
+    "positions of constants": ("""
+        g (float[1, 4, 6, 8] x) => (float[1, 4, 6, 8] y) {
+            scales = Constant <value = float[4] {1.0, 1.0, 2.0, 2.0}> ()
+            larger = Resize <mode = "linear"> (grid, , scales)
+            angle = Sin (larger)
+            moved = BatchNormalization (angle, scale, bias, mean, positive)
+            y = Add (x, moved)
+        }""", {"grid": [1, 4, 3, 4], "scale": [4], "bias": [4], "mean": [4], "positive": [4]}),
+    "fused convolutions": ("""
+        g (float[1, 2, 7, 7] x) => (float[1, 2, 7, 7] y) {
+            a = com.microsoft.FusedConv <activation = "LeakyRelu", activation_params = [0.25], pads = [1, 1, 1, 1]> (x, w)
+            y = com.microsoft.FusedConv <activation = "Relu", pads = [1, 1, 1, 1]> (a, w, bias, x)
+        }""", {"w": [2, 2, 3, 3], "bias": [2]}),
+    "fused functions": ("""
+        g (float[1, 5, 6] x) => (float[1, 5, 6] y) {
+            a = com.microsoft.BiasGelu (x, bias)
+            b = com.microsoft.FastGelu (a)
+            c = com.microsoft.QuickGelu <alpha = 1.5> (b)
+            d = com.microsoft.SkipLayerNormalization (c, x, positive, bias)
+            y = com.microsoft.SkipSimplifiedLayerNormalization (d, x, positive)
+        }""", {"bias": [6], "positive": [6]}),
+    "fused products": ("""
+        g (float[1, 5, 6] x, float[1, 5, 6] z) => (float[1, 6, 4] y) {
+            a = com.microsoft.FusedMatMul <alpha = 0.5, transB = 1> (x, z)
+            b = com.microsoft.FusedMatMul <transA = 1> (x, a)
+            y = com.microsoft.FusedMatMul <transB = 1> (b, weights)
+        }""", {"weights": [4, 5]}),
+    "an output listed twice": ("""
+        g (float[1, 6] x) => (float[1, 6] y, float[1, 6] y) { y = Relu (x) }""", {}),
+}
+
+
+def run(tool, summary, only, seed):
+    for case in MODELS:
+        if re.search(only, case):
+            summary.check("graphs", case, lambda case=case: beside_runtime(tool, case, seed))
+
+
+def beside_runtime(tool, case, seed):
+    file = tool.work / f"{case.replace(' ', '_')}.onnx"
+    file.write_bytes(model(case, seed).SerializeToString())
+    return models.beside_runtime(tool, file, seed, "fp32")
+
+
+def model(case, seed):
+    text, constants = MODELS[case]
+    head = '<ir_version: 8, opset_import: ["": 17, "own": 1, "com.microsoft": 1]>'
+    made = parser.parse_model(head + text)
+    random = np.random.default_rng(seed)
+    for name, dims in constants.items():
+        values = random.normal(0, 0.5, dims).astype(np.float32)
+        values = np.abs(values) + np.float32(0.5) if name == "positive" else values
+        made.graph.initializer.append(numpy_helper.from_array(values, name))
+    return made
