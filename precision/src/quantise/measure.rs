@@ -185,18 +185,29 @@ pub(super) fn whole(
     let mut outputs = vec![(Squares::default(), 0, 0); network.outputs.len()];
     let place: BTreeMap<&String, usize> =
         converted.tensors.iter().enumerate().filter_map(|(at, name)| Some((name.as_ref()?, at))).collect();
-    for frame in frames {
+    for (number, frame) in (1..).zip(frames) {
+        let mut odd = None;
         let mut tensors: BTreeMap<String, Vec<f32>> = BTreeMap::new();
         let wanted = reference.frame(&mut exact, frame, &mut |layer, values| {
             tensors.insert(layer.output.clone(), values.to_vec());
         })?;
         let got = quantised.frame(&mut rounded, frame, &mut |layer, values| {
+            if let Some(value) = values.iter().find(|value| !value.is_finite()) {
+                odd.get_or_insert((layer.name.clone(), *value));
+            }
             if let Some(&at) = place.get(&layer.output)
                 && let Some(exact) = tensors.get(&network.layers[at].output)
             {
                 layers[at].add(exact, values);
             }
         })?;
+        if let Some((layer, value)) = odd {
+            let message = format!(
+                "in frame {number}, layer {layer} of the quantised network makes an element that is {value}"
+            );
+            let help = "let layers that err much stay with floats: --keep-above 0.05, for instance".into();
+            return Err(Error::Input { message, help: Some(help) });
+        }
         for ((squares, same, rows), (wanted, got)) in outputs.iter_mut().zip(wanted.iter().zip(&got)) {
             let (Data::F32(exact), Data::F32(values)) = (&wanted.data, &got.data) else { continue };
             squares.add(exact, values);

@@ -4,7 +4,8 @@
 //! 1. Constants go into filters. Channels are made alike in size if that leaves the function as it is (`equalise`).
 //! 2. The network runs on the frames with floats, and the range of each tensor is found (`ranges`, `simulate`).
 //! 3. The own error of each layer on integers is measured, from inputs without error (`measure`).
-//! 4. Tensors, weights and biases become integers (`scheme`). Layers that err by more than is allowed stay with floats.
+//! 4. Tensors, weights and biases become integers (`scheme`). Layers that err by more than is allowed stay with floats, and
+//!    so do the insides of norms (`norms`).
 //! 5. The result is measured against the network of floats.
 //!
 //! A tensor's integers have 8 bits without sign, one scale and one zero point. Weights have 8 bits with sign, no zero
@@ -14,6 +15,7 @@
 mod equalise;
 pub mod frames;
 pub(crate) mod measure;
+mod norms;
 mod ranges;
 mod scheme;
 pub(crate) mod simulate;
@@ -54,7 +56,7 @@ pub struct Quantised {
 ///
 /// # Errors
 /// When the network is quantised already, has weights that cannot be read or are not finite, or cannot run; when there is no
-/// frame, or one does not fit or has an element that is not finite.
+/// frame, or one does not fit or has an element that is not finite; when the quantised network makes such an element.
 pub fn quantise(network: Network, frames: &[Vec<Value>], options: Options) -> Result<Quantised, Error> {
     check(&network, frames)?;
     let network = equalise::equalise(pass::with_constants_folded(network))?;

@@ -8,6 +8,7 @@ use csdfc_plan::operator::{BinaryFunction, Function, Gemm, Operator, PoolKind};
 use petgraph::unionfind::UnionFind;
 
 use super::equalise::values;
+use super::norms;
 use super::ranges::quantisation;
 use csdfc::error::Error;
 use csdfc::network::weights::{Integers, WeightSource, Weights};
@@ -45,11 +46,16 @@ pub(super) struct Converted {
 }
 
 impl Scheme {
-    /// Lets all layers that can compute on integers do so, except those that are kept, and those that make the operands
+    /// Lets all layers that can compute on integers do so, except the insides of norms, those that are kept, and those that make the operands
     /// of kept layers. `ranges` are the quantisations that each tensor would have.
     pub fn new(network: &Network, ranges: &[Option<Quantisation>], is_kept: &dyn Fn(usize) -> bool) -> Self {
         let uses = uses(network);
         let mut roles: Vec<Role> = network.layers.iter().map(role).collect();
+        for (role, is_inside) in roles.iter_mut().zip(norms::insides(network)) {
+            if is_inside {
+                *role = Role::Floats;
+            }
+        }
         let bounds: Vec<Option<LayerId>> =
             network.ids().map(|id| bound(network, &roles, &uses, id)).collect();
         for id in network.ids() {

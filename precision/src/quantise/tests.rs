@@ -2,7 +2,10 @@
 
 use csdfc_codegen::run::{Data, Value};
 use csdfc_plan::format::Element;
-use csdfc_plan::operator::{Function, Operator};
+use csdfc_plan::operator::{
+    Binary, BinaryFunction, ConstantOperand, ElementWise, Function, Operator, Reduce, ReduceFunction,
+};
+use csdfc_plan::shape::Shape;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -12,7 +15,8 @@ use super::{Options, Quantised, Ranges, equalise, quantise};
 use csdfc::builtin::{Builder, ConvOptions, Padding, PoolWindow, flatten};
 use csdfc::export::export;
 use csdfc::import::{ImportOptions, import_bytes};
-use csdfc::network::Network;
+use csdfc::network::weights::Weights;
+use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc::pass::{self, Fusion};
 
 /// Convolutions, one of them depthwise, with a batch norm, a sum, a concat, pools and a fully connected layer.
@@ -103,6 +107,100 @@ fn a_dense_block_becomes_convolutions_alone() {
     let kinds: Vec<&str> = network.layers.iter().map(|layer| layer.operator.kind()).collect();
     assert_eq!(kinds, [&["input", "convert"][..], &["conv"; 7], &["convert"]].concat());
     assert!(made.report.outputs[0].error < 0.03, "{:?}", made.report.outputs[0]);
+}
+
+/// A layer of one operand, and of itself if it is a function of two.
+fn push(network: &mut Network, operator: Operator, reads: &[LayerId], parameters: Vec<Weights>) -> LayerId {
+    let inputs: Vec<Operand> =
+        reads.iter().map(|&layer| Operand { layer, shape: network.layer(layer).shape.clone() }).collect();
+    let shapes: Vec<Shape> = inputs.iter().map(|operand| operand.shape.clone()).collect();
+    let name = format!("l{}", network.layers.len());
+    network.add(Layer {
+        output: format!("t_{name}"),
+        name,
+        onnx_nodes: Vec::new(),
+        shape: csdfc::operators::output_shape(&operator, &shapes).unwrap(),
+        operator,
+        inputs,
+        parameters,
+        primitive: None,
+        quantisation: None,
+    })
+}
+
+/// `(x − mean) / root(variance + ε)` of each row, with the variance as a mean of products or of powers, and the quotient
+/// as such or as a product by a power.
+fn norm(network: &mut Network, x: LayerId, by_power: bool) -> LayerId {
+    let mean = Operator::Reduce(Reduce { function: ReduceFunction::Mean, axes: vec![1], keep_dims: true });
+    let of_two = |function| Operator::Binary(Binary { function, constant: None, activation: None });
+    let by = |function| {
+        let constant = Some(ConstantOperand { dims: Vec::new(), left: false, quantisation: None });
+        Operator::Binary(Binary { function, constant, activation: None })
+    };
+    let one = |value: f32| vec![Weights::of(Vec::<usize>::new(), vec![value])];
+    let middle = push(network, mean.clone(), &[x], vec![]);
+    let centred = push(network, of_two(BinaryFunction::Sub), &[x, middle], vec![]);
+    let square = match by_power {
+        true => push(network, by(BinaryFunction::Pow), &[centred], one(2.0)),
+        false => push(network, of_two(BinaryFunction::Mul), &[centred, centred], vec![]),
+    };
+    let variance = push(network, mean, &[square], vec![]);
+    let variance = push(network, by(BinaryFunction::Add), &[variance], one(1e-5));
+    if by_power {
+        let root = push(network, by(BinaryFunction::Pow), &[variance], one(-0.5));
+        return push(network, of_two(BinaryFunction::Mul), &[centred, root], vec![]);
+    }
+    let root = Operator::ElementWise(ElementWise { function: Function::Sqrt });
+    let root = push(network, root, &[variance], vec![]);
+    push(network, of_two(BinaryFunction::Div), &[centred, root], vec![])
+}
+
+/// Rows without variance have an epsilon as their variance, which 8 bits do not hold beside the variances of others.
+#[test]
+fn the_insides_of_norms_stay_with_floats() {
+    for by_power in [false, true] {
+        let mut b = Builder::new(7);
+        let x = b.input("x", [6, 8]).unwrap();
+        let mut network = b.finish();
+        let doubled =
+            Operator::Binary(Binary { function: BinaryFunction::Add, constant: None, activation: None });
+        let x = push(&mut network, doubled, &[x.layer, x.layer], vec![]);
+        let y = norm(&mut network, x, by_power);
+        let operand = Operand { layer: y, shape: network.layer(y).shape.clone() };
+        network.outputs.push(NetworkOutput { name: "y".into(), operand });
+        let mut frames = frames(&network, 3);
+        for frame in &mut frames {
+            if let Data::F32(values) = &mut frame[0].data {
+                values[8..24].fill(0.5);
+            }
+        }
+        let made = quantise(network, &frames, Options::default()).unwrap();
+        let kept = |layer: &&Layer| layer.quantisation.is_some();
+        let integers: Vec<&str> =
+            made.network.layers.iter().filter(kept).map(|layer| layer.name.as_str()).collect();
+        assert_eq!(integers, ["x_QuantizeLinear", "l1_QuantizeLinear"]);
+        assert!(made.report.outputs[0].error < 0.02, "{:?}", made.report.outputs);
+    }
+}
+
+/// The quotient of two sums of tensors is no norm. In 8 bits, the smaller divisors are 0.
+#[test]
+fn no_infinite_number_leaves_without_an_error() {
+    let mut b = Builder::new(8);
+    let x = b.input("x", [1, 64]).unwrap();
+    let large = b.input("large", [1, 64]).unwrap();
+    let divisor = b.add(&x, &large).unwrap();
+    let mut network = b.finish();
+    let quotient =
+        Operator::Binary(Binary { function: BinaryFunction::Div, constant: None, activation: None });
+    let y = push(&mut network, quotient, &[x.layer, divisor.layer], vec![]);
+    let operand = Operand { layer: y, shape: network.layer(y).shape.clone() };
+    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    let value = |data: Vec<f32>| Value { dims: vec![1, 64], data: Data::F32(data) };
+    let large = (0..64).map(|i| if i == 0 { 1000.0 } else { 0.0 }).collect();
+    let frame = vec![value(vec![1e-3; 64]), value(large)];
+    let error = quantise(network, &[frame], Options::default()).unwrap_err().to_string();
+    assert!(error.contains("of the quantised network makes an element that is"), "{error}");
 }
 
 #[test]
