@@ -7,6 +7,7 @@ use csdfc_kernels::span::SpanMut;
 
 use crate::bind::{self, Call, Packing};
 use crate::bytes::{Bytes, LINE};
+use csdfc_plan::check::CnnIndex;
 use csdfc_plan::format::Element;
 
 /// The packed parameters of many layers, one after another.
@@ -49,6 +50,17 @@ impl Blob {
     pub fn of(&self, layer: &Range<usize>) -> &[u8] {
         &self.data[layer.clone()]
     }
+}
+
+/// For each layer of a CNN, the one whose packed parameters it uses: itself, or the first of those with which it shares
+/// them that is computed.
+pub fn keepers(cnn: &CnnIndex<'_>, is_computed: impl Fn(usize) -> bool) -> Vec<usize> {
+    let keeper = |l: usize| {
+        let owner = cnn.layers[l].parameters_of?;
+        let shares = |&other: &usize| other == owner || cnn.layers[other].parameters_of == Some(owner);
+        (owner..l).filter(shares).find(|&other| is_computed(other))
+    };
+    (0..cnn.layers.len()).map(|l| keeper(l).unwrap_or(l)).collect()
 }
 
 /// Packs the parameters of a layer into [`stored_len`] bytes, which are zero at first and begin at the start of a cache

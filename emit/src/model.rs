@@ -164,31 +164,44 @@ impl<'r> Model<'r> {
     ) -> Result<Self, EmitError> {
         let mut model = Model::named(resolved, c, module)?;
         for l in 0..model.methods.len() {
-            let fail = |why: String| EmitError::layer(resolved, c, l, why);
             // The caller's room is for the rows of one firing at a time.
             let room = model.cnn().layers[l].layer.rows_per_firing;
-            let call = bind::bind_layer(model.cnn(), model.stores(), l, room).map_err(fail)?;
+            let call = bind::bind_layer(model.cnn(), model.stores(), l, room);
+            model.calls.push(call.map_err(|why| EmitError::layer(resolved, c, l, why))?);
+        }
+        let keepers = weights::keepers(model.cnn(), |l| model.calls[l].is_some());
+        for (l, keeper) in keepers.into_iter().enumerate() {
+            let fail = |why: String| EmitError::layer(resolved, c, l, why);
             let (mut weights, mut layer) = (0..0, None);
-            match (&call, parameters) {
-                (Some(call), Some(parameters)) => {
-                    let values = |parameter: usize| parameters(c, l, parameter);
-                    match Paged::of(resolved, c, l, call).map_err(fail)? {
-                        Some(paged) => {
-                            let pack = PagedLayer::pack(paged, call, &values, &mut packed.store);
-                            layer = Some(pack.map_err(fail)?);
-                        }
-                        None => {
+            let paged = |call| match parameters {
+                Some(_) => Paged::of(resolved, c, l, call),
+                None => Ok(None),
+            };
+            let values = |parameter: usize| match parameters {
+                Some(parameters) => parameters(c, l, parameter),
+                None => Ok(Vec::new()),
+            };
+            if let Some(call) = &model.calls[l] {
+                match (paged(call).map_err(fail)?, model.weights.get(keeper)) {
+                    (Some(paged), Some(_)) => {
+                        let checksums = model.paged[keeper].as_ref().map(|kept| kept.checksums.clone());
+                        layer = Some(PagedLayer { paged, checksums: checksums.unwrap_or_default() });
+                    }
+                    (Some(paged), None) => {
+                        let pack = PagedLayer::pack(paged, call, &values, &mut packed.store);
+                        layer = Some(pack.map_err(fail)?);
+                    }
+                    (None, Some(kept)) => weights = kept.clone(),
+                    (None, None) => {
+                        if parameters.is_some() {
                             append(call, &values, &mut packed.weights).map_err(fail)?;
-                            weights = packed.place(call);
                         }
+                        weights = packed.place(call);
                     }
                 }
-                (Some(call), None) => weights = packed.place(call),
-                (None, _) => {}
             }
             model.weights.push(weights);
             model.paged.push(layer);
-            model.calls.push(call);
         }
         let words = ["memory", "weights", "isa", "workers", "loads", "frame", "run"];
         let fields = words.into_iter().chain(model.methods.iter().map(String::as_str));

@@ -8,6 +8,7 @@
 pub mod component;
 pub mod operators;
 pub mod pass;
+pub mod sharing;
 pub mod suggest;
 pub mod weights;
 

@@ -65,7 +65,7 @@ pub enum WeightSource {
 }
 
 /// Integers that stand for numbers: q stands for `scale · (q − zero_point)`.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Integers {
     /// The integers.
     pub values: Vec<i32>,
@@ -75,6 +75,37 @@ pub struct Integers {
     pub scales: Vec<f32>,
     /// Zero points, one for each scale.
     pub zero_points: Vec<i32>,
+}
+
+impl WeightSource {
+    /// Whether it gives the same numbers as another one, for the same dimensions.
+    fn is_same(&self, other: &WeightSource) -> bool {
+        use WeightSource::{Bytes, File, Seeded, Transposed, Values};
+        match (self, other) {
+            (Values(a), Values(b)) => Arc::ptr_eq(a, b) || are_same(a, b),
+            (Bytes { bytes: a, element: of_a }, Bytes { bytes: b, element: of_b }) => {
+                of_a == of_b && (Arc::ptr_eq(a, b) || a == b)
+            }
+            (
+                File { path: a, offset: at_a, element: of_a },
+                File { path: b, offset: at_b, element: of_b },
+            ) => (a, at_a, of_a) == (b, at_b, of_b),
+            (WeightSource::Integers(a), WeightSource::Integers(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Transposed { of: a, perm: by_a }, Transposed { of: b, perm: by_b }) => {
+                by_a == by_b && a.is_same(b)
+            }
+            (
+                Seeded { seed: a, bound: bound_a, centre: centre_a },
+                Seeded { seed: b, bound: bound_b, centre: centre_b },
+            ) => a == b && are_same(&[*bound_a, *centre_a], &[*bound_b, *centre_b]),
+            _ => false,
+        }
+    }
+}
+
+/// Whether numbers have the same bits: zeros of other signs differ, equal NaNs do not.
+fn are_same(a: &[f32], b: &[f32]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
 impl Integers {
@@ -94,6 +125,8 @@ pub enum StoredElement {
     F64,
     /// 16-bit float.
     F16,
+    /// The upper half of a 32-bit float.
+    Bf16,
 }
 
 /// One factor for each index along `axis`.
@@ -133,13 +166,23 @@ impl Weights {
         self
     }
 
-    /// The scale of each index along a dimension, if the values are integers from −128 to 127 times such scales.
-    pub fn scales(&self, axis: usize) -> Option<Vec<f32>> {
-        let WeightSource::Integers(integers) = &self.source else { return None };
-        let fits = |(at, &value): (usize, &i32)| {
-            let (_, zero_point) = integers.of(at);
-            (-128..=127).contains(&(i64::from(value) - i64::from(zero_point)))
+    /// Whether these are the same numbers of the same dimensions. Numbers in files are the same if their places are.
+    pub fn is_same(&self, other: &Weights) -> bool {
+        let is_scaled_alike = match (&self.scale, &other.scale) {
+            (Some(a), Some(b)) => a.axis == b.axis && are_same(&a.factors, &b.factors),
+            (a, b) => a.is_none() && b.is_none(),
         };
+        self.dims == other.dims && is_scaled_alike && self.source.is_same(&other.source)
+    }
+
+    /// The scale of each index along a dimension, if the values are integers times such scales. The integers are those from
+    /// −128 to 127, or else reach from one to another that is at most 255 more: then they need an offset, which is said too.
+    pub fn scales(&self, axis: usize) -> Option<(Vec<f32>, bool)> {
+        let WeightSource::Integers(integers) = &self.source else { return None };
+        let number = |(at, &value): (usize, &i32)| i64::from(value) - i64::from(integers.of(at).1);
+        let numbers = integers.values.iter().enumerate().map(number);
+        let (low, high) = numbers.fold((0, 0), |(low, high), q| (q.min(low), q.max(high)));
+        let has_offset = low < -128 || high > 127;
         let size = *self.dims.get(axis)?;
         let inner: usize = self.dims[axis + 1..].iter().product();
         let is_dealt_out_so =
@@ -149,14 +192,14 @@ impl Weights {
             Some(scale) if scale.axis == axis => Some(&scale.factors),
             Some(_) => return None,
         };
-        if !is_dealt_out_so || !integers.values.iter().enumerate().all(fits) {
+        if !is_dealt_out_so || high - low > 255 {
             return None;
         }
         let scale = |i: usize| {
             let own = integers.scales[i % integers.scales.len()];
             factors.map_or(own, |factors| own * factors[i % factors.len()])
         };
-        Some((0..size).map(scale).collect())
+        Some(((0..size).map(scale).collect(), has_offset))
     }
 
     /// Which numbers 8-bit integers stand for, if the values are such numbers. Signed integers are moved by 128.
@@ -247,7 +290,7 @@ impl StoredElement {
         match self {
             StoredElement::F32 => 4,
             StoredElement::F64 => 8,
-            StoredElement::F16 => 2,
+            StoredElement::F16 | StoredElement::Bf16 => 2,
         }
     }
 
@@ -263,6 +306,10 @@ impl StoredElement {
             StoredElement::F16 => {
                 let half = |chunk: &[u8; 2]| F16::from_bits(u16::from_le_bytes(*chunk)).to_f32();
                 bytes.as_chunks().0.iter().map(half).collect()
+            }
+            StoredElement::Bf16 => {
+                let upper = |[a, b]: &[u8; 2]| f32::from_le_bytes([0, 0, *a, *b]);
+                bytes.as_chunks().0.iter().map(upper).collect()
             }
         }
     }
@@ -301,6 +348,16 @@ mod tests {
     }
 
     #[test]
+    fn upper_halves_are_read() {
+        let source = WeightSource::Bytes {
+            bytes: Arc::new(vec![0x80, 0x3f, 0x20, 0xc0]),
+            element: StoredElement::Bf16,
+        };
+        let values = Weights { dims: vec![2], source, scale: None }.values().unwrap();
+        assert_eq!(values, [1.0, -2.5]);
+    }
+
+    #[test]
     fn seeded_weights_repeat() {
         let seeded = Weights {
             dims: vec![64],
@@ -323,6 +380,6 @@ mod tests {
         let integers = Integers { values: vec![-3, 5], inner: 1, scales: vec![0.5], zero_points: vec![0] };
         let source = WeightSource::Integers(Arc::new(integers));
         let integers = Weights { dims: vec![2], source, scale: None }.in_memory().unwrap();
-        assert_eq!(integers.scales(0).unwrap(), [0.5, 0.5]);
+        assert_eq!(integers.scales(0).unwrap(), (vec![0.5, 0.5], false));
     }
 }

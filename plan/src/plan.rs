@@ -241,6 +241,9 @@ pub struct Layer {
     pub firings: u64,
     /// Bytes of weights and biases.
     pub parameters: u64,
+    /// The earlier layer of the CNN whose parameters it uses, so that they are kept once; none if it keeps its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters_of: Option<String>,
     /// Name of the primitive that computes it: a row of `csdfc_codegen::bind::Primitive`.
     pub primitive: String,
     /// Layout that the primitive reads.

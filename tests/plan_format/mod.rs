@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use csdfc::app::resolve::{Application, Paged, RowsChoice};
 use csdfc::app::spec::{Method, RowsSpec};
+use csdfc::network::weights::Weights;
 use csdfc::network::{Network, NetworkOutput};
 use csdfc::pass::{Precision, in_precisions, integers, legalise};
 use csdfc::units::MemoryGoal;
@@ -249,7 +250,17 @@ fn every_primitive_is_as_the_page_says() {
             assert!([name, family].iter().any(|name| page.contains(&format!("`{name}`"))), "{name}");
             let mut network = Network::default();
             let x = generate::input(&mut network, image.clone());
-            let operand = generate::push(&mut network, conv.clone(), vec![x]).unwrap();
+            let mut conv = conv.clone();
+            if let (Operator::Conv(conv), true) = (&mut conv, primitive.has_offset()) {
+                // `quantised` makes weights of an odd number of filters unsigned.
+                conv.filters = 5;
+            }
+            let operand = generate::push(&mut network, conv, vec![x]).unwrap();
+            if primitive.has_offset() {
+                let weights = &mut network.layers[operand.layer.0].parameters[0];
+                let positive: Vec<f32> = weights.values().unwrap().iter().map(|x| x.abs()).collect();
+                *weights = Weights::of(weights.dims.clone(), positive);
+            }
             if primitive.elements()[0] != Element::U8 {
                 network.layers[operand.layer.0].primitive = Some(primitive);
             }

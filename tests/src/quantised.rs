@@ -124,7 +124,8 @@ fn conv(filters: usize, side: usize, groups: usize, bias: bool, activation: Opti
     Operator::Conv(Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation })
 }
 
-/// Weights as integers with a scale for each output channel, a constant operand with one for all.
+/// Weights as integers with a scale for each output channel, or with one for an odd number of them, a constant operand with one
+/// for all.
 fn quantise_parameters(layer: &mut Layer) {
     let axis = match &layer.operator {
         Operator::Conv(_) => Some(0),
@@ -138,15 +139,27 @@ fn quantise_parameters(layer: &mut Layer) {
         Some(axis) => (weights.dims[axis + 1..].iter().product::<usize>(), weights.dims[axis]),
         None => (1, 1),
     };
-    let mut scales = vec![0.0_f32; channels];
-    for (i, value) in values.iter().enumerate() {
-        let scale = &mut scales[i / inner % channels];
-        *scale = scale.max(value.abs() / 127.0);
-    }
-    scales.iter_mut().for_each(|scale| *scale = scale.max(1e-6));
-    let integer = |(i, value): (usize, &f32)| (value / scales[i / inner % channels]).round() as i32;
-    let values = values.iter().enumerate().map(integer).collect();
-    let zero_points = vec![0; channels];
-    let source = WeightSource::Integers(Arc::new(Integers { values, inner, scales, zero_points }));
+    let integers = match axis {
+        // Unsigned integers with one scale and a zero point, as older quantised models have.
+        Some(_) if channels % 2 == 1 => {
+            let ends = values.iter().fold([0.0; 2], |[low, high]: [f64; 2], &value| {
+                [low.min(value.into()), high.max(value.into())]
+            });
+            let to = quantisation(ends);
+            let values = values.iter().map(|value| to.integer(*value).into()).collect();
+            Integers { values, inner, scales: vec![to.scale], zero_points: vec![to.zero_point.into()] }
+        }
+        _ => {
+            let mut scales = vec![1e-6_f32; channels];
+            for (i, value) in values.iter().enumerate() {
+                let scale = &mut scales[i / inner % channels];
+                *scale = scale.max(value.abs() / 127.0);
+            }
+            let integer = |(i, value): (usize, &f32)| (value / scales[i / inner % channels]).round() as i32;
+            let values = values.iter().enumerate().map(integer).collect();
+            Integers { values, inner, scales, zero_points: vec![0; channels] }
+        }
+    };
+    let source = WeightSource::Integers(Arc::new(integers));
     *weights = Weights { dims: weights.dims.clone(), source, scale: None };
 }

@@ -3,7 +3,8 @@
 //! The parameters of a convolution or of a matrix product are its weights, its biases, the scales and shifts of its
 //! prologue, if it has one, and then the scales of the weights, one for each output channel. All are given as floats:
 //! an integer is the quotient of a weight and its scale. Such a layer keeps a byte of each weight, and for each output
-//! channel four bytes of the bias and four of the multiplier. A function of one element is a table of its values for
+//! channel four bytes of the bias and four of the multiplier. If the integers do not fit a signed byte, one offset of
+//! four bytes is added to all of them when they are multiplied. A function of one element is a table of its values for
 //! all 256 integers.
 
 use csdfc_kernels::activation::Activation;
@@ -117,16 +118,18 @@ impl Integers {
                 let elements =
                     conv.conv.channels / conv.conv.groups * conv.conv.kernel.iter().product::<usize>();
                 let of = |weight: usize| weight / elements.max(1);
-                let units = Units::of(parameters, *bias, *scales, [conv.conv.filters, elements], of)?;
+                let shape = [conv.conv.filters, elements];
+                let units = Units::of(parameters, *bias, *scales, shape, conv.has_offset, of)?;
                 let constants = before(parameters, *bias, conv)?;
-                conv.pack(&units.weights, &units.biases, &units.multipliers, constants, packed);
+                let weights = (units.weights.as_slice(), units.offset);
+                conv.pack(weights, &units.biases, &units.multipliers, constants, packed);
             }
             Integers::Gemm { gemm, transposed, bias, image, scales } => {
                 let (inner, units) = (gemm.gemm.inner, gemm.gemm.units);
                 let of =
                     |weight: usize| if *transposed { weight / inner.max(1) } else { weight % units.max(1) };
-                let Units { weights, biases, multipliers } =
-                    Units::of(parameters, *bias, *scales, [units, inner], of)?;
+                let Units { weights, offset, biases, multipliers } =
+                    Units::of(parameters, *bias, *scales, [units, inner], gemm.has_offset, of)?;
                 let weight = |unit: usize, place: usize| {
                     let i = match image {
                         Some([channels, pixels]) => place % channels * pixels + place / channels,
@@ -134,7 +137,7 @@ impl Integers {
                     };
                     weights[if *transposed { unit * inner + i } else { i * units + unit }]
                 };
-                gemm.pack(weight, &biases, &multipliers, packed);
+                gemm.pack((weight, offset), &biases, &multipliers, packed);
             }
             Integers::Constant { elements, quantisation } => {
                 let mut numbers = vec![0.0; elements.len()];
@@ -234,18 +237,21 @@ fn before<'p>(parameters: &'p [Vec<f32>], bias: bool, q: &QConv) -> Result<[&'p 
 /// The parameters of sums of products as integers.
 struct Units {
     weights: Vec<i8>,
+    /// What is added to each weight.
+    offset: i32,
     biases: Vec<i32>,
     multipliers: Vec<f32>,
 }
 
 impl Units {
     /// From the weights, biases and scales of the output channels, each a sum of the same number of products. `of`
-    /// gives the output channel of a weight.
+    /// gives the output channel of a weight. The least offset is taken with which weights are bytes, if they may have one.
     fn of(
         parameters: &[Vec<f32>],
         bias: bool,
         [read, made]: [f32; 2],
         [units, products]: [usize; 2],
+        has_offset: bool,
         of: impl Fn(usize) -> usize,
     ) -> Result<Self, String> {
         let none = Vec::new();
@@ -256,22 +262,30 @@ impl Units {
         let weights = parameter(0, units * products)?;
         let biases = if bias { parameter(1, units)? } else { &none };
         let scales = parameter(parameters.len().saturating_sub(1), units)?;
+        // A quotient of two zeros is NaN, and counts as 0.
         let integer = |(at, &weight): (usize, &f32)| {
-            let q = (f64::from(weight) / f64::from(scales[of(at)])).round_ties_even();
-            // A quotient of two zeros is NaN, and counts as 0.
-            let fits = q.is_nan() || (f64::from(i8::MIN)..=f64::from(i8::MAX)).contains(&q);
-            if fits {
-                Ok(q as i8)
-            } else {
-                Err(format!("a weight is {q} times its scale, no integer of 8 bits"))
-            }
+            (f64::from(weight) / f64::from(scales[of(at)])).round_ties_even() as i64
         };
-        let weights = weights.iter().enumerate().map(integer).collect::<Result<_, _>>()?;
+        let integers: Vec<i64> = weights.iter().enumerate().map(integer).collect();
+        let [least, most] = [i8::MIN, i8::MAX].map(i64::from);
+        let [low, high] = integers.iter().fold([0, 0], |[low, high], &q| [q.min(low), q.max(high)]);
+        let offset = if has_offset { (high - most).max(0) + (low - least).min(0) } else { 0 };
+        let byte = |&q: &i64| {
+            i8::try_from(q - offset)
+                .map_err(|_| format!("a weight is {q} times its scale, which does not fit 8 bits"))
+        };
+        let weights = integers.iter().map(byte).collect::<Result<_, _>>()?;
+        let Ok(offset) = i32::try_from(offset) else { return Err("its weights are too large".into()) };
         let bias = |(unit, scale): (usize, &f32)| {
             let bias = biases.get(unit).copied().unwrap_or(0.0);
             (f64::from(bias) / f64::from(read * scale)).round_ties_even() as i32
         };
         let biases = scales.iter().enumerate().map(bias).collect();
-        Ok(Units { weights, biases, multipliers: scales.iter().map(|scale| read * scale / made).collect() })
+        Ok(Units {
+            weights,
+            offset,
+            biases,
+            multipliers: scales.iter().map(|scale| read * scale / made).collect(),
+        })
     }
 }

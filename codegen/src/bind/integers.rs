@@ -104,7 +104,10 @@ fn bounds_at_most(activation: Option<&Function>) -> bool {
     matches!(activation, None | Some(Function::Relu | Function::Clip { .. }))
 }
 
-/// Bytes of a layer's parameters: one byte for each weight, and four for each bias, scale and constant that is a float.
+/// Bytes of the offset of weights.
+pub(super) const OFFSET: u64 = size_of::<i32>() as u64;
+
+/// Bytes of a layer's parameters without an offset: one byte for each weight, and four for each bias, scale and constant that is a float.
 pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
     match beside_weights(operator, inputs) {
         Some(beside) => elements + 3 * beside,
@@ -130,7 +133,7 @@ fn beside_weights(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     Some(units as u64 * (1 + u64::from(bias)) + 2 * channels as u64)
 }
 
-/// Bytes that a layer's parameters take as packed.
+/// Bytes that a layer's parameters take as packed, without an offset.
 pub(super) fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
     let requantise = Requantise { zero_point: 0, low: 0, high: 0 };
     match operator {
@@ -138,10 +141,12 @@ pub(super) fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64
             let len = constants::panels(operator, inputs).map(|(part, _)| match part.packing {
                 Packing::Conv { conv, .. } => {
                     let one = Quantisation { scale: 1.0, zero_point: 0 };
-                    QConv { pre: pre(&conv, one, one), conv: bare(conv), zero_point: 0, requantise }
-                        .packed_len()
+                    let (pre, has_offset) = (pre(&conv, one, one), false);
+                    QConv { pre, conv: bare(conv), zero_point: 0, has_offset, requantise }.packed_len()
                 }
-                Packing::Gemm { gemm, .. } => QGemm { gemm, zero_point: 0, requantise }.packed_len(),
+                Packing::Gemm { gemm, .. } => {
+                    QGemm { gemm, zero_point: 0, has_offset: false, requantise }.packed_len()
+                }
                 _ => 0,
             });
             len.unwrap_or(0) as u64
@@ -193,8 +198,8 @@ impl Site<'_> {
     }
 }
 
-/// A convolution, of all its operands.
-pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
+/// A convolution, of all its operands, whose weights have an offset or not.
+pub(super) fn convolution(site: &Site<'_>, has_offset: bool) -> Result<Choice, String> {
     let Operator::Conv(attributes) = site.operator else { return site.unsupported() };
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
     if !is_conv(site.operator, &seen) {
@@ -214,14 +219,14 @@ pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
     let sums = attributes.pre.as_ref().and_then(|pre| pre.quantisation).unwrap_or(read);
     let requantise = requantise(made, attributes.activation.as_ref());
     let pre = pre(&conv, read, sums);
-    let conv = QConv { conv: bare(conv), pre, zero_point: sums.zero_point, requantise };
+    let conv = QConv { conv: bare(conv), pre, zero_point: sums.zero_point, has_offset, requantise };
     let packing = Integers::Conv { conv, bias, scales: [sums.scale, made.scale] };
     let choice = Choice::by_rows(Kernel::rows::<u8, u8>(conv), inputs, output);
     Ok(choice.with(Packing::Integers(packing), 0..part.parameters.end + 1))
 }
 
-/// A matrix product by constants.
-pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
+/// A matrix product by constants, which have an offset or not.
+pub(super) fn gemm(site: &Site<'_>, has_offset: bool) -> Result<Choice, String> {
     let (Operator::Gemm(attributes), [x]) = (site.operator, site.inputs.as_slice()) else {
         return site.unsupported();
     };
@@ -231,7 +236,7 @@ pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
     let [read, made] = site.quantisations()?;
     let requantise = requantise(made, attributes.activation.as_ref());
     let gemm = csdfc_kernels::gemm::Gemm { activation: Activation::None, ..gemm };
-    let product = QGemm { gemm, zero_point: read.zero_point, requantise };
+    let product = QGemm { gemm, zero_point: read.zero_point, has_offset, requantise };
     let choice = match input.zip(output) {
         Some((input, output)) => Choice::by_rows(Kernel::rows::<u8, u8>(product), vec![input], output),
         None => site.elements(Kernel::elements::<u8, u8>(product))?,

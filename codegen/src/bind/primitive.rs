@@ -31,6 +31,8 @@ struct Row {
     workspace: fn(&Operator, &[&Shape], &Shape) -> u64,
     /// Whether it keeps weights as 8-bit integers beside 16-bit floats.
     is_mixed: bool,
+    /// Whether an offset is added to each of its weights, which are 8-bit integers.
+    has_offset: bool,
     /// Elements that it keeps of this number of parameters; bytes if it reads 8-bit integers.
     stored: fn(&Operator, &[&Shape], u64) -> u64,
     /// The kernel, and how it sees its tensors.
@@ -46,8 +48,18 @@ impl Row {
         kernel: fn(&Site<'_>) -> Result<Choice, String>,
     ) -> Self {
         let (elements, stored) = ([Element::F32; 2], constants::stored_elements);
-        let is_mixed = false;
-        Row { name, layouts, elements, computes, workspace: |_, _, _| 0, is_mixed, stored, kernel }
+        let (is_mixed, has_offset) = (false, false);
+        Row {
+            name,
+            layouts,
+            elements,
+            computes,
+            workspace: |_, _, _| 0,
+            is_mixed,
+            has_offset,
+            stored,
+            kernel,
+        }
     }
 
     /// The same for tensors in HWC of 8-bit integers.
@@ -58,6 +70,18 @@ impl Row {
     ) -> Self {
         let (elements, stored) = ([Element::U8; 2], integers::stored_bytes);
         Row { elements, stored, ..Row::new(name, [Hwc, Hwc], computes, kernel) }
+    }
+
+    /// The same with an offset that is added to each weight.
+    const fn with_offset(
+        name: &'static str,
+        computes: fn(&Operator, &[&Shape]) -> bool,
+        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+    ) -> Self {
+        let stored = |operator: &Operator, inputs: &[&Shape], elements| {
+            integers::stored_bytes(operator, inputs, elements) + integers::OFFSET
+        };
+        Row { stored, has_offset: true, ..Row::of_integers(name, computes, kernel) }
     }
 
     /// The same for images in HWC whose elements, and whose parameters, are 16-bit floats.
@@ -158,14 +182,25 @@ static TABLE: &[Row] = &[
     Row::of_integers(
         "indirect-gemm-int8-hwc-hwc",
         |operator, inputs| integers::is_conv(operator, inputs) && translate::is_conv(operator, inputs, false),
-        integers::convolution,
+        |site| integers::convolution(site, false),
     ),
     Row::of_integers(
         "depthwise-direct-int8-hwc-hwc",
         |operator, inputs| integers::is_conv(operator, inputs) && translate::is_conv(operator, inputs, true),
-        integers::convolution,
+        |site| integers::convolution(site, false),
     ),
-    Row::of_integers("gemm-panels-int8-hwc-hwc", integers::is_gemm, integers::gemm),
+    Row::of_integers("gemm-panels-int8-hwc-hwc", integers::is_gemm, |site| integers::gemm(site, false)),
+    Row::with_offset(
+        "indirect-gemm-uint8-hwc-hwc",
+        |operator, inputs| integers::is_conv(operator, inputs) && translate::is_conv(operator, inputs, false),
+        |site| integers::convolution(site, true),
+    ),
+    Row::with_offset(
+        "depthwise-direct-uint8-hwc-hwc",
+        |operator, inputs| integers::is_conv(operator, inputs) && translate::is_conv(operator, inputs, true),
+        |site| integers::convolution(site, true),
+    ),
+    Row::with_offset("gemm-panels-uint8-hwc-hwc", integers::is_gemm, |site| integers::gemm(site, true)),
     Row::of_integers("own-kernel-int8-hwc-hwc", integers::has_own_kernel, integers::choose),
     Row::of_integers("convert-requantise-hwc-hwc", is_convert, integers::table),
     Row {
@@ -316,12 +351,32 @@ impl Primitive {
         matches!(self.0, Entry::Row(Row { is_mixed: true, .. }))
     }
 
+    /// Whether its weights are 8-bit integers and an offset that is added to each of them.
+    pub fn has_offset(self) -> bool {
+        matches!(self.0, Entry::Row(Row { has_offset: true, .. }))
+    }
+
+    /// The same primitive of integers whose weights have an offset, if there is one.
+    pub fn with_offset(self) -> Option<Primitive> {
+        Primitive::find(&self.name().replace("-int8-", "-uint8-")).filter(|found| found.has_offset())
+    }
+
+    /// Whether it keeps the weights of a convolution or product in panels, whose form does not depend on the size of an
+    /// image.
+    pub fn has_panels(self) -> bool {
+        let families = ["indirect-gemm-", "depthwise-direct-", "transposed-gather-", "gemm-panels-"];
+        families.iter().any(|family| self.name().starts_with(family))
+    }
+
     /// Bytes of `elements` parameters of a layer, before they are packed. `inputs` are the operands as seen. Beside
-    /// weights of 8 bits, biases and scales have 4 bytes each; in mixed precision, biases have 2.
+    /// weights of 8 bits, biases, scales and an offset have 4 bytes each; in mixed precision, biases have 2.
     pub fn parameter_bytes(self, operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
         match self.elements()[0] {
             _ if self.is_mixed() => mixed::parameter_bytes(operator, inputs, elements),
-            Element::U8 => integers::parameter_bytes(operator, inputs, elements),
+            Element::U8 => {
+                let offset = if self.has_offset() { integers::OFFSET } else { 0 };
+                integers::parameter_bytes(operator, inputs, elements) + offset
+            }
             float => elements * float.bytes(),
         }
     }

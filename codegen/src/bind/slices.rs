@@ -22,15 +22,17 @@ use super::primitive::Primitive;
 use super::typed::ByRows;
 
 /// The primitives whose kernels are a convolution of panels.
-const SLICED: [&str; 8] = [
+const SLICED: [&str; 10] = [
     "indirect-gemm-hwc-hwc",
     "indirect-gemm-half-hwc-hwc",
     "indirect-gemm-mixed-hwc-hwc",
     "indirect-gemm-int8-hwc-hwc",
+    "indirect-gemm-uint8-hwc-hwc",
     "gemm-panels-hwc-hwc",
     "gemm-panels-half-hwc-hwc",
     "gemm-panels-mixed-hwc-hwc",
     "gemm-panels-int8-hwc-hwc",
+    "gemm-panels-uint8-hwc-hwc",
 ];
 
 /// How the output channels of a layer may be divided into slices: any number at a time, in whole panels.

@@ -27,9 +27,8 @@ use csdfc_kernels::kernel::Context;
 use csdfc_kernels::span::SpanMut;
 use csdfc_kernels::workers::Workers;
 
-use crate::bind::{Call, Slots, Source, Target};
+use crate::bind::{Slots, Source, Target};
 use crate::bytes::Bytes;
-use crate::paged::Paged;
 use crate::weights::{self, Blob};
 use csdfc_plan::check::{self, Begin, Held, Kind, Resolved};
 use csdfc_plan::operator::Operator;
@@ -161,18 +160,29 @@ impl<'p> Runner<'p> {
             Some(_) => Some(Pager::new(&resolved, &cnns, parameters, isa)?),
             None => None,
         };
-        let is_resident = |(_, paged): &(&Option<Call>, &Option<Paged>)| paged.is_none();
+        let keepers: Vec<Vec<usize>> = cnns
+            .iter()
+            .zip(&resolved.index.cnns)
+            .map(|(state, cnn)| weights::keepers(cnn, |l| state.calls[l].is_some()))
+            .collect();
+        let keeps = |c: usize, l: usize| keepers[c][l] == l && cnns[c].paged[l].is_none();
         let calls = || {
-            let all = cnns.iter().flat_map(|state| state.calls.iter().zip(&state.paged));
-            all.filter(is_resident).filter_map(|(call, _)| call.as_ref())
+            let of = |c: usize| {
+                let calls = cnns[c].calls.iter().enumerate();
+                calls.filter(move |(l, _)| keeps(c, *l)).filter_map(|(_, call)| call.as_ref())
+            };
+            (0..cnns.len()).flat_map(of)
         };
         let bytes = calls().map(|call| weights::stored_len(call) as u64).sum();
         let mut weights = Blob::for_layers(calls()).ok_or(RunError::Memory { bytes })?;
         for (c, state) in cnns.iter_mut().enumerate() {
             for l in 0..state.calls.len() {
                 let values = |parameter: usize| parameters(c, l, parameter);
-                let packed = match &state.calls[l] {
-                    Some(call) if state.paged[l].is_none() => weights.push(call, &values),
+                let packed = match (&state.calls[l], keepers[c][l]) {
+                    (Some(call), keeper) if state.paged[l].is_none() => match state.weights.get(keeper) {
+                        Some(kept) => Ok(kept.clone()),
+                        None => weights.push(call, &values),
+                    },
                     _ => Ok(0..0),
                 };
                 state.weights.push(packed.map_err(|why| layer_error(&resolved, c, l, why))?);

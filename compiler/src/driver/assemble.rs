@@ -12,7 +12,7 @@ use crate::device::DeviceProfile;
 use crate::frame::lower;
 use crate::frame::request::{FiringOrder, Request, RequestKind};
 use crate::frame::task::CnnTask;
-use crate::network::{Layer, LayerId, Network};
+use crate::network::{Layer, LayerId, Network, sharing};
 use crate::paging;
 use crate::pass::{self, Precision};
 use crate::search::Variant;
@@ -51,13 +51,13 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
     let items = parts.storage.items();
     let tensors: Vec<plan::Tensor> =
         (0..parts.tasks.len()).flat_map(|cnn| parts.tensors(cnn, &items)).collect();
-    let memory = parts.memory(&items, &tensors);
     let bytes_per_second = parts.device.store.as_ref().map(|store| store.bytes_per_second);
     let mut read = 0;
     let mut cnns = Vec::new();
     for cnn in 0..parts.tasks.len() {
         cnns.push(parts.cnn(cnn, &items, &mut read));
     }
+    let memory = parts.memory(&items, &tensors, &cnns);
     let (fps, latency_ns) = (application.constraints.fps.clone(), application.constraints.latency_ns.clone());
     let reaches = |(cnn, variant): (&crate::app::resolve::Cnn, &&Variant)| {
         application.constraints.of(&cnn.name).is_met(variant.fps(), variant.latency())
@@ -118,7 +118,13 @@ impl Parts<'_> {
                 view: (*shape != tensor.shape).then(|| shape.clone()),
             }
         });
-        let layers = network.ids().map(|id| self.layer(cnn, id, items, store)).collect();
+        let slices: Vec<_> = network.ids().map(|id| self.slices(cnn, id, items)).collect();
+        let owners = sharing::owners(network, |a, b| slices[a.0] == slices[b.0]);
+        let mut layers: Vec<plan::Layer> = Vec::new();
+        for id in network.ids() {
+            let owner = owners[id.0].map(|owner| &layers[owner.0]);
+            layers.push(self.layer(cnn, id, items, owner, store));
+        }
         let read = paging::bytes_read(&self.tasks[cnn], &variant.execution);
         let is_timed = read > 0 && self.device.store.is_some();
         plan::Cnn {
@@ -147,7 +153,15 @@ impl Parts<'_> {
         }
     }
 
-    fn layer(&self, cnn: usize, id: LayerId, items: &[Item<'_>], store: &mut u64) -> plan::Layer {
+    /// A layer, and the one whose parameters it uses.
+    fn layer(
+        &self,
+        cnn: usize,
+        id: LayerId,
+        items: &[Item<'_>],
+        owner: Option<&plan::Layer>,
+        store: &mut u64,
+    ) -> plan::Layer {
         let network = self.network(cnn);
         let layer = network.layer(id);
         let rows = self.chosen[cnn].execution.rows[id.0].min(layer.rows() as u64);
@@ -178,12 +192,13 @@ impl Parts<'_> {
             rows_per_firing: rows,
             firings: lower::firings(network, id, rows),
             parameters: layer.parameter_bytes(),
+            parameters_of: owner.map(|owner| owner.name.clone()),
             primitive: primitive.name().into(),
             layout_in,
             layout_out,
             partition: place.map(|place| partitions[place].name.clone()).unwrap_or_default(),
             workspace: self.workspace(cnn, id, items),
-            paged: self.paged(cnn, id, items, store),
+            paged: self.paged(cnn, id, items, owner, store),
             time: time.filter(|_| !layer.is_input()),
         }
     }
@@ -198,25 +213,39 @@ impl Parts<'_> {
         })
     }
 
-    /// How the weights of a layer are read. In the store, its slices follow those of the layers before it.
+    /// The blocks of a layer whose weights are read, with their places among all items.
+    fn blocks<'i>(&self, cnn: usize, id: LayerId, items: &'i [Item<'i>]) -> Vec<(usize, &'i Item<'i>)> {
+        if self.tasks[cnn].paging(id).is_none() {
+            return Vec::new();
+        }
+        let of_layer = |(_, item): &(usize, &Item<'_>)| {
+            item.cnn == cnn && item.request.kind == RequestKind::Block && item.request.tensor == id
+        };
+        items.iter().enumerate().filter(of_layer).collect()
+    }
+
+    /// The slices in which the weights of a layer are read, as [`CnnTask::slices`].
+    fn slices(&self, cnn: usize, id: LayerId, items: &[Item<'_>]) -> Option<(Option<u64>, Vec<u64>)> {
+        let (_, block) = *self.blocks(cnn, id, items).first()?;
+        Some(self.tasks[cnn].slices(id, self.chosen[cnn].execution.rows[id.0], block.request.bytes))
+    }
+
+    /// How the weights of a layer are read. In the store, its slices follow those of the layers before it, unless it uses
+    /// those of another layer.
     fn paged(
         &self,
         cnn: usize,
         id: LayerId,
         items: &[Item<'_>],
+        owner: Option<&plan::Layer>,
         store: &mut u64,
     ) -> Option<plan::PagedWeights> {
-        let task = &self.tasks[cnn];
-        task.paging(id)?;
-        let execution = &self.chosen[cnn].execution;
-        let of_layer = |(_, item): &(usize, &Item<'_>)| {
-            item.cnn == cnn && item.request.kind == RequestKind::Block && item.request.tensor == id
+        let (filters, slices) = self.slices(cnn, id, items)?;
+        let (execution, own) = (&self.chosen[cnn].execution, self.blocks(cnn, id, items));
+        let at = match owner.and_then(|owner| owner.paged.as_ref()) {
+            Some(owner) => owner.at,
+            None => std::mem::replace(store, *store + slices.iter().sum::<u64>()),
         };
-        let own: Vec<(usize, &Item<'_>)> = items.iter().enumerate().filter(of_layer).collect();
-        let bytes = own.first()?.1.request.bytes;
-        let (filters, slices) = task.slices(id, execution.rows[id.0], bytes);
-        let at = *store;
-        *store += slices.iter().sum::<u64>();
         let after = |start: usize| {
             let is_first = execution.windows.iter().any(|window| window.start == start);
             let before = start.checked_sub(1).filter(|_| !is_first)?;
@@ -286,8 +315,16 @@ impl Parts<'_> {
             .collect()
     }
 
-    fn memory(&self, items: &[Item<'_>], tensors: &[plan::Tensor]) -> plan::Memory {
-        let parameters = self.tasks.iter().map(|task| task.network.parameter_bytes()).sum();
+    fn memory(&self, items: &[Item<'_>], tensors: &[plan::Tensor], cnns: &[plan::Cnn]) -> plan::Memory {
+        let keep = |cnn: usize| {
+            let layers = cnns[cnn].layers.iter().enumerate();
+            layers.filter(|(_, layer)| layer.parameters_of.is_none())
+        };
+        let parameters = (0..cnns.len()).flat_map(keep).map(|(_, layer)| layer.parameters).sum();
+        let paged = |(cnn, task): (usize, &CnnTask<'_>)| {
+            keep(cnn).filter_map(|(l, _)| Some(task.paging(LayerId(l))?.stored)).sum::<u64>()
+        };
+        let paged: u64 = self.tasks.iter().enumerate().map(paged).sum();
         let whole = |item: &Item<'_>| {
             let layer = self.network(item.cnn).layer(item.request.tensor);
             // The two halves of a double buffer are items of their own. A ring that runs on from frame to frame has two
@@ -320,12 +357,11 @@ impl Parts<'_> {
             inputs: inputs.map(bytes).sum(),
             outputs: outputs.map(Layer::tensor_bytes).sum(),
         };
-        let parameters_stored = parameters_stored(self.tasks);
         let resident = parameters_resident(self.tasks);
         plan::Memory {
             parameters,
-            parameters_stored,
-            parameters_resident: (resident != parameters_stored).then_some(resident),
+            parameters_stored: resident + paged,
+            parameters_resident: (paged > 0).then_some(resident),
             arena,
             buffers,
             workspace: self.storage.workspaces(items),
@@ -397,29 +433,28 @@ impl Parts<'_> {
     }
 }
 
-/// Bytes of the packed parameters of all CNNs.
-pub fn parameters_stored(tasks: &[CnnTask<'_>]) -> u64 {
-    stored(tasks, Layer::primitive)
-}
-
 /// Bytes of the packed parameters that stay in memory.
 pub fn parameters_resident(tasks: &[CnnTask<'_>]) -> u64 {
-    let paged: u64 = tasks.iter().flat_map(|task| &task.paging).flatten().map(|paging| paging.stored).sum();
-    parameters_stored(tasks) - paged
+    resident(tasks, Layer::primitive)
 }
 
-/// Bytes of all packed parameters if every layer had this precision that can have it.
-pub fn parameters_stored_at(tasks: &[CnnTask<'_>], precision: Precision) -> u64 {
-    stored(tasks, |layer| pass::primitive_of(layer, precision).unwrap_or_else(|| layer.primitive()))
+/// The same if every layer had this precision that can have it.
+pub fn parameters_resident_at(tasks: &[CnnTask<'_>], precision: Precision) -> u64 {
+    resident(tasks, |layer| pass::primitive_of(layer, precision).unwrap_or_else(|| layer.primitive()))
 }
 
-fn stored(tasks: &[CnnTask<'_>], primitive: impl Fn(&Layer) -> Primitive) -> u64 {
-    let layers = tasks.iter().flat_map(|task| &task.network.layers);
+fn resident(tasks: &[CnnTask<'_>], primitive: impl Fn(&Layer) -> Primitive) -> u64 {
     let bytes = |layer: &Layer| {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
         primitive(layer).stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
     };
-    layers.map(bytes).sum()
+    let of_task = |task: &CnnTask<'_>| {
+        let is_resident = |id: LayerId| task.paging(id).is_none();
+        let owners = sharing::owners(task.network, |a, b| is_resident(a) == is_resident(b));
+        let keeps = |id: &LayerId| is_resident(*id) && owners[id.0].is_none();
+        task.network.ids().filter(keeps).map(|id| bytes(task.network.layer(id))).sum::<u64>()
+    };
+    tasks.iter().map(of_task).sum()
 }
 
 fn plan_step(step: &csdf::Step, names: &[&str]) -> plan::Step {

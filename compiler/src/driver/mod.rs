@@ -257,7 +257,7 @@ fn warn_of_parameters(tasks: &[CnnTask<'_>], limit: u64, why: &str) {
     let parameters = assemble::parameters_resident(tasks);
     if parameters > limit {
         let [half, mixed] =
-            [Precision::Half, Precision::Mixed].map(|at| assemble::parameters_stored_at(tasks, at));
+            [Precision::Half, Precision::Mixed].map(|at| assemble::parameters_resident_at(tasks, at));
         let help = match half < parameters {
             true => format!(
                 "; at half precision (--precision half) they take {half}, at mixed precision (--precision mixed) {mixed}"

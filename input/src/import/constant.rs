@@ -176,21 +176,13 @@ pub(super) fn read(tensor: &TensorProto, folder: Option<&Path>) -> Result<Consta
     let elements = count(&dims)?;
     let data_type = tensor.data_type.unwrap_or(DataType(0));
     let external = tensor.data_location == Some(DataLocation::EXTERNAL);
-    let data = match data_type {
-        DataType::FLOAT if external => external_floats(tensor, elements, folder, StoredElement::F32)?,
-        DataType::DOUBLE if external => external_floats(tensor, elements, folder, StoredElement::F64)?,
-        DataType::FLOAT => match take_raw(tensor, elements, 4)? {
-            Some(bytes) => stored(bytes, StoredElement::F32),
-            None => Data::Floats(WeightSource::Values(typed(&tensor.float_data, elements)?.into())),
+    let data = match (data_type, float(data_type)) {
+        (_, Some(element)) if external => external_floats(tensor, elements, folder, element)?,
+        (_, Some(element)) => match take_raw(tensor, elements * element.bytes())? {
+            Some(bytes) => stored(bytes, element),
+            None => typed_floats(tensor, elements, element)?,
         },
-        DataType::DOUBLE => match take_raw(tensor, elements, 8)? {
-            Some(bytes) => stored(bytes, StoredElement::F64),
-            None => {
-                let values = typed(&tensor.double_data, elements)?.iter().map(|v| *v as f32);
-                Data::Floats(WeightSource::Values(values.collect()))
-            }
-        },
-        DataType::BOOL => {
+        (DataType::BOOL, _) => {
             let values = integers(tensor, data_type, elements, external, folder)?;
             Data::Bools(values.iter().map(|v| *v != 0).collect())
         }
@@ -274,21 +266,45 @@ pub(super) fn type_name(data_type: DataType) -> String {
     name.map_or_else(|| format!("type {}", data_type.0), |name| (*name).to_string())
 }
 
-/// The help for a model in a precision other than float32.
+/// The help for a model in a precision that is not read.
 pub(super) const PRECISION_HELP: &str = "convert the model to float32 precision and import that";
+
+/// How a type of floats is stored.
+pub(super) fn float(data_type: DataType) -> Option<StoredElement> {
+    match data_type {
+        DataType::FLOAT => Some(StoredElement::F32),
+        DataType::DOUBLE => Some(StoredElement::F64),
+        DataType::FLOAT16 => Some(StoredElement::F16),
+        DataType::BFLOAT16 => Some(StoredElement::Bf16),
+        _ => None,
+    }
+}
 
 fn stored(bytes: Vec<u8>, element: StoredElement) -> Data {
     Data::Floats(WeightSource::Bytes { bytes: Arc::new(bytes), element })
 }
 
-fn take_raw(tensor: &TensorProto, elements: usize, size: usize) -> Result<Option<Vec<u8>>, Fault> {
+fn take_raw(tensor: &TensorProto, size: usize) -> Result<Option<Vec<u8>>, Fault> {
     let Some(raw) = &tensor.raw_data else { return Ok(None) };
     let bytes = raw.take();
-    // At most 2^31 elements of 8 bytes.
-    if bytes.len() != elements * size {
-        return fault!("{} bytes are stored where its dimensions need {}", bytes.len(), elements * size);
+    if bytes.len() != size {
+        return fault!("{} bytes are stored where its dimensions need {size}", bytes.len());
     }
     Ok(Some(bytes))
+}
+
+/// Floats in the field of their type. Those of 16 bits are the lower bits of integers.
+fn typed_floats(tensor: &TensorProto, elements: usize, element: StoredElement) -> Result<Data, Fault> {
+    let values = match element {
+        StoredElement::F32 => typed(&tensor.float_data, elements)?.into(),
+        StoredElement::F64 => typed(&tensor.double_data, elements)?.iter().map(|v| *v as f32).collect(),
+        StoredElement::F16 | StoredElement::Bf16 => {
+            let bits = typed(&tensor.int32_data, elements)?;
+            let bytes = bits.iter().flat_map(|bits| (*bits as u16).to_le_bytes());
+            return Ok(stored(bytes.collect(), element));
+        }
+    };
+    Ok(Data::Floats(WeightSource::Values(values)))
 }
 
 fn typed<T>(values: &[T], elements: usize) -> Result<&[T], Fault> {
@@ -306,7 +322,7 @@ fn integers(
     folder: Option<&Path>,
 ) -> Result<Vec<i64>, Fault> {
     let size = match data_type {
-        DataType::BOOL | DataType::UINT8 | DataType::INT8 => 1,
+        DataType::BOOL | DataType::UINT8 | DataType::INT8 | DataType::UINT4 | DataType::INT4 => 1,
         DataType::UINT16 | DataType::INT16 => 2,
         DataType::INT32 | DataType::UINT32 => 4,
         DataType::INT64 => 8,
@@ -315,17 +331,33 @@ fn integers(
             return Err(Fault::new(format!("its elements are {name}")).help(PRECISION_HELP));
         }
     };
+    let is_packed = matches!(data_type, DataType::UINT4 | DataType::INT4);
+    let count = if is_packed { elements.div_ceil(2) } else { elements };
     let bytes = if external {
-        let (path, offset) = external_file(tensor, elements * size, folder)?;
-        Some(read_file(&path, offset, elements * size)?)
+        let (path, offset) = external_file(tensor, count * size, folder)?;
+        Some(read_file(&path, offset, count * size)?)
     } else {
-        take_raw(tensor, elements, size)?
+        take_raw(tensor, count * size)?
     };
     match bytes {
+        Some(bytes) if is_packed => Ok(packed(&bytes, elements, data_type)),
         Some(bytes) => Ok(bytes.chunks_exact(size).map(|chunk| integer(chunk, data_type)).collect()),
+        None if is_packed => {
+            let bytes: Vec<u8> = typed(&tensor.int32_data, count)?.iter().map(|pair| *pair as u8).collect();
+            Ok(packed(&bytes, elements, data_type))
+        }
         None if data_type == DataType::INT64 => Ok(typed(&tensor.int64_data, elements)?.to_vec()),
         None => Ok(typed(&tensor.int32_data, elements)?.iter().map(|v| i64::from(*v)).collect()),
     }
+}
+
+/// Integers of 4 bits, two in each byte, the first in the lower half.
+fn packed(bytes: &[u8], elements: usize, data_type: DataType) -> Vec<i64> {
+    let integer = |half: u8| match data_type {
+        DataType::INT4 if half >= 8 => i64::from(half) - 16,
+        _ => i64::from(half),
+    };
+    bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]).take(elements).map(integer).collect()
 }
 
 /// A little-endian integer.

@@ -6,7 +6,7 @@ use rten_onnx::onnx::{DataType, Dimension, ValueInfoProto};
 
 use super::ImportOptions;
 use super::builder::{Builder, FROM_FIRST};
-use super::constant::{PRECISION_HELP, type_name};
+use super::constant::{PRECISION_HELP, float, type_name};
 use super::error::ImportError;
 use super::node::Tensor;
 
@@ -55,8 +55,8 @@ pub(super) fn add(
     let element = tensor.elem_type.unwrap_or(DataType(0));
     // Floats hold the integers of a quantised model.
     let is_integer = matches!(element, DataType::UINT8 | DataType::INT8);
-    if element != DataType::FLOAT && !is_integer {
-        let reason = format!("its elements are {}, not float32", type_name(element));
+    if float(element).is_none() && !is_integer {
+        let reason = format!("its elements are {}, not floats", type_name(element));
         return Err(wrong(reason, PRECISION_HELP.into()));
     }
     let declared = tensor.shape.as_ref().map(|shape| shape.dim.as_slice());

@@ -147,8 +147,11 @@ impl Pass {
             own
         };
         by.quantisation?;
-        if let Some(scales) = scales(&by)? {
+        if let Some((scales, has_offset)) = scales(&by)? {
             by.parameters.push(scales);
+            if has_offset {
+                by.primitive = Some(by.primitive?.with_offset()?);
+            }
         }
         bind::bind(by.primitive(), &copies::site(&self.result, &by)).ok()?;
         if let Some(reader) = quantise.filter(|_| by.quantisation == own) {
@@ -255,17 +258,18 @@ fn quantise_constant(layer: &mut Layer) {
     }
 }
 
-/// The scales of a layer's weights, if it has weights. None at all if these are no integers.
+/// The scales of a layer's weights, if it has weights, and whether these need an offset. None at all if they are no
+/// integers.
 #[allow(
     clippy::option_option,
     reason = "the outer one refuses, the inner one says that there is nothing to add"
 )]
-fn scales(layer: &Layer) -> Option<Option<Weights>> {
+fn scales(layer: &Layer) -> Option<Option<(Weights, bool)>> {
     let axis = match &layer.operator {
         Operator::Conv(_) => 0,
         Operator::Gemm(gemm) => usize::from(!gemm.transposed),
         _ => return Some(None),
     };
-    let scales = layer.parameters.first()?.scales(axis)?;
-    Some(Some(Weights::of([scales.len()], scales)))
+    let (scales, has_offset) = layer.parameters.first()?.scales(axis)?;
+    Some(Some((Weights::of([scales.len()], scales), has_offset)))
 }

@@ -79,7 +79,8 @@ static PRIMITIVES: LazyLock<Vec<Primitive>> = LazyLock::new(|| {
     let primitive = |name: &str, layouts: [Layout; 2], computes, workspace, stored| {
         let [reads, writes] = layouts;
         let name = format!("{name}-{reads}-{writes}").to_lowercase().leak();
-        Primitive { name, computes, layouts, elements: [F32; 2], is_mixed: false, stored, workspace }
+        let (elements, is_mixed, has_offset) = ([F32; 2], false, false);
+        Primitive { name, computes, layouts, elements, is_mixed, has_offset, stored, workspace }
     };
     let mut all = Vec::new();
     for &(name, reads, writes, computes, workspace, stored) in FAMILIES {

@@ -41,6 +41,8 @@ pub struct LayerIndex<'a> {
     pub readers: Vec<usize>,
     /// Index in the plan's partitions.
     pub partition: usize,
+    /// The earlier layer whose parameters it uses, if it keeps none of its own.
+    pub parameters_of: Option<usize>,
     /// Whether its tensor is a network output, or one seen through a view.
     pub is_output: bool,
 }

@@ -124,6 +124,15 @@ fn channels_and_biases(operator: &Operator) -> Option<[u64; 2]> {
 /// a group. Each scale and shift of a prologue has four bytes. The sum is rounded up to 64. A function of one element
 /// is a table of 256 bytes. Other constants have one byte for each element.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    kept(operator, inputs)?.checked_next_multiple_of(64)
+}
+
+/// The same with an offset of the weights, of 4 bytes.
+pub(super) fn stored_with_offset(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
+    kept(operator, inputs)?.checked_add(4)?.checked_next_multiple_of(64)
+}
+
+fn kept(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     let even = |steps: usize| steps.checked_next_multiple_of(2);
     // Groups, output channels of each, and bytes of the weights of one.
     let (groups, filters, steps) = match (operator, inputs) {
@@ -139,13 +148,12 @@ pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
         (Operator::ElementWise(_) | Operator::Convert, _) => return Some(256),
         (Operator::Binary(Binary { constant: Some(constant), .. }), _) => {
             let is_table = constant.dims.iter().all(|&dim| dim == 1);
-            let bytes = if is_table { 256 } else { parameters::elements(operator, inputs)? };
-            return bytes.checked_next_multiple_of(64);
+            return if is_table { Some(256) } else { parameters::elements(operator, inputs) };
         }
         _ => return Some(0),
     };
     let all = groups.checked_mul(filters)?.checked_mul(steps.checked_add(8)?)?;
     let beyond = 4 * (filters.checked_next_multiple_of(8)? - filters);
     let before = before(operator, inputs)?.checked_mul(4)?;
-    (all.checked_add(beyond)?.checked_add(before)? as u64).checked_next_multiple_of(64)
+    Some(all.checked_add(beyond)?.checked_add(before)? as u64)
 }

@@ -9,7 +9,8 @@
 //!    readers, shape and sizes. A view has as many elements as its tensor.
 //! 2. *Shapes* (`shapes`). Each layer's output shape and parameters follow from its operator and its inputs.
 //!    *Primitives* (`primitives`). Each layer's primitive is one that computes its operator, and tensors lie in the
-//!    layouts that it reads and writes.
+//!    layouts that it reads and writes. *Shared parameters* (`shared`). A layer that uses the parameters of an earlier
+//!    layer would keep the same bytes.
 //! 3. *Rates* (`rates`). Firings are ⌈H / r⌉; `acquire(p) = need(p) − need(p−1)`, `release(p) = keep(p+1) − keep(p)`;
 //!    the firing before rows that no firing reads acquires and releases them (`need(p) ≥ keep(p+1)`), and the last
 //!    firing acquires and releases all that is left.
@@ -71,6 +72,7 @@ mod resample;
 mod rows;
 mod schedule;
 mod shapes;
+mod shared;
 mod span;
 mod storage;
 mod store;
@@ -175,6 +177,7 @@ pub fn resolve(plan: &Plan) -> Result<Resolved<'_>, Vec<Violation>> {
     let index = structure::check(plan)?;
     shapes::check(&index)?;
     primitives::check(&index)?;
+    shared::check(&index)?;
     let rates = rates::check(&index)?;
     let stores = storage::check(&index)?;
     let schedules = schedule::check(&index)?;

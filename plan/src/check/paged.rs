@@ -15,15 +15,17 @@ use super::store::{Begin, Kind, Store};
 use super::{Findings, Violation, primitives};
 
 /// Primitives that can make some output channels of a layer, in whole panels.
-const SLICED: [&str; 8] = [
+const SLICED: [&str; 10] = [
     "indirect-gemm-hwc-hwc",
     "indirect-gemm-half-hwc-hwc",
     "indirect-gemm-mixed-hwc-hwc",
     "indirect-gemm-int8-hwc-hwc",
+    "indirect-gemm-uint8-hwc-hwc",
     "gemm-panels-hwc-hwc",
     "gemm-panels-half-hwc-hwc",
     "gemm-panels-mixed-hwc-hwc",
     "gemm-panels-int8-hwc-hwc",
+    "gemm-panels-uint8-hwc-hwc",
 ];
 
 /// Output channels of a panel.
@@ -51,7 +53,7 @@ fn sliceable(layer: &Layer, inputs: &[&Shape]) -> Option<u64> {
         // A depthwise convolution of one channel has one filter.
         Operator::Conv(conv) if conv.groups == 1 && channels(&layer.operator, inputs)? > 1 => conv.filters,
         // With integers, such a product would be a depthwise convolution too.
-        Operator::Gemm(gemm) if gemm.inner > 1 || !layer.primitive.contains("-int8-") => gemm.units,
+        Operator::Gemm(gemm) if gemm.inner > 1 || !layer.primitive.contains("int8-") => gemm.units,
         _ => return None,
     };
     let has_slopes = matches!(layer.operator.activation(), Some(Function::PRelu { .. }));
@@ -203,20 +205,27 @@ pub(super) fn check_sums(index: &Index<'_>, findings: &mut Findings) {
         for (l, entry) in cnn.layers.iter().enumerate() {
             let Some(paged) = &entry.layer.paged else { continue };
             let what = format!("the place in the store of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
-            findings.sum(what, paged.at, end);
+            let owner = entry.parameters_of.and_then(|owner| cnn.layers[owner].layer.paged.as_ref());
+            findings.sum(what, paged.at, owner.map_or(end, |owner| Some(owner.at)));
             let bytes = slices(entry.layer, paged, &cnn.seen_all(l)).ok();
             let bytes =
                 bytes.and_then(|slices| slices.iter().try_fold(0u64, |sum, slice| sum.checked_add(*slice)));
             let again = if entry.is_sliced() { entry.layer.firings } else { 1 };
             let of_frame = bytes.and_then(|bytes| bytes.checked_mul(again));
             read = read.zip(of_frame).and_then(|(read, bytes)| read.checked_add(bytes));
+            if owner.is_some() {
+                continue;
+            }
             end = end.zip(bytes).and_then(|(end, bytes)| end.checked_add(bytes));
         }
         optional(format!("bytes_read of CNN `{}`", cnn.cnn.name), cnn.cnn.bytes_read, read, findings);
     }
     optional("store.bytes".into(), plan.store.as_ref().map(|store| store.bytes), end, findings);
     let all = index.cnns.iter().flat_map(|cnn| (0..cnn.layers.len()).map(move |l| (cnn, l)));
-    let paged = all.filter(|(cnn, l)| cnn.layers[*l].layer.paged.is_some());
+    let paged = all.filter(|(cnn, l)| {
+        let entry = &cnn.layers[*l];
+        entry.layer.paged.is_some() && entry.parameters_of.is_none()
+    });
     let paged = paged.map(|(cnn, l)| stored(cnn.layers[l].layer, &cnn.seen_all(l), None));
     let paged = paged.into_iter().try_fold(0u64, |sum, bytes| sum.checked_add(bytes?));
     let resident = paged.and_then(|paged| plan.memory.parameters_stored.checked_sub(paged));

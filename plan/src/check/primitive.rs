@@ -20,6 +20,8 @@ pub struct Primitive {
     pub elements: [Element; 2],
     /// Whether its weights are 8-bit integers beside 16-bit floats.
     pub is_mixed: bool,
+    /// Whether an offset of 4 bytes is added to each of its weights, which are 8-bit integers.
+    pub has_offset: bool,
     /// Bytes that it keeps of a layer's parameters, from the shapes of the layer's operands; none beyond 64 bits.
     pub stored: fn(&Operator, &[&Shape]) -> Option<u64>,
     /// Bytes of workspace, from the shapes of the layer's operands and output; none beyond 64 bits.
@@ -34,8 +36,9 @@ impl Primitive {
         layouts: [Layout; 2],
     ) -> Self {
         let (elements, stored) = ([F32; 2], parameters::stored);
-        let is_mixed = false;
-        Primitive { name, computes, layouts, elements, is_mixed, stored, workspace: |_, _, _| Some(0) }
+        let (is_mixed, has_offset) = (false, false);
+        let workspace = |_: &Operator, _: &[&Shape], _: &Shape| Some(0);
+        Primitive { name, computes, layouts, elements, is_mixed, has_offset, stored, workspace }
     }
 
     /// The same for 16-bit floats, from HWC to HWC.
@@ -54,6 +57,12 @@ impl Primitive {
     pub(super) const fn of_integers(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
         let (elements, stored) = ([U8; 2], integers::stored);
         Primitive { elements, stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
+    }
+
+    /// The same with an offset of the weights.
+    pub(super) const fn with_offset(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
+        let stored = integers::stored_with_offset;
+        Primitive { has_offset: true, stored, ..Primitive::of_integers(name, computes) }
     }
 }
 

@@ -56,6 +56,15 @@ const PRIMITIVES: &[Primitive] = &[
     Primitive::of_integers("gemm-panels-int8-hwc-hwc", |op, inputs| {
         op.kind() == "gemm" && integers::is_sum(op, inputs)
     }),
+    Primitive::with_offset("indirect-gemm-uint8-hwc-hwc", |op, inputs| {
+        is_dense(op, inputs) && integers::is_sum(op, inputs)
+    }),
+    Primitive::with_offset("depthwise-direct-uint8-hwc-hwc", |op, inputs| {
+        is_depthwise(op, inputs) && integers::is_sum(op, inputs)
+    }),
+    Primitive::with_offset("gemm-panels-uint8-hwc-hwc", |op, inputs| {
+        op.kind() == "gemm" && integers::is_sum(op, inputs)
+    }),
     Primitive::of_integers("own-kernel-int8-hwc-hwc", integers::is_other),
     Primitive::of_integers("convert-requantise-hwc-hwc", |op, _| op.kind() == "convert"),
     Primitive {

@@ -169,6 +169,8 @@ fn resolve<'a>(
     let mut own = Findings::default();
     let producers: BTreeMap<&str, usize> =
         cnn.layers.iter().enumerate().map(|(l, layer)| (layer.output.as_str(), l)).collect();
+    let names: BTreeMap<&str, usize> =
+        cnn.layers.iter().enumerate().map(|(l, layer)| (layer.name.as_str(), l)).collect();
     let unknown = |kind: &str, name: &str, place: String| Violation::UnknownName {
         kind: kind.into(),
         name: name.into(),
@@ -201,9 +203,14 @@ fn resolve<'a>(
                 None => own.push(unknown("tensor", &input.tensor, place())),
             }
         }
+        let owner = layer.parameters_of.as_ref().and_then(|name| names.get(name.as_str()).copied());
+        if let (Some(name), None) = (&layer.parameters_of, owner) {
+            own.push(unknown("layer", name, place()));
+        }
         if let (Some(&tensor), Some(&partition)) = (tensor, partition) {
             let is_output = cnn.outputs.iter().any(|output| output.tensor == layer.output);
-            layers.push(LayerIndex { layer, tensor, inputs, readers: Vec::new(), partition, is_output });
+            let (readers, parameters_of) = (Vec::new(), owner);
+            layers.push(LayerIndex { layer, tensor, inputs, readers, partition, parameters_of, is_output });
         }
     }
     for output in &cnn.outputs {

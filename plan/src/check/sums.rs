@@ -94,16 +94,23 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
             let bytes =
                 elements.zip(primitive).and_then(|(elements, primitive)| match primitive.elements[0] {
                     _ if primitive.is_mixed => parameters::mixed_bytes(operator, &inputs),
-                    Element::U8 => integers::parameter_bytes(operator, &inputs, elements),
+                    Element::U8 => {
+                        let offset = if primitive.has_offset { 4 } else { 0 };
+                        integers::parameter_bytes(operator, &inputs, elements)?.checked_add(offset)
+                    }
                     float => elements.checked_mul(float.bytes()),
                 });
             let what = format!("parameters of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
             findings.sum(what, entry.layer.parameters, bytes);
+            if entry.parameters_of.is_some() {
+                continue;
+            }
             let packed = primitive.and_then(|primitive| (primitive.stored)(operator, &inputs));
             stored = stored.zip(packed).and_then(|(sum, packed)| sum.checked_add(packed));
         }
     }
-    let all = sum(layers(index).map(|entry| Some(entry.layer.parameters)));
+    let own = layers(index).filter(|entry| entry.parameters_of.is_none());
+    let all = sum(own.map(|entry| Some(entry.layer.parameters)));
     findings.sum("memory.parameters", memory.parameters, all);
     findings.sum("memory.parameters_stored", memory.parameters_stored, stored);
     paged::check_sums(index, findings);

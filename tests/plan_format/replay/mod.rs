@@ -6,6 +6,7 @@ mod bound;
 mod families;
 mod model;
 mod rows;
+mod shared;
 mod sums;
 
 use serde_json::Value;

@@ -44,6 +44,8 @@ pub struct Layer {
     pub firings: u64,
     pub partition: usize,
     pub parameters: u64,
+    pub parameters_of: Option<String>,
+    pub quantisation: Value,
     pub row_bytes: u64,
     /// Offset and bytes.
     pub workspace: [u64; 2],
@@ -469,7 +471,7 @@ pub fn floats(primitive: &str) -> [&'static str; 2] {
         "convert-quantise-hwc-hwc" => ["f32", "u8"],
         "convert-dequantise-hwc-hwc" => ["u8", "f32"],
         "convert-requantise-hwc-hwc" => ["u8", "u8"],
-        name if name.contains("-int8-") => ["u8", "u8"],
+        name if name.contains("-int8-") || name.contains("-uint8-") => ["u8", "u8"],
         name if name.contains("-half-") || name.contains("-mixed-") => ["f16", "f16"],
         _ => ["f32", "f32"],
     }
@@ -601,6 +603,8 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             firings,
             partition,
             parameters: number(stated, "parameters")?,
+            parameters_of: stated["parameters_of"].as_str().map(str::to_owned),
+            quantisation: quantisation.clone(),
             row_bytes,
             workspace,
             paged: stated.get("paged").map(Paged::read).transpose()?,

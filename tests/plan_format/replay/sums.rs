@@ -9,6 +9,7 @@ use super::bound::bound;
 use super::families;
 use super::model::{Kind, Layer, Plan, Ring, Tiles, floats, tiles};
 use super::rows::Shape;
+use super::shared;
 use super::{Refusal, list, names, number, same};
 
 pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
@@ -22,8 +23,10 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     for layer in layers() {
         same(&format!("parameters of {}", layer.name), layer.parameters, parameter_bytes(plan, layer)?)?;
     }
-    same("parameters", stated("parameters")?, layers().map(|layer| layer.parameters).sum())?;
-    let kept = layers().map(|layer| stored(plan, layer)).sum::<Result<u64, _>>()?;
+    shared::check(plan)?;
+    let keep = || layers().filter(|layer| layer.parameters_of.is_none());
+    same("parameters", stated("parameters")?, keep().map(|layer| layer.parameters).sum())?;
+    let kept = keep().map(|layer| stored(plan, layer)).sum::<Result<u64, _>>()?;
     same("parameters_stored", stated("parameters_stored")?, kept)?;
     let resident = kept - check_paged(plan)?;
     if resident != kept || memory.get("parameters_resident").is_some() {
@@ -164,7 +167,7 @@ fn product(dims: &serde_json::Value) -> Result<u64, Refusal> {
 }
 
 /// The slopes of a `p_relu`.
-fn slopes(layer: &Layer) -> Result<Option<&serde_json::Value>, Refusal> {
+pub fn slopes(layer: &Layer) -> Result<Option<&serde_json::Value>, Refusal> {
     let function = match layer.op.as_str() {
         "element_wise" => &layer.attributes,
         _ => &layer.attributes["activation"],
@@ -226,11 +229,16 @@ fn parameter_bytes(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
         Some(units) => {
             let biases = if layer.attributes["bias"] == true { units } else { 0 };
             let floats = biases + before(layer);
-            numbers - floats + 4 * floats + 4 * units
+            numbers - floats + 4 * floats + 4 * units + offset(layer)
         }
         None if has_integers => numbers,
         None => 4 * numbers,
     })
+}
+
+/// Bytes of the offset of a layer's weights.
+fn offset(layer: &Layer) -> u64 {
+    if layer.primitive.contains("-uint8-") { 4 } else { 0 }
 }
 
 /// Numbers of scales and shifts of a convolution's `pre`.
@@ -263,7 +271,7 @@ fn stored_integers(plan: &Plan<'_>, layer: &Layer, a: &Value) -> Result<u64, Ref
         },
         _ => 0,
     };
-    Ok(bytes.next_multiple_of(64))
+    Ok((bytes + offset(layer)).next_multiple_of(64))
 }
 
 /// Products of a sum of a layer that has weights.
@@ -295,7 +303,7 @@ fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
                     let is_conv =
                         layer.op == "conv" && layer.attributes["groups"] == 1 && channels(layer) > 1;
                     let of_panels = ["indirect-gemm", "gemm-panels"].iter().any(|family| {
-                        ["-hwc-hwc", "-half-hwc-hwc", "-mixed-hwc-hwc", "-int8-hwc-hwc"]
+                        ["-hwc-hwc", "-half-hwc-hwc", "-mixed-hwc-hwc", "-int8-hwc-hwc", "-uint8-hwc-hwc"]
                             .iter()
                             .any(|end| layer.primitive == format!("{family}{end}"))
                     });
@@ -312,11 +320,13 @@ fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
                     }
                 }
             }
-            kept += stored(plan, layer)?;
             same("slices", &paged.slices, &slices)?;
-            same("place in the store", paged.at, at)?;
             let bytes = slices.iter().sum::<u64>();
-            at += bytes;
+            if layer.parameters_of.is_none() {
+                kept += stored(plan, layer)?;
+                same("place in the store", paged.at, at)?;
+                at += bytes;
+            }
             read += bytes * if paged.filters.is_some() { layer.firings } else { 1 };
             let n = paged.blocks.len();
             if n == 0 || n > slices.len() || plan.is_edges || slices.contains(&0) {

@@ -245,6 +245,12 @@ unsafe impl Integers for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums {
+        // SAFETY: the caller's.
+        unsafe { _mm512_add_epi32(sums, _mm512_set1_epi32(number)) }
+    }
+
+    #[inline(always)]
     unsafe fn ends(how: Requantise) -> Self::Ends {
         let [_, high] = how.bounds();
         // SAFETY: the caller's.

@@ -12,7 +12,7 @@ use super::Requantise;
 use super::dense::Dense;
 use super::depthwise::Depthwise;
 use super::integers;
-use super::panels::Panels;
+use super::panels::{NUMBER, Panels};
 use super::pre::QPre;
 
 /// A convolution of bytes: `[H, W, channels]` → `[H', W', filters]`. Beyond the image, pixels are the zero point. Its
@@ -28,6 +28,8 @@ pub struct QConv {
     /// The element that stands for 0 among the elements that are multiplied: those of the input or, if there is a
     /// [`QConv::pre`], those that it makes.
     pub zero_point: u8,
+    /// Whether one number is added to each weight before it is multiplied.
+    pub has_offset: bool,
     /// How sums become elements.
     pub requantise: Requantise,
 }
@@ -44,16 +46,26 @@ impl QConv {
         }
     }
 
-    /// Bytes of the packed weights, biases and multipliers, and of the constants of [`QConv::pre`] after them.
+    /// Bytes of the packed weights, biases and multipliers, and of what is [beside](Self::beside) them.
     pub const fn packed_len(&self) -> usize {
         self.panels().len() + self.beside()
     }
 
-    /// Bytes of the constants of [`QConv::pre`].
+    /// Bytes of the constants of [`QConv::pre`], and of the offset of the weights after them.
     pub const fn beside(&self) -> usize {
-        match &self.pre {
+        let before = match &self.pre {
             Some(pre) => pre.len(self.conv.channels),
             None => 0,
+        };
+        before + if self.has_offset { NUMBER } else { 0 }
+    }
+
+    /// The offset of the weights, from the packed bytes.
+    #[inline(always)]
+    pub(super) fn offset(&self, packed: &[u8]) -> i32 {
+        match packed.last_chunk() {
+            Some(offset) if self.has_offset => i32::from_le_bytes(*offset),
+            _ => 0,
         }
     }
 
@@ -62,7 +74,8 @@ impl QConv {
         self.panels().each()
     }
 
-    /// Packs `weights` (`[filters, channels / groups, kernel_y, kernel_x]`), `biases` (`[filters]`, or empty) in units of the
+    /// Packs `weights` (`[filters, channels / groups, kernel_y, kernel_x]`) with the offset that is added to each of them (0
+    /// without [`QConv::has_offset`]), `biases` (`[filters]`, or empty) in units of the
     /// input's scale times that of the filter, `multipliers` (`[filters]`), these units divided by the output's scale, and the
     /// scales and shifts of an affine [`QConv::pre`] (`[channels]` each, else empty) into `out`, which holds
     /// [`QConv::packed_len`] bytes.
@@ -71,7 +84,7 @@ impl QConv {
     /// If a slice has another length than stated here.
     pub fn pack(
         &self,
-        weights: &[i8],
+        (weights, offset): (&[i8], i32),
         biases: &[i32],
         multipliers: &[f32],
         constants: [&[f32]; 2],
@@ -83,10 +96,13 @@ impl QConv {
             weights[(filter * channels + step % channels) * taps + step / channels]
         };
         let (panels, beside) = out.split_at_mut(self.panels().len());
-        self.panels().pack(self.zero_point, weight, biases, multipliers, panels);
+        self.panels().pack(self.zero_point, (weight, offset), biases, multipliers, panels);
+        let end = beside.len() - if self.has_offset { NUMBER } else { 0 };
+        let (before, last) = beside.split_at_mut(end);
         if let Some(pre) = &self.pre {
-            pre.pack(constants, beside);
+            pre.pack(constants, before);
         }
+        last.copy_from_slice(&offset.to_le_bytes()[..last.len()]);
     }
 
     /// Parts into which the output channels may be divided among workers.

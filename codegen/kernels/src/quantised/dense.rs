@@ -235,6 +235,18 @@ impl Block<'_, '_> {
         let Dense { q, packed, .. } = *self.dense;
         let panels = q.panels();
         let between = span * S::SIZE;
+        let mut additions = [0; MOST_PIXELS];
+        if q.has_offset {
+            let steps = steps.len().min(panels.steps - steps.start);
+            let windows = additions[..self.count].iter_mut().enumerate();
+            let offset = q.offset(packed);
+            for (i, addition) in windows {
+                // SAFETY: the caller's.
+                let sum = unsafe { sum_of_steps::<S>(pixels.wrapping_add(i * between), steps) };
+                *addition = offset.wrapping_mul(sum);
+            }
+        }
+        let additions = q.has_offset.then_some(additions.as_slice());
         let offsets = core::array::from_fn(|i| i * between);
         let mut next = run.start;
         while next < run.end {
@@ -264,6 +276,7 @@ impl Block<'_, '_> {
                 is_last: steps.end == panels.stored_steps(),
                 waiting,
                 requantise: q.requantise,
+                additions,
                 outputs: self.outputs.as_ptr(),
                 within,
             };
@@ -276,12 +289,28 @@ impl Block<'_, '_> {
                 let pixels = work.pixels.wrapping_add(larger * work.tile);
                 let outputs = work.outputs.wrapping_add(made);
                 let waiting = work.waiting.wrapping_add(made * together * PANEL);
-                let count = tiles - larger;
-                Tiles { count, pixels, outputs, waiting, tile: size * between, ..work }
+                let (count, additions) = (tiles - larger, work.additions.map(|additions| &additions[made..]));
+                Tiles { count, pixels, outputs, waiting, additions, tile: size * between, ..work }
                     .call::<S>(together, size);
             }
         }
     }
+}
+
+/// The sum of so many gathered elements of a pixel.
+///
+/// # Safety
+/// They are there.
+#[inline(always)]
+unsafe fn sum_of_steps<S: Integers>(pixel: *const u8, steps: usize) -> i32 {
+    // SAFETY: the caller's.
+    let element = |step: usize| unsafe {
+        match S::SIZE {
+            1 => i32::from(pixel.add(step).read().wrapping_add(S::MIDDLE)),
+            _ => i32::from(pixel.add(step * S::SIZE).cast::<i16>().read_unaligned()),
+        }
+    };
+    (0..steps).map(element).sum()
 }
 
 /// A row of the filter, for the pixels of a segment.
@@ -371,7 +400,8 @@ impl Line<'_, '_, '_> {
         unsafe {
             match (elements, &q.pre) {
                 (Some((elements, between)), Some(pre)) => {
-                    let (channels, beside) = (q.conv.channels, &self.block.dense.packed[q.panels().len()..]);
+                    let channels = q.conv.channels;
+                    let beside = &self.block.dense.packed[q.panels().len()..][..pre.len(channels)];
                     let mut made = [0; CHUNK];
                     for i in 0..pixels.len() {
                         let pixel = &elements[i * between + (from - step)..][..count];

@@ -41,7 +41,7 @@ impl Work for Depthwise<'_> {
     fn run<S: Integers>(self) {
         let Depthwise { q, ref y, ref tiles, input, .. } = self;
         let Conv { kernel, stride, .. } = q.conv;
-        if kernel[0] > MOST_ROWS || kernel[0].div_ceil(S::DEPTH) * kernel[1] > MOST_GROUPS {
+        if q.has_offset || kernel[0] > MOST_ROWS || kernel[0].div_ceil(S::DEPTH) * kernel[1] > MOST_GROUPS {
             return self.tap_by_tap();
         }
         let together = (NEAR / (stride[0] * input.shape.row_stride()).max(1)).max(1);
@@ -67,13 +67,13 @@ impl Work for Depthwise<'_> {
 }
 
 impl Depthwise<'_> {
-    /// Makes everything one product at a time, for the largest filters.
+    /// Makes everything one product at a time, for the largest filters, and for weights with an offset.
     #[inline(always)]
     fn tap_by_tap(self) {
         let Depthwise { q, y, tiles, input, packed, output } = self;
         let Conv { kernel, stride, dilation, pads, .. } = q.conv;
         let (shape, panels) = (&input.shape, q.panels());
-        let zeros = [q.zero_point; PANEL];
+        let (zeros, offset) = ([q.zero_point; PANEL], q.offset(packed));
         for y in y {
             for tile in tiles.clone() {
                 let first = tile * PANEL;
@@ -91,7 +91,8 @@ impl Depthwise<'_> {
                             };
                             let weights = &panel.weights()[(ky * kernel[1] + kx) * panel.width..];
                             for ((sum, &x), &weight) in sums.iter_mut().zip(elements).zip(weights) {
-                                *sum = sum.wrapping_add(i32::from(x) * i32::from(weight.cast_signed()));
+                                let weight = i32::from(weight.cast_signed()) + offset;
+                                *sum = sum.wrapping_add(i32::from(x) * weight);
                             }
                         }
                     }

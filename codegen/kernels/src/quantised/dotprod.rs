@@ -175,6 +175,12 @@ unsafe impl Integers for Dot {
     }
 
     #[inline(always)]
+    unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums {
+        // SAFETY: the caller's.
+        unsafe { <Neon as Integers>::add_to_all(sums, number) }
+    }
+
+    #[inline(always)]
     unsafe fn ends(how: Requantise) -> Self::Ends {
         // SAFETY: the caller's.
         unsafe { <Neon as Integers>::ends(how) }

@@ -20,6 +20,8 @@ pub struct QGemm {
     pub gemm: Gemm,
     /// The input's element that stands for 0.
     pub zero_point: u8,
+    /// As [`QConv::has_offset`].
+    pub has_offset: bool,
     /// How sums become elements.
     pub requantise: Requantise,
 }
@@ -32,6 +34,7 @@ impl QGemm {
             conv: self.gemm.as_conv(),
             pre: None,
             zero_point: self.zero_point,
+            has_offset: self.has_offset,
             requantise: self.requantise,
         }
     }
@@ -45,25 +48,27 @@ impl QGemm {
         !self.gemm.as_conv().is_depthwise()
     }
 
-    /// Bytes of the packed weights, biases and multipliers.
+    /// Bytes of the packed weights, biases and multipliers, and of an offset.
     pub const fn packed_len(&self) -> usize {
-        self.panels().len()
+        self.as_conv().packed_len()
     }
 
     /// Packs the weights into `out`, which holds [`QGemm::packed_len`] bytes. `weight(unit, k)` is the weight between a
-    /// unit and the input element at place `k` in memory; a caller undoes a permutation of the input there. `biases`
-    /// (`[units]`, or empty) and `multipliers` (`[units]`) are as in [`QConv::pack`].
+    /// unit and the input element at place `k` in memory; a caller undoes a permutation of the input there. The offset
+    /// of the weights, `biases` (`[units]`, or empty) and `multipliers` (`[units]`) are as in [`QConv::pack`].
     ///
     /// # Panics
     /// If a slice has another length than stated here.
     pub fn pack(
         &self,
-        weight: impl Fn(usize, usize) -> i8,
+        (weight, offset): (impl Fn(usize, usize) -> i8, i32),
         biases: &[i32],
         multipliers: &[f32],
         out: &mut [u8],
     ) {
-        self.panels().pack(self.zero_point, weight, biases, multipliers, out);
+        let (panels, last) = out.split_at_mut(self.panels().len());
+        self.panels().pack(self.zero_point, (weight, offset), biases, multipliers, panels);
+        last.copy_from_slice(&offset.to_le_bytes()[..last.len()]);
     }
 }
 
@@ -101,6 +106,7 @@ impl ElementKernel<u8, u8> for QGemm {
         let (input, packed) = (&operands[0], constants[0].values());
         let (panels, shape) = (self.panels(), output.shape);
         let last = shape.dims.rank - 1;
+        let offset = self.as_conv().offset(packed);
         shape.for_each(y, |index| {
             let unit = index[last];
             if !unit.is_multiple_of(PANEL) {
@@ -115,7 +121,7 @@ impl ElementKernel<u8, u8> for QGemm {
                 let x = i32::from(input.at(&at));
                 for (lane, sum) in sums[..panel.width].iter_mut().enumerate() {
                     let weight = panel.weights()[panels.place(panel.width, lane, k)].cast_signed();
-                    *sum = sum.wrapping_add(x * i32::from(weight));
+                    *sum = sum.wrapping_add(x * (i32::from(weight) + offset));
                 }
             }
             for (lane, &sum) in sums[..panel.width].iter().enumerate() {

@@ -142,6 +142,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     unsafe fn add_middle(sums: Self::Sums, _: Self::Factors) -> Self::Sums {
         sums
     }
+    /// Adds a number to each lane (modulo 2^32).
+    unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums;
     /// The data that these parameters give.
     unsafe fn ends(how: Requantise) -> Self::Ends;
     /// Writes to `out` the elements that the sums become, a byte each.
@@ -291,6 +293,11 @@ unsafe impl Integers for Portable {
             *sum = sum.wrapping_add(first.wrapping_add(second));
         }
         sums
+    }
+
+    #[inline(always)]
+    unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums {
+        sums.map(|sum| sum.wrapping_add(number))
     }
 
     #[inline(always)]

@@ -1,8 +1,8 @@
 //! Kernels on integers of 8 bits.
 //!
 //! A tensor's elements are bytes, with a scale and a zero point that all of them share: an element `q` stands for
-//! `scale · (q − zero_point)`. Weights are signed bytes, whose zero point is 0, with a scale for each output channel. Sums
-//! of products are exact, in integers of 32 bits (modulo 2^32), and no instruction saturates on the way to them. Each
+//! `scale · (q − zero_point)`. Weights are signed bytes, whose zero point is 0, with a scale for each output channel; or an
+//! offset is added to each of them, as unsigned bytes with any zero point need. Sums of products are exact, in integers of 32 bits (modulo 2^32), and no instruction saturates on the way to them. Each
 //! becomes an element once, by [`Requantise`], which is the same on every target to the bit.
 
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]

@@ -141,6 +141,15 @@ unsafe impl Integers for Neon {
     }
 
     #[inline(always)]
+    unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums {
+        // SAFETY: the caller's.
+        unsafe {
+            let number = vdupq_n_s32(number);
+            [vaddq_s32(sums[0], number), vaddq_s32(sums[1], number)]
+        }
+    }
+
+    #[inline(always)]
     unsafe fn ends(how: Requantise) -> Self::Ends {
         // SAFETY: the caller's.
         unsafe {

@@ -68,15 +68,15 @@ impl Panels {
         (self.groups - 1) * self.filters * self.each() + self.reach(self.filters)
     }
 
-    /// Fills `out` with `weight(filter, step)`, filters counted over all groups, for an input of this zero point. Empty
-    /// `biases` are zeros.
+    /// Fills `out` with `weight(filter, step)`, filters counted over all groups, for an input of this zero point. The
+    /// offset is added to each weight when it is multiplied. Empty `biases` are zeros.
     ///
     /// # Panics
     /// If `out` is not [`Panels::len`] long, or `biases` or `multipliers` are too short.
     pub fn pack(
         &self,
         zero_point: u8,
-        weight: impl Fn(usize, usize) -> i8,
+        (weight, offset): (impl Fn(usize, usize) -> i8, i32),
         biases: &[i32],
         multipliers: &[f32],
         out: &mut [u8],
@@ -92,8 +92,9 @@ impl Panels {
                 let filter = next + lane;
                 let mut bias = if biases.is_empty() { 0 } else { biases[filter] };
                 for step in 0..self.stored_steps() {
-                    let weight = if step < self.steps { weight(filter, step) } else { 0 };
-                    bias = bias.wrapping_sub(i32::from(zero_point) * i32::from(weight));
+                    let (weight, offset) =
+                        if step < self.steps { (weight(filter, step), offset) } else { (0, 0) };
+                    bias = bias.wrapping_sub(i32::from(zero_point) * (i32::from(weight) + offset));
                     weights[self.place(width, lane, step)] = weight.cast_unsigned();
                 }
                 sums[NUMBER * lane..][..NUMBER].copy_from_slice(&bias.to_le_bytes());

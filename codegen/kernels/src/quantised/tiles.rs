@@ -36,6 +36,8 @@ pub(super) struct Tiles<'b> {
     /// Where the sums of the tiles wait if they do.
     pub waiting: *mut i32,
     pub requantise: Requantise,
+    /// What is added to the sums of each pixel, if weights have an offset.
+    pub additions: Option<&'b [i32]>,
     /// Where the elements of each pixel go, and the offset of the channels there.
     pub outputs: *const *mut u8,
     pub within: usize,
@@ -114,6 +116,13 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                 let mut weights = vectors.weights(steps.start);
                 let mut sums =
                     if steps.start == 0 { [biases; M] } else { waiting.add(tile).read_unaligned() };
+                if let Some(additions) = self.0.additions {
+                    for (sums, &addition) in sums.iter_mut().zip(&additions[tile * M..]) {
+                        for sums in sums {
+                            *sums = S::add_to_all(*sums, addition);
+                        }
+                    }
+                }
                 for _ in 0..fours {
                     add_steps::<S, M, N, 4>(&mut sums, &weights, pixels, &offsets);
                     (weights, pixels) = (weights.after(4), pixels.wrapping_add(4 * S::SIZE));

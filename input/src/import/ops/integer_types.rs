@@ -17,7 +17,7 @@ pub(super) fn element(node: &Node, zero_point: Option<&Constant>) -> Result<Data
     }
 }
 
-/// Checks that zero points of 8 or 16 bits are in the range of their type, since a file may store them in more bits.
+/// Checks that zero points of at most 16 bits are in the range of their type, since a file may store them in more bits.
 pub(super) fn expect_in_range(stated: &Constant) -> Result<(), Fault> {
     let Some((element, [low, high])) = stated.stored.and_then(|element| Some((element, ends(element)?)))
     else {
@@ -29,9 +29,11 @@ pub(super) fn expect_in_range(stated: &Constant) -> Result<(), Fault> {
     }
 }
 
-/// The least and the greatest integer of a type of 8 or 16 bits.
+/// The least and the greatest integer of a type of at most 16 bits.
 pub(super) fn ends(element: DataType) -> Option<[i64; 2]> {
     match element {
+        DataType::UINT4 => Some([0, 15]),
+        DataType::INT4 => Some([-8, 7]),
         DataType::UINT8 => Some([0, 255]),
         DataType::INT8 => Some([-128, 127]),
         DataType::UINT16 => Some([0, 65_535]),

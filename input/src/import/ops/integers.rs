@@ -318,6 +318,26 @@ fn dealt_out(
     Ok(Some(Constant::floats(dims, (0..elements).map(place).collect()).into()))
 }
 
+/// `DequantizeLinear` of a constant whose blocks of elements along an axis have a scale each.
+pub(super) fn dequantise_blocks(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+    let x = node.constant(0, "x")?;
+    builder.charge(x.elements())?;
+    let of_each = |value: Option<Value>| match value {
+        Some(Value::Constant(value)) => value.to_floats().map(Some),
+        _ => Ok(None),
+    };
+    let zero_points = of_each(dealt_out(builder, node, 2, &x.dims)?)?.unwrap_or_else(|| vec![0.0]);
+    let Some(scales) = of_each(Some(scale(builder, node, 1, &x.dims)?))? else {
+        return fault!("its scale is computed by the network");
+    };
+    // They are broadcast to all elements, or there is one.
+    let number = |(at, x): (usize, &i64)| {
+        let [scale, zero_point] = [&scales, &zero_points].map(|values| values[at % values.len().max(1)]);
+        scale * (*x as f32 - zero_point)
+    };
+    Ok(Constant::floats(x.dims.clone(), x.to_ints()?.iter().enumerate().map(number).collect()))
+}
+
 /// The 8-bit integers of a tensor as floats.
 pub(in crate::import) fn as_floats(
     builder: &mut Builder,

@@ -80,8 +80,10 @@ pub(super) fn quantise_constant(builder: &mut Builder, node: &Node) -> Result<Co
 
 /// `DequantizeLinear` of a constant: it stays integers.
 pub(super) fn dequantise_constant(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
-    expect_plain(node)?;
-    weights(builder, node, [0, 1, 2], node.int("axis", 1)?)
+    match node.int("block_size", 0)? {
+        0 => weights(builder, node, [0, 1, 2], node.int("axis", 1)?),
+        _ => integers::dequantise_blocks(builder, node),
+    }
 }
 
 /// `QLinearConv`.
@@ -321,9 +323,10 @@ fn stated(node: &Node, index: usize) -> Result<Quantisation, Fault> {
 
 /// Zero points, which are in the range of their type.
 fn zero_points(stated: &Constant) -> Result<Vec<i32>, Fault> {
-    if let Some(element) = stated.stored.filter(|element| *element != DataType::INT32) {
-        range(element)?;
-        expect_in_range(stated)?;
+    expect_in_range(stated)?;
+    match stated.stored {
+        None | Some(DataType::INT32 | DataType::INT4 | DataType::UINT4) => {}
+        Some(element) => range(element).map(|_| ())?,
     }
     let values = stated.to_ints()?.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>();
     values.map_err(|_| Fault::new("a zero point has more than 32 bits"))

@@ -191,3 +191,33 @@ fn tensors_have_at_most_six_dimensions_where_kernels_see_them() {
     assert!(error.to_string().contains("node node_y (ReduceMean): a tensor of 7 dimensions"), "{error}");
     assert!(error.help().is_some());
 }
+
+/// An initialiser that several nodes read is one layer's, and the others use it, unless a batch norm makes it another.
+#[test]
+fn initialisers_of_several_nodes_are_kept_once() {
+    let owners = |norms: [&[f32]; 2]| {
+        let mut model = Model::new(13, &[1, 2, 5, 5], &["y"]).floats("w", &[2, 2, 3, 3]).floats("one", &[2]);
+        let mut last = "x".to_owned();
+        for (at, factors) in norms.into_iter().enumerate() {
+            let [factor, conv, norm] = ["f", "c", "n"].map(|name| format!("{name}{at}"));
+            let bytes: Vec<u8> = factors.iter().flat_map(|factor| factor.to_le_bytes()).collect();
+            model = model
+                .tensor(TensorProto {
+                    name: Some(factor.clone()),
+                    dims: vec![2],
+                    data_type: Some(DataType::FLOAT),
+                    raw_data: Some(RefCell::new(bytes)),
+                    ..Default::default()
+                })
+                .node("Conv", &[&last, "w"], &[&conv], vec![])
+                .node("BatchNormalization", &[&conv, &factor, "one", "one", "one"], &[&norm], vec![]);
+            last = norm;
+        }
+        let network = model.node("Relu", &[&last], &["y"], vec![]).import().unwrap();
+        let network = csdfc_network::pass::normalise(network, csdfc_network::pass::Fusion::Full);
+        let owners = csdfc_network::sharing::owners(&network, |_, _| true);
+        owners.into_iter().map(|owner| owner.map(|id| id.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(owners([&[1.0, 2.0], &[1.0, 2.0]]), [None, None, Some(1)]);
+    assert_eq!(owners([&[1.0, 2.0], &[1.0, 3.0]]), [None, None, None]);
+}

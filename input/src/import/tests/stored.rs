@@ -37,6 +37,11 @@ fn raw_bytes_of_every_type() {
     check(&raw(DataType::INT32, &[2], &[1, 0, 0, 1, 0, 0, 0, 128]), "[2] [16777217, -2147483648]");
     let longs: Vec<u8> = [i64::MAX, i64::MIN].iter().flat_map(|v| v.to_le_bytes()).collect();
     check(&raw(DataType::INT64, &[2], &longs), &format!("[2] [{}, {}]", i64::MAX, i64::MIN));
+    check(&raw(DataType::FLOAT16, &[2], &[0, 0x3e, 0, 0xc0]), "[2] [1.5, -2.0]");
+    check(&raw(DataType::BFLOAT16, &[2], &[0xc0, 0x3f, 0, 0xc0]), "[2] [1.5, -2.0]");
+    // Two in a byte, the first in its lower half.
+    check(&raw(DataType::UINT4, &[3], &[0xf1, 0x08]), "[3] [1, 15, 8]");
+    check(&raw(DataType::INT4, &[3], &[0xf1, 0x08]), "[3] [1, -1, -8]");
 }
 
 #[test]
@@ -51,6 +56,11 @@ fn typed_elements_of_every_type() {
     for data_type in [DataType::INT8, DataType::UINT8, DataType::INT16, DataType::UINT16, DataType::INT32] {
         check(&TensorProto { int32_data: vec![5, 100], ..tensor(data_type, &[2]) }, "[2] [5, 100]");
     }
+    let halves =
+        |data_type, bits: [i32; 2]| TensorProto { int32_data: bits.into(), ..tensor(data_type, &[2]) };
+    check(&halves(DataType::FLOAT16, [0x3e00, 0xc000]), "[2] [1.5, -2.0]");
+    check(&halves(DataType::BFLOAT16, [0x3fc0, 0xc000]), "[2] [1.5, -2.0]");
+    check(&TensorProto { int32_data: vec![0xf1, 8], ..tensor(DataType::INT4, &[3]) }, "[3] [1, -1, -8]");
 }
 
 #[test]
@@ -65,8 +75,9 @@ fn elements_as_many_as_the_dimensions_say() {
     wrong(&integers, "2 elements are stored where its dimensions need 1");
     wrong(&tensor(DataType::INT32, &[1]), "0 elements are stored where its dimensions need 1");
     wrong(&tensor(DataType::FLOAT, &[2, -1]), "a tensor of [2, -1] has a negative dimension");
-    for data_type in [DataType::FLOAT16, DataType::BFLOAT16, DataType::UINT64, DataType::STRING, DataType(77)]
-    {
+    wrong(&raw(DataType::FLOAT16, &[2], &[0; 5]), "5 bytes are stored where its dimensions need 4");
+    wrong(&raw(DataType::INT4, &[3], &[0; 3]), "3 bytes are stored where its dimensions need 2");
+    for data_type in [DataType::UINT64, DataType::STRING, DataType(77)] {
         let fault = read(&raw(data_type, &[1], &[0, 0]), None).unwrap_err();
         assert_eq!(fault.reason, format!("its elements are {}", type_name(data_type)));
         assert_eq!(fault.help.as_deref(), Some("convert the model to float32 precision and import that"));
@@ -112,7 +123,10 @@ fn elements_in_another_file() {
     wrong(of(DataType::INT64, &[2], "0", "-1"), "the length of its external data is no number");
     let beyond = "its 24 bytes at 25 reach beyond the end of w.bin (48 bytes)";
     wrong(of(DataType::INT64, &[3], "25", "24"), beyond);
-    wrong(of(DataType::FLOAT16, &[3], "0", "6"), "its elements are float16");
+    assert_eq!(of(DataType::FLOAT16, &[2], "6", "4").as_deref(), Ok("[2] [1.96875, 0.0]"));
+    assert_eq!(of(DataType::BFLOAT16, &[2], "6", "4").as_deref(), Ok("[2] [1.75, 0.0]"));
+    assert_eq!(of(DataType::UINT4, &[3], "6", "2").as_deref(), Ok("[3] [0, 14, 15]"));
+    wrong(of(DataType::UINT64, &[3], "0", "24"), "its elements are uint64");
     let from_memory = external(DataType::INT64, &[3], &[("location", "w.bin")], None);
     wrong(from_memory, "its data are in another file, but the model was not read from a file");
     let unnamed = external(DataType::INT64, &[3], &[], Some(folder.path()));
@@ -154,6 +168,57 @@ fn truth_values_are_no_parameters() {
         &model.node("Add", &["x", "c"], &["y"], vec![]),
         "a constant holds truth values where numbers are needed",
     );
+}
+
+/// A model of 16-bit floats is computed with floats of 32 bits, which the caller holds.
+#[test]
+fn models_of_halves_are_imported() {
+    for (element, one) in [(DataType::FLOAT16, [0, 0x3c]), (DataType::BFLOAT16, [0x80, 0x3f])] {
+        let weights = TensorProto { name: Some("w".into()), ..raw(element, &[1], &one) };
+        let network = Model::of(13, element, &[1, 3], &["y"])
+            .tensor(weights)
+            .node("Mul", &["x", "w"], &["m"], vec![])
+            .node("Cast", &["m"], &["f"], vec![int("to", 1)])
+            .node("Cast", &["f"], &["h"], vec![int("to", i64::from(element.0))])
+            .node("Relu", &["h"], &["y"], vec![])
+            .import()
+            .unwrap();
+        let kinds: Vec<&str> = network.layers.iter().map(|layer| layer.operator.kind()).collect();
+        assert_eq!(kinds, ["input", "binary", "element_wise"]);
+        assert_eq!(network.layers[1].parameters[0].values().unwrap(), [1.0]);
+    }
+}
+
+/// Integers of 4 bits with a scale and a zero point for each, or for each block of two.
+#[test]
+fn integers_of_4_bits_are_dequantised() {
+    let of = |scales: (&[i64], &[f32]), zeros: Option<(&[i64], &[u8])>, attributes: Vec<AttributeProto>| {
+        let bytes: Vec<u8> = scales.1.iter().flat_map(|scale| scale.to_le_bytes()).collect();
+        let mut model = Model::new(21, &[1, 4], &["y"])
+            .tensor(TensorProto {
+                name: Some("w".into()),
+                ..raw(DataType::INT4, &[2, 4], &[0x21, 0x87, 0xf0, 0x43])
+            })
+            .tensor(TensorProto { name: Some("s".into()), ..raw(DataType::FLOAT, scales.0, &bytes) });
+        let mut inputs = vec!["w", "s"];
+        if let Some((dims, zeros)) = zeros {
+            model = model.tensor(TensorProto { name: Some("z".into()), ..raw(DataType::INT4, dims, zeros) });
+            inputs.push("z");
+        }
+        let network = model
+            .node("DequantizeLinear", &inputs, &["d"], attributes)
+            .node("Gemm", &["x", "d"], &["y"], vec![int("transB", 1)])
+            .import()
+            .unwrap();
+        network.layers[1].parameters[0].values().unwrap()
+    };
+    let one = of((&[], &[0.5]), None, vec![]);
+    assert_eq!(one, [0.5, 1.0, 3.5, -4.0, 0.0, -0.5, 1.5, 2.0]);
+    let rows = of((&[2], &[0.5, 2.0]), Some((&[2], &[0xf1])), vec![int("axis", 0)]);
+    assert_eq!(rows, [0.0, 0.5, 3.0, -4.5, 2.0, 0.0, 8.0, 10.0]);
+    let blocks = vec![int("axis", 1), int("block_size", 2)];
+    let blocks = of((&[2, 2], &[0.5, 1.0, 2.0, 4.0]), Some((&[2, 2], &[0x10, 0x00])), blocks);
+    assert_eq!(blocks, [0.5, 1.0, 6.0, -9.0, 0.0, -2.0, 12.0, 16.0]);
 }
 
 /// Weights that are cast from one kind of floats to another are not read.

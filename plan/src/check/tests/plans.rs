@@ -177,6 +177,7 @@ impl Plan {
             rows_per_firing: r,
             firings: rows.div_ceil(r),
             parameters,
+            parameters_of: None,
             primitive: primitive.into(),
             layout_in: Layout::Hwc,
             layout_out: Layout::Hwc,

@@ -19,6 +19,11 @@ fn weights(random: &mut Random, count: usize) -> Vec<i8> {
     bytes(random, count).into_iter().map(|b| b.wrapping_add(128) as i8).collect()
 }
 
+/// An offset of weights, if they have one.
+fn offset(random: &mut Random, has_offset: bool) -> i32 {
+    if has_offset { *random.pick(&[-127, -7, 1, 7, 128]) } else { 0 }
+}
+
 /// The filters' multipliers, so that most elements are within bounds if the sums are of so many products.
 fn multipliers(random: &mut Random, count: usize, steps: usize) -> Vec<f32> {
     let one = 1.0 / (16.0 * 40.0 * (steps as f32).sqrt());
@@ -50,7 +55,13 @@ fn before(q: &QConv, input: Image, [scales, shifts]: [&[f32]; 2]) -> Image {
 }
 
 /// The definition; weights in ONNX order.
-fn textbook(q: &QConv, input: &Image, weights: &[i8], biases: &[i32], multipliers: &[f32]) -> Image {
+fn textbook(
+    q: &QConv,
+    input: &Image,
+    (weights, offset): (&[i8], i32),
+    biases: &[i32],
+    multipliers: &[f32],
+) -> Image {
     let p = &q.conv;
     let out = [0, 1].map(|i| {
         (input.size[i] + p.pads[i] + p.pads[i + 2] - (p.kernel[i] - 1) * p.dilation[i] - 1) / p.stride[i] + 1
@@ -69,7 +80,7 @@ fn textbook(q: &QConv, input: &Image, weights: &[i8], biases: &[i32], multiplier
                     {
                         let x = input.at(iy, ix, o / outer * inner + c);
                         let w = weights[((o * inner + c) * p.kernel[0] + ky) * p.kernel[1] + kx];
-                        sum += (i64::from(x) - i64::from(q.zero_point)) * i64::from(w);
+                        sum += (i64::from(x) - i64::from(q.zero_point)) * (i64::from(w) + i64::from(offset));
                     }
                 }
             }
@@ -93,6 +104,7 @@ fn check(random: &mut Random, q: &QConv, size: [usize; 2], parts: &[usize]) {
     assert_eq!(first, p.channels);
     let steps = p.channels / p.groups * p.kernel[0] * p.kernel[1];
     let weights = weights(random, p.filters * steps);
+    let weights = (weights.as_slice(), offset(random, q.has_offset));
     let biases = if random.within(0, 4) == 0 { vec![] } else { biases(random, p.filters) };
     let multipliers = multipliers(random, p.filters, steps);
     let affine = q.pre.is_some_and(|pre| pre.affine);
@@ -100,10 +112,11 @@ fn check(random: &mut Random, q: &QConv, size: [usize; 2], parts: &[usize]) {
         if affine { [random.floats(p.channels), random.floats(p.channels)] } else { [vec![], vec![]] };
     let constants = [&constants[0][..], &constants[1]];
     let mut packed = vec![0xa5; q.packed_len()];
-    q.pack(&weights, &biases, &multipliers, constants, &mut packed);
+    q.pack(weights, &biases, &multipliers, constants, &mut packed);
     let stored = p.filters * (steps + 8) + if affine { 8 * p.channels } else { 0 };
+    let stored = stored + if q.has_offset { 4 } else { 0 };
     assert!(packed.len() <= stored + p.filters + 28, "{} for {stored}", packed.len());
-    let want = textbook(q, &before(q, input, constants), &weights, &biases, &multipliers);
+    let want = textbook(q, &before(q, input, constants), weights, &biases, &multipliers);
     let inputs: Vec<_> = parts.iter().map(|part| (&part.data[..], part.size)).collect();
     let case = Case {
         what: &|| format!("{q:?} of {size:?} in {} parts", parts.len()),
@@ -135,7 +148,9 @@ fn conv(channels: usize, filters: usize, groups: usize, kernel: [usize; 2]) -> C
 }
 
 fn quantised(random: &mut Random, conv: Conv) -> QConv {
-    QConv { conv, pre: None, zero_point: *random.pick(&[0, 1, 128, 255, 77]), requantise: how(random) }
+    let zero_point = *random.pick(&[0, 1, 128, 255, 77]);
+    let has_offset = random.within(0, 3) == 0;
+    QConv { conv, pre: None, zero_point, has_offset, requantise: how(random) }
 }
 
 /// The same convolution with a prologue, whose results are within the bounds of bytes or exceed them.
@@ -236,14 +251,14 @@ fn nothing_saturates_on_the_way() {
                 false => conv(channels, 19, 1, [3, 3]),
             };
             let requantise = Requantise { zero_point: 128, low: 0, high: 255 };
-            let q = QConv { conv: p, pre: None, zero_point, requantise };
+            let q = QConv { conv: p, pre: None, has_offset: false, zero_point, requantise };
             let steps = p.channels / p.groups * 9;
             let weights = vec![w; p.filters * steps];
             // A hundred steps of the output from 0, and the sum's last bit is half a step's.
             let sum = steps as i64 * (i64::from(x) - i64::from(zero_point)) * i64::from(w);
             let multipliers = vec![100.0 / sum.unsigned_abs() as f32; p.filters];
             let mut packed = vec![0; q.packed_len()];
-            q.pack(&weights, &[], &multipliers, [&[]; 2], &mut packed);
+            q.pack((&weights, 0), &[], &multipliers, [&[]; 2], &mut packed);
             let input = Image { size: [5, 9, channels], data: vec![x; 45 * channels] };
             let want = if sum > 0 { 228 } else { 28 };
             let want = vec![want; 3 * 7 * p.filters];
@@ -265,18 +280,25 @@ fn fully_connected_layers_are_exact() {
     for case in rounds(60) {
         let (rows, inner, units) = (random.within(1, 9), random.within(1, 70), random.within(1, 50));
         let gemm = Gemm { inner, units, activation: Activation::None };
-        let q = QGemm { gemm, zero_point: *random.pick(&[0, 128, 255]), requantise: how(&mut random) };
+        let q = QGemm {
+            gemm,
+            zero_point: *random.pick(&[0, 128, 255]),
+            has_offset: random.within(0, 1) == 0,
+            requantise: how(&mut random),
+        };
         let (input, weights) = (bytes(&mut random, rows * inner), weights(&mut random, inner * units));
         let (biases, multipliers) = (biases(&mut random, units), multipliers(&mut random, units, inner));
         // The element at place k in memory is the logical element `order(k)`.
         let order = |k: usize| (inner - 1) - k;
         let mut packed = vec![0xa5; q.packed_len()];
-        q.pack(|unit, k| weights[order(k) * units + unit], &biases, &multipliers, &mut packed);
+        let offset = offset(&mut random, q.has_offset);
+        q.pack((|unit, k| weights[order(k) * units + unit], offset), &biases, &multipliers, &mut packed);
         let mut want = vec![];
         for row in input.chunks(inner) {
             want.extend((0..units).map(|unit| {
                 let product = |(k, x): (usize, &u8)| {
-                    (i64::from(*x) - i64::from(q.zero_point)) * i64::from(weights[order(k) * units + unit])
+                    let weight = i64::from(weights[order(k) * units + unit]) + i64::from(offset);
+                    (i64::from(*x) - i64::from(q.zero_point)) * weight
                 };
                 let sum = row.iter().enumerate().map(product).sum::<i64>() + i64::from(biases[unit]);
                 requantised(sum, multipliers[unit], q.requantise)

@@ -47,7 +47,7 @@ fn scales_are_dealt_out_along_the_dimension_of_the_outputs() {
     (model.tensors[1].scales, model.tensors[1].points) = (vec![0.25, 0.5, 1.0], vec![0; 3]);
     let network = model.import().unwrap();
     let layer = network.layers.iter().find(|layer| layer.operator.kind() == "conv").unwrap();
-    assert_eq!(layer.parameters[0].scales(0).unwrap(), [0.25, 0.5, 1.0]);
+    assert_eq!(layer.parameters[0].scales(0).unwrap(), (vec![0.25, 0.5, 1.0], false));
     // Of the second filter, the first input at each place: 8, 10, 12 and 14, halved.
     assert_eq!(layer.parameters[0].values().unwrap()[8..12], [4.0, 5.0, 6.0, 7.0]);
     model.tensors[1].axis = 3;

@@ -1,0 +1,88 @@
+//! Layers that use the parameters of an earlier layer: initialisers that several nodes read are kept once.
+//!
+//! Two layers share parameters if these are the same in the model, and if both layers would keep the same bytes of them.
+//! A convolution or a product keeps panels that do not depend on the size of its image or on its activation. So heads
+//! that are applied to several levels of a pyramid share, and so do the two branches of a siamese network.
+
+use std::collections::BTreeMap;
+
+use csdfc_plan::format::Quantisation;
+use csdfc_plan::operator::{Conv, ConvTranspose, Function, Gemm, Operator};
+use csdfc_plan::shape::Shape;
+
+use crate::{Layer, LayerId, Network};
+
+/// For each layer, the first layer whose parameters it can use, if that is another one. `together` says whether two
+/// layers may share at all: those that keep their weights in memory with each other, for instance.
+pub fn owners(network: &Network, together: impl Fn(LayerId, LayerId) -> bool) -> Vec<Option<LayerId>> {
+    // Layers that keep their own, by what is quick to compare.
+    let mut known: BTreeMap<(&str, &[usize]), Vec<LayerId>> = BTreeMap::new();
+    let owner = |id: LayerId| {
+        let layer = network.layer(id);
+        let dims = layer.parameters.first()?.dims.as_slice();
+        let alike = known.entry((layer.primitive().name(), dims)).or_default();
+        let found = alike.iter().copied().find(|&owner| together(owner, id) && is_same(network, owner, id));
+        if found.is_none() {
+            alike.push(id);
+        }
+        found
+    };
+    network.ids().map(owner).collect()
+}
+
+/// Whether two layers of one primitive keep the same bytes of the same parameters.
+fn is_same(network: &Network, a: LayerId, b: LayerId) -> bool {
+    let [one, other] = [a, b].map(|id| network.layer(id));
+    let is_same_form = match [packed(network, one), packed(network, other)] {
+        [Some(of_one), Some(of_other)] => {
+            of_one == of_other && quantisations(network, one) == quantisations(network, other)
+        }
+        _ => one.operator == other.operator && tensors(network, one) == tensors(network, other),
+    };
+    let parameters = || one.parameters.iter().zip(&other.parameters);
+    is_same_form
+        && one.parameters.len() == other.parameters.len()
+        && parameters().all(|(one, other)| one.is_same(other))
+}
+
+/// The quantisations of the tensors that a layer reads, and of its own.
+fn quantisations(network: &Network, layer: &Layer) -> Vec<Option<Quantisation>> {
+    let read = layer.inputs.iter().map(|operand| network.layer(operand.layer).quantisation);
+    read.chain([layer.quantisation]).collect()
+}
+
+/// The tensors that a layer reads, as they are and as it sees them, and its own.
+fn tensors<'n>(network: &'n Network, layer: &'n Layer) -> Vec<(&'n Shape, &'n Shape, Option<Quantisation>)> {
+    let read = layer.inputs.iter().map(|operand| {
+        let tensor = network.layer(operand.layer);
+        (&tensor.shape, &operand.shape, tensor.quantisation)
+    });
+    read.chain([(&layer.shape, &layer.shape, layer.quantisation)]).collect()
+}
+
+/// The operator of a layer that keeps its parameters in panels, without the attributes on which these do not depend. All
+/// of it matters to other layers, to slopes, which may lie beside the panels, and to a product that sees an image as a
+/// vector.
+fn packed(network: &Network, layer: &Layer) -> Option<Operator> {
+    if !layer.primitive().has_panels() || matches!(layer.operator.activation(), Some(Function::PRelu { .. }))
+    {
+        return None;
+    }
+    let (stride, dilation, pads, activation) = ([1; 2], [1; 2], [0; 4], None);
+    match &layer.operator {
+        Operator::Conv(conv) => {
+            let residual = false;
+            Some(Operator::Conv(Conv { stride, dilation, pads, residual, activation, ..conv.clone() }))
+        }
+        Operator::ConvTranspose(conv) => {
+            let output_padding = [0; 2];
+            let conv = ConvTranspose { stride, dilation, pads, output_padding, activation, ..conv.clone() };
+            Some(Operator::ConvTranspose(conv))
+        }
+        Operator::Gemm(gemm) => {
+            let is_plain = |operand: &crate::Operand| network.layer(operand.layer).shape == operand.shape;
+            layer.inputs.iter().all(is_plain).then(|| Operator::Gemm(Gemm { activation, ..gemm.clone() }))
+        }
+        _ => None,
+    }
+}
