@@ -1,8 +1,9 @@
-//! NumPy's `.npy` files, in which users hand over tensors: little-endian float32, uint8 and int64 in C order.
+//! NumPy's `.npy` files, in which users hand over tensors: little-endian float32, float16, uint8 and int64 in C order.
 
 use std::path::Path;
 
 use csdfc::error::Error;
+use csdfc_codegen::F16;
 use csdfc_codegen::run::{Data, Value};
 
 /// The beginning of every file.
@@ -19,7 +20,10 @@ pub fn read(path: &Path) -> Result<Value, Error> {
     let bytes = std::fs::read(path).map_err(|error| Error::read(path, error))?;
     parse(&bytes).map_err(|why| Error::Input {
         message: format!("{}: {why}", path.display()),
-        help: Some("give a file that numpy.save wrote, of a float32, uint8 or int64 array in C order".into()),
+        help: Some(
+            "give a file that numpy.save wrote, of a float32, float16, uint8 or int64 array in C order"
+                .into(),
+        ),
     })
 }
 
@@ -112,6 +116,11 @@ pub fn parse(bytes: &[u8]) -> Result<Value, String> {
     let data = if descr.starts_with("<f4") {
         size(4)?;
         Data::F32(data.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
+    } else if descr.starts_with("<f2") {
+        // What the caller hands to a model of 16-bit floats.
+        size(2)?;
+        let half = |chunk: &[u8; 2]| F16::from_bits(u16::from_le_bytes(*chunk)).to_f32();
+        Data::F32(data.as_chunks().0.iter().map(half).collect())
     } else if descr.starts_with("|u1") || descr.starts_with("<u1") {
         size(1)?;
         Data::U8(data.to_vec())
@@ -121,7 +130,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value, String> {
     } else {
         let found: String =
             descr.chars().take_while(|c| c.is_ascii_alphanumeric() || "<>|=".contains(*c)).collect();
-        return Err(format!("its elements are `{}`, not <f4, |u1 or <i8", csdfc::suggest::clip(&found)));
+        return Err(format!("its elements are `{}`, not <f4, <f2, |u1 or <i8", csdfc::suggest::clip(&found)));
     };
     Ok(Value { dims, data })
 }
@@ -156,6 +165,16 @@ mod tests {
         let value = Value { dims: vec![1, 2], data: Data::F32(vec![1.0, 2.0]) };
         assert_eq!(parse(&file), Ok(value.clone()));
         assert_eq!(bytes(&value), file);
+    }
+
+    #[test]
+    fn halves_are_widened() {
+        let header = "{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }";
+        let mut file = b"\x93NUMPY\x01\x00".to_vec();
+        file.extend((header.len() as u16).to_le_bytes());
+        file.extend(header.bytes());
+        file.extend([0, 0x3e, 0, 0xc0]);
+        assert_eq!(parse(&file), Ok(Value { dims: vec![2], data: Data::F32(vec![1.5, -2.0]) }));
     }
 
     #[test]
