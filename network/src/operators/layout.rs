@@ -103,6 +103,33 @@ pub(super) fn space_to_depth_shape(block: usize, x: &Shape) -> Result<Shape, Sha
     Ok(Shape::new([n, channels, height / block, width / block]))
 }
 
+/// Indices at equal distances: `start + i · step`, for i below `length`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// The first index.
+    pub start: usize,
+    /// The distance from one index to the next.
+    pub step: i64,
+    /// How many indices there are.
+    pub length: usize,
+}
+
+/// Indices as runs, each as long as may be. A slice takes each run.
+pub fn runs(indices: &[usize]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut last = 0;
+    for &index in indices {
+        let step = index as i64 - last as i64;
+        match runs.last_mut() {
+            Some(run) if run.length == 1 && step != 0 => (run.step, run.length) = (step, 2),
+            Some(run) if run.step == step => run.length += 1,
+            _ => runs.push(Run { start: index, step: 1, length: 1 }),
+        }
+        last = index;
+    }
+    runs
+}
+
 /// Rows outside the operand's part read nothing of it.
 pub(super) fn concat_rows(inputs: &[Shape], [rows_in, rows_out]: [usize; 2], index: usize) -> RowAccess {
     let first: usize = inputs[..index].iter().map(Shape::rows).sum();

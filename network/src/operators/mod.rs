@@ -8,6 +8,7 @@ use csdfc_plan::shape::{Order, Shape};
 
 pub use convolution::{image_channels, is_depthwise};
 pub use element_wise::broadcast;
+pub use layout::{Run, runs};
 
 mod convolution;
 mod dense;

@@ -1,8 +1,9 @@
 //! Operators that move elements and compute none.
 
+use csdfc_network::operators;
 use csdfc_plan::operator::{Concat, DepthToSpace, Function, Operator, Pad, PadMode, Slice, SpaceToDepth};
 
-use super::{binary, element_wise};
+use super::{binary, element_wise, reshape};
 use crate::import::builder::Builder;
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
@@ -100,7 +101,11 @@ pub(super) fn gather(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
         let outside = |_| Fault::new(format!("index {index} is out of range: dimension {axis} is {size}"));
         places.push(super::super::node::axis(index, size).map_err(outside)?);
     }
-    let runs = runs(&places);
+    if let Some(times) = repetition(&places, size) {
+        let repeated = reshape::repeat(builder, node, x, axis, times)?;
+        return taken(builder, node, &repeated, axis, &indices.dims);
+    }
+    let runs = operators::runs(&places);
     if runs.is_empty() || runs.len() > MAX_SLICES {
         return fault!(
             "its {} indices make {} slices; csdfc takes 1 to {MAX_SLICES}",
@@ -111,35 +116,37 @@ pub(super) fn gather(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     let mut slices = Vec::new();
     for run in &runs {
         let mut ranges = Range::whole(x.dims());
-        ranges[axis] = *run;
+        ranges[axis] = Range { start: run.start, step: run.step, length: run.length };
         slices.push(take(builder, node, x, &ranges)?);
     }
-    let taken = match slices.as_slice() {
+    let joined = match slices.as_slice() {
         [slice] => slice.clone(),
         _ => {
             let slices: Vec<&Tensor> = slices.iter().collect();
             builder.layer(node, Operator::Concat(Concat { axis }), &slices, Vec::new())?
         }
     };
-    let mut dims = taken.dims().to_vec();
-    dims.splice(axis..=axis, indices.dims.iter().copied());
-    if dims == taken.dims() { Ok(taken) } else { builder.reshape(node, &taken, dims) }
+    taken(builder, node, &joined, axis, &indices.dims)
 }
 
-/// Indices as runs at equal distances, each as long as may be.
-fn runs(places: &[usize]) -> Vec<Range> {
-    let mut runs: Vec<Range> = Vec::new();
-    let mut last = 0;
-    for &place in places {
-        let step = place as i64 - last as i64;
-        match runs.last_mut() {
-            Some(run) if run.length == 1 && step != 0 => (run.step, run.length) = (step, 2),
-            Some(run) if run.step == step => run.length += 1,
-            _ => runs.push(Range { start: place, step: 1, length: 1 }),
-        }
-        last = place;
-    }
-    runs
+/// The elements that a `Gather` takes along an axis, with the dimensions of its indices in the axis' place.
+fn taken(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    axis: usize,
+    indices: &[usize],
+) -> Result<Tensor, Fault> {
+    let mut dims = x.dims().to_vec();
+    dims.splice(axis..=axis, indices.iter().copied());
+    if dims == x.dims() { Ok(x.clone()) } else { builder.reshape(node, x, dims) }
+}
+
+/// How often each of `size` indices is repeated in turn, if indices are so.
+fn repetition(indices: &[usize], size: usize) -> Option<usize> {
+    let times = indices.len() / size;
+    let are_so = times > 1 && indices.len() == times * size;
+    (are_so && indices.iter().enumerate().all(|(at, index)| *index == at / times)).then_some(times)
 }
 
 /// `Pad` by a constant, the edge or the mirror image.

@@ -134,7 +134,7 @@ pub(super) fn expand(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
         return builder.identity(node, x);
     }
     // As many dimensions as there will be.
-    let mut dims = [&vec![1; to.len() - x.rank()][..], x.dims()].concat();
+    let dims = [&vec![1; to.len() - x.rank()][..], x.dims()].concat();
     let mut x = if dims == x.dims() { x.clone() } else { builder.reshape(node, x, dims.clone())? };
     if dims == to {
         return Ok(x);
@@ -142,17 +142,29 @@ pub(super) fn expand(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     if dims.len() == 4 && dims[..2] == to[..2] {
         return repeated(builder, node, &x, [to[2], to[3]]);
     }
-    for axis in (0..to.len()).filter(|axis| to[*axis] != x.dims()[*axis]).collect::<Vec<_>>() {
-        let [outer, inner] = [&dims[..axis], &dims[axis + 1..]].map(|dims| dims.iter().product());
-        let image = builder.reshape(node, &x, vec![1, outer, 1, inner])?;
-        let image = repeated(builder, node, &image, [to[axis], inner])?;
-        dims[axis] = to[axis];
-        x = builder.reshape(node, &image, dims.clone())?;
+    for axis in (0..to.len()).filter(|axis| to[*axis] != dims[*axis]) {
+        x = repeat(builder, node, &x, axis, to[axis])?;
     }
     Ok(x)
 }
 
-/// Repeats an image to this height and width. A dimension that differs is 1 in the image.
+/// Each index of a dimension so many times, one after another.
+pub(super) fn repeat(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    axis: usize,
+    times: usize,
+) -> Result<Tensor, Fault> {
+    let mut dims = x.dims().to_vec();
+    let [outer, inner] = [&dims[..axis], &dims[axis + 1..]].map(|dims| dims.iter().product());
+    let image = builder.reshape(node, x, vec![1, outer, dims[axis], inner])?;
+    dims[axis] *= times;
+    let image = repeated(builder, node, &image, [dims[axis], inner])?;
+    builder.reshape(node, &image, dims)
+}
+
+/// Repeats an image to this height and width, which are multiples of its own.
 fn repeated(builder: &mut Builder, node: &Node, x: &Tensor, size: [usize; 2]) -> Result<Tensor, Fault> {
     let ratio = |at: usize| -> Result<Scale, Fault> {
         let counts = [size[at], x.dims()[at + 2]].map(u32::try_from);

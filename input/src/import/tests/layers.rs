@@ -312,6 +312,8 @@ fn one_node_may_become_several_layers() {
     gather(&[7, 6, 5], &["slice"]);
     gather(&[0, 1, 2, 3, 5, 7], &["slice", "slice", "concat"]);
     gather(&[2, 2, -1], &["slice", "slice", "concat"]);
+    // Each index twice.
+    gather(&[0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7], &["resize"]);
 
     let product = |dims: &[i64], expected: &[&str]| {
         let model = Model::new(13, &[2, 4, 3], &["y"]).floats("b", dims);

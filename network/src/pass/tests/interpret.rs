@@ -1,10 +1,13 @@
 //! A textbook interpreter of the operators that passes touch, in 64-bit floats: the oracle of their tests.
 
-use csdfc_plan::operator::{BinaryFunction, Function, Operator, PadMode, PoolKind};
+use csdfc_plan::operator::{
+    BinaryFunction, DepthToSpace, Function, Operator, PadMode, PoolKind, SpaceToDepth,
+};
+use csdfc_plan::shape::Order;
 
-use crate::{Layer, Network};
+use crate::{Layer, Network, Operand};
 
-/// Outputs of the network for these inputs, one vector each, in row-major order of their ONNX dimensions.
+/// Outputs of the network for these inputs, one vector each, in row-major order of the dimensions in which they are seen.
 pub(super) fn run(network: &Network, inputs: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let mut inputs = inputs.iter();
     let mut tensors: Vec<Vec<f64>> = Vec::new();
@@ -12,15 +15,35 @@ pub(super) fn run(network: &Network, inputs: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let tensor = match &layer.operator {
             Operator::Input(_) => inputs.next().unwrap().clone(),
             _ => {
-                let operands: Vec<&[f64]> =
-                    layer.inputs.iter().map(|operand| tensors[operand.layer.0].as_slice()).collect();
-                compute(layer, &operands)
+                let operands: Vec<Vec<f64>> =
+                    layer.inputs.iter().map(|operand| seen(network, &tensors, operand)).collect();
+                compute(layer, &operands.iter().map(Vec::as_slice).collect::<Vec<_>>())
             }
         };
         assert_eq!(tensor.len(), layer.shape.elements(), "{}", layer.name);
         tensors.push(tensor);
     }
-    network.outputs.iter().map(|output| tensors[output.operand.layer.0].clone()).collect()
+    network.outputs.iter().map(|output| seen(network, &tensors, &output.operand)).collect()
+}
+
+/// A tensor as a layer sees it.
+fn seen(network: &Network, tensors: &[Vec<f64>], operand: &Operand) -> Vec<f64> {
+    let (own, tensor) = (&network.layer(operand.layer).shape, &tensors[operand.layer.0]);
+    let perm = match (own.order, operand.shape.order) {
+        _ if own.rank() != 4 || operand.shape.rank() != 4 => return tensor.clone(),
+        (Order::ChannelsFirst, Order::ChannelsLast) => [0, 2, 3, 1],
+        (Order::ChannelsLast, Order::ChannelsFirst) => [0, 3, 1, 2],
+        _ => return tensor.clone(),
+    };
+    transposed(tensor, &own.dims, &perm)
+}
+
+fn transposed(tensor: &[f64], dims: &[usize], perm: &[usize]) -> Vec<f64> {
+    each(&perm.iter().map(|axis| dims[*axis]).collect::<Vec<_>>(), |o| {
+        let mut at = vec![0; dims.len()];
+        perm.iter().zip(o).for_each(|(axis, i)| at[*axis] = *i);
+        tensor[index(dims, &at)]
+    })
 }
 
 fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
@@ -139,6 +162,25 @@ fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
             }
         }),
         Operator::Concat(concat) if concat.axis == 1 => together(layer, operands),
+        Operator::Transpose(transpose) => transposed(x, dims, &transpose.perm),
+        Operator::Slice(slice) => each(out, |o| {
+            let from = o.iter().zip(&slice.starts).zip(&slice.steps);
+            let from = from.map(|((&o, &start), step)| (start as i64 + o as i64 * step) as usize);
+            at(x, dims, &from.collect::<Vec<_>>())
+        }),
+        Operator::DepthToSpace(DepthToSpace { block, depth_first }) => each(out, |o| {
+            let within = o[2] % block * block + o[3] % block;
+            let channel = if *depth_first { within * out[1] + o[1] } else { o[1] * block * block + within };
+            at(x, dims, &[0, channel, o[2] / block, o[3] / block])
+        }),
+        Operator::SpaceToDepth(SpaceToDepth { block }) => each(out, |o| {
+            let (within, channel) = (o[1] / dims[1], o[1] % dims[1]);
+            at(x, dims, &[0, channel, o[2] * block + within / block, o[3] * block + within % block])
+        }),
+        // The tests' own repeat rows and columns.
+        Operator::Resize(_) => {
+            each(out, |o| at(x, dims, &[o[0], o[1], o[2] * dims[2] / out[2], o[3] * dims[3] / out[3]]))
+        }
         other => panic!("no test has a {}", other.kind()),
     };
     if let Some(activation) = layer.operator.activation() {

@@ -15,6 +15,7 @@ use crate::weights::{WeightSource, Weights};
 use crate::{Layer, LayerId, Network, NetworkOutput, Operand};
 
 mod interpret;
+mod movements;
 mod operands;
 mod spellings;
 

@@ -1,0 +1,273 @@
+//! Movements of an image's elements that a model spells out become operators that go by rows.
+//!
+//! Models spell a channel shuffle, a pixel shuffle, a space to depth or a repetition of pixels as `Reshape`, then
+//! `Transpose` or `Expand`, then `Reshape`. The layers between see the image in a shape of other rows, and so need it
+//! whole. Here, a chain of such layers is read as the image that it makes. If each row of that comes from a few rows of
+//! an earlier image ([`numbering`]), operators by rows take the place of the chain.
+
+use csdfc_plan::operator::{
+    Concat, Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale, Slice, Transpose,
+};
+use csdfc_plan::shape::{Order, Shape};
+
+use super::integers::of_moved_integers;
+use super::names::Names;
+use super::numbering::{self, Axis, Digits, Step};
+use super::rewrite::drop_dead;
+use crate::operators::{output_shape, runs};
+use crate::{Layer, LayerId, Network, Operand};
+
+/// Most layers of a chain.
+const MOST_LAYERS: usize = 16;
+
+/// Most slices from which reordered channels are put together.
+const MOST_SLICES: usize = 32;
+
+/// Replaces the last layer of each chain that moves the elements of an image row by row. Its tensor becomes the image
+/// that its readers see.
+pub(super) fn by_rows(network: Network) -> Network {
+    let images = images(&network);
+    if images.iter().all(Option::is_none) {
+        return network;
+    }
+    let mut names = Names::of(&network);
+    let mut result = Network::default();
+    // The new place of each layer.
+    let mut new: Vec<LayerId> = Vec::new();
+    for (id, image) in network.ids().zip(images) {
+        let layers = image.and_then(|image| replacement(&network, id, image, &new, &result, &mut names));
+        let layers = layers.unwrap_or_else(|| {
+            let mut layer = network.layer(id).clone();
+            layer.inputs.iter_mut().for_each(|operand| operand.layer = new[operand.layer.0]);
+            vec![layer]
+        });
+        result.layers.extend(layers);
+        new.push(LayerId(result.layers.len() - 1));
+    }
+    result.outputs = network.outputs;
+    for output in &mut result.outputs {
+        output.operand.layer = new[output.operand.layer.0];
+    }
+    drop_dead(result)
+}
+
+/// For each layer that moves elements: the image that its tensor is to all its readers, or else its tensor if this is an
+/// image.
+fn images(network: &Network) -> Vec<Option<Shape>> {
+    let mut seen: Vec<Vec<&Shape>> = vec![Vec::new(); network.layers.len()];
+    let operands = network.layers.iter().flat_map(|layer| &layer.inputs);
+    for operand in operands.chain(network.outputs.iter().map(|output| &output.operand)) {
+        seen[operand.layer.0].push(&operand.shape);
+    }
+    let image = |(layer, seen): (&Layer, Vec<&Shape>)| {
+        moved(layer)?;
+        let is_image = |shape: &&Shape| shape.is_image() && shape.order == Order::ChannelsFirst;
+        let one = seen.windows(2).all(|pair| pair[0] == pair[1]).then(|| seen.first().copied()).flatten();
+        // All other views of the tensor stay views of it.
+        one.filter(is_image).or(Some(&layer.shape).filter(is_image)).cloned()
+    };
+    network.layers.iter().zip(seen).map(image).collect()
+}
+
+/// How a layer moves the elements of its operand.
+enum Moved<'a> {
+    Permuted(&'a [usize]),
+    /// Each row and each column of an image is repeated so often.
+    Repeated([usize; 2]),
+}
+
+fn moved(layer: &Layer) -> Option<Moved<'_>> {
+    match (&layer.operator, layer.inputs.as_slice()) {
+        (Operator::Transpose(Transpose { perm }), [_]) => Some(Moved::Permuted(perm)),
+        (Operator::Resize(resize), [x]) => Some(Moved::Repeated(repetition(resize, &x.shape)?)),
+        _ => None,
+    }
+}
+
+/// How often a resize repeats each row and each column, if it does nothing else.
+fn repetition(resize: &Resize, x: &Shape) -> Option<[usize; 2]> {
+    let &[_, _, height, width] = x.dims.as_slice() else { return None };
+    let times = |at: usize, size: usize| match resize.scales[at] {
+        Scale::Ratio(Ratio { over, under }) => {
+            let times = resize.size[at] / size;
+            let is_exact =
+                times * size == resize.size[at] && times as u64 * u64::from(under) == u64::from(over);
+            is_exact.then_some(times)
+        }
+        Scale::Float(_) => None,
+    };
+    let is_floor = resize.mode == ResizeMode::Nearest { rounding: Rounding::Floor };
+    let repeats = is_floor && resize.coordinates == Coordinates::Asymmetric;
+    repeats.then_some([times(0, height)?, times(1, width)?])
+}
+
+/// The layers that take the place of layer `id`, whose tensor is this image to its readers. `new` has the places of
+/// earlier layers in the result.
+fn replacement(
+    network: &Network,
+    id: LayerId,
+    image: Shape,
+    new: &[LayerId],
+    result: &Network,
+    names: &mut Names,
+) -> Option<Vec<Layer>> {
+    let mut chain = vec![id];
+    let mut found = None;
+    while let Some(first) = chain.last().filter(|_| chain.len() <= MOST_LAYERS) {
+        let layer = network.layer(*first);
+        if moved(layer).is_none() {
+            break;
+        }
+        let source = layer.inputs[0].layer;
+        let from = &network.layer(source).shape;
+        // A layer by itself may go by rows already.
+        let is_by_rows = chain.len() == 1 && from == &layer.inputs[0].shape && layer.shape == image;
+        if from.is_image()
+            && !is_by_rows
+            && let Some(steps) = steps(network, &chain, source, &image)
+        {
+            found = Some((chain.clone(), source, steps));
+        }
+        chain.push(source);
+    }
+    let (chain, source, steps) = found?;
+    let made = Made { network, names, first: result.layers.len(), layers: Vec::new(), id };
+    made.replace(&chain, (new[source.0], &network.layer(source).shape), &steps, image)
+}
+
+/// The steps from the image `source` to the tensor of a chain of layers, the last first, seen as an image.
+fn steps(network: &Network, chain: &[LayerId], source: LayerId, image: &Shape) -> Option<Vec<Step>> {
+    let from = &network.layer(source).shape;
+    let [count, height, width] = size(from);
+    let mut dims = vec![
+        Digits::new(),
+        numbering::whole(Axis::Channels, count),
+        numbering::whole(Axis::Rows, height),
+        numbering::whole(Axis::Columns, width),
+    ];
+    if from.order == Order::ChannelsLast {
+        dims = permuted(&dims, &FROM_FIRST);
+    }
+    let mut own = from;
+    for id in chain.iter().rev() {
+        let layer = network.layer(*id);
+        dims = seen(dims, own, &layer.inputs[0].shape)?;
+        dims = match moved(layer)? {
+            Moved::Permuted(perm) => permuted(&dims, perm),
+            Moved::Repeated(times) => {
+                for (dim, size) in dims[2..].iter_mut().zip(times).filter(|(_, size)| *size > 1) {
+                    dim.push(numbering::Digit { size, along: None });
+                }
+                dims
+            }
+        };
+        own = &layer.shape;
+    }
+    let [_, channels, rows, columns] = seen(dims, own, image)?.try_into().ok()?;
+    let steps = numbering::steps([channels, rows, columns], [count, height, width])?;
+    (!steps.is_empty()).then_some(steps)
+}
+
+/// The dimensions of a channels-first image in the order of a channels-last one, and the other way round.
+const FROM_FIRST: [usize; 4] = [0, 2, 3, 1];
+const FROM_LAST: [usize; 4] = [0, 3, 1, 2];
+
+/// The digits of the dimensions of a view of a tensor.
+fn seen(dims: Vec<Digits>, own: &Shape, view: &Shape) -> Option<Vec<Digits>> {
+    let dims = match (own.order, view.order) {
+        _ if own.rank() != 4 || view.rank() != 4 || own.order == view.order => dims,
+        (Order::ChannelsFirst, _) => permuted(&dims, &FROM_FIRST),
+        (Order::ChannelsLast, _) => permuted(&dims, &FROM_LAST),
+    };
+    numbering::view(dims.concat(), &view.dims)
+}
+
+fn permuted(dims: &[Digits], perm: &[usize]) -> Vec<Digits> {
+    perm.iter().map(|axis| dims[*axis].clone()).collect()
+}
+
+/// Channels, height and width.
+fn size(image: &Shape) -> [usize; 3] {
+    [image.channels(), image.rows(), image.row_elements() / image.channels()]
+}
+
+/// Layers in the place of another.
+struct Made<'a> {
+    network: &'a Network,
+    names: &'a mut Names,
+    /// The place of the first of them.
+    first: usize,
+    layers: Vec<Layer>,
+    /// The layer that they replace.
+    id: LayerId,
+}
+
+impl Made<'_> {
+    /// The layers of these steps from `source`, a tensor and its shape. The last one has the name of the layer replaced,
+    /// and stands for the nodes of the chain.
+    fn replace(
+        mut self,
+        chain: &[LayerId],
+        (source, from): (LayerId, &Shape),
+        steps: &[Step],
+        image: Shape,
+    ) -> Option<Vec<Layer>> {
+        let [channels, height, width] = size(from);
+        let mut operand = Operand { layer: source, shape: Shape::image(channels, height, width) };
+        for step in steps {
+            operand = match step {
+                Step::Operator(operator) => self.add(operator.clone(), vec![operand])?,
+                Step::Channels(places) => self.reorder(&operand, places)?,
+            };
+        }
+        let (replaced, last) = (self.network.layer(self.id), self.layers.last_mut()?);
+        (last.name, last.output) = (replaced.name.clone(), replaced.output.clone());
+        for node in chain.iter().rev().flat_map(|id| &self.network.layer(*id).onnx_nodes) {
+            if !last.onnx_nodes.contains(node) {
+                last.onnx_nodes.push(node.clone());
+            }
+        }
+        (last.shape == image).then_some(self.layers)
+    }
+
+    /// Adds slices of channels, and their concat.
+    fn reorder(&mut self, x: &Operand, places: &[usize]) -> Option<Operand> {
+        let runs = runs(places);
+        if runs.len() > MOST_SLICES {
+            return None;
+        }
+        let mut slices = Vec::new();
+        for run in runs {
+            let (mut starts, mut steps, mut lengths) = (vec![0; 4], vec![1; 4], x.shape.dims.clone());
+            (starts[1], steps[1], lengths[1]) = (run.start, run.step, run.length);
+            slices.push(self.add(Operator::Slice(Slice { starts, steps, lengths }), vec![x.clone()])?);
+        }
+        match slices.as_slice() {
+            [one] => Some(one.clone()),
+            _ => self.add(Operator::Concat(Concat { axis: 1 }), slices),
+        }
+    }
+
+    fn add(&mut self, operator: Operator, inputs: Vec<Operand>) -> Option<Operand> {
+        let shapes: Vec<Shape> = inputs.iter().map(|operand| operand.shape.clone()).collect();
+        let shape = output_shape(&operator, &shapes).ok()?;
+        let replaced = self.network.layer(self.id);
+        let mut unique = |base: &str| self.names.unique(format!("{base}_{}", operator.kind()));
+        let mut layer = Layer {
+            name: unique(&replaced.name),
+            output: unique(&replaced.output),
+            onnx_nodes: Vec::new(),
+            operator: operator.clone(),
+            inputs,
+            parameters: Vec::new(),
+            shape: shape.clone(),
+            primitive: None,
+            quantisation: replaced.quantisation,
+        };
+        if replaced.primitive.is_some() {
+            layer.primitive = Some(of_moved_integers(&layer)?);
+        }
+        self.layers.push(layer);
+        Some(Operand { layer: LayerId(self.first + self.layers.len() - 1), shape })
+    }
+}
