@@ -25,6 +25,7 @@ pub mod chains;
 pub mod cuts;
 mod evolve;
 pub(super) mod family;
+mod moments;
 mod refine;
 pub mod stream;
 

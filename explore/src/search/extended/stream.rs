@@ -3,6 +3,7 @@
 //! In an execution on demand, the rows that a layer makes, and when, depend only on the layers after it. So one
 //! execution from the first layer to a cut describes all runs that end at that cut: they are its tails.
 
+use super::moments::Moments;
 use crate::frame::request::{FiringOrder, Request, RequestKind};
 use crate::frame::{lower, occupancy};
 use crate::network::{LayerId, Network};
@@ -47,7 +48,7 @@ pub fn tails(
     let tail = Tail::run(evaluator, layers, &cuts[..to], chosen)?;
 
     let mut time_ns = 0.0;
-    let mut change = vec![0i128; tail.order.len() + 1];
+    let mut in_use = Moments::new(tail.moments);
     let mut segments = Vec::new();
     let mut next = layers.len();
     for from in (0..=to).rev() {
@@ -55,20 +56,20 @@ pub fn tails(
         let first = cut.map_or(0, |cut| cut + 1);
         for at in (first..next).rev() {
             time_ns += evaluator.layer_ns(partition, layers[at], chosen[layers[at].0]);
-            for (time, bytes) in &tail.changes[at] {
-                change[*time] += bytes;
-            }
+            tail.add(at, &mut in_use);
         }
         next = first;
-        segments.push(Segment { from, to: to + 1, firings, bytes: tail.peak(&change, first, cut), time_ns });
+        segments.push(Segment { from, to: to + 1, firings, bytes: tail.peak(&mut in_use, cut), time_ns });
     }
     Ok(segments)
 }
 
 /// The execution of layers that end with a cut.
 struct Tail {
-    /// The layers in the order in which they fire, by their places.
-    order: Vec<usize>,
+    /// How many firings there are.
+    moments: usize,
+    /// When each layer fires.
+    firings: Vec<Vec<usize>>,
     /// By layer, how the bytes in use of its tensor change, and when.
     changes: Vec<Vec<(usize, i128)>>,
     /// The same by layer for tensors that exist from the start, since a segment may begin with them.
@@ -77,8 +78,8 @@ struct Tail {
     slack: Vec<u64>,
     /// The same if the cut tensors are whole.
     slack_given: Vec<u64>,
-    /// By layer, the last cut tensor that it reads.
-    reads: Vec<Option<usize>>,
+    /// By layer, the layers of which its tensor is the last cut tensor that they read.
+    readers: Vec<Vec<usize>>,
 }
 
 impl Tail {
@@ -94,7 +95,8 @@ impl Tail {
         let all: Vec<_> = lowering.graph.actor_ids().collect();
         let execution = csdf::sequential(&lowering.graph, &[all])?;
         let end = execution.firings.len();
-        let order = execution.firings.iter().map(|actor| actor.index()).collect();
+        let mut firings = vec![Vec::new(); layers.len()];
+        execution.firings.iter().enumerate().for_each(|(time, actor)| firings[actor.index()].push(time));
         let orders = [FiringOrder { layers: lowering.layers, firings: execution.firings }];
 
         let mut inside = vec![None; network.layers.len()];
@@ -166,30 +168,35 @@ impl Tail {
             }
         }
         let place = |id: LayerId| inside[id.0].filter(|at| cuts.binary_search(at).is_ok());
-        let reads =
-            |id: &LayerId| network.layer(*id).inputs.iter().filter_map(|operand| place(operand.layer)).max();
-        let reads = layers.iter().map(reads).collect();
-        Ok(Tail { order, changes, given, slack, slack_given, reads })
+        let mut readers = vec![Vec::new(); layers.len()];
+        for (at, id) in layers.iter().enumerate() {
+            let reads = network.layer(*id).inputs.iter().filter_map(|operand| place(operand.layer)).max();
+            reads.into_iter().for_each(|cut: usize| readers[cut].push(at));
+        }
+        Ok(Tail { moments: end, firings, changes, given, slack, slack_given, readers })
     }
 
-    /// The most bytes that are in use at once by the layers from `first` on and by the tensor of `cut`. `change` has
-    /// how the bytes in use change from moment to moment.
-    fn peak(&self, change: &[i128], first: usize, cut: Option<usize>) -> u64 {
-        let mut given = cut.map_or(&[][..], |cut| &self.given[cut]).iter().peekable();
-        let (mut live, mut most) = (0, 0);
-        for (time, layer) in self.order.iter().enumerate() {
-            live += change[time];
-            while let Some((_, bytes)) = given.next_if(|(at, _)| *at <= time) {
-                live += bytes;
-            }
-            let slack = match *layer {
-                layer if layer < first => 0,
-                layer if cut.is_some() && self.reads[layer] == cut => self.slack_given[time],
-                _ => self.slack[time],
-            };
-            most = most.max(live - i128::from(slack));
-        }
+    /// Adds what a layer has in use. All layers after it have been added.
+    fn add(&self, layer: usize, in_use: &mut Moments) {
+        self.changes[layer].iter().for_each(|(time, bytes)| in_use.add_from(*time, *bytes));
+        self.firings[layer].iter().for_each(|time| in_use.add_at(*time, -i128::from(self.slack[*time])));
+    }
+
+    /// The most bytes that are in use at once by the layers added, which come after `cut`, and by the tensor of `cut`.
+    fn peak(&self, in_use: &mut Moments, cut: Option<usize>) -> u64 {
+        cut.inspect(|cut| self.add_given(*cut, in_use, 1));
+        let most = in_use.most();
+        cut.inspect(|cut| self.add_given(*cut, in_use, -1));
         u64::try_from(most).unwrap_or(0)
+    }
+
+    /// Adds so many times what the tensor of a cut has in use if it exists from the start.
+    fn add_given(&self, cut: usize, in_use: &mut Moments, times: i128) {
+        self.given[cut].iter().for_each(|(time, bytes)| in_use.add_from(*time, times * bytes));
+        for time in self.readers[cut].iter().flat_map(|reader| &self.firings[*reader]) {
+            let more = i128::from(self.slack[*time]) - i128::from(self.slack_given[*time]);
+            in_use.add_at(*time, times * more);
+        }
     }
 }
 
