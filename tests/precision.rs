@@ -40,7 +40,7 @@ fn choose(app: &Opened, frames: &dyn Fn(&Network) -> Vec<Vec<Value>>) -> Result<
         let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
         driver::plan_from(&Start::default(), application, device, paths, &Watch::unwatched(), &driver::judge)
     };
-    precision::plan(app, &frames, &plan)
+    precision::plan(app, &frames, &plan, &|_| ())
 }
 
 fn chosen(app: &Opened) -> Chosen {

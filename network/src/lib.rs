@@ -91,6 +91,19 @@ impl Network {
         weights.values().map_err(|error| format!("its parameter {parameter} cannot be read: {error}"))
     }
 
+    /// The same network with its weights in memory ([`Weights::in_memory`]), for those who pack them several times.
+    ///
+    /// # Errors
+    /// The name of a layer whose weights cannot be read, and why.
+    pub fn in_memory(mut self) -> Result<Network, (String, std::io::Error)> {
+        for layer in &mut self.layers {
+            for weights in &mut layer.parameters {
+                *weights = weights.in_memory().map_err(|error| (layer.name.clone(), error))?;
+            }
+        }
+        Ok(self)
+    }
+
     /// The layer of this id.
     #[inline]
     pub fn layer(&self, id: LayerId) -> &Layer {
@@ -136,6 +149,12 @@ impl Network {
     /// The layer of this name.
     pub fn find(&self, name: &str) -> Option<LayerId> {
         self.layers.iter().position(|layer| layer.name == name).map(LayerId)
+    }
+
+    /// Multiply-accumulates of one frame ([`operators::macs`]).
+    pub fn macs(&self) -> u64 {
+        let of = |layer: &Layer| operators::macs(&layer.operator, &layer.input_shapes(), &layer.shape);
+        self.layers.iter().map(of).fold(0, u64::saturating_add)
     }
 
     /// Elements of all weights and biases.

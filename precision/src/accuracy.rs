@@ -21,7 +21,7 @@ use csdfc::pass;
 pub(super) struct Open {
     /// Its place in the application.
     pub cnn: usize,
-    name: String,
+    pub name: String,
     /// Its network, as loaded from the model.
     pub network: Network,
     /// The precision of each layer, as the application states it.

@@ -6,7 +6,8 @@
 //! frames on which it is measured.
 //!
 //! 1. The application is planned with floats of 32 bits. If that meets the constraints, it is the answer.
-//! 2. Each layer alone is measured at half and at mixed precision, all others with floats of 32 bits (`accuracy`).
+//! 2. Each layer alone is measured at half and at mixed precision, all others with floats of 32 bits (`accuracy`). In a
+//!    large network, several layers are measured together, and each counts with an equal share of the square of their error.
 //! 3. A step takes one layer to a lower precision. All steps are put into one order: steps to half precision come
 //!    first, then steps to mixed precision. Among each, the steps come first that save most for the square of the error
 //!    that they add, since the squares of independent errors add up (`order`, `savings`).
@@ -58,6 +59,17 @@ pub type Frames<'a> = &'a dyn Fn(usize, &Network) -> Result<Calibration, Error>;
 /// Plans an application, whose precisions are chosen.
 pub type Plan<'a> = &'a dyn Fn(&Application, &DeviceProfile) -> Result<Planned, Error>;
 
+/// How far the measurements of a CNN are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// The CNN.
+    pub cnn: &'a str,
+    /// Measurements made.
+    pub done: usize,
+    /// Measurements in all.
+    pub of: usize,
+}
+
 /// The most plans that [`plan`] makes: two for each bisection of two thousand steps, and a few more.
 pub const PLANS: usize = 24;
 
@@ -101,18 +113,25 @@ impl Accuracy {
     }
 }
 
-/// Plans an application with open precisions.
+/// Plans an application with open precisions. Tells how far it is.
 ///
 /// # Errors
 /// When it cannot be read or planned, frames do not fit, a network cannot be run on them, or layers whose precision the
 /// application states err by more than is allowed.
-pub fn plan(opened: &Opened, frames: Frames<'_>, plan: Plan<'_>) -> Result<Chosen, Error> {
+pub fn plan(
+    opened: &Opened,
+    frames: Frames<'_>,
+    plan: Plan<'_>,
+    tell: &dyn Fn(&Progress<'_>),
+) -> Result<Chosen, Error> {
     let models = Models { opened, loaded: RefCell::default() };
     let base = models.resolve(&opened.spec)?;
     let device = DeviceProfile::find(&base.device, &opened.folder)?;
     let mut open = Vec::new();
     for (cnn, spec) in opened.spec.cnns.iter().enumerate().filter(|(_, spec)| spec.is_open()) {
-        let network = models.network(cnn, &base);
+        // Each measurement packs the weights.
+        let network = models.network(cnn, &base).in_memory();
+        let network = network.map_err(|(layer, error)| Error::weights(&layer, &error))?;
         let calibration = frames(cnn, &network)?;
         let stated = precisions::of_layers(spec, &network);
         open.push(Open::new(
@@ -123,7 +142,7 @@ pub fn plan(opened: &Opened, frames: Frames<'_>, plan: Plan<'_>) -> Result<Chose
             spec.accuracy.max_error,
         )?);
     }
-    let mut search = Search::new(&models, &device, open, plan);
+    let mut search = Search::new(&models, &device, open, plan, tell);
     let (found, would) = search.find(&base)?;
     let Candidate { application, planned, .. } = found;
     let accuracies = search.accuracies(&application, &planned)?;

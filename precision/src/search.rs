@@ -1,26 +1,33 @@
 //! Which steps are taken.
 
 use csdfc_codegen::bind::Primitive;
-use tracing::{info, info_span};
+use tracing::{info, info_span, warn};
 
 use super::accuracy::{self, Open};
 use super::order::{self, Alternative, Alternatives, Step};
 use super::savings::Savings;
-use super::{Accuracy, Models, Plan};
+use super::{Accuracy, Models, Plan, Progress};
 use csdfc::app::resolve::Application;
 use csdfc::app::spec::Precision;
 use csdfc::device::DeviceProfile;
 use csdfc::driver::{self, Planned, assemble};
 use csdfc::error::Error;
 use csdfc::frame::task;
+use csdfc::network::Layer;
 use csdfc::pass;
 
 /// Frames on which a single layer is measured. Few suffice, since its error is only compared with those of others.
 const FRAMES_OF_A_LAYER: usize = 2;
 
-/// The steps within the allowance are divided into this many parts. The smallest plan is searched for at the end of
-/// each part.
+/// The most multiply-accumulates of a CNN's measurements of layers. If there are more, layers are measured together.
+const MEASURED_MACS: u64 = 72_000_000_000;
+
+/// The steps within the allowance are divided into at most this many parts. The smallest plan is searched for at the end
+/// of each part.
 const PARTS: usize = 4;
+
+/// The most layers of all these plans together, if there is more than one part.
+const PLANNED_LAYERS: usize = 260;
 
 /// The most allowances that are tried before one is reported, each a quarter larger than the one before.
 const TRIES: usize = 8;
@@ -44,6 +51,7 @@ pub(super) struct Search<'a> {
     device: &'a DeviceProfile,
     open: Vec<Open>,
     plan: Plan<'a>,
+    tell: &'a dyn Fn(&Progress<'_>),
     /// The steps of each open CNN, in order.
     ordered: Vec<Vec<Step>>,
     /// The steps of all CNNs: first those that the allowances permit, in order, then the others.
@@ -52,8 +60,14 @@ pub(super) struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// A search with no steps yet.
-    pub fn new(models: &'a Models<'a>, device: &'a DeviceProfile, open: Vec<Open>, plan: Plan<'a>) -> Self {
-        Search { models, device, open, plan, ordered: Vec::new(), steps: Vec::new() }
+    pub fn new(
+        models: &'a Models<'a>,
+        device: &'a DeviceProfile,
+        open: Vec<Open>,
+        plan: Plan<'a>,
+        tell: &'a dyn Fn(&Progress<'_>),
+    ) -> Self {
+        Search { models, device, open, plan, tell, ordered: Vec::new(), steps: Vec::new() }
     }
 
     /// The plan that is the answer, or the nearest one. In this case also the allowances with which the constraints would be
@@ -163,7 +177,9 @@ impl<'a> Search<'a> {
     /// The smallest plan that meets the constraints with at most this many steps. If several are equal, it is the one
     /// with the fewest steps.
     fn least(&self, allowed: usize) -> Result<Option<Candidate>, Error> {
-        let mut taken: Vec<usize> = (0..=PARTS).map(|part| allowed * part / PARTS).collect();
+        let layers: usize = self.open.iter().map(|open| open.network.layers.len()).sum();
+        let parts = (PLANNED_LAYERS / layers.max(1)).clamp(1, PARTS);
+        let mut taken: Vec<usize> = (0..=parts).map(|part| allowed * part / parts).collect();
         taken.dedup();
         let mut least: Option<Candidate> = None;
         for taken in taken {
@@ -183,9 +199,7 @@ impl<'a> Search<'a> {
         let saves = Savings::new(self.models, &self.open, base, self.device)?;
         for (place, open) in self.open.iter().enumerate() {
             let _span = info_span!("layers").entered();
-            let layers = open.network.ids().map(|id| self.alternatives(open, &saves, id.0));
-            let layers = layers.collect::<Result<Vec<_>, Error>>()?;
-            self.ordered.push(order::steps(place, &layers));
+            self.ordered.push(order::steps(place, &self.alternatives(open, &saves)?));
         }
         let (mut permitted, mut others) = (Vec::new(), Vec::new());
         for (place, open) in self.open.iter().enumerate() {
@@ -216,23 +230,48 @@ impl<'a> Search<'a> {
         Ok((steps, others))
     }
 
-    /// The precisions of a layer other than 32-bit floats.
-    fn alternatives(&self, open: &Open, saves: &Savings, layer: usize) -> Result<Alternatives, Error> {
-        if open.stated[layer] != Precision::Auto {
-            return Ok(Alternatives::default());
-        }
-        let primitive = |precision| pass::primitive_of(&open.network.layers[layer], precision);
-        let alternative = |precision: Precision| {
-            let mut alone = open.stated.clone();
-            alone[layer] = precision;
-            let error = open.error(&alone, FRAMES_OF_A_LAYER)?;
-            Ok::<_, Error>(Some(Alternative { saves: saves.of(open, layer, precision), error }))
+    /// For each layer, its precisions other than 32-bit floats.
+    fn alternatives(&self, open: &Open, saves: &Savings) -> Result<Vec<Alternatives>, Error> {
+        let layers = |has: fn(&Layer) -> bool| -> Vec<usize> {
+            let is_open = |&layer: &usize| open.stated[layer] == Precision::Auto;
+            let ids = open.network.ids().map(|id| id.0);
+            ids.filter(is_open).filter(|layer| has(&open.network.layers[*layer])).collect()
         };
-        let half = primitive(Precision::Half).map_or(Ok(None), |_| alternative(Precision::Half))?;
-        let is_mixed = primitive(Precision::Mixed).is_some_and(Primitive::is_mixed);
-        let mixed = if is_mixed { alternative(Precision::Mixed)? } else { None };
-        Ok(Alternatives { half, mixed })
+        let half = layers(|layer| pass::primitive_of(layer, Precision::Half).is_some());
+        let mixed =
+            layers(|layer| pass::primitive_of(layer, Precision::Mixed).is_some_and(Primitive::is_mixed));
+        let frames = open.frames().min(FRAMES_OF_A_LAYER) as u64;
+        let together = together(open.network.macs().saturating_mul(frames), half.len() + mixed.len());
+        if together > 1 {
+            warn!("{} is large: its layers are measured {together} at a time, not one by one", open.name);
+        }
+        let groups = [(Precision::Half, &half), (Precision::Mixed, &mixed)];
+        let groups = groups.map(|(precision, layers)| layers.chunks(together).map(move |g| (precision, g)));
+        let groups: Vec<_> = groups.into_iter().flatten().collect();
+        let mut alternatives = vec![Alternatives::default(); open.network.layers.len()];
+        for (done, (precision, group)) in groups.iter().enumerate() {
+            (self.tell)(&Progress { cnn: &open.name, done, of: groups.len() });
+            let mut stated = open.stated.clone();
+            group.iter().for_each(|layer| stated[*layer] = *precision);
+            // The squares of independent errors add up.
+            let error = open.error(&stated, FRAMES_OF_A_LAYER)? / (group.len() as f64).sqrt();
+            for &layer in *group {
+                let alternative = Some(Alternative { saves: saves.of(open, layer, *precision), error });
+                match precision {
+                    Precision::Half => alternatives[layer].half = alternative,
+                    _ => alternatives[layer].mixed = alternative,
+                }
+            }
+        }
+        Ok(alternatives)
     }
+}
+
+/// How many layers are measured together, if `count` layers at a precision are to be measured and a measurement takes so
+/// many multiply-accumulates.
+fn together(macs: u64, count: usize) -> usize {
+    let measurements = usize::try_from(MEASURED_MACS / macs.max(1)).unwrap_or(usize::MAX);
+    count.div_ceil(measurements.max(1)).max(1)
 }
 
 /// The precisions of a CNN's layers after some steps.
@@ -252,6 +291,20 @@ fn rounded_up(error: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn layers_of_large_networks_are_measured_together() {
+        // MobileNetV2 and DenseNet-121 on two frames and on one, and a network so large that all go together.
+        for (macs, count, expected) in [
+            (2 * 300_000_000, 116, 1),
+            (2_865_000_000, 242, 10),
+            (MEASURED_MACS, 32, 32),
+            (u64::MAX, 32, 32),
+            (0, 0, 1),
+        ] {
+            assert_eq!(together(macs, count), expected, "{macs} {count}");
+        }
+    }
 
     #[test]
     fn allowances_have_two_digits_and_are_no_less() {

@@ -20,7 +20,7 @@ pub struct AccuracyArgs {
     /// them. If several CNNs have precision auto, give a folder that has one folder for each of these CNNs
     #[arg(long, value_name = "FILE.npy|DIR", num_args = 1..)]
     pub calibrate: Vec<PathBuf>,
-    /// Measure that error on N random frames, drawn by --seed: 4 by default. Frames from real use are better
+    /// Measure that error on N random frames, drawn by --seed: at most 4 by default. Frames from real use are better
     #[arg(long, value_name = "N", conflicts_with = "calibrate", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub random: Option<u64>,
 }

@@ -33,8 +33,11 @@ const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
 /// The most parts of a saved front for which a warning says why they do not apply.
 const MISMATCH_LINES: usize = 4;
 
-/// Random frames on which an error is measured, if neither frames nor their number are given.
+/// Random frames on which an error is measured, if neither frames nor their number are given. Large networks have fewer.
 const RANDOM_FRAMES: u64 = 4;
+
+/// The most multiply-accumulates of these frames, if there is more than one.
+const RANDOM_MACS: u64 = 5_000_000_000;
 
 /// Plans an application.
 ///
@@ -64,7 +67,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         application.cnns.iter().map(|cnn| identity::path_from(plan_folder, &cnn.model)).collect()
     };
     let chosen = match app.spec.is_open() {
-        true => choose(&app, saved.is_some(), &paths, &watch),
+        true => choose(&app, saved.is_some(), &paths, &watch, &|progress| watcher.show_measured(progress)),
         false => as_stated(args, &app, saved.as_ref(), &paths, &watch),
     };
     watcher.done();
@@ -141,6 +144,7 @@ fn choose(
     is_from_front: bool,
     paths: &dyn Fn(&Application) -> Vec<String>,
     watch: &Watch<'_>,
+    tell: &dyn Fn(&precision::Progress<'_>),
 ) -> Result<Chosen, Error> {
     if is_from_front {
         return Err(Error::Input {
@@ -152,7 +156,8 @@ fn choose(
     let frames = |cnn: usize, network: &Network| {
         let accuracy = &app.spec.cnns[cnn].accuracy;
         let files: Vec<PathBuf> = accuracy.calibrate.iter().map(|path| app.folder.join(path)).collect();
-        let count = accuracy.random.unwrap_or(RANDOM_FRAMES);
+        let few = || (RANDOM_MACS / network.macs().max(1)).clamp(1, RANDOM_FRAMES);
+        let count = accuracy.random.unwrap_or_else(few);
         let is_random = files.is_empty();
         let frames = match is_random {
             true => frames::random(network, count, app.spec.search.seed),
@@ -165,7 +170,7 @@ fn choose(
         let paths = paths(application);
         driver::plan_from(&Start::default(), application, device, paths, &shares.next(), &driver::judge)
     };
-    precision::plan(app, &frames, &plan)
+    precision::plan(app, &frames, &plan, tell)
 }
 
 /// Explains the primitive of `[CNN/]LAYER`. The names of layers may have slashes too.

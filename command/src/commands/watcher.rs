@@ -67,6 +67,12 @@ impl Watcher {
         ));
     }
 
+    /// Shows how far measurements of precisions are.
+    pub fn show_measured(&self, progress: &csdfc_precision::Progress<'_>) {
+        let csdfc_precision::Progress { cnn, done, of } = progress;
+        self.line.show(&format!("{cnn}: {done} of {of} measurements of precisions"));
+    }
+
     /// Shows a text on that line.
     pub fn show_text(&self, text: &str) {
         self.line.show(text);

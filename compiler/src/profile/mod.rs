@@ -76,7 +76,8 @@ pub fn measure(
     known: &mut Vec<Measured>,
     tell: Tell<'_>,
 ) -> Result<(), Error> {
-    let network = &in_memory(&application.cnns[cnn].network)?;
+    let network = application.cnns[cnn].network.clone().in_memory();
+    let network = &network.map_err(|(layer, error)| Error::weights(&layer, &error))?;
     let mut tally = Tally::new(request.threads as u64, request.rounds, known);
     expect(network, request, &mut tally);
     let planned = Trial::plan(application, cnn, network.clone(), RowsChoice::None, request.threads)?;
@@ -102,17 +103,6 @@ pub fn measure(
         }
     }
     Ok(())
-}
-
-/// The network with its weights in memory, since each trial packs them.
-fn in_memory(network: &Network) -> Result<Network, Error> {
-    let mut network = network.clone();
-    for layer in &mut network.layers {
-        for weights in &mut layer.parameters {
-            *weights = weights.in_memory().map_err(|error| Error::weights(&layer.name, &error))?;
-        }
-    }
-    Ok(network)
 }
 
 /// Notes what is to be timed of a network.
