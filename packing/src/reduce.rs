@@ -39,7 +39,12 @@ pub(super) fn reduce(part: &Subproblem, neighbours: &[BitSet], height: u64) -> R
             if !present[b] {
                 continue;
             }
-            let host = (0..count).find(|&a| present[a] && hosts(part, &near, a, b));
+            let fits = |a: &usize| present[*a] && hosts(part, &near, *a, b);
+            // A host conflicts with all neighbours, so it is among the neighbours of each of them.
+            let host = match near[b].first() {
+                Some(neighbour) => near[neighbour].iter().find(fits),
+                None => (0..count).find(fits),
+            };
             if host.is_some() || is_loose(part, &near[b], b, height) {
                 removed.push(Removed { block: b, host });
                 present[b] = false;
