@@ -87,11 +87,12 @@ impl Solver<'_> {
         if apart.len() > 1 {
             return self.apart(&part, ids, &apart, goal, depth);
         }
-        if !part.free || ids.len() > MOST_BLOCKS {
+        if !part.unfixed || ids.len() > MOST_BLOCKS {
             return self.whole(&part, &neighbours, goal);
         }
         let together = graph::components(&all, &wholly_apart(&part), true);
-        if together.len() > 1 {
+        // Elsewhere, bytes may be lost to alignments between parts, or saved within them.
+        if together.len() > 1 && part.free {
             return self.together(ids, &together, depth);
         }
         let height = bound::of_part(&part).max(goal.enough);

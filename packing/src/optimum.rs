@@ -131,7 +131,7 @@ fn along_time(
     budget: &mut Budget,
 ) {
     // Where all blocks are in use as a whole, the search by offset is the better one.
-    if part.easy || !part.free {
+    if part.easy || !part.unfixed {
         return;
     }
     let orders = [true, false].map(|large_first| in_time(part, large_first));

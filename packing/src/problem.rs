@@ -47,7 +47,9 @@ impl Link {
     /// Whether both blocks are in use as a whole, so that one lies wholly above the other. `bytes` and `other` are
     /// their sizes.
     pub fn is_whole(&self, bytes: u64, other: u64) -> bool {
-        [self.above, self.below].map(u64::try_from) == [Ok(bytes), Ok(other)]
+        let is_whole =
+            |distance: i64, bytes: u64| u64::try_from(distance).is_ok_and(|distance| distance >= bytes);
+        is_whole(self.above, bytes) && is_whole(self.below, other)
     }
 }
 

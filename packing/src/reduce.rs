@@ -26,7 +26,7 @@ pub(super) struct Reduction {
 ///   one conflicts, at no smaller distances. Then this block can lie where that one lies;
 /// - *loose*: wherever its neighbours lie, some offset below `height` is free.
 ///
-/// Neither changes the least height, if that is at least `height`. The part must be free.
+/// Neither changes the least height, if that is at least `height`. The part must be unfixed.
 pub(super) fn reduce(part: &Subproblem, neighbours: &[BitSet], height: u64) -> Reduction {
     let count = part.blocks.len();
     let mut present = vec![true; count];
@@ -61,7 +61,9 @@ pub(super) fn reduce(part: &Subproblem, neighbours: &[BitSet], height: u64) -> R
 }
 
 fn hosts(part: &Subproblem, near: &[BitSet], a: usize, b: usize) -> bool {
-    let fits = a != b && part.blocks[b].bytes <= part.blocks[a].bytes && !near[b].contains(a);
+    let (host, block) = (part.blocks[a], part.blocks[b]);
+    let is_aligned = host.alignment.is_multiple_of(block.alignment);
+    let fits = a != b && is_aligned && block.bytes <= host.bytes && !near[b].contains(a);
     fits && near[b].within(&near[a]) && (part.easy || as_far(part, &near[b], a, b))
 }
 
@@ -78,10 +80,15 @@ fn is_loose(part: &Subproblem, near: &BitSet, b: usize, height: u64) -> bool {
     let size = part.blocks[b].bytes;
     let Some(room) = height.checked_sub(size) else { return false };
     let present = part.links[b].iter().filter(|link| near.contains(link.other));
+    // Offsets are multiples of the unit, or of the alignment at least.
+    let step = if part.free { part.unit } else { part.blocks[b].alignment };
     // A neighbour that may lie in more ways than above and below leaves at least these offsets.
-    let blocked = |link: &Link| link.above.saturating_add(link.below).unsigned_abs() - part.unit;
+    let blocked = |link: &Link| {
+        let between = link.above.saturating_add(link.below).unsigned_abs();
+        if part.free { between / step - 1 } else { between.saturating_sub(1).div_ceil(step) }
+    };
     let blocked = present.map(blocked).fold(0, u64::saturating_add);
-    blocked < room / part.unit * part.unit + part.unit
+    blocked < room / step + 1
 }
 
 impl Reduction {

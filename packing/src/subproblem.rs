@@ -18,8 +18,10 @@ pub(super) struct Subproblem {
     /// Whether the search by offset knows every way in which two blocks may lie. If not, it proves nothing when it
     /// finds nothing.
     pub exact: bool,
-    /// Whether no block is fixed, and every size and distance is a multiple of every alignment. Then all offsets are
-    /// aligned without further care.
+    /// Whether no block has a given offset.
+    pub unfixed: bool,
+    /// Whether it is unfixed, and every size and distance is a multiple of every alignment. Then all offsets are aligned
+    /// without further care.
     pub free: bool,
     /// Whether it is free and every block is in use as a whole. Then all offsets that matter are sums of sizes.
     pub easy: bool,
@@ -37,14 +39,16 @@ impl Subproblem {
         let local = |id: usize| ids.binary_search(&id).ok();
         let links = ids.iter().map(|i| {
             let near = problem.links[*i].iter();
-            near.filter_map(|link| local(link.other).map(|other| Link { other, ..*link })).collect()
+            let link = |link: &Link| Some(Link { other: local(link.other)?, ..aligned(problem, *i, link) });
+            near.filter_map(link).collect()
         });
         let blocks: Vec<Block> = ids.iter().map(|i| problem.blocks[*i]).collect();
         let links: Vec<Vec<Link>> = links.collect();
         let all_links = || links.iter().flatten();
         let sizes = blocks.iter().fold(0, |sizes, block| gcd(sizes, block.bytes));
         let sizes = all_links().fold(sizes, |sizes, link| gcd(sizes, link.above.unsigned_abs()));
-        let free = blocks.iter().all(|block| block.offset.is_none() && sizes % block.alignment == 0);
+        let unfixed = blocks.iter().all(|block| block.offset.is_none());
+        let free = unfixed && blocks.iter().all(|block| sizes.is_multiple_of(block.alignment));
         let whole = |(i, block): (usize, &Block)| {
             links[i].iter().all(|link| link.is_whole(block.bytes, blocks[link.other].bytes))
         };
@@ -53,7 +57,7 @@ impl Subproblem {
         let mut exact = two_ways;
         let mut rise = vec![0; ids.len()];
         if all_links().any(|link| link.above <= 0) {
-            match rises(&links).filter(|_| free) {
+            match rises(&links).filter(|_| unfixed) {
                 Some(found) => rise = found,
                 None => exact = false,
             }
@@ -71,7 +75,7 @@ impl Subproblem {
             cliques = maximal(cliques, ids.len());
         }
         let unit = unit(&blocks, sizes);
-        Subproblem { links, blocks, cliques, two_ways, exact, free, easy, unit, rise }
+        Subproblem { links, blocks, cliques, two_ways, exact, unfixed, free, easy, unit, rise }
     }
 
     /// How much higher the point of a neighbour is than the point of the block, if the neighbour lies above. More than
@@ -153,7 +157,22 @@ fn unit(blocks: &[Block], sizes: u64) -> u64 {
     unit.max(1)
 }
 
-fn gcd(mut a: u64, mut b: u64) -> u64 {
+/// A link at the distances that alignments leave: two offsets differ by a multiple of what divides both alignments.
+fn aligned(problem: &Problem, block: usize, link: &Link) -> Link {
+    let step = gcd(problem.blocks[block].alignment, problem.blocks[link.other].alignment);
+    Link { above: next_multiple(link.above, step), below: next_multiple(link.below, step), ..*link }
+}
+
+/// The least multiple of `step`, which may be 0, that is at least this distance.
+pub(super) fn next_multiple(distance: i64, step: u64) -> i64 {
+    match i64::try_from(step) {
+        Ok(step) if step > 1 => distance.saturating_add(step - 1).div_euclid(step) * step,
+        _ => distance,
+    }
+}
+
+/// The greatest common divisor, and the other number if one is 0.
+pub(super) fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b > 0 {
         (a, b) = (b, a % b);
     }

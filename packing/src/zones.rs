@@ -7,13 +7,18 @@
 //! assumptions and verification of finite-state concurrent systems, 1989). If one zone allows everything that another
 //! allows, the other is superfluous.
 //!
+//! Offsets that are multiples of alignments differ by multiples of what divides both alignments, so differences are rounded
+//! up to these. If sizes are multiples of all alignments, this changes nothing. Otherwise, a zone may still allow what no
+//! offsets fulfil: a search that finds nothing proves as much as ever, and what it finds is verified.
+//!
 //! If few blocks are in use at any time, there are few zones, and the search takes time in proportion to the length of
 //! the problem. If there are too many zones, those that allow most are kept. Finding nothing then proves nothing,
 //! unless the blocks that came since do not fit even by themselves.
 
 use super::budget::Budget;
+use super::problem::Block;
 use super::search::Answer;
-use super::subproblem::Subproblem;
+use super::subproblem::{Subproblem, gcd, next_multiple};
 
 /// Most nodes of a zone, since each takes one bit. A block can have no more neighbours among the blocks before it.
 const MOST_NODES: usize = 64;
@@ -28,7 +33,7 @@ const MOST_DIFFERENCES: usize = 1 << 22;
 /// Most steps to find the ways in which a block may lie in one zone.
 const MOST_STEPS: u64 = 1 << 18;
 
-/// Looks for a packing of at most `capacity` bytes among all blocks of a free part, which come in this order, keeping up
+/// Looks for a packing of at most `capacity` bytes among all blocks of an unfixed part, which come in this order, keeping up
 /// to `width` zones.
 pub(super) fn search(
     part: &Subproblem,
@@ -43,7 +48,8 @@ pub(super) fn search(
     loop {
         match fall(part, &order[first..], &rank, capacity, width, budget) {
             Fall::Through(history) if first == 0 => {
-                return Answer::Packed(offsets(part, order, &rank, &history));
+                let offsets = offsets(part, order, &rank, &history, capacity);
+                return offsets.map_or(Answer::Unknown, Answer::Packed);
             }
             Fall::Ended { cut: None } => return Answer::Impossible,
             // The blocks that came since may be too many by themselves.
@@ -89,6 +95,10 @@ fn fall(
         }
         let links = links(part, block, &frontier);
         frontier.push(block);
+        let alignments = || frontier.iter().map(|block| part.blocks[*block].alignment);
+        // Where sizes are multiples of all alignments, there is nothing to round.
+        let steps: Vec<u64> =
+            if part.free { Vec::new() } else { [0].into_iter().chain(alignments()).collect() };
         let stays = |at: &usize| last(frontier[*at]) > start + now;
         let kept: Vec<usize> = (0..frontier.len()).filter(stays).map(|at| at + 1).collect();
         frontier = kept.iter().map(|node| frontier[node - 1]).collect();
@@ -100,6 +110,7 @@ fn fall(
                 least: &zone.least,
                 nodes,
                 links: &links,
+                steps: &steps,
                 kept: &kept,
                 parent,
                 most,
@@ -107,8 +118,10 @@ fn fall(
                 work: 0,
             };
             coming.decide(Between {
-                below: (0..nodes).map(|node| zone.least[node * nodes]).collect(),
-                above: (0..nodes).map(|node| zone.least[node] - room as i64).collect(),
+                below: (0..nodes).map(|node| coming.apart(node, nodes, zone.least[node * nodes])).collect(),
+                above: (0..nodes)
+                    .map(|node| coming.apart(node, nodes, zone.least[node] - room as i64))
+                    .collect(),
             });
             if coming.is_over() {
                 cut = Some(now);
@@ -166,6 +179,8 @@ struct Coming<'a> {
     least: &'a [i64],
     nodes: usize,
     links: &'a [Apart],
+    /// By node and for the block, what its offset is a multiple of. Empty if that says nothing new.
+    steps: &'a [u64],
     /// The nodes that remain beside the ground. The block's own node comes after the others.
     kept: &'a [usize],
     parent: u32,
@@ -187,6 +202,14 @@ impl Coming<'_> {
     /// Whether there may be more ways than were looked at.
     fn is_over(&self) -> bool {
         self.children.len() >= self.most || self.work >= MOST_STEPS
+    }
+
+    /// A difference of two nodes' offsets, rounded up to the next one that can be.
+    fn apart(&self, one: usize, other: usize, least: i64) -> i64 {
+        match (self.steps.get(one), self.steps.get(other)) {
+            (Some(one), Some(other)) => next_multiple(least, gcd(*one, *other)),
+            _ => least,
+        }
     }
 
     /// Makes the zones of all ways in which the block may lie.
@@ -227,10 +250,10 @@ impl Coming<'_> {
         for node in 0..self.nodes {
             if is_above {
                 let least = link.above + self.least[link.node * self.nodes + node];
-                between.above[node] = between.above[node].max(least);
+                between.above[node] = between.above[node].max(self.apart(node, self.nodes, least));
             } else {
                 let least = link.below + self.least[node * self.nodes + link.node];
-                between.below[node] = between.below[node].max(least);
+                between.below[node] = between.below[node].max(self.apart(node, self.nodes, least));
             }
         }
     }
@@ -245,7 +268,8 @@ impl Coming<'_> {
                 (true, false) => between.above[to],
                 (false, true) => between.below[from],
                 (false, false) => {
-                    self.least[from * self.nodes + to].max(between.below[from] + between.above[to])
+                    let by_way_of_block = self.apart(from, to, between.below[from] + between.above[to]);
+                    self.least[from * self.nodes + to].max(by_way_of_block)
                 }
             }));
         }
@@ -282,8 +306,15 @@ fn undominated(mut zones: Vec<Zone>, width: usize, budget: &mut Budget) -> (Vec<
     (kept, false)
 }
 
-/// The lowest offsets that the decisions of the first zone at the end allow.
-fn offsets(part: &Subproblem, order: &[usize], rank: &[usize], history: &[Vec<(u32, u64)>]) -> Vec<u64> {
+/// The lowest offsets that the decisions of the first zone at the end allow. `None` if these exceed the capacity, once
+/// aligned.
+fn offsets(
+    part: &Subproblem,
+    order: &[usize],
+    rank: &[usize],
+    history: &[Vec<(u32, u64)>],
+    capacity: u64,
+) -> Option<Vec<u64>> {
     let mut apart: Vec<(usize, usize, i64)> = Vec::new();
     let mut zone = 0;
     for (&block, zones) in order.iter().zip(history).rev() {
@@ -299,19 +330,24 @@ fn offsets(part: &Subproblem, order: &[usize], rank: &[usize], history: &[Vec<(u
         }));
     }
     apart.reverse();
-    let mut offsets = vec![0i64; part.blocks.len()];
-    // Each round settles one more block of those that lie one on the other.
-    for _ in 0..order.len() {
+    let mut offsets = vec![0u64; part.blocks.len()];
+    // Each round settles one more block of those that lie one on the other. Rounding up may undo that.
+    for _ in 0..=2 * order.len() {
         let mut settled = true;
         for &(lower, upper, least) in &apart {
-            if offsets[lower] + least > offsets[upper] {
-                offsets[upper] = offsets[lower] + least;
+            let Block { bytes, alignment, .. } = part.blocks[upper];
+            let at = offsets[lower].saturating_add_signed(least);
+            if at > offsets[upper] {
+                offsets[upper] = at.next_multiple_of(alignment);
                 settled = false;
+            }
+            if offsets[upper] + bytes > capacity {
+                return None;
             }
         }
         if settled {
-            break;
+            return Some(offsets);
         }
     }
-    offsets.into_iter().map(i64::unsigned_abs).collect()
+    None
 }

@@ -76,11 +76,12 @@ impl Sweep {
         (fullest, less(fullest))
     }
 
-    /// The distance of the two rings for this firing, in bytes. If the ring that is read lies above the ring that is
-    /// written, it must start at least this far above that ring's start.
-    pub fn distance(&self, operand: &Swept) -> i64 {
-        let apart = self.begun.iter().zip(&operand.free).map(|(begun, free)| *begun as i64 - *free as i64);
-        apart.max().unwrap_or(0)
+    /// The distance of the two rings for this firing, in bytes. If the ring that is read, of `bytes` bytes, lies above
+    /// the ring that is written, it must start at least this far above that ring's start. Rows that are made when all of
+    /// it is free do not count: so the first operand of a concat along rows does not keep the other operands' rows away.
+    pub fn distance(&self, operand: &Swept, bytes: u64) -> i64 {
+        let in_use = self.begun.iter().zip(&operand.free).filter(|(_, free)| **free < bytes);
+        in_use.map(|(begun, free)| *begun as i64 - *free as i64).max().unwrap_or(0)
     }
 }
 

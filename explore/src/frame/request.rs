@@ -42,6 +42,8 @@ pub struct Request {
     pub ring_rows: u64,
     /// `ring_rows` times the bytes of a row.
     pub bytes: u64,
+    /// Its offset is a multiple of this: the bytes of an element of a ring, and 4 of a workspace or a block.
+    pub alignment: u64,
     /// The first firing of the writer and the last firing of the last reader, both included, on the CNN's time line. A
     /// ring between partitions that run at the same time is live during all firings of these partitions, too.
     pub live: (usize, usize),
@@ -72,6 +74,13 @@ impl Request {
     pub fn is_ring(&self) -> bool {
         self.kind == RequestKind::Ring
     }
+
+    /// The last firing at which bytes of it are in use. A whole ring may live longer: the first operand of a concat along
+    /// rows is released before the concat has made the rows of the second.
+    pub fn last_use(&self) -> usize {
+        let released = self.filling.as_ref().and_then(|filling| filling.released.last());
+        released.map_or(self.live.1, |(at, _)| *at)
+    }
 }
 
 /// The bytes of a whole ring that are in use, as steps over the firings of a frame.
@@ -93,6 +102,9 @@ impl Filling {
         bytes(&self.released, low)..bytes(&self.begun, high)
     }
 }
+
+/// Workspaces and blocks begin at multiples of this many bytes: they hold floats of 32 bits.
+const ROOM_ALIGNMENT: u64 = 4;
 
 /// The basis of the requests: the capacities that the dataflow analysis found, and the firings of layers.
 pub(super) struct RequestBuilder<'a> {
@@ -173,6 +185,7 @@ impl RequestBuilder<'_> {
             half: None,
             ring_rows: 0,
             bytes,
+            alignment: ROOM_ALIGNMENT,
             live: self.span[layer.0].unwrap_or_default(),
             partition,
             touched: vec![partition],
@@ -226,6 +239,7 @@ impl RequestBuilder<'_> {
             half: None,
             ring_rows,
             bytes,
+            alignment: layer.format().element.bytes(),
             live,
             partition,
             touched,

@@ -22,9 +22,9 @@
 use crate::frame::request::Request;
 use crate::packing::Link;
 
+use super::Storage;
 use super::item::Item;
 use super::moments::RowByRow;
-use super::{ALIGNMENT, Storage};
 
 /// For each item, the items that are stored at the same time, and how far above or below it they must lie at least. The
 /// distance is the size of the lower one, or less if only a part of it is in use while the other one is.
@@ -42,24 +42,18 @@ pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>], row_by_row: RowBy
             || other.pipelined
             || one.filling.is_none() && other.filling.is_none()
             || sharing.apart.binary_search(&(a, b)).is_ok();
-        let (above, below) = if whole {
-            (one.bytes as i64, other.bytes as i64)
-        } else {
-            (sharing.distance([a, b], [one, other]), sharing.distance([b, a], [other, one]))
+        let apart = match whole {
+            true => Some((one.bytes as i64, other.bytes as i64)),
+            false => sharing.distance([a, b], [one, other]).zip(sharing.distance([b, a], [other, one])),
         };
-        let [above, below] = [above, below].map(aligned);
+        // `None`: by the time that one of them is used, all of the other is released.
+        let Some((above, below)) = apart else { continue };
         // There is no third way to lie: all rows of a whole ring are begun before the first of them is released, so two
         // consecutive moments together forbid every place between above and below.
         links[a].push(Link { other: b, above, below, is_exact: true });
         links[b].push(Link { other: a, above: below, below: above, is_exact: true });
     }
     links
-}
-
-/// The next multiple of [`ALIGNMENT`], or the distance itself if it exceeds any memory's size.
-fn aligned(distance: i64) -> i64 {
-    let alignment = ALIGNMENT as i64;
-    distance.checked_add(alignment - 1).map_or(distance, |end| end.div_euclid(alignment) * alignment)
 }
 
 /// The distances between two items that follow from firings which write one and read the other.
@@ -90,7 +84,10 @@ impl Distances {
             for sweep in sweeps.filter(|sweep| row_by_row.takes(execution, sweep)) {
                 let of = |request: usize| (first + sweep.output, first + request);
                 let swept = sweep.operands.iter();
-                let apart = swept.map(|swept| (of(swept.request), sweep.firing, sweep.distance(swept)));
+                let apart = swept.map(|swept| {
+                    let bytes = execution.requests[swept.request].bytes;
+                    (of(swept.request), sweep.firing, sweep.distance(swept, bytes))
+                });
                 sharing.sweeps.extend(apart);
             }
             first += execution.requests.len();
@@ -102,10 +99,14 @@ impl Distances {
 
     /// How much higher the second ring must start than the first, at least, if the first lies below. For each firing at
     /// which both are in use, this is the end of the used part of the first ring minus the start of the used part of
-    /// the second, both counted from the start of their ring. The result is the maximum over all these firings.
-    fn distance(&self, pair: [usize; 2], requests: [&Request; 2]) -> i64 {
+    /// the second, both counted from the start of their ring. The result is the maximum over all these firings. `None`
+    /// if they are never in use together.
+    fn distance(&self, pair: [usize; 2], requests: [&Request; 2]) -> Option<i64> {
         let [lower, upper] = requests;
-        let (begin, end) = (lower.live.0.max(upper.live.0), lower.live.1.min(upper.live.1));
+        let (begin, end) = (lower.live.0.max(upper.live.0), lower.last_use().min(upper.last_use()));
+        if end < begin {
+            return None;
+        }
         let released = upper.filling.as_ref().map_or(&[][..], |filling| &filling.released);
         let begun = lower.filling.as_ref().map_or(&[][..], |filling| &filling.begun);
         let mut next = released.partition_point(|(at, _)| *at < begin);
@@ -123,7 +124,7 @@ impl Distances {
             most = most.max(here);
             // From here on, only the released part changes, or nothing.
             if firing >= end || high == lower.bytes && sweep.is_err() {
-                return most;
+                return Some(most);
             }
             next += 1;
         }

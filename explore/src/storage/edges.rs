@@ -2,7 +2,10 @@
 //! methods with which the paper compares it are here, too.
 
 use super::item::Item;
-use crate::storage::{ALIGNMENT, Arrangement, Effort, Storage};
+use crate::storage::{Arrangement, Effort, Storage};
+
+/// Buffers begin at multiples of this many bytes, the size of the widest element in the arena.
+const ALIGNMENT: u64 = 4;
 
 /// A buffer shared by edges that are never stored at the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,10 +24,6 @@ use crate::packing::Packing;
 pub use item::{Item, Stored};
 use moments::{Moment, RingLives, RowByRow};
 
-/// Everything in the arena begins at a multiple of this many bytes, the size of the widest element there. Only rings of
-/// 16-bit floats may have sizes that are no such multiple.
-const ALIGNMENT: u64 = 4;
-
 /// The executions of all CNNs of an application, with what runs at the same time.
 #[derive(Debug)]
 pub struct Storage<'a> {

@@ -4,7 +4,7 @@ use crate::packing::{self, Block, Budget, Limit, Link, Member, Packing, Problem}
 
 use super::item::{Item, Stored};
 use super::moments::RowByRow;
-use super::{ALIGNMENT, Effort, Peak, Storage, distance};
+use super::{Effort, Peak, Storage, distance};
 
 /// Steps of the complete searches, for a plan that is one of thousands, one of many, one of a few, and for the plan
 /// that is kept.
@@ -25,8 +25,6 @@ const STEPS_BEYOND: u64 = 3_000_000;
 
 /// Places rings such that no two use an address at the same time, and only chosen layers make rows one by one at a
 /// price. `peak` is the liveness bound.
-///
-/// Sizes and distances are rounded up to multiples of [`ALIGNMENT`]. Offsets are sums of these.
 pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effort: Effort) -> Placed {
     let steps = match effort {
         Effort::Sketch => SKETCH_STEPS,
@@ -50,13 +48,7 @@ pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effor
         }
         _ => 0,
     };
-    let offsets = best.packing.offsets;
-    let ends = items.iter().zip(&offsets).map(|(item, offset)| offset.saturating_add(item.request.bytes));
-    let packing = Packing { bytes: ends.max().unwrap_or(0), offsets };
-    // The highest ring of a placement may have been rounded up.
-    let is_rounded = items.iter().any(|item| !item.request.bytes.is_multiple_of(ALIGNMENT));
-    let least = if is_rounded { least.saturating_sub(ALIGNMENT - 1) } else { least };
-    Placed { packing, least: least.max(peak.bytes) }
+    Placed { packing: best.packing, least: least.max(peak.bytes) }
 }
 
 /// Rings as a packing problem. `None` if their sizes are beyond any memory.
@@ -72,8 +64,8 @@ fn problem(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, row_by_row: R
         sets.push(peak.stored.clone());
     }
     let block =
-        |item: &Item<'_>| Some(Block::of_bytes(item.request.bytes.checked_next_multiple_of(ALIGNMENT)?));
-    let blocks: Vec<Block> = items.iter().map(block).collect::<Option<_>>()?;
+        |item: &Item<'_>| Block { alignment: item.request.alignment, ..Block::of_bytes(item.request.bytes) };
+    let blocks: Vec<Block> = items.iter().map(block).collect();
     let member =
         |stored: &Stored| Member { block: stored.item, low: stored.bytes.start, high: stored.bytes.end };
     let sets = sets.iter().map(|set| set.iter().map(member).collect()).collect();
@@ -90,7 +82,7 @@ fn at_once(stored: &[Stored], links: &[Vec<Link>]) -> bool {
 fn stacked(items: &[Item<'_>]) -> Packing {
     let mut bytes = 0u64;
     let place = |item: &Item<'_>| {
-        let at = bytes.checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX);
+        let at = bytes.checked_next_multiple_of(item.request.alignment).unwrap_or(u64::MAX);
         bytes = at.saturating_add(item.request.bytes);
         at
     };

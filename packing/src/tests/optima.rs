@@ -148,7 +148,7 @@ fn so_are_those_of_any_conflicts() {
 }
 
 /// The least height over all ways of laying each pair that conflicts, one above the other: the longest path upwards, from
-/// the ground through distances.
+/// the ground through distances, to offsets that are aligned.
 pub(super) fn least_apart(blocks: &[Block], pairs: &[Pair]) -> u64 {
     let mut best = u64::MAX;
     'ways: for way in 0..1u32 << pairs.len() {
@@ -157,13 +157,14 @@ pub(super) fn least_apart(blocks: &[Block], pairs: &[Pair]) -> u64 {
         let mut rounds = 0;
         while std::mem::take(&mut changed) {
             rounds += 1;
-            if rounds > blocks.len() + 1 {
+            if rounds > 4 * blocks.len() + 1 {
                 continue 'ways;
             }
             for (bit, &(i, j, above, below)) in pairs.iter().enumerate() {
                 let (lower, upper, apart) = if way >> bit & 1 == 0 { (i, j, above) } else { (j, i, below) };
                 if offsets[lower] + apart > offsets[upper] {
-                    offsets[upper] = offsets[lower] + apart;
+                    let least = (offsets[lower] + apart).unsigned_abs();
+                    offsets[upper] = least.next_multiple_of(blocks[upper].alignment) as i64;
                     changed = true;
                 }
             }
@@ -177,11 +178,16 @@ pub(super) fn least_apart(blocks: &[Block], pairs: &[Pair]) -> u64 {
 /// Two blocks that conflict, how much higher the second lies at least than the first, or the first than the second.
 pub(super) type Pair = (usize, usize, i64, i64);
 
-/// Blocks of which some are in use in part.
-pub(super) fn in_part(seed: u64) -> (Vec<Block>, Vec<Pair>, Problem) {
+/// Blocks of which some are in use in part, each with one of these alignments.
+pub(super) fn in_part(seed: u64, alignments: &[u64]) -> (Vec<Block>, Vec<Pair>, Problem) {
     let random = &mut random(seed);
     let count = random.random_range(2..=5);
-    let blocks: Vec<Block> = (0..count).map(|_| Block::of_bytes(random.random_range(1..12))).collect();
+    let mut blocks: Vec<Block> = (0..count).map(|_| Block::of_bytes(random.random_range(1..12))).collect();
+    if let [_, _, ..] = alignments {
+        for block in &mut blocks {
+            block.alignment = alignments[random.random_range(0..alignments.len())];
+        }
+    }
     let size = |i: usize| blocks[i].bytes as i64;
     let mut pairs = Vec::new();
     for i in 0..count {
@@ -212,22 +218,24 @@ pub(super) fn in_part(seed: u64) -> (Vec<Block>, Vec<Pair>, Problem) {
 
 #[test]
 fn so_are_those_of_blocks_that_overlap_in_part() {
-    let mut lower = 0;
-    for seed in 0..1500 {
-        let (blocks, pairs, problem) = in_part(seed);
+    let (mut lower, mut unproven) = (0, 0);
+    for (seed, alignments) in (0..1500).flat_map(|seed| [(seed, &[1][..]), (seed, &[1, 2, 4])]) {
+        let (blocks, pairs, problem) = in_part(seed, alignments);
         let solution = pack(&problem, &mut Budget::new(Limit::Work(STEPS)));
         let expected = least_apart(&blocks, &pairs);
         assert!(problem.accepts(&solution.packing.offsets));
-        assert_eq!(
-            (solution.packing.bytes, solution.bound),
-            (expected, expected),
-            "seed {seed}: {blocks:?} {pairs:?}"
+        // With alignments, not every least height is proven.
+        let is_proven = solution.bound == expected || alignments.len() > 1 && solution.bound < expected;
+        unproven += u64::from(solution.bound < expected);
+        assert!(
+            solution.packing.bytes == expected && is_proven,
+            "seed {seed}: {expected}, {solution:?}: {blocks:?} {pairs:?}"
         );
         let size = |i: usize| blocks[i].bytes as i64;
         let sizes: Vec<Pair> = pairs.iter().map(|&(i, j, ..)| (i, j, size(i), size(j))).collect();
         lower += u64::from(expected < least_apart(&blocks, &sizes));
     }
-    assert!(lower > 200, "{lower}");
+    assert!(lower > 200 && unproven < 100, "{lower}, {unproven}");
 }
 
 #[test]

@@ -121,6 +121,7 @@ impl Tail {
                 half: None,
                 ring_rows,
                 bytes: ring_rows * network.layer(tensor).row_bytes(),
+                alignment: network.layer(tensor).format().element.bytes(),
                 live,
                 partition: 0,
                 touched: Vec::new(),
