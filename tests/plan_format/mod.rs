@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod replay;
+pub mod replay;
 
 use std::collections::BTreeSet;
 

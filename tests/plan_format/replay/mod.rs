@@ -4,8 +4,8 @@
 mod arena;
 mod bound;
 mod families;
-mod model;
-mod rows;
+pub mod model;
+pub mod rows;
 mod shared;
 mod sums;
 
