@@ -177,7 +177,7 @@ fn impossible_scales_and_zero_points_are_refused() {
         "zero point is uint8, but its integers are int8",
     );
     refused(&weights(&[0.5, 0.25], zeros(2), vec![int("axis", 7)]), "axis 7 is out of range");
-    refused(&weights(&[0.5, 0.25], zeros(2), vec![int("block_size", 2)]), "blocks of 2 elements");
+    refused(&weights(&[0.5, 0.25], zeros(2), vec![int("block_size", 2)]), "do not fit");
     let other = model().node("QuantizeLinear", &["x", "s", "u"], &["q"], vec![]).node(
         "DequantizeLinear",
         &["q", "s", "i"],
