@@ -386,7 +386,7 @@ fn cnn(name: &str, random: &mut Choices<'_>) -> (Cnn, Vec<Vec<String>>) {
 
 /// The CNN of a network that comes from no file.
 pub fn of_network(name: &str, network: Network, partitions: Vec<Partition>) -> Cnn {
-    let model = ModelSource { name: name.into(), file: None, bytes: 0, sha256: String::new() };
+    let model = ModelSource { name: name.into(), ..ModelSource::default() };
     Cnn { name: name.into(), network, model, partitions }
 }
 

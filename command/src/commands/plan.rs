@@ -78,6 +78,11 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         output::write(path, &plan.to_json())?;
         return Err(Error::Bug(format!("{why}; the plan is saved in {}", path.display())));
     }
+    for cnn in &application.cnns {
+        for input in &cnn.model.unused_inputs {
+            warn!("no output of {} depends on its input {input}: the plan has no such input", cnn.name);
+        }
+    }
     if let (Some((saved, _)), Some(number)) = (&saved, args.front.pick) {
         compare(saved, number, &plan);
     }

@@ -12,7 +12,7 @@ impl Application {
     pub fn of_network(name: &str, network: Network, rows: RowsChoice) -> Application {
         let layers = network.ids().collect();
         let partition = Partition { name: name.into(), layers, processor: "cpu".into(), schedule: None };
-        let model = ModelSource { name: name.into(), file: None, bytes: 0, sha256: String::new() };
+        let model = ModelSource { name: name.into(), ..ModelSource::default() };
         Application {
             name: name.into(),
             cnns: vec![Cnn { name: name.into(), network, model, partitions: vec![partition] }],

@@ -33,7 +33,7 @@ pub struct Loaded {
 }
 
 /// Where a network comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelSource {
     /// As the application names it.
     pub name: String,
@@ -43,6 +43,8 @@ pub struct ModelSource {
     pub bytes: u64,
     /// SHA-256 of the file, or of a built-in's layers, in hexadecimal.
     pub sha256: String,
+    /// Inputs of the file on which none of its outputs depends. The network does not have them.
+    pub unused_inputs: Vec<String>,
 }
 
 /// Why a model cannot be loaded.
@@ -82,14 +84,14 @@ pub fn load_as_stated(request: &ModelRequest) -> Result<Loaded, LoadError> {
         Some(builtin) => {
             let network = builtin::network(builtin).map_err(|error| LoadError::Refused(Box::new(error)))?;
             let sha256 = builtin::fingerprint(&network);
-            (network, ModelSource { name, file: None, bytes: 0, sha256 })
+            (network, ModelSource { name, sha256, ..ModelSource::default() })
         }
         None if is_model_file(request.model) => {
             let file = request.folder.join(request.model);
             let options = ImportOptions { shapes: request.shapes.clone() };
-            let Imported { network, bytes, sha256 } =
+            let Imported { network, bytes, sha256, unused_inputs } =
                 import::import(&file, &options).map_err(|error| LoadError::Refused(Box::new(error)))?;
-            (network, ModelSource { name, file: Some(file), bytes, sha256 })
+            (network, ModelSource { name, file: Some(file), bytes, sha256, unused_inputs })
         }
         None => return Err(LoadError::Kind),
     };

@@ -69,7 +69,7 @@ pub(super) struct NodeName {
 
 /// Names given so far.
 #[derive(Default)]
-struct Names {
+pub(super) struct Names {
     used: BTreeSet<String>,
     next: BTreeMap<String, usize>,
 }
@@ -477,8 +477,13 @@ fn check_limits(shape: &Shape) -> Result<(), Fault> {
 }
 
 impl Names {
+    /// No other name is taken.
+    pub fn taken(names: impl Iterator<Item = String>) -> Self {
+        Names { used: names.collect(), next: BTreeMap::new() }
+    }
+
     /// The name itself, or with a number after it if it is taken.
-    fn unique(&mut self, name: &str) -> String {
+    pub fn unique(&mut self, name: &str) -> String {
         let mut unique = name.to_string();
         while !self.used.insert(unique.clone()) {
             let next = self.next.entry(name.to_string()).or_insert(2);

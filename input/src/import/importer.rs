@@ -24,13 +24,13 @@ const OLDEST_OPSET: i64 = 7;
 /// Newest operator set that there is.
 const NEWEST_OPSET: i64 = 28;
 
-/// The network of a model.
+/// The network of a model, and the inputs on which none of its outputs depends.
 pub(super) fn build(
     model: &str,
     stated: &Model,
     folder: Option<&Path>,
     options: &ImportOptions,
-) -> Result<Network, ImportError> {
+) -> Result<(Network, Vec<String>), ImportError> {
     let Some(proto) = &stated.proto.graph else {
         return Err(ImportError::NotOnnx { model: model.to_string(), reason: "it has no graph".into() });
     };
@@ -74,7 +74,9 @@ pub(super) fn build(
         }
     }
     importer.nodes(&graph, &order, &mut scope)?;
-    importer.network(&graph, &proto.output, scope)
+    let network = importer.network(&graph, &proto.output, scope)?;
+    let unused = inputs::unused(&names, &network);
+    Ok((network, unused))
 }
 
 fn opset(model: &str, proto: &ModelProto) -> Result<i64, ImportError> {

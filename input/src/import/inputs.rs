@@ -9,6 +9,7 @@ use super::builder::{Builder, FROM_FIRST};
 use super::constant::{PRECISION_HELP, float, type_name};
 use super::error::ImportError;
 use super::node::Tensor;
+use csdfc_network::Network;
 
 /// A network input of the model.
 pub(super) struct InputSeat<'a> {
@@ -33,6 +34,15 @@ pub(super) fn check_names(model: &str, names: &[&str], options: &ImportOptions) 
         return Err(ImportError::UnknownInput { model: model.to_string(), input: given.clone(), help });
     }
     Ok(())
+}
+
+/// Those of a model's inputs that are no layers of its network.
+pub(super) fn unused(names: &[&str], network: &Network) -> Vec<String> {
+    let is_layer = |name: &str| {
+        let mut inputs = network.layers.iter().filter(|layer| matches!(layer.operator, Operator::Input(_)));
+        inputs.any(|layer| layer.name == name)
+    };
+    names.iter().filter(|name| !is_layer(name)).map(|name| (*name).to_string()).collect()
 }
 
 /// Adds the layer that delivers an input.

@@ -56,6 +56,8 @@ pub struct Imported {
     pub bytes: u64,
     /// SHA-256 of the model's file in lower-case hexadecimal.
     pub sha256: String,
+    /// Inputs of the model on which none of its outputs depends. The network does not have them.
+    pub unused_inputs: Vec<String>,
 }
 
 /// Imports an ONNX file of opset 7 or later, or a TFLite file. Its bytes say which it is.
@@ -105,12 +107,12 @@ fn import_named(
     if start == LFS_POINTER {
         return Err(ImportError::LfsPointer { model: model.to_string() });
     }
-    let (bytes, hash, network) = if tflite::is_tflite(&start) {
+    let (bytes, hash, (network, unused_inputs)) = if tflite::is_tflite(&start) {
         // Its tables refer to each other everywhere.
         let mut all = Vec::new();
         source.read_to_end(&mut all).map_err(cannot)?;
-        let network = tflite::build(model, &all, place.file, options)?;
-        (all.len() as u64, Sha256::digest(&all), network)
+        let built = tflite::build(model, &all, place.file, options)?;
+        (all.len() as u64, Sha256::digest(&all), built)
     } else {
         // The file is read three times, so that it need not lie in memory beside its weights.
         let mut hash = Sha256::new();
@@ -120,7 +122,7 @@ fn import_named(
     };
     let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     tracing::debug!(layers = network.layers.len(), "imported");
-    Ok(Imported { network, bytes, sha256 })
+    Ok(Imported { network, bytes, sha256, unused_inputs })
 }
 
 /// The error for bytes of neither format. The file's name says which of the two was meant.

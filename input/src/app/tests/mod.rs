@@ -59,7 +59,7 @@ fn fake(request: &ModelRequest) -> Result<Loaded, LoadError> {
             quantisation: None,
         });
     }
-    let source = ModelSource { name: request.model.into(), file: None, bytes: 0, sha256: String::new() };
+    let source = ModelSource { name: request.model.into(), ..ModelSource::default() };
     Ok(Loaded { network, source })
 }
 

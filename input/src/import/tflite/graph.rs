@@ -1,6 +1,6 @@
 //! Turns the first subgraph of a model into a network.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use csdfc_plan::operator::Operator;
@@ -12,7 +12,7 @@ use super::op::{Op, Operand};
 use super::schema::{File, Model, Operator as Stated};
 use super::{SUPPORTED, ops};
 use crate::import::ImportOptions;
-use crate::import::builder::{Builder, MAX_LAYERS, NodeName};
+use crate::import::builder::{Builder, MAX_LAYERS, Names, NodeName};
 use crate::import::error::{Fault, ImportError, UnsupportedNode};
 use crate::import::graph::without_dead_layers;
 use crate::import::inputs::{self, InputSeat};
@@ -20,13 +20,14 @@ use crate::import::node::{Node, Value};
 use crate::import::ops::{integers, layout};
 use csdfc_network::{Network, NetworkOutput};
 
-/// The network of a model whose bytes these are. Its weights are read later from `path`, if there is one.
+/// The network of a model whose bytes these are, and the inputs on which none of its outputs depends. Its weights are
+/// read later from `path`, if there is one.
 pub(in crate::import) fn build(
     model: &str,
     bytes: &[u8],
     path: Option<&Path>,
     options: &ImportOptions,
-) -> Result<Network, ImportError> {
+) -> Result<(Network, Vec<String>), ImportError> {
     let file = File { bytes, path };
     let stated = Model::read(bytes)
         .map_err(|fault| ImportError::NotTflite { model: model.to_string(), reason: fault.reason })?;
@@ -81,7 +82,11 @@ impl<'a> Graph<'a, '_> {
         Err(ImportError::Unsupported { model: self.model.to_string(), nodes, help })
     }
 
-    fn network(&self, needed: &[usize], options: &ImportOptions) -> Result<Network, ImportError> {
+    fn network(
+        &self,
+        needed: &[usize],
+        options: &ImportOptions,
+    ) -> Result<(Network, Vec<String>), ImportError> {
         let tensors = &self.stated.tensors;
         let name = |operator: &Stated| {
             let label = self.label(operator);
@@ -89,10 +94,20 @@ impl<'a> Graph<'a, '_> {
         };
         let mut builder = Builder::new(self.stated.operators.iter().map(name).collect());
         let mut values: Vec<Option<Value>> = vec![None; tensors.len()];
-        let inputs: Vec<&str> =
-            self.stated.inputs.iter().map(|index| tensors[*index].name.as_str()).collect();
-        inputs::check_names(self.model, &inputs, options)?;
-        for &index in &self.stated.inputs {
+        let names: Vec<&str> = self.stated.inputs.iter().map(|index| tensors[*index].name.as_str()).collect();
+        inputs::check_names(self.model, &names, options)?;
+        let read: BTreeSet<usize> = needed
+            .iter()
+            .flat_map(|index| &self.stated.operators[*index].inputs)
+            .flatten()
+            .copied()
+            .collect();
+        for &index in self.stated.inputs.iter().filter(|index| read.contains(index)) {
+            if values[index].is_some() {
+                return Err(
+                    self.wrong(format!("tensor {} is listed twice among the inputs", tensors[index].name))
+                );
+            }
             let (tensor, info) = (&tensors[index], self.info(index));
             let seat = InputSeat { name: &tensor.name, info: &info, channels_last: true };
             values[index] = Some(Value::Tensor(inputs::add(self.model, &mut builder, &seat, options)?));
@@ -136,7 +151,9 @@ impl<'a> Graph<'a, '_> {
                 values[output] = Some(value);
             }
         }
-        self.outputs(builder, &values)
+        let network = self.outputs(builder, &values)?;
+        let unused = inputs::unused(&names, &network);
+        Ok((network, unused))
     }
 
     /// The value of a tensor that an operator reads.
@@ -177,6 +194,7 @@ impl<'a> Graph<'a, '_> {
 
     fn outputs(&self, mut builder: Builder, values: &[Option<Value>]) -> Result<Network, ImportError> {
         let mut outputs: Vec<NetworkOutput> = Vec::new();
+        let mut names = Names::default();
         for &index in &self.stated.outputs {
             let stated = &self.stated.tensors[index];
             let wrong = |reason: &str| ImportError::Output {
@@ -185,17 +203,14 @@ impl<'a> Graph<'a, '_> {
                 reason: reason.into(),
                 help: "remove it from the outputs".into(),
             };
-            if outputs.iter().any(|output| output.name == stated.name) {
-                return Err(wrong("another output has this name"));
+            if self.stated.inputs.contains(&index) {
+                return Err(wrong("it is an input of the network, with no layer between"));
             }
             let tensor = match &values[index] {
                 Some(Value::Tensor(tensor)) => tensor,
                 Some(Value::Constant(_)) => return Err(wrong("it is a constant, whatever the input")),
                 None => return Err(wrong("no operator computes it")),
             };
-            if self.stated.inputs.contains(&index) {
-                return Err(wrong("it is an input of the network, with no layer between"));
-            }
             let proto = NodeProto::default();
             let producer =
                 self.stated.operators.iter().position(|operator| operator.outputs.contains(&index));
@@ -212,7 +227,8 @@ impl<'a> Graph<'a, '_> {
             let held = integers::as_floats(&mut builder, &node, tensor, is_signed).map_err(fault)?;
             let is_input = matches!(builder.network.layer(held.operand.layer).operator, Operator::Input(_));
             let held = if is_input { layout::copy(&mut builder, &node, &held).map_err(fault)? } else { held };
-            outputs.push(NetworkOutput { name: stated.name.clone(), operand: held.operand });
+            // A tensor may be several outputs.
+            outputs.push(NetworkOutput { name: names.unique(&stated.name), operand: held.operand });
         }
         let mut network = builder.network;
         network.outputs = outputs;

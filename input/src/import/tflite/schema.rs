@@ -1,6 +1,7 @@
 //! The contents of a TFLite file, in the terms of its schema. The numbers are the ids of fields in `schema.fbs`,
 //! version 3a.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use rten_onnx::onnx::DataType;
 
 use super::flat::{Record, Records, Stored};
 use super::{codes, sparse};
-use crate::import::builder::Builder;
+use crate::import::builder::{Builder, Names};
 use crate::import::constant::{
     Constant, Data, MAX_RANK, PRECISION_HELP, count, dimensions, integer, type_name,
 };
@@ -48,6 +49,7 @@ pub(super) struct File<'a> {
 
 /// A model's first subgraph, and what it refers to.
 pub(super) struct Model<'a> {
+    /// Each has a name of its own.
     pub tensors: Vec<Tensor<'a>>,
     pub inputs: Vec<usize>,
     pub outputs: Vec<usize>,
@@ -127,6 +129,7 @@ impl<'a> Model<'a> {
         }
         let inputs = indices(&graph, 1, tensors.len())?;
         let outputs = indices(&graph, 2, tensors.len())?;
+        name_apart(&mut tensors, inputs.iter().chain(&outputs).copied());
         Ok(Model { tensors, inputs, outputs, operators, buffers })
     }
 
@@ -187,6 +190,19 @@ impl<'a> Model<'a> {
             }
         };
         Ok(Some(Constant { dims, data, stored: Some(tensor.element) }))
+    }
+}
+
+/// Gives tensors that share a name different ones, with a number after it. The first keeps the name: of the model's
+/// inputs, then its outputs, then all others.
+fn name_apart(tensors: &mut [Tensor], ends: impl Iterator<Item = usize>) {
+    let mut names = Names::taken(tensors.iter().map(|tensor| tensor.name.clone()));
+    let (mut named, mut kept) = (vec![false; tensors.len()], BTreeSet::new());
+    for index in ends.chain(0..tensors.len()) {
+        let tensor = &mut tensors[index];
+        if !std::mem::replace(&mut named[index], true) && !kept.insert(tensor.name.clone()) {
+            tensor.name = names.unique(&tensor.name);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod errors;
 mod hostile;
 mod integers;
+mod names;
 mod operators;
 
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, VOffsetT, WIPOffset};
@@ -30,6 +31,8 @@ struct Model {
 
 #[derive(Clone, Default)]
 struct Tensor {
+    /// `t` and its index if it states none.
+    name: Option<&'static str>,
     shape: Vec<i32>,
     signature: Vec<i32>,
     element: i8,
@@ -125,7 +128,8 @@ impl Model {
                 None => 0,
             };
             let mut fields = vec![(0, to.create_vector(&tensor.shape).as_union_value())];
-            fields.push((3, to.create_string(&format!("t{index}")).as_union_value()));
+            let name = tensor.name.map_or_else(|| format!("t{index}"), str::to_owned);
+            fields.push((3, to.create_string(&name).as_union_value()));
             if !tensor.signature.is_empty() {
                 fields.push((7, to.create_vector(&tensor.signature).as_union_value()));
             }
