@@ -8,6 +8,7 @@ use rten_onnx::onnx::{
     DataType, Dimension, NodeProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };
 
+use super::dilated;
 use super::op::{Op, Operand};
 use super::schema::{File, Model, Operator as Stated};
 use super::{SUPPORTED, ops};
@@ -112,6 +113,11 @@ impl<'a> Graph<'a, '_> {
             let seat = InputSeat { name: &tensor.name, info: &info, channels_last: true };
             values[index] = Some(Value::Tensor(inputs::add(self.model, &mut builder, &seat, options)?));
         }
+        let mut constant = |index: usize| {
+            let stored = self.stated.constant(&mut builder, self.file, &tensors[index]);
+            stored.ok().flatten()?.to_ints().ok()
+        };
+        let parts = dilated::find(self.stated, needed, &mut constant);
         let mut numbers = BTreeMap::new();
         for &index in needed {
             let operator = &self.stated.operators[index];
@@ -134,6 +140,7 @@ impl<'a> Graph<'a, '_> {
                 custom: operator.custom,
                 inputs,
                 outputs,
+                part: parts.get(&index),
                 numbers: &mut numbers,
             };
             let made = ops::import(&mut op, operator.kind).map_err(|fault| self.error(operator, fault))?;

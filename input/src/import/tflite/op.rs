@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use rten_onnx::onnx::{AttributeProto, DataType, NodeProto};
 
+use super::dilated::Part;
 use super::flat::Record;
 use super::schema::Tensor as Stated;
 use crate::import::attribute::int;
@@ -34,6 +35,8 @@ pub(super) struct Op<'a, 'b> {
     pub inputs: Vec<Option<Operand<'a, 'b>>>,
     /// Its outputs as the file states them.
     pub outputs: Vec<&'b Stated<'a>>,
+    /// What it becomes as a part of a dilated convolution, if it is one.
+    pub part: Option<&'b Part>,
     /// The numbers that tensors of integers stand for, for the tensors that were asked for.
     pub numbers: &'b mut BTreeMap<usize, Value>,
 }
@@ -120,7 +123,7 @@ impl<'a, 'b> Op<'a, 'b> {
         if let Some(known) = self.numbers.get(&tensor) {
             return Ok(known.clone());
         }
-        let number = self.dequantised(value, stated, |axis| axis)?;
+        let number = self.dequantised(value, stated, Some)?;
         self.numbers.insert(tensor, number.clone());
         Ok(number)
     }
@@ -143,7 +146,7 @@ impl<'a, 'b> Op<'a, 'b> {
         if !is_integer || stated.quantisation.is_none() {
             return Ok(moved.into());
         }
-        let place = |axis| perm.iter().position(|from| *from == axis).unwrap_or(usize::MAX);
+        let place = |axis| perm.iter().position(|from| *from == axis);
         self.dequantised(moved.into(), stated, place)
     }
 
@@ -152,14 +155,24 @@ impl<'a, 'b> Op<'a, 'b> {
         &mut self,
         value: Value,
         stated: &Stated,
-        place: impl Fn(usize) -> usize,
+        place: impl Fn(usize) -> Option<usize>,
     ) -> Result<Value, Fault> {
         let Some(quantisation) = &stated.quantisation else {
             return fault!("tensor {} holds integers without a scale", stated.name);
         };
         let [scales, points] = quantisation.operands(self.builder, stated.element)?;
-        let axis = if quantisation.count() == 1 { 0 } else { place(quantisation.axis) };
-        let attributes = vec![int("axis", i64::try_from(axis).unwrap_or(i64::MAX))];
+        let rank = dims(&value).len();
+        // A vector's scales lie along it, whatever dimension the file states: TFLite does not look.
+        let axis = match quantisation.count() {
+            1 => Some(0),
+            _ if rank == 1 => Some(0),
+            _ => usize::try_from(quantisation.axis).ok().and_then(place).filter(|axis| *axis < rank),
+        };
+        let Some(axis) = axis else {
+            let (name, stated) = (&stated.name, quantisation.axis);
+            return fault!("tensor {name} has rank {rank}, but scales along dimension {stated}");
+        };
+        let attributes = vec![int("axis", axis as i64)];
         match value {
             Value::Constant(_) => {
                 self.node("DequantizeLinear", [value, scales.into(), points.into()], attributes)

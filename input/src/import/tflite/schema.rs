@@ -79,8 +79,8 @@ pub(super) struct Tensor<'a> {
 pub(super) struct Quantisation<'a> {
     scales: planus::Vector<'a, f32>,
     zero_points: Option<planus::Vector<'a, i64>>,
-    /// The dimension that has a scale for each index, if there are several scales.
-    pub axis: usize,
+    /// The dimension that has a scale for each index, if there are several scales and dimensions.
+    pub axis: i32,
 }
 
 /// An operator as the file states it.
@@ -276,8 +276,7 @@ impl<'a> Quantisation<'a> {
         let scales = stated.field::<planus::Vector<'a, f32>>(2)?.filter(|scales| !scales.is_empty());
         let Some(scales) = scales else { return Ok(None) };
         let zero_points = stated.field::<planus::Vector<'a, i64>>(3)?.filter(|points| !points.is_empty());
-        let axis = usize::try_from(stated.int(6, 0)?).unwrap_or(usize::MAX);
-        Ok(Some(Quantisation { scales, zero_points, axis }))
+        Ok(Some(Quantisation { scales, zero_points, axis: stated.int(6, 0)? }))
     }
 
     /// How many scales there are.

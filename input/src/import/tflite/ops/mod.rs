@@ -1,5 +1,6 @@
 //! What each operator of TFLite becomes: a table from names to functions, with a file for each family of operators.
 
+mod batches;
 mod dense;
 mod elements;
 mod movement;
@@ -19,9 +20,10 @@ type Import = fn(&mut Op) -> Result<Vec<Value>, Fault>;
 
 /// Imports an operator: one value for each of its outputs.
 pub(super) fn import(op: &mut Op, kind: Kind) -> Result<Vec<Value>, Fault> {
-    match row(kind) {
-        Some((_, import)) => import(op),
-        None => fault!("its operator is not supported"),
+    match (row(kind), op.part) {
+        (Some((_, import)), None) => import(op),
+        (Some((_, import)), Some(part)) => batches::part(op, part, *import),
+        (None, _) => fault!("its operator is not supported"),
     }
 }
 
@@ -52,6 +54,7 @@ const ROWS: &[(&str, Import)] = &[
     ("ARG_MIN", reduce::arg_min),
     ("AVERAGE_POOL_2D", windows::average_pool),
     ("BATCH_MATMUL", dense::batch_mat_mul),
+    ("BATCH_TO_SPACE_ND", batches::alone),
     ("BROADCAST_TO", views::broadcast_to),
     ("CAST", views::cast),
     ("CEIL", elements::ceil),
@@ -105,6 +108,7 @@ const ROWS: &[(&str, Import)] = &[
     ("SHAPE", views::shape),
     ("SLICE", movement::slice),
     ("SOFTMAX", reduce::softmax),
+    ("SPACE_TO_BATCH_ND", batches::alone),
     ("SPACE_TO_DEPTH", movement::space_to_depth),
     ("SPLIT", movement::split),
     ("SPLIT_V", movement::split_v),

@@ -229,7 +229,13 @@ fn ends_of(dims: &[usize]) -> Vec<i64> {
     dims.iter().map(|dim| *dim as i64).collect()
 }
 
-fn sliced(op: &mut Op, x: Value, starts: Vec<i64>, ends: Vec<i64>, steps: Vec<i64>) -> Result<Value, Fault> {
+pub(super) fn sliced(
+    op: &mut Op,
+    x: Value,
+    starts: Vec<i64>,
+    ends: Vec<i64>,
+    steps: Vec<i64>,
+) -> Result<Value, Fault> {
     let (x, is_first) = op.first_if_last(x)?;
     let axes = (0..starts.len() as i64).collect();
     let [starts, ends, steps] = [starts, ends, steps].map(|each| list(reordered(&each, is_first)));

@@ -3,6 +3,7 @@
 use crate::import::attribute::{float, int, ints, text};
 use crate::import::error::{Fault, fault};
 use crate::import::node::Value;
+use crate::import::tflite::dilated::{Part, Window};
 use crate::import::tflite::op::{Op, dims, list};
 
 /// Filters as ONNX has them, `[outputs, inputs, rows, columns]`, of TFLite's `[outputs, rows, columns, inputs]`.
@@ -34,10 +35,16 @@ fn convolution(
     if inputs == 0 || channels % inputs != 0 {
         return fault!("{channels} channels are no multiple of its filters' {inputs}");
     }
+    let (pads, dilations) = match op.part {
+        Some(Part::Convolution(Window { dilations, before, after })) => {
+            (ints("pads", [before, after].into_iter().flatten().copied().collect::<Vec<_>>()), *dilations)
+        }
+        _ => (padding(op, 0)?, [op.int(down, 1)?, op.int(across, 1)?]),
+    };
     let attributes = vec![
-        padding(op, 0)?,
+        pads,
         ints("strides", [op.int(2, 0)?, op.int(1, 0)?]),
-        ints("dilations", [op.int(down, 1)?, op.int(across, 1)?]),
+        ints("dilations", dilations),
         int("group", (channels / inputs) as i64),
     ];
     let bias = if op.has(2) { Some(op.weights(2, &[0])?) } else { None };

@@ -46,10 +46,23 @@ fn scales_are_dealt_out_along_the_dimension_of_the_outputs() {
     let mut model = quantised(I8, [0, 0, 0]);
     (model.tensors[1].scales, model.tensors[1].points) = (vec![0.25, 0.5, 1.0], vec![0; 3]);
     let network = model.import().unwrap();
-    let layer = network.layers.iter().find(|layer| layer.operator.kind() == "conv").unwrap();
+    let layer_of = |network: &csdfc_network::Network| {
+        network.layers.iter().position(|layer| layer.operator.kind() == "conv").unwrap()
+    };
+    let layer = &network.layers[layer_of(&network)];
     assert_eq!(layer.parameters[0].scales(0).unwrap(), (vec![0.25, 0.5, 1.0], false));
     // Of the second filter, the first input at each place: 8, 10, 12 and 14, halved.
     assert_eq!(layer.parameters[0].values().unwrap()[8..12], [4.0, 5.0, 6.0, 7.0]);
+    // A bias has one dimension: TFLite does not look which one the file states.
+    let bias = &mut model.tensors[2];
+    (bias.scales, bias.points, bias.axis) = (vec![0.125, 0.25, 0.5], vec![0; 3], 3);
+    let stated = model.import().unwrap();
+    model.tensors[2].axis = 0;
+    let values = |network: &csdfc_network::Network| network.parameter(layer_of(network), 1).unwrap();
+    assert_eq!(values(&stated), values(&model.import().unwrap()));
+    model.tensors[1].axis = 7;
+    let error = model.import().unwrap_err().to_string();
+    assert!(error.contains("tensor t1 has rank 4, but scales along dimension 7"), "{error}");
     model.tensors[1].axis = 3;
     let error = model.import().unwrap_err().to_string();
     assert!(error.contains("node t3 (CONV_2D): it has 3 scales for 2 indices of dimension 1"), "{error}");

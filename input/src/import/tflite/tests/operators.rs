@@ -9,7 +9,7 @@ use crate::import::SUPPORTED_BY_TFLITE;
 use csdfc_network::Network;
 
 /// Layers as text: the operator of each, its operands, and the shapes in which it sees them.
-fn text(network: &Network) -> String {
+pub(super) fn text(network: &Network) -> String {
     let mut text = String::new();
     for layer in &network.layers {
         let inputs: Vec<String> =
@@ -114,6 +114,7 @@ fn models() -> Vec<(String, Model)> {
             &[&window[..], &[(3, Int(3)), (4, Int(2))]].concat(),
         ));
     }
+    models.push(("SPACE_TO_BATCH_ND".into(), super::dilated::example()));
     let norm = [(0, Int(2)), (1, Float(1.0)), (2, Float(0.5)), (3, Float(0.75))];
     models.push(of("LOCAL_RESPONSE_NORMALIZATION", &[IMAGE], none, &[IMAGE], &norm));
     for (name, half) in [("RESIZE_BILINEAR", 3), ("RESIZE_NEAREST_NEIGHBOR", 1)] {
