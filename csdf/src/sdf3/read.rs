@@ -87,9 +87,13 @@ fn build(document: &roxmltree::Document, concurrency: NonZero<u64>) -> Result<Do
     }
     let application = only_child(root, "applicationGraph")?;
     let kind = kind(root, application)?;
-    let body = only_child(application, kind)?;
-    let properties = format!("{kind}Properties");
-    let properties = Properties::collect(elements(application, &properties))?;
+    let has = |name: &str| elements(application, name).next().is_some();
+    // Some graphs of type csdf have an element `sdf`.
+    let other = if kind == "sdf" { "csdf" } else { "sdf" };
+    let body = only_child(application, if has(other) && !has(kind) { other } else { kind })?;
+    let properties = ["sdfProperties", "csdfProperties"];
+    let properties = properties.into_iter().flat_map(|name| elements(application, name));
+    let properties = Properties::collect(properties)?;
     let name = application.attribute("name").or(body.attribute("name")).unwrap_or(kind).to_owned();
 
     let mut reader =
