@@ -35,19 +35,29 @@ struct Piece {
     high: u64,
 }
 
+/// Most pairs of buffers that live at the same time. They take some 800 MB.
+pub const MOST_PAIRS: usize = 12_500_000;
+
 /// The problem of packing these buffers, in their order.
 ///
 /// # Errors
-/// Those of [`Problem::new`].
+/// Those of [`Problem::new`], and when more than [`MOST_PAIRS`] pairs live at the same time.
 pub fn problem(lives: &[Life]) -> Result<Problem, PackError> {
     let blocks: Vec<Block> = lives.iter().map(|life| life.block).collect();
     let pieces: Vec<Vec<Piece>> = lives.iter().map(pieces).collect();
     let mut links = vec![Vec::new(); lives.len()];
     let mut order: Vec<usize> = (0..lives.len()).filter(|i| !pieces[*i].is_empty()).collect();
     order.sort_by_key(|i| pieces[*i][0].lower);
+    // The buffers that begin after buffer `at` of the order and before its end.
+    let later = |at: usize| {
+        let (end, rest) = (pieces[order[at]].last().map_or(0, |last| last.upper), &order[at + 1..]);
+        &rest[..rest.partition_point(|j| pieces[*j][0].lower < end)]
+    };
+    if (0..order.len()).map(|at| later(at).len()).sum::<usize>() > MOST_PAIRS {
+        return Err(PackError::TooManyPairs);
+    }
     for (at, &i) in order.iter().enumerate() {
-        let end = pieces[i][pieces[i].len() - 1].upper;
-        for &j in order[at + 1..].iter().take_while(|j| pieces[**j][0].lower < end) {
+        for &j in later(at) {
             let Some((above, below, is_exact)) = apart(&pieces[i], &pieces[j]) else { continue };
             links[i].push(Link { other: j, above, below, is_exact });
             links[j].push(Link { other: i, above: below, below: above, is_exact });

@@ -80,6 +80,9 @@ pub enum PackError {
     /// Sums of sizes and offsets must stay below 2^62 bytes.
     #[error("sizes, alignments and offsets add up to 2^62 bytes or more")]
     TooLarge,
+    /// The conflicts would take too much memory.
+    #[error("more than {} pairs of buffers live at the same time", super::lives::MOST_PAIRS)]
+    TooManyPairs,
     /// Alignments are at least 1.
     #[error("buffer {0} has an alignment of 0; give 1 for any offset")]
     NoAlignment(usize),

@@ -29,7 +29,7 @@ pub fn pack(args: &PackArgs) -> Result<Ending, Error> {
         .map_err(|error| wrong(format!("{name}: {error}"), "see `csdfc pack --help` for the format"))?;
     let lives: Vec<_> = rows.iter().map(|row| row.life.clone()).collect();
     let problem = lives::problem(&lives)
-        .map_err(|error| wrong(format!("{name}: {}", named(&error, &rows)), "correct the file"))?;
+        .map_err(|error| wrong(format!("{name}: {}", named(&error, &rows)), mend(&error)))?;
     let limit = match args.budget {
         Some(SearchBudget::Steps(steps)) => Limit::Work(steps),
         // A time beyond what the clock can show is no limit.
@@ -85,6 +85,15 @@ fn read(path: &Path) -> Result<(String, String), Error> {
         help: Some("give a CSV file whose first line is id,lower,upper,size".into()),
     })?;
     Ok((text, name))
+}
+
+fn mend(error: &PackError) -> &'static str {
+    match error {
+        PackError::TooManyPairs => {
+            "pack groups of buffers that are never in use at the same time each for itself"
+        }
+        _ => "correct the file",
+    }
 }
 
 /// The error with the buffers' names.

@@ -8,7 +8,7 @@
 //! Columns may come in any order, and their names say which they are. `begin` and `start` are other names for `lower`.
 //! `end` stands for `upper`, but includes the last moment, in gaps too. In a gap, the buffer is not in use, or only its
 //! bytes `low` to `high` are (`@low:high`). `offset`, `alignment` and `gaps` may be missing or empty. A buffer with an
-//! offset is fixed there.
+//! offset is fixed there. `hint`, where MiniMalloc's search tries a buffer first, may be there and is not used.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ use crate::suggest::clip;
 mod tests;
 
 /// Most buffers of a file.
-pub const MOST_ROWS: usize = 5000;
+pub const MOST_ROWS: usize = 100_000;
 
 /// A line of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,9 @@ pub enum CsvError {
     #[error("the file is empty; its first line names the columns: id,lower,upper,size")]
     Empty,
     /// A column is unknown.
-    #[error("line 1: there is no column `{0}`; known are id, lower, upper, size, alignment, gaps and offset")]
+    #[error(
+        "line 1: there is no column `{0}`; known are id, lower, upper, size, alignment, gaps, offset and hint"
+    )]
     UnknownColumn(String),
     /// A column is there twice.
     #[error("line 1: column `{0}` is there twice")]
@@ -69,7 +71,7 @@ pub enum CsvError {
         why: &'static str,
     },
     /// There are too many buffers.
-    #[error("more than {MOST_ROWS} buffers: give the file in parts")]
+    #[error("more than {MOST_ROWS} buffers")]
     TooMany,
 }
 
@@ -80,9 +82,10 @@ const SIZE: &str = "size";
 const ALIGNMENT: &str = "alignment";
 const GAPS: &str = "gaps";
 const OFFSET: &str = "offset";
+const HINT: &str = "hint";
 
 /// Names of columns, and the column that each means.
-const NAMES: [(&str, &str); 12] = [
+const NAMES: [(&str, &str); 13] = [
     (ID, ID),
     ("buffer", ID),
     ("buffer_id", ID),
@@ -95,6 +98,7 @@ const NAMES: [(&str, &str); 12] = [
     (ALIGNMENT, ALIGNMENT),
     (GAPS, GAPS),
     (OFFSET, OFFSET),
+    (HINT, HINT),
 ];
 
 /// Reads a file.

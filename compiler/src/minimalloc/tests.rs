@@ -17,6 +17,7 @@ fn files_are_read_by_the_names_of_columns() {
         "size,id,upper,lower\r\n4,b1,3,0\r\n\r\n5,b2,9,-3",
         "buffer, begin, end, size, gaps, alignment, offset\nb1, 0, 2, 4,,,\nb2,-3,8,5, ,1,\n",
         "\u{feff}buffer_id,start,upper,size\nb1,0,3,4\nb2,-3,9,5\n",
+        "id,lower,upper,size,hint\nb1,0,3,4,-1\nb2,-3,9,5,8\n",
     ] {
         assert_eq!(parse(text), Ok(plain.clone()), "{text}");
     }
@@ -81,6 +82,6 @@ fn what_is_wrong_is_named_by_line() {
     }
     let end = format!("id,start,end,size\nb,0,{},1\n", i64::MAX);
     assert!(matches!(parse(&end), Err(CsvError::Value { column: "upper", .. })));
-    let many: String = (0..=5000).map(|i| format!("{i},0,1,1\n")).collect();
+    let many: String = (0..=super::MOST_ROWS).map(|i| format!("{i},0,1,1\n")).collect();
     assert_eq!(parse(&format!("id,lower,upper,size\n{many}")), Err(CsvError::TooMany));
 }

@@ -41,4 +41,8 @@ fn what_contradicts_itself_is_refused() {
     assert!(problem(&[fixed(0, 1, life(0, 2, 4)), fixed(4, 1, life(1, 2, 4))]).is_ok());
     assert_eq!(refused(&[life(0, 1, 1 << 61), life(0, 1, 1 << 61)]), TooLarge);
     assert_eq!(refused(&[fixed(u64::MAX, 1, life(0, 1, 1))]), TooLarge);
+    // Many buffers may live one after another, but not all at the same time.
+    let all = |end: i64| (0..20_000).map(|at| life(at, at + end, 1)).collect::<Vec<_>>();
+    assert!(problem(&all(3)).is_ok());
+    assert_eq!(refused(&all(20_000)), TooManyPairs);
 }
