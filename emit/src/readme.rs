@@ -78,7 +78,7 @@ impl Crate<'_> {
              It takes one file for each input, in the order and of the dimensions below, prints frames per second and\n\
              the peak memory of the process, and writes the outputs of the last frame{folders}. Each file is named\n\
              after its output: every byte but letters, digits and `._-` becomes `%` and two hexadecimal digits, so `/`\n\
-             becomes `%2F`.\n\n\
+             becomes `%2F`. A name that would be longer than 240 bytes is cut off and ends in `~` and a hash.\n\n\
              If the program is built with `--features trace`, its option `--trace FILE` writes when each layer\n\
              fired, for <https://ui.perfetto.dev>. If it is built with `RUSTFLAGS=\"-C target-feature=+crt-static\"`\n\
              on Linux, it is linked statically, and takes about 1 MB less memory.\n\n\

@@ -55,6 +55,13 @@ pub fn run(args: &RunArgs) -> Result<Ending, Error> {
         for (stated, value) in cnn.outputs.iter().zip(&outputs) {
             if let Some(folder) = args.output.as_ref().map(of_cnn) {
                 write(&folder, &stated.name, value)?;
+                let file = file_name(&stated.name);
+                if file.contains('~') {
+                    tracing::warn!(
+                        "the name of output {} is too long for a file: it is {file}.npy",
+                        stated.name
+                    );
+                }
             }
             for (_, name, reference) in
                 references.iter().filter(|(of, name, _)| *of == c && *name == stated.name)
