@@ -1,14 +1,19 @@
 //! Columns of text.
 
+/// Most characters of a name in a table. TFLite joins the names of fused operators, of hundreds of characters.
+const LONGEST: usize = 48;
+
 /// Formats rows as lines of columns. Each column is as wide as its widest cell, and columns are two spaces apart. The
-/// cells of the `right` columns are aligned to the right.
+/// cells of the `right` columns are aligned to the right. Of a long name the middle is left out.
 pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| shortened(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             let padding = " ".repeat(widths[column] - cell.chars().count());
@@ -23,4 +28,33 @@ pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A cell of one word of at most [`LONGEST`] characters, or of several words.
+fn shortened(cell: &str) -> String {
+    let length = cell.chars().count();
+    if length <= LONGEST || cell.contains(' ') {
+        return cell.to_owned();
+    }
+    let start: String = cell.chars().take(LONGEST / 2).collect();
+    let end: String = cell.chars().skip(length - (LONGEST - 1) / 2).collect();
+    format!("{start}…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::table;
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        let row = |name: &str| vec![name.to_owned(), "12".to_owned()];
+        let long = "model/block/conv/BiasAdd;".repeat(9);
+        let sentence = "a sentence that is as long as it needs to be, since it is no name";
+        assert_eq!(
+            table(&[row("relu"), row(&long)], &[1]),
+            format!("relu{:48}12\nmodel/block/conv/BiasAdd…odel/block/conv/BiasAdd;  12\n", "")
+                .replace(&" ".repeat(48), &" ".repeat(46))
+        );
+        assert_eq!(table(&[row(sentence)], &[]), format!("{sentence}  12\n"));
+    }
 }
