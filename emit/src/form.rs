@@ -41,10 +41,9 @@ impl ModuleOptions<'_> {
 
     /// A source of a crate, changed into a source of the module.
     fn adapt(&self, text: &str) -> String {
-        let feature = |is_there: bool| if is_there { "all()" } else { "any()" };
         text.replace("crate::", &format!("crate::{}::", self.path))
-            .replace("feature = \"std\"", feature(self.std))
-            .replace("feature = \"weights\"", feature(true))
+            .replace("feature = \"std\"", &self.std.to_string())
+            .replace("feature = \"weights\"", "true")
     }
 }
 

@@ -9,7 +9,7 @@ use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_plan::plan::Plan;
 use csdfc_tests::{application, crates};
 
-use super::{inputs, values_of};
+use super::{inputs, inspect_crate, values_of};
 
 /// One module of each kind, the lines of a program that run a frame of it, and the application.
 const KINDS: [(&str, &str, &str); 3] = [
@@ -73,6 +73,9 @@ fn print(scores: &[f32]) {
 }
 "#;
 
+/// Lints are errors in the user's crate, and modules bring none.
+const LINT: &[&str] = &["clippy", "--offline", "--", "-D", "warnings"];
+
 fn package(folder: &Path, source: &str, program: &str) {
     let manifest = "[package]\nname = \"user\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
     fs::create_dir_all(folder.join("src")).expect("a file");
@@ -111,6 +114,7 @@ fn modules_make_the_bytes_of_run() {
     }
     package(folder, "main.rs", &(program + "}\n"));
     assert_eq!(crates::run(folder, env!("CARGO"), &["run", "--quiet"], &[]), expected);
+    inspect_crate(folder, LINT);
 }
 
 #[test]
@@ -121,6 +125,7 @@ fn modules_need_no_standard_library() {
     Build::new("builtin:lenet5").no_std().folder(&source).emit().unwrap();
     package(folder, "lib.rs", "#![no_std]\n#![deny(warnings)]\n\ninclude!(\"lenet5.rs\");\n");
     crates::run(folder, env!("CARGO"), &["build", "--quiet"], &[]);
+    inspect_crate(folder, LINT);
 }
 
 #[test]

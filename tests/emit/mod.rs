@@ -16,14 +16,15 @@ mod trace;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use csdfc::app::resolve::Application;
-use csdfc::network::NetworkOutput;
+use csdfc::app::resolve::{Application, RowsChoice};
+use csdfc::network::{Layer, Network, NetworkOutput, Operand};
 use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_command::commands::{self, npy};
 use csdfc_emit::Options;
-use csdfc_plan::operator::{InputElement, Operator};
+use csdfc_plan::operator::{ElementWise, Function, Input, InputElement, Operator};
 use csdfc_plan::plan::{Output, Plan};
+use csdfc_plan::shape::Shape;
 use csdfc_tests::{app, application, plan, skipped};
 
 /// Frames of each run: enough for rings that run on, and for both halves of double buffers.
@@ -322,20 +323,46 @@ fn papers_application() -> Application {
 
 /// Checks that a tool of Cargo finds nothing in the crates. The tool need not be installed.
 fn inspect(applications: &[Application], arguments: &[&str]) {
+    for application in applications {
+        inspect_crate(Emitted::new(application).folder(), arguments);
+    }
+}
+
+/// The same of the crate in a folder.
+fn inspect_crate(folder: &Path, arguments: &[&str]) {
     let has = Command::new("cargo").args(&arguments[..1]).arg("--version").output();
     if !has.is_ok_and(|output| output.status.success()) {
         skipped(&format!("emitted crates under cargo {}: it is not here", arguments[0]));
         return;
     }
-    for application in applications {
-        let emitted = Emitted::new(application);
-        let mut command = Command::new("cargo");
-        command.args(arguments).current_dir(emitted.folder()).env_remove("RUSTFLAGS");
-        let output =
-            command.env("CARGO_TARGET_DIR", emitted.folder().join("target")).output().expect("cargo");
-        let said = [output.stdout, output.stderr].concat();
-        assert!(output.status.success(), "{}:\n{}", application.name, String::from_utf8_lossy(&said));
-    }
+    let mut command = Command::new("cargo");
+    command.args(arguments).current_dir(folder).env_remove("RUSTFLAGS");
+    let output = command.env("CARGO_TARGET_DIR", folder.join("target")).output().expect("cargo");
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+}
+
+/// A network whose tensors all are the caller's: its arena has no bytes.
+fn without_buffers() -> Application {
+    let mut network = Network::default();
+    let shape = Shape::new([1, 3, 4, 5]);
+    let layer = |name: &str, operator, inputs| Layer {
+        name: name.into(),
+        onnx_nodes: Vec::new(),
+        operator,
+        inputs,
+        parameters: Vec::new(),
+        output: name.into(),
+        shape: shape.clone(),
+        primitive: None,
+        quantisation: None,
+    };
+    let input = Operator::Input(Input { element: InputElement::F32, camera: None });
+    let x = Operand { layer: network.add(layer("x", input, Vec::new())), shape: shape.clone() };
+    let relu = Operator::ElementWise(ElementWise { function: Function::Relu });
+    let y = Operand { layer: network.add(layer("y", relu, vec![x])), shape: shape.clone() };
+    network.outputs.push(NetworkOutput { name: "y".into(), operand: y });
+    Application::of_network("relu", network, RowsChoice::None)
 }
 
 #[test]
@@ -356,6 +383,13 @@ fn files_are_free_of_lint() {
         (kernels::application(), "std weights capi trace"),
         (papers_application(), "default"),
         (model("lenet5", "all"), ""),
+        (without_buffers(), "default"),
+        (
+            application(
+                "(cnns: [(model: \"builtin:resnet8\", precision: half)], parallel: [[\"resnet8\"]], threads: 2)",
+            ),
+            "default",
+        ),
         (model("resnet8", "none"), ""),
         (paged::paged("resnet8", "rows: none"), "std weights capi"),
         (paged::paged("resnet8", "rows: none"), ""),

@@ -123,8 +123,10 @@ impl Place {
         align_of::<T>() <= 4
             && self.offset.is_multiple_of(size_of::<T>())
             && self.row_bytes.is_multiple_of(size_of::<T>())
-            && self.bytes() <= ARENA_BYTES
-            && self.offset <= ARENA_BYTES - self.bytes()
+            && match ARENA_BYTES.checked_sub(self.bytes()) {
+                Some(most) => self.offset <= most,
+                None => false,
+            }
     }
 
     /// These rows of the ring, in their order, as a ring of their own.
