@@ -106,7 +106,8 @@ The models must be where the plan says, because every layer is compared with its
   csdfc run plan.json --input image=x.npy --compare scores=reference.npy
 
 With several CNNs, names are CNN/NAME, and each CNN has a folder of its own. A tensor's file is its name and `.npy`.
-Every byte but letters, digits, `.`, `_` and `-` becomes `%` and two hexadecimal digits: the file of `a/b` is a%2Fb.npy.")]
+Every byte but letters, digits, `.`, `_` and `-` becomes `%` and two hexadecimal digits: the file of `a/b` is a%2Fb.npy.
+A name that would be longer than 240 bytes is cut off and ends in `~` and a hash.")]
     Run(RunArgs),
     /// Draw a plan as a page for a browser: what lies where and when, the peak, processors, layers
     #[command(after_help = "Examples:
@@ -418,8 +419,9 @@ pub struct LoadArgs {
     /// Keep batch norms and activations as layers of their own
     #[arg(long)]
     pub no_fuse: bool,
-    /// Shape of an input whose dimensions the model leaves open
-    #[arg(long = "shape", value_name = "[CNN/]INPUT=1,3,224,224")]
+    /// Shape of an input whose dimensions the model leaves open, by its name, by that of one dimension (`height=224`), or by
+    /// none where there is one input
+    #[arg(long = "shape", value_name = "[[CNN/]INPUT=]1,3,224,224")]
     pub shapes: Vec<InputShape>,
 }
 
@@ -501,7 +503,7 @@ impl LoadArgs {
                 let input = clip(&shape.input);
                 return Err(csdfc::error::Error::Input {
                     message: format!("--shape {input}: the application has several CNNs, and none is named"),
-                    help: Some(format!("say which CNN's input it is: --shape CNN/{input}=…")),
+                    help: Some("say which CNN's input it is: --shape CNN/INPUT=…".into()),
                 });
             }
             origin.replaced.push(("shapes", "--shape"));
@@ -636,13 +638,15 @@ impl FromStr for InputShape {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || "give an input and its dimensions: `image=1,3,224,224`".to_string();
-        let (input, dims) = text.rsplit_once('=').ok_or_else(wrong)?;
+        // Without a name it is the only input's.
+        let (input, dims) = match text.rsplit_once('=') {
+            Some(("", _)) => return Err(wrong()),
+            Some(named) => named,
+            None => ("", text),
+        };
         let dims = dims.split([',', 'x']).map(|dim| dim.trim().parse().ok().filter(|dim| *dim > 0));
         let dims = dims.collect::<Option<Vec<usize>>>().ok_or_else(wrong)?;
-        match input.is_empty() {
-            true => Err(wrong()),
-            false => Ok(InputShape { input: input.into(), dims }),
-        }
+        Ok(InputShape { input: input.into(), dims })
     }
 }
 

@@ -36,8 +36,9 @@ pub struct QuantizeArgs {
     /// so that it reads numbers that were not rounded
     #[arg(long, value_name = "ERROR")]
     pub keep_above: Option<f64>,
-    /// Shape of an input whose dimensions the model leaves open
-    #[arg(long = "shape", value_name = "INPUT=1,3,224,224")]
+    /// Shape of an input whose dimensions the model leaves open, by its name, by that of one dimension (`height=224`), or by
+    /// none where there is one input
+    #[arg(long = "shape", value_name = "[INPUT=]1,3,224,224")]
     pub shapes: Vec<InputShape>,
     /// What to print
     #[arg(long, value_enum, default_value_t)]

@@ -104,6 +104,22 @@ pub enum ImportError {
         #[help]
         help: String,
     },
+    /// An input whose batch is not 1.
+    #[error("{model}: input {input}: its batch is {batch}; csdfc plans one frame at a time")]
+    #[diagnostic(code(csdfc::import::input))]
+    Batch {
+        /// The file.
+        model: String,
+        /// Its name.
+        input: String,
+        /// Its batch.
+        batch: usize,
+        /// Its dimensions with a batch of 1.
+        one: Vec<usize>,
+        /// The mend.
+        #[help]
+        help: String,
+    },
     /// An output of the network that cannot be planned.
     #[error("{model}: output {output}: {reason}")]
     #[diagnostic(code(csdfc::import::output))]

@@ -54,7 +54,10 @@ pub(super) fn build(
     let order = graph.order(&|_| false)?;
     graph.check_supported(&order, "", &|node| importer.inlines(node))?;
     let names: Vec<&str> = graph.inputs.iter().copied().collect();
-    inputs::check_names(model, &names, options)?;
+    let stated =
+        proto.input.iter().map(|info| (info.name.as_deref().unwrap_or_default(), inputs::declared(info)));
+    let stated: Vec<_> = stated.filter(|(name, _)| graph.inputs.contains(name)).collect();
+    let given = inputs::given(model, &stated, options)?;
 
     let mut scope = Scope {
         values: BTreeMap::new(),
@@ -69,7 +72,7 @@ pub(super) fn build(
         let name = info.name.as_deref().unwrap_or_default();
         if let Some((name, channels_last)) = reads.get_key_value(name) {
             let seat = InputSeat { name, info, channels_last: *channels_last };
-            let input = inputs::add(model, &mut importer.builder, &seat, options)?;
+            let input = inputs::add(model, &mut importer.builder, &seat, &given)?;
             scope.values.insert(name, Value::Tensor(input));
         }
     }

@@ -1,12 +1,14 @@
 //! The shapes of a network's inputs. The user's shapes complete and override those of the model.
 
+use std::collections::BTreeMap;
+
 use csdfc_plan::operator::{Input, InputElement, Operator};
 use csdfc_plan::shape::{Order, Shape};
 use rten_onnx::onnx::{DataType, Dimension, ValueInfoProto};
 
 use super::ImportOptions;
 use super::builder::{Builder, FROM_FIRST};
-use super::constant::{PRECISION_HELP, float, type_name};
+use super::constant::{float, type_name};
 use super::error::ImportError;
 use super::node::Tensor;
 use csdfc_network::Network;
@@ -19,21 +21,65 @@ pub(super) struct InputSeat<'a> {
     pub channels_last: bool,
 }
 
-/// Checks that every given shape belongs to an existing input.
-pub(super) fn check_names(model: &str, names: &[&str], options: &ImportOptions) -> Result<(), ImportError> {
-    for given in options.shapes.keys() {
-        if names.contains(&given.as_str()) {
-            continue;
-        }
-        let near = names.iter().map(|name| (strsim::jaro_winkler(name, given), name));
-        let near = near.filter(|(score, _)| *score > 0.7).max_by(|a, b| a.0.total_cmp(&b.0));
-        let help = match near {
-            Some((_, name)) => format!("did you mean {name}?"),
-            None => format!("the model's inputs are {}", names.join(", ")),
+/// What the user gives of the inputs' shapes.
+#[derive(Default)]
+pub(super) struct Given<'a> {
+    /// By input.
+    shapes: BTreeMap<&'a str, &'a [usize]>,
+    /// By the name of a dimension that the model leaves open.
+    dims: BTreeMap<&'a str, usize>,
+}
+
+/// What the user gives of the shapes of these inputs, each with its dimensions if it states them.
+pub(super) fn given<'a>(
+    model: &str,
+    inputs: &[(&'a str, Option<&'a [Dimension]>)],
+    options: &'a ImportOptions,
+) -> Result<Given<'a>, ImportError> {
+    let open = || inputs.iter().flat_map(|(_, dims)| dims.unwrap_or_default());
+    let open: Vec<&str> = open().filter_map(|dim| dim.dim_param.as_deref()).collect();
+    let mut given = Given::default();
+    for (name, dims) in &options.shapes {
+        let input = match inputs {
+            [(only, _)] if name.is_empty() => Some(*only),
+            _ => inputs.iter().map(|(input, _)| *input).find(|input| input == name),
         };
-        return Err(ImportError::UnknownInput { model: model.to_string(), input: given.clone(), help });
+        match (input, dims.as_slice()) {
+            (Some(input), dims) => _ = given.shapes.insert(input, dims),
+            (None, [size]) if open.contains(&name.as_str()) => _ = given.dims.insert(name, *size),
+            _ => {
+                let inputs: Vec<&str> = inputs.iter().map(|(input, _)| *input).collect();
+                return Err(unknown(model, name, &inputs, &open));
+            }
+        }
     }
-    Ok(())
+    Ok(given)
+}
+
+/// The error for a shape that belongs to no input, and to none of the dimensions that have a name.
+fn unknown(model: &str, given: &str, inputs: &[&str], open: &[&str]) -> ImportError {
+    let model = model.to_string();
+    let all = inputs.join(", ");
+    if given.is_empty() {
+        let reason = format!("a shape is given without a name, but it has {} inputs", inputs.len());
+        return ImportError::Graph {
+            model,
+            reason,
+            help: format!("give --shape INPUT=…; the inputs are {all}"),
+        };
+    }
+    let near = inputs.iter().chain(open).map(|name| (strsim::jaro_winkler(name, given), name));
+    let near = near.filter(|(score, name)| *score > 0.7 && !name.is_empty());
+    let help = match near.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        Some((_, name)) => format!("did you mean {name}?"),
+        None => format!("the model's inputs are {all}"),
+    };
+    ImportError::UnknownInput { model, input: given.to_string(), help }
+}
+
+/// The dimensions that an input states.
+pub(super) fn declared(info: &ValueInfoProto) -> Option<&[Dimension]> {
+    Some(info.r#type.as_ref()?.tensor_type.as_ref()?.shape.as_ref()?.dim.as_slice())
 }
 
 /// Those of a model's inputs that are no layers of its network.
@@ -50,7 +96,7 @@ pub(super) fn add(
     model: &str,
     builder: &mut Builder,
     seat: &InputSeat,
-    options: &ImportOptions,
+    given: &Given,
 ) -> Result<Tensor, ImportError> {
     let wrong = |reason: String, help: String| ImportError::Input {
         model: model.to_string(),
@@ -63,32 +109,43 @@ pub(super) fn add(
         return Err(wrong("it is no tensor".into(), "csdfc plans tensors only".into()));
     };
     let element = tensor.elem_type.unwrap_or(DataType(0));
-    // Floats hold the integers of a quantised model.
-    let is_integer = matches!(element, DataType::UINT8 | DataType::INT8);
+    // Floats hold integers.
+    let is_integer = matches!(
+        element,
+        DataType::UINT8
+            | DataType::INT8
+            | DataType::UINT16
+            | DataType::INT16
+            | DataType::UINT32
+            | DataType::INT32
+            | DataType::UINT64
+            | DataType::INT64
+            | DataType::BOOL
+    );
     if float(element).is_none() && !is_integer {
-        let reason = format!("its elements are {}, not floats", type_name(element));
-        return Err(wrong(reason, PRECISION_HELP.into()));
+        let reason = format!("its elements are {}, neither floats nor integers", type_name(element));
+        let help = "cut the model behind what turns them into numbers (onnx.utils.extract_model), and do that before the run";
+        return Err(wrong(reason, help.into()));
     }
-    let declared = tensor.shape.as_ref().map(|shape| shape.dim.as_slice());
-    let dims = match options.shapes.get(seat.name) {
+    let declared = declared(seat.info);
+    let dims = match given.shapes.get(seat.name) {
         Some(given) => {
             if let Some(declared) = declared.filter(|declared| declared.len() != given.len()) {
                 let reason =
                     format!("--shape gives {} dimensions, the model has {}", given.len(), listed(declared));
                 return Err(wrong(reason, format!("give all {} dimensions", declared.len())));
             }
-            given.clone()
+            given.to_vec()
         }
-        None => static_dims(seat.name, declared).map_err(|(reason, help)| wrong(reason, help))?,
+        None => {
+            static_dims(seat.name, declared, &given.dims).map_err(|(reason, help)| wrong(reason, help))?
+        }
     };
     // Tensors of rank 1 and 3 may as well have no batch.
     if matches!(dims.len(), 2 | 4..) && dims[0] > 1 {
-        let mut one = dims.clone();
+        let (input, batch, mut one) = (seat.name.to_string(), dims[0], dims);
         one[0] = 1;
-        return Err(wrong(
-            format!("its batch is {}; csdfc plans one frame at a time", dims[0]),
-            format!("plan it for a batch of 1 with --shape {}={}", seat.name, joined(&one)),
-        ));
+        return Err(ImportError::Batch { model: model.to_string(), input, batch, one, help: String::new() });
     }
     let last = seat.channels_last && dims.len() == FROM_FIRST.len() && dims[0] == 1;
     let order = if last { Order::ChannelsLast } else { Order::ChannelsFirst };
@@ -99,8 +156,73 @@ pub(super) fn add(
     Ok(if is_integer { input.as_integers(element) } else { input })
 }
 
-/// The declared dimensions with a dynamic batch of 1.
-fn static_dims(name: &str, declared: Option<&[Dimension]>) -> Result<Vec<usize>, (String, String)> {
+/// The network that `build` makes of a model, one frame at a time. For a model of a larger batch the help of the error says
+/// what to do: a batch of 1 by `--shape`, if nothing in the model stands in its way. Inputs come before constants, which
+/// can be read once only.
+pub(super) fn one_frame<T>(
+    build: impl Fn(&ImportOptions) -> Result<T, ImportError>,
+    options: &ImportOptions,
+) -> Result<T, ImportError> {
+    match build(options) {
+        Err(stated @ ImportError::Batch { .. }) => Err(with_help(&build, options, stated)),
+        // Perhaps a batch of 1 is given, but nodes count with the larger one that the model states.
+        Err(why @ ImportError::Node { .. }) if !options.shapes.is_empty() => {
+            match build(&ImportOptions::default()) {
+                Err(ImportError::Batch { model, input, batch, one, .. })
+                    if [Some(&one), None].contains(&options.shapes.get(&input)) =>
+                {
+                    let help = counts_with(&model, batch, &format!("--shape {input}={}", joined(&one)), &why);
+                    Err(ImportError::Batch { model, input, batch, one, help })
+                }
+                _ => Err(why),
+            }
+        }
+        built => built,
+    }
+}
+
+/// The error for a batch with its help. It is that of the first input, but the help is for all.
+fn with_help<T>(
+    build: impl Fn(&ImportOptions) -> Result<T, ImportError>,
+    options: &ImportOptions,
+    stated: ImportError,
+) -> ImportError {
+    let (mut options, mut shapes, mut first, mut next) = (options.clone(), Vec::new(), None, stated);
+    let why = loop {
+        let ImportError::Batch { model, input, batch, one, .. } = next else { break Some(next) };
+        shapes.push(format!("--shape {input}={}", joined(&one)));
+        options.shapes.insert(input.clone(), one.clone());
+        first = first.or(Some((model, input, batch, one)));
+        next = match build(&options) {
+            Ok(_) => break None,
+            Err(error) => error,
+        };
+    };
+    let (model, input, batch, one) = first.unwrap_or_default();
+    let shapes = shapes.join(" ");
+    let help = match why {
+        None => format!("plan it for a batch of 1 with {shapes}"),
+        Some(why) => counts_with(&model, batch, &shapes, &why),
+    };
+    ImportError::Batch { model, input, batch, one, help }
+}
+
+/// The help for a model whose nodes count with its batch, as one of them says.
+fn counts_with(model: &str, batch: usize, shapes: &str, why: &ImportError) -> String {
+    let why = why.to_string();
+    let why = why.strip_prefix(&format!("{model}: ")).unwrap_or(&why);
+    format!(
+        "export the model with a batch of 1, or with one that is left open (dynamic_shapes or dynamic_axes of \
+         torch.onnx.export): {shapes} does not suffice, since its nodes count with {batch} frames: {why}"
+    )
+}
+
+/// The declared dimensions with a dynamic batch of 1. Dimensions of a given name have the given size.
+fn static_dims(
+    name: &str,
+    declared: Option<&[Dimension]>,
+    given: &BTreeMap<&str, usize>,
+) -> Result<Vec<usize>, (String, String)> {
     let Some(declared) = declared else {
         return Err((
             "the model does not state its shape".into(),
@@ -117,7 +239,9 @@ fn static_dims(name: &str, declared: Option<&[Dimension]>) -> Result<Vec<usize>,
     let mut dims = Vec::with_capacity(declared.len());
     let mut open = false;
     for (i, dim) in declared.iter().enumerate() {
-        match dim.dim_value.and_then(|value| usize::try_from(value).ok()).filter(|value| *value > 0) {
+        let named = dim.dim_param.as_deref().and_then(|name| given.get(name).copied());
+        let stated = dim.dim_value.and_then(|value| usize::try_from(value).ok());
+        match named.or(stated).filter(|value| *value > 0) {
             Some(value) => dims.push(value),
             None => {
                 open |= i > 0;

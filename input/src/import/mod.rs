@@ -43,7 +43,8 @@ use csdfc_network::Network;
 /// Options for what a model leaves open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// Dimensions of network inputs, by name; they override the model's own.
+    /// Dimensions of network inputs, by name; they override the model's own. An empty name stands for the only input. A
+    /// single number may also be by the name of a dimension that the model leaves open.
     pub shapes: BTreeMap<String, Vec<usize>>,
 }
 
@@ -111,14 +112,18 @@ fn import_named(
         // Its tables refer to each other everywhere.
         let mut all = Vec::new();
         source.read_to_end(&mut all).map_err(cannot)?;
-        let built = tflite::build(model, &all, place.file, options)?;
+        let built = inputs::one_frame(|options| tflite::build(model, &all, place.file, options), options)?;
         (all.len() as u64, Sha256::digest(&all), built)
     } else {
         // The file is read three times, so that it need not lie in memory beside its weights.
         let mut hash = Sha256::new();
         let bytes = std::io::copy(&mut source, &mut hash).map_err(cannot)?;
         let proto = wire::decode(source).map_err(|reason| not_a_model(model, reason))?;
-        (bytes, hash.finalize(), importer::build(model, &proto, place.folder, options)?)
+        (
+            bytes,
+            hash.finalize(),
+            inputs::one_frame(|options| importer::build(model, &proto, place.folder, options), options)?,
+        )
     };
     let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     tracing::debug!(layers = network.layers.len(), "imported");

@@ -105,7 +105,8 @@ fn one_image(x: &Tensor) -> Result<[usize; 2], Fault> {
     let size = spatial(x)?;
     match x.dims() {
         [1, ..] => Ok(size),
-        dims => fault!("its input is a batch of {} images; csdfc convolves one", dims[0]),
+        dims => Err(Fault::new(format!("its input is a batch of {} images; csdfc convolves one", dims[0]))
+            .help("csdfc plans one frame at a time: export the model for one image of that batch, and loop over them")),
     }
 }
 

@@ -87,15 +87,19 @@ pub(super) fn split(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fa
     Ok(parts)
 }
 
+/// The help for indices that are not known at import.
+pub(in crate::import) const LOOKUP_HELP: &str = "csdfc looks nothing up by indices that are known only when the network runs: \
+     cut the model behind this node (onnx.utils.extract_model), and look up what it reads before the run";
+
 /// Most slices that one node may become.
 const MAX_SLICES: usize = 256;
 
 /// `Gather` by constant indices: a slice for each run of indices at equal distances.
 pub(super) fn gather(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let indices = node.constant(1, "indices").map_err(|fault| fault.help(LOOKUP_HELP))?;
     let x = node.tensor(0)?;
     let axis = axis(node.int("axis", 0)?, x.rank())?;
     let size = x.dims()[axis];
-    let indices = node.constant(1, "indices")?;
     let mut places = Vec::new();
     for index in indices.to_ints()? {
         let outside = |_| Fault::new(format!("index {index} is out of range: dimension {axis} is {size}"));

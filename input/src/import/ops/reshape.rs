@@ -1,5 +1,6 @@
 //! Views: the same elements in the same order under other dimensions.
 
+use super::reduce;
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data, count, dimensions, type_name};
 use crate::import::error::{Fault, fault};
@@ -113,16 +114,52 @@ fn cast_to(builder: &mut Builder, node: &Node, to: DataType) -> Result<Tensor, F
     let x = node.tensor(0)?;
     let indices = has_indices(builder, x);
     match to {
-        DataType::INT64 if indices => builder.identity(node, x),
+        // The caller gets indices as they are.
+        DataType::INT64 | DataType::INT32 if indices => builder.identity(node, x),
+        to if x.integers.is_some_and(|from| holds(to, from)) => builder.identity(node, &x.as_integers(to)),
         // Integers that floats hold are floats already.
-        DataType::FLOAT | DataType::DOUBLE | DataType::FLOAT16 | DataType::BFLOAT16 if !indices => {
-            builder.identity(node, &x.as_floats())
+        to if is_float(to) && !indices => builder.identity(node, &x.as_floats()),
+        to if indices => {
+            if is_float(to)
+                && let Some(floats) = reduce::indices_as_floats(builder, node, x)?
+            {
+                return Ok(floats);
+            }
+            let reason = format!("a tensor of int64 cannot become {}", type_name(to));
+            Err(Fault::new(reason).help("csdfc hands indices over as they are: end the model before this node, and go on after the run"))
         }
-        _ => {
-            let from = if indices { "int64" } else { "float32" };
-            fault!("a tensor of {from} cannot become {}", type_name(to))
+        to => {
+            let from = x.integers.unwrap_or(DataType::FLOAT);
+            fault!("a tensor of {} cannot become {}", type_name(from), type_name(to))
         }
     }
+}
+
+fn is_float(element: DataType) -> bool {
+    matches!(element, DataType::FLOAT | DataType::DOUBLE | DataType::FLOAT16 | DataType::BFLOAT16)
+}
+
+/// Whether a type of integers holds all those of another.
+fn holds(to: DataType, from: DataType) -> bool {
+    // Of each type: whether there are negative ones, and the bits without the sign.
+    let reach = |element| {
+        Some(match element {
+            DataType::BOOL => (false, 1),
+            DataType::UINT8 => (false, 8),
+            DataType::UINT16 => (false, 16),
+            DataType::UINT32 => (false, 32),
+            DataType::UINT64 => (false, 64),
+            DataType::INT8 => (true, 7),
+            DataType::INT16 => (true, 15),
+            DataType::INT32 => (true, 31),
+            DataType::INT64 => (true, 63),
+            _ => return None,
+        })
+    };
+    let (Some((to_signed, to_bits)), Some((from_signed, from_bits))) = (reach(to), reach(from)) else {
+        return false;
+    };
+    to_bits >= from_bits && (to_signed || !from_signed)
 }
 
 /// `Expand`: repetition becomes a resize to the nearest element.

@@ -23,6 +23,11 @@ fn relu(input: &[i64]) -> Model {
 fn inputs() {
     let mut complex = relu(&[1, 3]);
     complex.graph().input = vec![value("x", DataType(14), &[1, 3])];
+    let batched = Model::new(13, &[4, 3, 2, 2], &["y"]).ints("seen", &[4, 12]).floats("w", &[3, 3, 1, 1]);
+    let batched = batched.node("Conv", &["x", "w"], &["a"], vec![]);
+    let batched = batched.node("Reshape", &["a", "seen"], &["y"], vec![]);
+    let mut two = Model::new(13, &[-1, 3], &["y"]).node("Add", &["x", "z"], &["y"], vec![]);
+    two.graph().input.push(value("z", DataType::FLOAT, &[-1, 3]));
     let cases = [
         ("dynamic height", error(&relu(&[0, 3, -1, -1]))),
         ("no height", error(&relu(&[1, 3, -2, 5]))),
@@ -35,6 +40,17 @@ fn inputs() {
         ("too large", error_with(&relu(&[1, 3]), &[("x", &[1, usize::MAX])])),
         ("too high", error_with(&relu(&[1, 3, 8, 8]), &[("x", &[1, 1, 300_000, 1])])),
         ("complex numbers", error(&complex)),
+        (
+            "strings",
+            error(&Model::of(13, DataType::STRING, &[1, 3], &["y"]).node("Relu", &["x"], &["y"], vec![])),
+        ),
+        (
+            "integers",
+            error(&Model::of(13, DataType::INT64, &[1, 3], &["y"]).node("Relu", &["x"], &["y"], vec![])),
+        ),
+        ("a batch that nodes count with", error(&batched)),
+        ("1 instead of it", error_with(&batched, &[("x", &[1, 3, 2, 2])])),
+        ("no name", error_with(&two, &[("", &[1, 3])])),
     ];
     insta::assert_snapshot!(listed(&cases));
 }

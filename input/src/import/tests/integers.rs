@@ -102,8 +102,8 @@ fn inputs_of_integers_become_integers_again() {
         let made = network.layers.iter().find_map(|layer| layer.quantisation).unwrap();
         assert_eq!((made.scale, made.zero_point), (0.5, moved));
     }
-    let floats = Model::of(13, DataType::UINT8, &[1, 4], &["y"]).node("Relu", &["x"], &["y"], vec![]);
-    assert!(error(&floats).contains("computes on integers"));
-    let wide = Model::of(13, DataType::INT16, &[1, 4], &["y"]).node("Relu", &["x"], &["y"], vec![]);
-    assert!(error(&wide).contains("int16"));
+    for element in [DataType::UINT8, DataType::INT16] {
+        let floats = Model::of(13, element, &[1, 4], &["y"]).node("Relu", &["x"], &["y"], vec![]);
+        assert!(error(&floats).contains("computes on integers"));
+    }
 }

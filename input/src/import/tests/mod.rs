@@ -10,6 +10,7 @@ mod folding;
 mod fused;
 mod graphs;
 mod hostile;
+mod inputs;
 mod integers;
 mod layers;
 mod lines;

@@ -96,7 +96,9 @@ impl<'a> Graph<'a, '_> {
         let mut builder = Builder::new(self.stated.operators.iter().map(name).collect());
         let mut values: Vec<Option<Value>> = vec![None; tensors.len()];
         let names: Vec<&str> = self.stated.inputs.iter().map(|index| tensors[*index].name.as_str()).collect();
-        inputs::check_names(self.model, &names, options)?;
+        // Its dimensions have no names.
+        let stated: Vec<_> = names.iter().map(|name| (*name, None)).collect();
+        let given = inputs::given(self.model, &stated, options)?;
         let read: BTreeSet<usize> = needed
             .iter()
             .flat_map(|index| &self.stated.operators[*index].inputs)
@@ -111,7 +113,7 @@ impl<'a> Graph<'a, '_> {
             }
             let (tensor, info) = (&tensors[index], self.info(index));
             let seat = InputSeat { name: &tensor.name, info: &info, channels_last: true };
-            values[index] = Some(Value::Tensor(inputs::add(self.model, &mut builder, &seat, options)?));
+            values[index] = Some(Value::Tensor(inputs::add(self.model, &mut builder, &seat, &given)?));
         }
         let mut constant = |index: usize| {
             let stored = self.stated.constant(&mut builder, self.file, &tensors[index]);

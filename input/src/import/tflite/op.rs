@@ -115,7 +115,10 @@ impl<'a, 'b> Op<'a, 'b> {
         let (tensor, stated, value) = (operand.index, operand.stated, operand.value.clone());
         match &value {
             Value::Constant(constant) if !stated.is_quantised() || !is_integer(constant) => return Ok(value),
-            Value::Tensor(x) if self.builder.quantisation(x).is_none() && x.integers.is_none() => {
+            Value::Tensor(x)
+                if self.builder.quantisation(x).is_none()
+                    && (x.integers.is_none() || stated.quantisation.is_none()) =>
+            {
                 return Ok(value);
             }
             _ => {}

@@ -3,6 +3,7 @@
 use crate::import::attribute::{int, text};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Value};
+use crate::import::ops::layout::LOOKUP_HELP;
 use crate::import::tflite::op::{Op, dims, list, reordered, scalar};
 
 /// Most outputs or slices that one operator may become.
@@ -164,7 +165,7 @@ pub(super) fn gather(op: &mut Op) -> Result<Vec<Value>, Fault> {
         return fault!("it gathers in batches, which is not supported");
     }
     let (x, axis) = (op.number(0)?, op.int(0, 0)?);
-    let indices = op.constant(1, "indices")?.clone();
+    let indices = op.constant(1, "indices").map_err(|fault| fault.help(LOOKUP_HELP))?.clone();
     Ok(vec![op.node("Gather", [x, indices.into()], vec![int("axis", axis)])?])
 }
 
