@@ -16,15 +16,17 @@ LARGEST_RANK = 6
 WINDOW_RANKS = (4, 3)
 OPERATORS = Path(__file__).resolve().parents[2] / "docs" / "guide" / "src" / "operators.md"
 # Operators with several operands that csdfc takes as tensors of the network.
-SEVERAL = {"Add", "Concat", "Div", "GridSample", "MatMul", "Max", "Mean", "Min", "Mul", "NonMaxSuppression", "Pow", "Sub",
-           "Sum"}
+SEVERAL = {"Add", "Attention", "Concat", "Conv", "Div", "Einsum", "Equal", "Greater", "GreaterOrEqual", "GridSample", "Less",
+           "LessOrEqual", "MatMul", "Max", "Mean", "Min", "Mul", "NonMaxSuppression", "PRelu", "Pow", "Sub", "Sum", "Where"}
 # Operators that csdfc knows on lines and images alone.
-WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "GlobalLpPool", "LpPool", "MaxPool"}
+WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "GlobalLpPool", "LpPool", "MaxPool", "MaxUnpool"}
 # Operators of which csdfc computes every output.
-MANY_OUTPUTS = {"DynamicQuantizeLinear", "Split", "TopK"}
+MANY_OUTPUTS = {"Attention", "DynamicQuantizeLinear", "LSTM", "Split", "TopK"}
 # Operators whose data may be 8-bit integers, and those that make integers.
 READ_INTEGERS = {"ConvInteger", "DequantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul"}
 MAKE_INTEGERS = {"ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"}
+# Operators that make truth values, which csdfc has as floats.
+MAKE_TRUTH = {"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Xor"}
 
 
 class Unclaimed(Exception):
@@ -190,7 +192,7 @@ def _is_index(model, name):
 
 def _is_integer(model, name):
     """Whether an output may hold integers that csdfc has as floats, or as bytes."""
-    return any(name in node.output and node.op_type in MAKE_INTEGERS for node in model.graph.node)
+    return any(name in node.output and node.op_type in MAKE_INTEGERS | MAKE_TRUTH for node in model.graph.node)
 
 
 def _of_constants(model, values, expected, notes):

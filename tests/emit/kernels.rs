@@ -14,9 +14,10 @@ use csdfc_plan::check::primitives;
 use csdfc_plan::format::{Layout, Quantisation};
 use csdfc_plan::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
-    Crop, DepthToSpace, ElementWise, Filter, Function, Gemm, GridSample, InstanceNorm, Lrn,
-    NonMaxSuppression, Operator, Pad, PadMode, Pool, PoolKind, Pre, Ratio, Reduce, ReduceFunction, Resize,
-    ResizeMode, Rounding, SampleMode, SamplePadding, Scale, Slice, Softmax, SpaceToDepth, TopK, Transpose,
+    Crop, DepthToSpace, ElementWise, Filter, Function, GatherElements, Gemm, GridSample, InstanceNorm, Lrn,
+    MaxUnpool, NonMaxSuppression, Operator, Pad, PadMode, Pool, PoolKind, Pre, Ratio, Reduce, ReduceFunction,
+    Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale, Slice, Softmax, SpaceToDepth, TopK,
+    Transpose, Where,
 };
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::{Order, Shape};
@@ -106,6 +107,9 @@ fn functions() -> Vec<Operator> {
         Log,
         Abs,
         Neg,
+        Sign,
+        Sin,
+        Cos,
         Reciprocal,
         Floor,
         Ceil,
@@ -115,7 +119,7 @@ fn functions() -> Vec<Operator> {
     all.map(|function| Operator::ElementWise(ElementWise { function })).into()
 }
 
-const BINARY: [BinaryFunction; 7] = [
+const BINARY: [BinaryFunction; 10] = [
     BinaryFunction::Add,
     BinaryFunction::Sub,
     BinaryFunction::Mul,
@@ -123,6 +127,9 @@ const BINARY: [BinaryFunction; 7] = [
     BinaryFunction::Max,
     BinaryFunction::Min,
     BinaryFunction::Pow,
+    BinaryFunction::Equal,
+    BinaryFunction::Greater,
+    BinaryFunction::GreaterOrEqual,
 ];
 
 fn binary(function: BinaryFunction, activation: Option<Function>) -> Operator {
@@ -218,6 +225,7 @@ fn windows() -> Vec<Group> {
         pool(PoolKind::Average { count_include_pad: false }, true),
         pool(PoolKind::Average { count_include_pad: true }, false),
         pool(PoolKind::Lp { p: 3 }, false),
+        pool(PoolKind::MaxIndex, false),
     ];
     let scales = [Scale::Ratio(Ratio { over: 3, under: 2 }), Scale::Float(0.5)];
     let resize = |mode, coordinates| Operator::Resize(Resize { mode, coordinates, scales, size: [9, 4] });
@@ -297,6 +305,16 @@ fn products() -> Vec<Group> {
             ],
         },
         group(
+            "gather_elements",
+            vec![plain(image()), plain(Shape::image(4, 3, 8))],
+            Operator::GatherElements(GatherElements { axis: 2 }),
+        ),
+        group(
+            "max_unpool",
+            vec![plain(image()), plain(image())],
+            Operator::MaxUnpool(MaxUnpool { size: [9, 16] }),
+        ),
+        group(
             "suppression",
             vec![plain(Shape::new([1, 6, 4])), plain(Shape::new([1, 2, 6]))],
             Operator::NonMaxSuppression(NonMaxSuppression {
@@ -331,6 +349,14 @@ fn arithmetic() -> Vec<Group> {
     groups.extend(both(["pairs_rows", "pairs"], 2, pairs));
     groups.extend(both(["constants_rows", "constants"], 1, constants));
     groups.extend(both(["norms_rows", "norms"], 1, norms));
+    let choice = |condition: Option<&[usize]>, x: Option<&[usize]>, y: Option<&[usize]>| {
+        let [condition, x, y] = [condition, x, y].map(|dims| dims.map(<[usize]>::to_vec));
+        Operator::Where(Where { condition, x, y })
+    };
+    groups.extend(both(["where_rows", "where"], 3, vec![choice(None, None, None)]));
+    let with_constants =
+        vec![choice(None, Some(&[4, 1, 1]), Some(&[])), choice(Some(&[6, 8]), None, Some(&[1]))];
+    groups.extend(both(["chosen_rows", "chosen"], 1, with_constants));
     groups.extend(both(["per_image_rows", "per_image"], 1, per_image));
     groups.push(Group {
         name: "vectors",
@@ -385,14 +411,18 @@ fn reductions() -> Vec<Group> {
     let softmax = |axes: &[usize], log| Operator::Softmax(Softmax { axes: axes.into(), log });
     let softmaxes =
         vec![softmax(&[1], false), softmax(&[3], true), softmax(&[1, 3], false), softmax(&[2], false)];
-    let arg_max = |axis, keep_dims, select_last| Operator::ArgMax(ArgMax { axis, keep_dims, select_last });
-    let top_k = |axis, largest, indices| Operator::TopK(TopK { axis, count: 2, largest, indices });
+    let arg_max = |axis, keep_dims, select_last, floats| {
+        Operator::ArgMax(ArgMax { axis, keep_dims, select_last, floats })
+    };
+    let top_k =
+        |axis, largest, indices, floats| Operator::TopK(TopK { axis, count: 2, largest, indices, floats });
     let searches = vec![
-        arg_max(1, true, false),
-        arg_max(3, true, true),
-        arg_max(2, false, false),
-        top_k(1, true, false),
-        top_k(3, false, true),
+        arg_max(1, true, false, false),
+        arg_max(3, true, true, true),
+        arg_max(2, false, false, false),
+        top_k(1, true, false, false),
+        top_k(3, false, true, false),
+        top_k(2, true, true, true),
     ];
     let mut groups = both(["reduce_rows", "reduce"], 1, reduces);
     groups.extend(both(["softmax_rows", "softmax"], 1, softmaxes));

@@ -96,7 +96,10 @@ fn needs_all_rows(operator: &Operator) -> bool {
         Operator::InstanceNorm(_)
         | Operator::Transpose(_)
         | Operator::NonMaxSuppression(_)
-        | Operator::GridSample(_) => true,
+        | Operator::GridSample(_)
+        | Operator::MaxUnpool(_) => true,
+        Operator::TopK(top) => top.axis == 2,
+        Operator::GatherElements(gather) => gather.axis == 2,
         Operator::Reduce(reduce) => reduce.axes.contains(&2),
         Operator::Softmax(softmax) => softmax.axes.contains(&2),
         _ => false,

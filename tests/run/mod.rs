@@ -7,6 +7,7 @@ mod halves;
 mod integers;
 mod layouts;
 mod lines;
+mod operators;
 mod shared;
 mod slices;
 mod sums;

@@ -169,7 +169,7 @@ fn compute(layer: &Layer, operands: &[Tensor<'_>]) -> Vec<f64> {
                 PoolKind::Max => largest,
                 PoolKind::Average { count_include_pad: true } => sum / with_padding,
                 PoolKind::Average { count_include_pad: false } => sum / inside,
-                PoolKind::Lp { .. } => unreachable!("no test has one"),
+                PoolKind::Lp { .. } | PoolKind::MaxIndex => unreachable!("no test has one"),
             }
         }),
         Operator::Reduce(reduce) => each(out, |o| {

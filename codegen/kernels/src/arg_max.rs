@@ -8,6 +8,27 @@ use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut};
 use super::rows::{Rows, RowsMut};
 
+/// What an index is stored as.
+pub trait FromIndex {
+    /// An index.
+    fn of(index: usize) -> Self;
+}
+
+impl FromIndex for i64 {
+    #[inline]
+    fn of(index: usize) -> Self {
+        index as i64
+    }
+}
+
+/// Exact up to 2^24.
+impl FromIndex for f32 {
+    #[inline]
+    fn of(index: usize) -> Self {
+        index as f32
+    }
+}
+
 /// The index of the largest channel of each pixel, or the column of the largest element of each channel of a row; that
 /// dimension stays, with size 1.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +41,7 @@ pub struct ArgMax {
 }
 
 /// One operand.
-impl RowKernel<i64> for ArgMax {
+impl<I: FromIndex> RowKernel<I> for ArgMax {
     #[inline]
     fn rows(
         &self,
@@ -28,7 +49,7 @@ impl RowKernel<i64> for ArgMax {
         y: Range<usize>,
         operands: &[Rows<'_>],
         _: &[Rows<'_>],
-        output: &mut RowsMut<'_, i64>,
+        output: &mut RowsMut<'_, I>,
     ) {
         let (&ArgMax { axis, select_last }, input) = (self, operands[0]);
         let (shape, out) = (input.shape, output.shape);
@@ -37,11 +58,11 @@ impl RowKernel<i64> for ArgMax {
             if axis == ImageAxis::Channels {
                 for x in 0..shape.width {
                     let pixel = pixel(row, &shape, x);
-                    pixel_mut(result, &out, x)[0] = largest(select_last, pixel.len(), |i| pixel[i]);
+                    pixel_mut(result, &out, x)[0] = I::of(largest(select_last, pixel.len(), |i| pixel[i]));
                 }
             } else {
                 for (channel, r) in pixel_mut(result, &out, 0).iter_mut().enumerate() {
-                    *r = largest(select_last, shape.width, |x| pixel(row, &shape, x)[channel]);
+                    *r = I::of(largest(select_last, shape.width, |x| pixel(row, &shape, x)[channel]));
                 }
             }
         }
@@ -61,7 +82,7 @@ pub struct ArgMaxElements {
 }
 
 /// One operand.
-impl ElementKernel<i64> for ArgMaxElements {
+impl<I: FromIndex> ElementKernel<I> for ArgMaxElements {
     #[inline]
     fn elements(
         &self,
@@ -69,7 +90,7 @@ impl ElementKernel<i64> for ArgMaxElements {
         y: Range<usize>,
         operands: &[Elements<'_>],
         _: &[Elements<'_>],
-        output: &mut ElementsMut<'_, i64>,
+        output: &mut ElementsMut<'_, I>,
     ) {
         let (&ArgMaxElements { axis, keep_dims, select_last }, input) = (self, &operands[0]);
         let seen = input.seen;
@@ -78,16 +99,16 @@ impl ElementKernel<i64> for ArgMaxElements {
             if !keep_dims {
                 at.copy_within(axis..MAX_RANK - 1, axis + 1);
             }
-            largest(select_last, seen.sizes[axis], |i| {
+            I::of(largest(select_last, seen.sizes[axis], |i| {
                 at[axis] = i;
                 input.at(&at)
-            })
+            }))
         });
     }
 }
 
 #[inline]
-fn largest(select_last: bool, count: usize, mut get: impl FnMut(usize) -> f32) -> i64 {
+fn largest(select_last: bool, count: usize, mut get: impl FnMut(usize) -> f32) -> usize {
     let (mut best, mut at) = (get(0), 0);
     for i in 1..count {
         let x = get(i);
@@ -95,5 +116,5 @@ fn largest(select_last: bool, count: usize, mut get: impl FnMut(usize) -> f32) -
             (best, at) = (x, i);
         }
     }
-    at as i64
+    at
 }

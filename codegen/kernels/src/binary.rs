@@ -11,7 +11,7 @@ use super::math;
 use super::pixels::pixel;
 use super::rows::{Rows, RowsMut};
 
-/// A function of two elements, by its ONNX definition.
+/// A function of two elements, by its ONNX definition. A comparison makes 1 where it holds, else 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[allow(missing_docs, reason = "each is the ONNX operator of that name")]
@@ -23,6 +23,9 @@ pub enum BinaryFunction {
     Max,
     Min,
     Pow,
+    Equal,
+    Greater,
+    GreaterOrEqual,
 }
 
 /// A function of two tensors, and the activation that follows it. The tensors are two operands, or an operand and a
@@ -71,6 +74,11 @@ impl<E: Element> RowKernel<E, E> for Binary {
             BinaryFunction::Max => zip_rows(isa, y, left, right, output, activation, larger),
             BinaryFunction::Min => zip_rows(isa, y, left, right, output, activation, smaller),
             BinaryFunction::Pow => zip_rows(isa, y, left, right, output, activation, math::pow),
+            BinaryFunction::Equal => zip_rows(isa, y, left, right, output, activation, equal),
+            BinaryFunction::Greater => zip_rows(isa, y, left, right, output, activation, greater),
+            BinaryFunction::GreaterOrEqual => {
+                zip_rows(isa, y, left, right, output, activation, greater_or_equal);
+            }
         }
     }
 }
@@ -98,6 +106,9 @@ impl<E: Element> ElementKernel<E, E> for Binary {
                 BinaryFunction::Max => larger(a, b),
                 BinaryFunction::Min => smaller(a, b),
                 BinaryFunction::Pow => math::pow(a, b),
+                BinaryFunction::Equal => equal(a, b),
+                BinaryFunction::Greater => greater(a, b),
+                BinaryFunction::GreaterOrEqual => greater_or_equal(a, b),
             };
             E::narrow(p.activation.apply(value, 0.0))
         });
@@ -194,4 +205,20 @@ fn larger(a: f32, b: f32) -> f32 {
 #[inline]
 fn smaller(a: f32, b: f32) -> f32 {
     if a < b || a.is_nan() { a } else { b }
+}
+
+#[inline]
+#[allow(clippy::float_cmp, reason = "as ONNX compares")]
+fn equal(a: f32, b: f32) -> f32 {
+    f32::from(a == b)
+}
+
+#[inline]
+fn greater(a: f32, b: f32) -> f32 {
+    f32::from(a > b)
+}
+
+#[inline]
+fn greater_or_equal(a: f32, b: f32) -> f32 {
+    f32::from(a >= b)
 }

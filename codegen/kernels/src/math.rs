@@ -1,4 +1,4 @@
-//! exp, tanh, erf, log and pow of our own.
+//! exp, tanh, erf, log, pow, sin and cos of our own.
 //!
 //! Each is a fixed sequence of IEEE additions, multiplications and divisions without fused operations. So it gives the
 //! same bits on every target, alone or vectorised. The errors are below 1e-6 of the result; NaN passes through. The
@@ -177,6 +177,49 @@ pub fn pow(x: f32, y: f32) -> f32 {
     }
     let magnitude = exp64(f64::from(y) * ln(f64::from(x.abs()))) as f32;
     if odd && x.is_sign_negative() { -magnitude } else { magnitude }
+}
+
+/// Sine. Beyond 2^28, where floats are further apart than its period, it is some number from −1 to 1.
+#[inline]
+pub fn sin(x: f32) -> f32 {
+    sine_after(x, 0)
+}
+
+/// Cosine, as [`sin`].
+#[inline]
+pub fn cos(x: f32) -> f32 {
+    sine_after(x, 1)
+}
+
+/// The sine of `x` plus this number of quarter turns. The polynomials are those of FreeBSD's `sinf` and `cosf`.
+#[inline]
+fn sine_after(x: f32, quarters: u64) -> f32 {
+    use core::f64::consts::{FRAC_2_PI, FRAC_PI_4};
+    // As `ROUND`, of f64; and π/2 in two parts, the first of 25 bits.
+    const ROUND_64: f64 = 6_755_399_441_055_744.0;
+    const HIGH: f64 = 1.570_796_310_901_641_845_70;
+    const LOW: f64 = 1.589_325_477_352_819_669_16e-8;
+    let x = f64::from(x);
+    let shifted = x * FRAC_2_PI + ROUND_64;
+    let near = shifted - ROUND_64;
+    let quarter = shifted.to_bits().wrapping_add(quarters);
+    let r = (x - near * HIGH - near * LOW).clamp(-FRAC_PI_4, FRAC_PI_4);
+    let z = r * r;
+    let polynomial = |coefficients: [f64; 4]| coefficients.iter().fold(0.0, |p, c| p * z + c);
+    let of_sine = polynomial([
+        2.718_311_493_989_821_9e-6,
+        -1.983_933_483_609_663_2e-4,
+        8.333_329_385_889_463_2e-3,
+        -1.666_666_664_162_652_4e-1,
+    ]);
+    let of_cosine = polynomial([
+        2.439_044_879_627_774_1e-5,
+        -1.388_676_377_460_992_9e-3,
+        4.166_662_332_373_906_3e-2,
+        -4.999_999_972_510_310_0e-1,
+    ]);
+    let sine = if quarter & 1 == 0 { r + r * z * of_sine } else { 1.0 + z * of_cosine };
+    (if quarter & 2 == 0 { sine } else { -sine }) as f32
 }
 
 /// Square root, correctly rounded.

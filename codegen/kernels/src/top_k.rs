@@ -7,7 +7,7 @@ use super::elements::{Elements, ElementsMut, Index};
 use super::kernel::{Context, ElementKernel};
 use super::span::Plain;
 
-/// The largest or the least elements along a dimension of a tensor of any rank: as floats, or as their indices.
+/// The largest or the least elements along a dimension of a tensor of any rank, or their indices.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TopK {
@@ -15,9 +15,11 @@ pub struct TopK {
     pub axis: usize,
     /// Whether the largest come first, instead of the least.
     pub largest: bool,
+    /// Whether the output is their indices.
+    pub indices: bool,
 }
 
-/// One operand. The output is the elements.
+/// One operand.
 impl ElementKernel for TopK {
     #[inline]
     fn elements(
@@ -28,7 +30,7 @@ impl ElementKernel for TopK {
         _: &[Elements<'_>],
         output: &mut ElementsMut<'_>,
     ) {
-        self.fill(y, &operands[0], output, |found| found.0);
+        self.fill(y, &operands[0], output, |found| if self.indices { found.1 as f32 } else { found.0 });
     }
 }
 

@@ -215,6 +215,9 @@ fn of_two(function: BinaryFunction, a: f32, b: f32) -> f32 {
         BinaryFunction::Max => a.max(b),
         BinaryFunction::Min => a.min(b),
         BinaryFunction::Pow => f32::NAN,
+        BinaryFunction::Equal => f32::from(a == b),
+        BinaryFunction::Greater => f32::from(a > b),
+        BinaryFunction::GreaterOrEqual => f32::from(a >= b),
     }
 }
 

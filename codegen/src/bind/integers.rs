@@ -321,7 +321,7 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> 
     if dims.is_some_and(is_one) {
         return of_each(site, Unary::Integers { function: kernel });
     }
-    own_kernels::of_two(site, Forms::of::<u8, u8>(kernel), dims, |choice| {
+    own_kernels::of_several(site, Forms::of::<u8, u8>(kernel), dims.as_slice(), |choice| {
         let (Some(dims), Some(quantisation)) = (dims, of_constant) else { return Ok(choice) };
         let elements = Box::new(choice.constant(site.output, dims)?);
         Ok(choice.with(Packing::Integers(Integers::Constant { elements, quantisation }), 0..1))

@@ -6,20 +6,23 @@ use csdfc_kernels::concat::{Concat, ConcatElements, ImageAxis};
 use csdfc_kernels::depth_space::{DepthToSpace, SpaceToDepth};
 use csdfc_kernels::element_wise::{BatchNorm, ElementWise, PRelu};
 use csdfc_kernels::elements::{Axes, MAX_RANK};
+use csdfc_kernels::gather::GatherElements;
 use csdfc_kernels::instance_norm::InstanceNorm;
 use csdfc_kernels::lrn::Lrn;
 use csdfc_kernels::mat_mul::MatMul;
+use csdfc_kernels::max_unpool::{MaxIndex, MaxUnpool};
 use csdfc_kernels::pad::{Pad, PadElements, PadMode};
 use csdfc_kernels::reduce::{ReduceElements, ReduceFrame, ReduceRows};
 use csdfc_kernels::rows::RowShape;
 use csdfc_kernels::slice::{Slice, SliceElements};
 use csdfc_kernels::softmax::{Softmax, SoftmaxElements};
 use csdfc_kernels::suppression::NonMaxSuppression;
+use csdfc_kernels::ternary::Where;
 use csdfc_kernels::top_k::TopK;
 use csdfc_kernels::transpose::Transpose;
 
 use csdfc_plan::format::Element;
-use csdfc_plan::operator::{self, Function, Operator};
+use csdfc_plan::operator::{self, Function, Operator, PoolKind};
 use csdfc_plan::shape::{Order, Shape};
 
 use super::access::{self, image_rows};
@@ -46,6 +49,7 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
         Operator::ElementWise(element_wise) => self::element_wise(site, x, &element_wise.function),
         Operator::BatchNorm(norm) => batch_norm(site, x, norm),
         Operator::Binary(binary) => self::binary(site, binary),
+        Operator::Where(choice) => self::choice(site, choice),
         Operator::MatMul => site.by_elements(MatMul),
         &Operator::NonMaxSuppression(operator::NonMaxSuppression { most, overlap, score, centred }) => {
             site.elements(Kernel::elements::<i64, f32>(NonMaxSuppression { most, overlap, score, centred }))
@@ -53,6 +57,10 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
         Operator::GridSample(sample) => {
             site.elements(Kernel::elements::<f32, f32>(translate::grid_sample(sample)))
         }
+        &Operator::GatherElements(operator::GatherElements { axis }) => {
+            site.elements(Kernel::elements::<f32, f32>(GatherElements { axis }))
+        }
+        Operator::MaxUnpool(_) => site.elements(Kernel::elements::<f32, f32>(MaxUnpool)),
         Operator::InstanceNorm(norm) => instance_norm(site, x, norm),
         Operator::Concat(concat) => self::concat(site, concat.axis),
         _ => unary(site, x),
@@ -192,26 +200,36 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> 
         constant_first: binary.constant.as_ref().is_some_and(|constant| constant.left),
         activation: translate::fused(binary.activation.as_ref()),
     };
-    let constant = binary.constant.as_ref().map(|constant| constant.dims.as_slice());
+    let constants: Vec<&[usize]> = binary.constant.iter().map(|constant| constant.dims.as_slice()).collect();
     let finish = |choice: Choice| {
-        let choice = match constant {
-            Some(dims) => choice.constant(site.output, dims).map(|packing| choice.with(packing, 0..1))?,
-            None => choice,
-        };
-        choice.with_p_relu(site, binary.activation.as_ref(), usize::from(constant.is_some()))
+        let choice = with_constants(site, choice, &constants)?;
+        choice.with_p_relu(site, binary.activation.as_ref(), constants.len())
     };
-    of_two(site, site.forms_of(kernel), constant, finish)
+    of_several(site, site.forms_of(kernel), &constants, finish)
 }
 
-/// A function of two elements, in the first form that works. One of the two may be an element of a constant of these
+fn choice(site: &Site<'_>, choice: &operator::Where) -> Result<Choice, String> {
+    let kernel = Where { constants: [&choice.condition, &choice.x, &choice.y].map(Option::is_some) };
+    let constants: Vec<&[usize]> = choice.constants().collect();
+    of_several(site, site.forms_of(kernel), &constants, |choice| with_constants(site, choice, &constants))
+}
+
+/// A choice with constants of these dimensions, each a parameter of the layer.
+fn with_constants(site: &Site<'_>, choice: Choice, constants: &[&[usize]]) -> Result<Choice, String> {
+    constants.iter().enumerate().try_fold(choice, |choice, (i, dims)| {
+        choice.constant(site.output, dims).map(|packing| choice.with(packing, i..i + 1))
+    })
+}
+
+/// A function of several elements, in the first form that works. Some of them may be elements of constants of these
 /// dimensions.
-pub(super) fn of_two(
+pub(super) fn of_several(
     site: &Site<'_>,
     kernel: Forms,
-    constant: Option<&[usize]>,
+    constants: &[&[usize]],
     finish: impl Fn(Choice) -> Result<Choice, String>,
 ) -> Result<Choice, String> {
-    let candidates = [binary_by_rows(site, &kernel.rows), binary_by_pixels(site, &kernel.rows, constant)];
+    let candidates = [several_by_rows(site, &kernel.rows), several_by_pixels(site, &kernel.rows, constants)];
     for choice in candidates.into_iter().flatten() {
         if let Ok(choice) = finish(choice) {
             return Ok(choice);
@@ -220,7 +238,7 @@ pub(super) fn of_two(
     finish(site.elements(kernel.elements)?)
 }
 
-fn binary_by_rows(site: &Site<'_>, kernel: &Kernel<ByRows>) -> Option<Choice> {
+fn several_by_rows(site: &Site<'_>, kernel: &Kernel<ByRows>) -> Option<Choice> {
     let output = site.image()?;
     let input = |x: &Operand<'_>| {
         let input = x.image().filter(|_| x.seen.order == site.output.order)?;
@@ -235,9 +253,9 @@ fn binary_by_rows(site: &Site<'_>, kernel: &Kernel<ByRows>) -> Option<Choice> {
     Some(Choice::by_rows(kernel.clone(), inputs, output))
 }
 
-/// As rows of pixels. The dimensions are cut at a place where, on both sides, every operand is whole or a single
+/// As rows of pixels. The dimensions are cut at a place where, before and after it, every operand is whole or a single
 /// element, and which lies within no row of the output.
-fn binary_by_pixels(site: &Site<'_>, kernel: &Kernel<ByRows>, constant: Option<&[usize]>) -> Option<Choice> {
+fn several_by_pixels(site: &Site<'_>, kernel: &Kernel<ByRows>, constants: &[&[usize]]) -> Option<Choice> {
     if site.image().is_some() {
         return None;
     }
@@ -250,7 +268,7 @@ fn binary_by_pixels(site: &Site<'_>, kernel: &Kernel<ByRows>, constant: Option<&
             (input.shape.channels == own).then_some(input)
         };
         let inputs = site.inputs.iter().map(input).collect::<Option<_>>()?;
-        if let Some(constant) = constant {
+        for constant in constants {
             split(dims, constant, channels)?;
         }
         let output = site.flat(site.output.elements() / channels)?;
@@ -306,7 +324,7 @@ pub(super) fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> 
     // Of `[row, column, channel]`, the dimensions in this order.
     let places = if order == Order::ChannelsFirst { [2, 3, 1] } else { [1, 2, 3] };
     let choice = match site.operator {
-        Operator::Pool(pool) => site.by_rows(x, translate::pool(pool)),
+        Operator::Pool(pool) if pool.kind != PoolKind::MaxIndex => site.by_rows(x, translate::pool(pool)),
         Operator::Resize(resize) if resize.is_weighted() => {
             site.by_rows(x, self::resized(site, x, |size| translate::resample(resize, size))?)
         }
@@ -335,8 +353,14 @@ pub(super) fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> 
             let axis = Site::image_axis(x.seen, arg_max.axis).filter(|axis| *axis != ImageAxis::Rows);
             let is_kept = arg_max.keep_dims && same_order && x.seen.rank() == 4;
             axis.filter(|_| is_kept).and_then(|axis| {
-                let kernel = Kernel::rows::<i64, f32>(ArgMax { axis, select_last: arg_max.select_last });
-                site.images(x, kernel)
+                let kernel = ArgMax { axis, select_last: arg_max.select_last };
+                site.images(
+                    x,
+                    match arg_max.floats {
+                        true => Kernel::rows::<f32, f32>(kernel),
+                        false => Kernel::rows::<i64, f32>(kernel),
+                    },
+                )
             })
         }
         Operator::Softmax(softmax) => self::softmax(site, x, softmax, image_axes(&softmax.axes)),
@@ -423,6 +447,9 @@ fn trailing(dims: &[usize], axes: &[usize]) -> Option<usize> {
 
 fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     match site.operator {
+        Operator::Pool(pool) if pool.kind == PoolKind::MaxIndex => {
+            site.elements(Kernel::elements::<f32, f32>(MaxIndex { window: translate::pool(pool) }))
+        }
         Operator::Pool(pool) => site.by_elements(translate::pool(pool)),
         Operator::Resize(resize) if resize.is_weighted() => {
             site.by_elements(self::resized(site, x, |size| translate::resample(resize, size))?)
@@ -451,12 +478,16 @@ fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
             keep_dims: reduce.keep_dims,
         }),
         Operator::ArgMax(arg_max) => {
-            let &operator::ArgMax { axis, keep_dims, select_last } = arg_max;
-            site.elements(Kernel::elements::<i64, f32>(ArgMaxElements { axis, keep_dims, select_last }))
+            let &operator::ArgMax { axis, keep_dims, select_last, floats } = arg_max;
+            let kernel = ArgMaxElements { axis, keep_dims, select_last };
+            site.elements(match floats {
+                true => Kernel::elements::<f32, f32>(kernel),
+                false => Kernel::elements::<i64, f32>(kernel),
+            })
         }
         Operator::TopK(top) => {
-            let kernel = TopK { axis: top.axis, largest: top.largest };
-            site.elements(match top.indices {
+            let kernel = TopK { axis: top.axis, largest: top.largest, indices: top.indices };
+            site.elements(match top.indices && !top.floats {
                 true => Kernel::elements::<i64, f32>(kernel),
                 false => Kernel::elements::<f32, f32>(kernel),
             })

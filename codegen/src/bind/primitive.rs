@@ -10,7 +10,7 @@ use csdfc_plan::format::Layout::{Chw, Hcw, Hwc};
 
 use crate::bytes::LINE;
 use csdfc_plan::format::{Element, Format, Layout};
-use csdfc_plan::operator::{Conv, Function, Operator};
+use csdfc_plan::operator::{Conv, Function, Operator, PoolKind};
 use csdfc_plan::shape::Shape;
 
 use super::choice::Choice;
@@ -221,11 +221,15 @@ fn is_gemm(operator: &Operator) -> bool {
 
 /// Whether the operator's own kernel is also one of 16-bit floats.
 fn has_own_half_kernel(operator: &Operator) -> bool {
+    if matches!(operator, Operator::Pool(pool) if pool.kind == PoolKind::MaxIndex) {
+        return false;
+    }
     matches!(
         operator,
         Operator::ElementWise(_)
             | Operator::BatchNorm(_)
             | Operator::Binary(_)
+            | Operator::Where(_)
             | Operator::MatMul
             | Operator::Pool(_)
             | Operator::Reduce(_)

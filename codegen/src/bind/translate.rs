@@ -37,6 +37,9 @@ pub(crate) fn activation(function: Option<&Function>) -> Activation {
         Function::Log => Activation::Log,
         Function::Abs => Activation::Abs,
         Function::Neg => Activation::Neg,
+        Function::Sign => Activation::Sign,
+        Function::Sin => Activation::Sin,
+        Function::Cos => Activation::Cos,
         Function::Reciprocal => Activation::Reciprocal,
         Function::Floor => Activation::Floor,
         Function::Ceil => Activation::Ceil,
@@ -67,12 +70,16 @@ pub(super) fn binary(function: BinaryFunction) -> binary::BinaryFunction {
         BinaryFunction::Max => binary::BinaryFunction::Max,
         BinaryFunction::Min => binary::BinaryFunction::Min,
         BinaryFunction::Pow => binary::BinaryFunction::Pow,
+        BinaryFunction::Equal => binary::BinaryFunction::Equal,
+        BinaryFunction::Greater => binary::BinaryFunction::Greater,
+        BinaryFunction::GreaterOrEqual => binary::BinaryFunction::GreaterOrEqual,
     }
 }
 
 pub(super) fn pool(pool: &Pool) -> pool::Pool {
     let kind = match pool.kind {
-        PoolKind::Max => pool::PoolKind::Max,
+        // Indices have a kernel of their own, which only looks at the window.
+        PoolKind::Max | PoolKind::MaxIndex => pool::PoolKind::Max,
         PoolKind::Average { count_include_pad: false } => pool::PoolKind::Average,
         PoolKind::Average { count_include_pad: true } => pool::PoolKind::AverageWithPad,
         PoolKind::Lp { p } => pool::PoolKind::Lp { p },

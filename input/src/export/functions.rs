@@ -40,6 +40,9 @@ pub(super) fn function(nodes: &mut Nodes, function: &Function, x: String) -> Res
         Function::Log => ("Log", Vec::new()),
         Function::Abs => ("Abs", Vec::new()),
         Function::Neg => ("Neg", Vec::new()),
+        Function::Sign => ("Sign", Vec::new()),
+        Function::Sin => ("Sin", Vec::new()),
+        Function::Cos => ("Cos", Vec::new()),
         Function::Reciprocal => ("Reciprocal", Vec::new()),
         Function::Floor => ("Floor", Vec::new()),
         Function::Ceil => ("Ceil", Vec::new()),
@@ -77,6 +80,9 @@ pub(super) fn binary(function: BinaryFunction) -> &'static str {
         BinaryFunction::Max => "Max",
         BinaryFunction::Min => "Min",
         BinaryFunction::Pow => "Pow",
+        BinaryFunction::Equal => "Equal",
+        BinaryFunction::Greater => "Greater",
+        BinaryFunction::GreaterOrEqual => "GreaterOrEqual",
     }
 }
 

@@ -1,6 +1,7 @@
 //! What each operator becomes.
 
 use csdfc_plan::operator::{Gemm, Operator, Reduce, ReduceFunction};
+use rten_onnx::onnx::DataType;
 
 use super::nodes::Nodes;
 use super::{ExportError, constants, functions, movement, windows};
@@ -37,10 +38,27 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
                 let at = if constant.left { 0 } else { inputs.len() };
                 inputs.insert(at, nodes.parameter(0, "operand")?);
             }
-            let y = nodes.node(functions::binary(binary.function), inputs, Vec::new());
+            let mut y = nodes.node(functions::binary(binary.function), inputs, Vec::new());
+            if binary.function.is_comparison() {
+                y = as_floats(nodes, y);
+            }
             functions::activated(nodes, y)?
         }
+        Operator::Where(choice) => {
+            let (mut inputs, mut operands, mut parameter) = (Vec::new(), operands.into_iter(), 0);
+            for (constant, what) in [(&choice.condition, "condition"), (&choice.x, "x"), (&choice.y, "y")] {
+                inputs.push(match constant {
+                    Some(_) => nodes.parameter(parameter, what)?,
+                    None => operands.next().unwrap_or_default(),
+                });
+                parameter += usize::from(constant.is_some());
+            }
+            let condition = std::mem::take(&mut inputs[0]);
+            inputs[0] = nodes.node("Cast", [condition], vec![int("to", DataType::BOOL.0)]);
+            nodes.node("Where", inputs, Vec::new())
+        }
         Operator::Pool(pool) => windows::pool(nodes, pool, x()),
+        Operator::MaxUnpool(unpool) => windows::max_unpool(nodes, unpool, operands),
         Operator::Reduce(reduce) => reduction(nodes, reduce, x())?,
         Operator::ArgMax(max) => {
             let attributes = vec![
@@ -48,7 +66,8 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
                 flag("keepdims", max.keep_dims),
                 flag("select_last_index", max.select_last),
             ];
-            nodes.node("ArgMax", [x()], attributes)
+            let indices = nodes.node("ArgMax", [x()], attributes);
+            if max.floats { as_floats(nodes, indices) } else { indices }
         }
         Operator::NonMaxSuppression(suppression) => {
             let most = nodes.list("most", &[suppression.most]);
@@ -61,9 +80,18 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
             let count = nodes.list("count", &[top.count]);
             let attributes = vec![int("axis", top.axis), flag("largest", top.largest)];
             let [elements, indices] = nodes.two("TopK", [x(), count], attributes);
-            if top.indices { indices } else { elements }
+            match (top.indices, top.floats) {
+                (true, true) => as_floats(nodes, indices),
+                (true, false) => indices,
+                (false, _) => elements,
+            }
         }
         Operator::GridSample(sample) => windows::grid_sample(nodes, sample, operands),
+        Operator::GatherElements(gather) => {
+            let [data, indices] = <[String; 2]>::try_from(operands).unwrap_or_default();
+            let indices = nodes.node("Cast", [indices], vec![int("to", DataType::INT64.0)]);
+            nodes.node("GatherElements", [data, indices], vec![int("axis", gather.axis)])
+        }
         Operator::Concat(concat) => nodes.node("Concat", operands, vec![int("axis", concat.axis)]),
         Operator::Slice(slice) => movement::slice(nodes, slice, x()),
         Operator::Pad(pad) => movement::pad(nodes, pad, x())?,
@@ -94,6 +122,11 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
         }
         Operator::Convert => movement::convert(nodes, x()),
     })
+}
+
+/// Truth values or indices as floats.
+fn as_floats(nodes: &mut Nodes, x: String) -> String {
+    nodes.node("Cast", [x], vec![int("to", DataType::FLOAT.0)])
 }
 
 /// Fully connected: a Gemm. ONNX has no Gemm for tensors of another rank than 2; these have MatMul and Add.

@@ -1,10 +1,10 @@
 //! Operators that see an image through windows: convolutions, pooling, resampling.
 
 use csdfc_plan::operator::{
-    Conv, ConvTranspose, Coordinates, Crop, GridSample, Pool, PoolKind, Ratio, Resize, ResizeMode, Rounding,
-    SampleMode, SamplePadding, Scale,
+    Conv, ConvTranspose, Coordinates, Crop, GridSample, MaxUnpool, Pool, PoolKind, Ratio, Resize, ResizeMode,
+    Rounding, SampleMode, SamplePadding, Scale,
 };
-use rten_onnx::onnx::AttributeProto;
+use rten_onnx::onnx::{AttributeProto, DataType};
 
 use super::nodes::Nodes;
 use super::{ExportError, functions};
@@ -64,6 +64,10 @@ pub(super) fn pool(nodes: &mut Nodes, pool: &Pool, x: String) -> String {
     attributes.push(flag("ceil_mode", pool.ceil));
     let operator = match pool.kind {
         PoolKind::Max => "MaxPool",
+        PoolKind::MaxIndex => {
+            let [_, places] = nodes.two("MaxPool", [x], attributes);
+            return nodes.node("Cast", [places], vec![int("to", DataType::FLOAT.0)]);
+        }
         PoolKind::Average { count_include_pad } => {
             attributes.push(flag("count_include_pad", count_include_pad));
             "AveragePool"
@@ -74,6 +78,17 @@ pub(super) fn pool(nodes: &mut Nodes, pool: &Pool, x: String) -> String {
         }
     };
     nodes.node(operator, [x], attributes)
+}
+
+/// The places count in the output, whatever the window.
+pub(super) fn max_unpool(nodes: &mut Nodes, unpool: &MaxUnpool, operands: Vec<String>) -> String {
+    let [x, places] = <[String; 2]>::try_from(operands).unwrap_or_default();
+    let places = nodes.node("Cast", [places], vec![int("to", DataType::INT64.0)]);
+    let dims = &nodes.layer.inputs[0].shape.dims;
+    // A window that fills the output, by the shape that ONNX infers: (n − 1) · stride + kernel.
+    let kernel = [0, 1].map(|axis| (unpool.size[axis] + 1).saturating_sub(dims[axis + 2]));
+    let attributes = vec![ints("kernel_shape", kernel), ints("strides", [1, 1])];
+    nodes.node("MaxUnpool", [x, places], attributes)
 }
 
 pub(super) fn resize(nodes: &mut Nodes, resize: &Resize, x: String) -> Result<String, ExportError> {

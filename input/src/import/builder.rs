@@ -12,9 +12,9 @@ use std::path::Path;
 
 use csdfc_codegen::bind::{Primitive, Site, bind};
 use csdfc_plan::format::{Element, Quantisation};
-use csdfc_plan::operator::{Binary, ElementWise, Function, Operator, Transpose};
+use csdfc_plan::operator::{ArgMax, Binary, ElementWise, Function, Operator, TopK, Transpose};
 use csdfc_plan::shape::{Order, Shape};
-use rten_onnx::onnx::TensorProto;
+use rten_onnx::onnx::{DataType, TensorProto};
 
 use super::constant::{self, Constant, MAX_READ, count};
 use super::error::{Fault, fault};
@@ -54,6 +54,8 @@ pub(super) struct Builder {
     tensors: Names,
     /// The moved tensors, for tensors seen channels-last that had to be moved.
     moved: BTreeMap<(LayerId, Shape), Tensor>,
+    /// The layers that make the same indices as floats, for layers that make indices.
+    floats: BTreeMap<LayerId, LayerId>,
     folded: usize,
     /// The tensors that the model stores, by their places in memory.
     stored: BTreeMap<*const TensorProto, Constant>,
@@ -133,22 +135,9 @@ impl Builder {
         inputs: &[&Tensor],
         parameters: Vec<Weights>,
     ) -> Result<Tensor, Fault> {
-        for input in inputs {
-            let layer = self.network.layer(input.operand.layer);
-            if layer.format().element == Element::I64 {
-                let name = &layer.name;
-                let fault = Fault::new(format!(
-                    "it reads the indices of {name}, but csdfc computes with floats only"
-                ));
-                return Err(match layer.operator {
-                    Operator::NonMaxSuppression(_) => fault.help(format!(
-                        "the number of boxes that {name} keeps is known only after a run, but a plan needs tensors of \
-                         known sizes: end the model with {name} or before it, and compute the rest after the run"
-                    )),
-                    _ => fault,
-                });
-            }
-        }
+        let inputs: Vec<Tensor> =
+            inputs.iter().map(|input| self.without_indices(input)).collect::<Result<_, _>>()?;
+        let inputs = &inputs.iter().collect::<Vec<_>>()[..];
         let integers = inputs.iter().filter(|input| input.integers.is_some()).count();
         if integers > 0 && (integers < inputs.len() || !pass::moves_exactly(&operator)) {
             return Err(Fault::new("it computes on integers, but csdfc can only move these integers")
@@ -222,6 +211,47 @@ impl Builder {
             .map(|weights| Weights { dims: moved.clone().unwrap_or_default(), ..weights.clone() });
         let made = self.layer(node, operator, &first.iter().collect::<Vec<_>>(), parameters.collect())?;
         Ok(Some(self.reordered(&made).unwrap_or(made)))
+    }
+
+    /// Whether a tensor has indices of 64 bits.
+    pub fn has_indices(&self, tensor: &Tensor) -> bool {
+        self.network.layer(tensor.operand.layer).format().element == Element::I64
+    }
+
+    /// The tensor itself; if it has indices of 64 bits, the same indices as floats that hold integers.
+    pub fn without_indices(&mut self, tensor: &Tensor) -> Result<Tensor, Fault> {
+        let id = tensor.operand.layer;
+        if !self.has_indices(tensor) {
+            return Ok(tensor.clone());
+        }
+        let layer = self.network.layer(id);
+        let operator = match &layer.operator {
+            Operator::ArgMax(arg_max) => Operator::ArgMax(ArgMax { floats: true, ..arg_max.clone() }),
+            Operator::TopK(top) => Operator::TopK(TopK { floats: true, ..top.clone() }),
+            _ => {
+                let name = &layer.name;
+                let reason =
+                    format!("it reads the indices of {name}, whose number is known only after a run");
+                return Err(Fault::new(reason).help(format!(
+                    "a plan needs tensors of known sizes: end the model with {name} or before it, and compute the rest \
+                     after the run"
+                )));
+            }
+        };
+        let made = match self.floats.get(&id) {
+            Some(made) => *made,
+            None => {
+                let layer = Layer {
+                    name: self.names.unique(&layer.name),
+                    output: self.tensors.unique(&layer.output),
+                    operator,
+                    ..layer.clone()
+                };
+                *self.floats.entry(id).or_insert(self.network.add(layer))
+            }
+        };
+        let operand = Operand { layer: made, shape: tensor.operand.shape.clone() };
+        Ok(Tensor { operand, integers: Some(DataType::INT64), ..tensor.clone() })
     }
 
     /// Adds a conversion that stands for `node`, with the primitive of this name. It converts to integers of this

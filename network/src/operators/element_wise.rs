@@ -1,6 +1,6 @@
 //! Functions of one and of two tensors element by element.
 
-use csdfc_plan::operator::{Binary, Function};
+use csdfc_plan::operator::{Binary, Function, Where};
 use csdfc_plan::shape::{Order, Shape};
 
 use super::facts::{ShapeError, fail};
@@ -29,6 +29,14 @@ pub(super) fn binary_shape(binary: &Binary, inputs: &[Shape]) -> Result<Shape, S
     };
     // A constant of higher rank would move the meaning of the input's dimensions.
     let kept = inputs.iter().all(|x| x.rank() == dims.len());
+    Ok(Shape { dims, order: if kept { order } else { Order::ChannelsFirst } })
+}
+
+pub(super) fn where_shape(choice: &Where, inputs: &[Shape]) -> Result<Shape, ShapeError> {
+    let all = inputs.iter().map(|x| x.dims.as_slice()).chain(choice.constants());
+    let dims = all.into_iter().try_fold(Vec::new(), |dims, other| broadcast(&dims, other))?;
+    let order = inputs.first().map_or(Order::ChannelsFirst, |condition| condition.order);
+    let kept = inputs.iter().all(|x| x.rank() == dims.len() && x.order == order);
     Ok(Shape { dims, order: if kept { order } else { Order::ChannelsFirst } })
 }
 

@@ -49,11 +49,14 @@ pub fn output_shape(operator: &Operator, inputs: &[Shape]) -> Result<Shape, Shap
             element_wise::function_shape(&element_wise.function, x)
         }
         (Operator::Binary(binary), _) => element_wise::binary_shape(binary, inputs),
+        (Operator::Where(choice), _) => element_wise::where_shape(choice, inputs),
         (Operator::Pool(pool), Some(x)) => pool::pool_shape(pool, x),
+        (Operator::MaxUnpool(unpool), _) => pool::max_unpool_shape(unpool, inputs),
         (Operator::Reduce(reduce), Some(x)) => reduce::reduce_shape(&reduce.axes, reduce.keep_dims, x),
         (Operator::ArgMax(arg_max), Some(x)) => reduce::reduce_shape(&[arg_max.axis], arg_max.keep_dims, x),
         (Operator::NonMaxSuppression(suppression), _) => reduce::suppression_shape(suppression, inputs),
         (Operator::GridSample(_), _) => resize::grid_sample_shape(inputs),
+        (Operator::GatherElements(gather), _) => reduce::gather_elements_shape(gather, inputs),
         (Operator::TopK(top), Some(x)) => reduce::top_k_shape(top, x),
         (Operator::Concat(concat), _) => layout::concat_shape(concat, inputs),
         (Operator::Slice(slice), Some(x)) => layout::slice_shape(slice, x),
@@ -85,6 +88,7 @@ pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> 
         Operator::BatchNorm(norm) => vec![vec![norm.channels]; 2],
         Operator::InstanceNorm(norm) => vec![vec![norm.channels]; 2],
         Operator::Binary(binary) => binary.constant.iter().map(|constant| constant.dims.clone()).collect(),
+        Operator::Where(choice) => choice.constants().map(<[usize]>::to_vec).collect(),
         Operator::ElementWise(element_wise) => slope_dims(&element_wise.function),
         Operator::Input(_)
         | Operator::MatMul
@@ -94,6 +98,8 @@ pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> 
         | Operator::TopK(_)
         | Operator::NonMaxSuppression(_)
         | Operator::GridSample(_)
+        | Operator::GatherElements(_)
+        | Operator::MaxUnpool(_)
         | Operator::Concat(_)
         | Operator::Slice(_)
         | Operator::Pad(_)
@@ -122,12 +128,15 @@ pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
         | Operator::BatchNorm(_)
         | Operator::ElementWise(_)
         | Operator::Binary(_)
+        | Operator::Where(_)
         | Operator::Pool(_)
         | Operator::Reduce(_)
         | Operator::ArgMax(_)
         | Operator::TopK(_)
         | Operator::NonMaxSuppression(_)
         | Operator::GridSample(_)
+        | Operator::GatherElements(_)
+        | Operator::MaxUnpool(_)
         | Operator::Concat(_)
         | Operator::Slice(_)
         | Operator::Pad(_)
@@ -164,7 +173,9 @@ pub fn row_access(
         Operator::ConvTranspose(conv) => convolution::conv_transpose_rows(conv, rows),
         Operator::MatMul if index == 1 => RowAccess::Whole,
         // Dimensions are broadcast from the last one. If the operand has fewer of them, another one counts the rows.
-        Operator::MatMul | Operator::Binary(_) if x.rank() != output.rank() => RowAccess::Whole,
+        Operator::MatMul | Operator::Binary(_) | Operator::Where(_) if x.rank() != output.rank() => {
+            RowAccess::Whole
+        }
         // The neighbours of a channel are other rows.
         Operator::Lrn(_) if x.channel_axis() == Some(row) => RowAccess::Whole,
         // A channel is a row.
@@ -175,10 +186,12 @@ pub fn row_access(
         | Operator::Gemm(_)
         | Operator::MatMul
         | Operator::Binary(_)
+        | Operator::Where(_)
         | Operator::Convert => row_local(rows),
         Operator::Reduce(reduce) => along(&reduce.axes, row, rows),
         Operator::ArgMax(arg_max) => along(&[arg_max.axis], row, rows),
         Operator::TopK(top) => along(&[top.axis], row, rows),
+        Operator::GatherElements(gather) => along(&[gather.axis], row, rows),
         Operator::Softmax(softmax) => along(&softmax.axes, row, rows),
         Operator::Concat(concat) if concat.axis == row => layout::concat_rows(inputs, rows, index),
         Operator::Concat(_) => row_local(rows),
@@ -191,7 +204,8 @@ pub fn row_access(
         | Operator::Transpose(_)
         | Operator::InstanceNorm(_)
         | Operator::NonMaxSuppression(_)
-        | Operator::GridSample(_) => RowAccess::Whole,
+        | Operator::GridSample(_)
+        | Operator::MaxUnpool(_) => RowAccess::Whole,
     }
 }
 
@@ -199,7 +213,15 @@ pub fn row_access(
 fn expect_inputs(operator: &Operator, inputs: &[Shape]) -> Result<(), ShapeError> {
     let (least, most) = match operator {
         Operator::Input(_) => (0, 0),
-        Operator::MatMul | Operator::NonMaxSuppression(_) | Operator::GridSample(_) => (2, 2),
+        Operator::MatMul
+        | Operator::NonMaxSuppression(_)
+        | Operator::GridSample(_)
+        | Operator::GatherElements(_)
+        | Operator::MaxUnpool(_) => (2, 2),
+        Operator::Where(choice) => {
+            let operands = 3 - choice.constants().count();
+            (operands, operands)
+        }
         Operator::Binary(binary) if binary.constant.is_none() => (2, 2),
         Operator::Concat(_) => (1, usize::MAX),
         Operator::Conv(conv) => {

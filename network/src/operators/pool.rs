@@ -1,6 +1,6 @@
 //! Pooling over a window.
 
-use csdfc_plan::operator::Pool;
+use csdfc_plan::operator::{MaxUnpool, Pool};
 use csdfc_plan::shape::Shape;
 
 use super::convolution::Window;
@@ -31,4 +31,13 @@ pub(super) fn pool_shape(pool: &Pool, x: &Shape) -> Result<Shape, ShapeError> {
         size[axis] = dimension(last + 1, name)?;
     }
     Ok(Shape::new([n, channels, size[0], size[1]]))
+}
+
+pub(super) fn max_unpool_shape(unpool: &MaxUnpool, inputs: &[Shape]) -> Result<Shape, ShapeError> {
+    let [x, places] = inputs else { return fail("a max_unpool reads an image and places".into()) };
+    let [n, channels, _, _] = image(x, "max_unpool")?;
+    if places.dims != x.dims {
+        return fail(format!("a max_unpool of {x} to the places {places}"));
+    }
+    Ok(Shape::new([n, channels, unpool.size[0], unpool.size[1]]))
 }

@@ -1,6 +1,6 @@
 //! Reductions over whole dimensions.
 
-use csdfc_plan::operator::{NonMaxSuppression, TopK};
+use csdfc_plan::operator::{GatherElements, NonMaxSuppression, TopK};
 use csdfc_plan::shape::Shape;
 
 use super::facts::{ShapeError, fail};
@@ -24,6 +24,16 @@ pub(super) fn top_k_shape(top: &TopK, x: &Shape) -> Result<Shape, ShapeError> {
         return fail(format!("it takes {} of {size} elements", top.count));
     }
     Ok(Shape::new(dims))
+}
+
+pub(super) fn gather_elements_shape(gather: &GatherElements, inputs: &[Shape]) -> Result<Shape, ShapeError> {
+    let [x, indices] = inputs else { return fail("a gather_elements reads a tensor and indices".into()) };
+    check_axes(&[gather.axis], x)?;
+    let fits = |(axis, (index, dim)): (usize, (&usize, &usize))| axis == gather.axis || index <= dim;
+    if indices.rank() != x.rank() || !indices.dims.iter().zip(&x.dims).enumerate().all(fits) {
+        return fail(format!("indices {indices} along dimension {} of {x}", gather.axis));
+    }
+    Ok(Shape::new(indices.dims.clone()))
 }
 
 pub(super) fn suppression_shape(

@@ -8,7 +8,7 @@
 
 use csdfc_codegen::bind::Primitive;
 use csdfc_plan::format::Element;
-use csdfc_plan::operator::Operator;
+use csdfc_plan::operator::{Operator, PoolKind};
 use csdfc_plan::shape::Shape;
 use serde::Deserialize;
 
@@ -34,12 +34,29 @@ pub enum Precision {
 }
 
 /// The network with each layer in its precision, if a primitive can compute it so, and with the conversions that this
-/// needs. This pass does not decide which layers compute on integers; the model does.
+/// needs. This pass does not decide which layers compute on integers; the model does. Layers that read indices stay as they are,
+/// since 16-bit floats count up to 2048 only.
 pub fn in_precisions(mut network: Network, precisions: &[Precision]) -> Network {
+    let mut are_indices: Vec<bool> = Vec::with_capacity(network.layers.len());
     for (layer, precision) in network.layers.iter_mut().zip(precisions) {
-        layer.primitive = primitive_of(layer, *precision).or(layer.primitive);
+        let of_indices = layer.inputs.iter().filter(|operand| are_indices[operand.layer.0]).count();
+        let is_moved = of_indices > 0 && of_indices == layer.inputs.len();
+        are_indices.push(is_moved || holds_indices(&layer.operator));
+        if of_indices == 0 {
+            layer.primitive = primitive_of(layer, *precision).or(layer.primitive);
+        }
     }
     super::legalise(network)
+}
+
+/// Whether an operator makes indices, as floats.
+fn holds_indices(operator: &Operator) -> bool {
+    match operator {
+        Operator::ArgMax(arg_max) => arg_max.floats,
+        Operator::TopK(top) => top.indices && top.floats,
+        Operator::Pool(pool) => pool.kind == PoolKind::MaxIndex,
+        _ => false,
+    }
 }
 
 /// Whether a layer computes floats of floats. Conversions follow from the layers around them.

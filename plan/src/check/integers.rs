@@ -52,7 +52,7 @@ pub(super) fn is_other(operator: &Operator, inputs: &[&Shape]) -> bool {
                 matches!(binary.function, Add | Sub | Mul) && is_bound(binary.activation.as_ref())
             }
         },
-        Operator::Pool(pool) => !matches!(pool.kind, PoolKind::Lp { .. }),
+        Operator::Pool(pool) => !matches!(pool.kind, PoolKind::Lp { .. } | PoolKind::MaxIndex),
         Operator::Reduce(reduce) => {
             let is_image =
                 inputs.iter().all(|x| x.rank() == 4 && x.is_image() && x.order == Order::ChannelsFirst);

@@ -26,6 +26,7 @@ pub fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
                 binary.constant.as_ref().map_or(vec![], |constant| [&[1], &constant.dims[..]].concat());
             [dims, vec![]]
         }
+        Operator::Where(choice) => return sum(choice.constants()),
         Operator::ElementWise(element_wise) => [slope(&element_wise.function), vec![]],
         Operator::Input(_)
         | Operator::MatMul
@@ -35,6 +36,8 @@ pub fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
         | Operator::TopK(_)
         | Operator::NonMaxSuppression(_)
         | Operator::GridSample(_)
+        | Operator::GatherElements(_)
+        | Operator::MaxUnpool(_)
         | Operator::Concat(_)
         | Operator::Slice(_)
         | Operator::Pad(_)
@@ -48,7 +51,13 @@ pub fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     };
     let activation = operator.activation().map_or(vec![], slope);
     let pre = if scales_input(operator) { vec![2, channels] } else { vec![] };
-    lists.iter().chain([&activation, &pre]).filter(|dims| !dims.is_empty()).try_fold(0u64, |sum, dims| {
+    let all = lists.iter().chain([&activation, &pre]).filter(|dims| !dims.is_empty());
+    sum(all.map(Vec::as_slice))
+}
+
+/// The elements of tensors of these dimensions.
+fn sum<'a>(mut tensors: impl Iterator<Item = &'a [usize]>) -> Option<u64> {
+    tensors.try_fold(0u64, |sum, dims| {
         let product = dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim as u64))?;
         sum.checked_add(product)
     })

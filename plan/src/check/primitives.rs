@@ -6,7 +6,7 @@
 
 use crate::format::Element::{F16, F32, I64, U8};
 use crate::format::Layout::{Chw, Hcw, Hwc};
-use crate::operator::{Conv, Function, Operator};
+use crate::operator::{Conv, Function, Operator, PoolKind};
 use crate::plan::Layer;
 use crate::shape::Shape;
 
@@ -35,7 +35,7 @@ const PRIMITIVES: &[Primitive] = &[
     Primitive::half("indirect-gemm-half-hwc-hwc", is_dense),
     Primitive::half("depthwise-direct-half-hwc-hwc", is_depthwise),
     Primitive::half("gemm-panels-half-hwc-hwc", |op, _| op.kind() == "gemm"),
-    Primitive::half("own-kernel-half-hwc-hwc", |op, _| OF_HALVES.contains(&op.kind())),
+    Primitive::half("own-kernel-half-hwc-hwc", |op, _| OF_HALVES.contains(&op.kind()) && !is_place(op)),
     Primitive {
         elements: [F32, F16],
         ..Primitive::half("convert-narrow-hwc-hwc", |op, _| op.kind() == "convert")
@@ -84,6 +84,7 @@ const OF_HALVES: &[&str] = &[
     "element_wise",
     "batch_norm",
     "binary",
+    "where",
     "mat_mul",
     "pool",
     "reduce",
@@ -96,6 +97,11 @@ const OF_HALVES: &[&str] = &[
     "depth_to_space",
     "space_to_depth",
 ];
+
+/// Whether it makes places of elements, which 16-bit floats cannot hold.
+fn is_place(operator: &Operator) -> bool {
+    matches!(operator, Operator::Pool(pool) if pool.kind == PoolKind::MaxIndex)
+}
 
 fn is_depthwise(operator: &Operator, inputs: &[&Shape]) -> bool {
     // The rule on shapes forbids a residual in a depthwise convolution.
@@ -215,8 +221,9 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
         }
     }
     let makes = match &layer.operator {
-        Operator::ArgMax(_) | Operator::NonMaxSuppression(_) => I64,
-        Operator::TopK(top) if top.indices => I64,
+        Operator::NonMaxSuppression(_) => I64,
+        Operator::ArgMax(arg_max) if !arg_max.floats => I64,
+        Operator::TopK(top) if top.indices && !top.floats => I64,
         _ => primitive.elements[1],
     };
     let stated = entry.tensor.format.element;

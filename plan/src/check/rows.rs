@@ -52,8 +52,8 @@ pub(super) fn spans(
         | Operator::Gemm(_)
         | Operator::Convert => same,
         // Dimensions are counted from the last, so that axes of other ranks are not the same.
-        Operator::Binary(_) | Operator::MatMul if seen.rank() != output.rank() => None,
-        Operator::Binary(_) => same,
+        Operator::Binary(_) | Operator::Where(_) | Operator::MatMul if seen.rank() != output.rank() => None,
+        Operator::Binary(_) | Operator::Where(_) => same,
         Operator::MatMul if operand == 0 => same,
         Operator::MatMul => None,
         Operator::Concat(concat) if concat.axis == axis => {
@@ -74,6 +74,7 @@ pub(super) fn spans(
         Operator::Reduce(reduce) if !reduce.axes.contains(&axis) => same,
         Operator::ArgMax(arg_max) if arg_max.axis != axis => same,
         Operator::TopK(top) if top.axis != axis => same,
+        Operator::GatherElements(gather) if gather.axis != axis => same,
         Operator::DepthToSpace(blocks) => {
             let side = blocks.block as i64;
             Some((0..height).map(|y| (y / side, y / side + 1)).collect())
@@ -89,6 +90,8 @@ pub(super) fn spans(
         | Operator::TopK(_)
         | Operator::NonMaxSuppression(_)
         | Operator::GridSample(_)
+        | Operator::GatherElements(_)
+        | Operator::MaxUnpool(_)
         | Operator::Transpose(_)
         | Operator::InstanceNorm(_) => None,
     }
@@ -233,7 +236,7 @@ mod tests {
         for axis in 1..4 {
             let expected = each.clone().filter(|_| axis != 2);
             let reduce = Reduce { function: function.clone(), axes: vec![axis], keep_dims: true };
-            let arg_max = ArgMax { axis, keep_dims: true, select_last: false };
+            let arg_max = ArgMax { axis, keep_dims: true, select_last: false, floats: false };
             for operator in [Operator::Reduce(reduce), Operator::ArgMax(arg_max)] {
                 assert_eq!(table(&operator, &[&image], 0, &image), expected, "{operator:?}");
             }

@@ -1,6 +1,8 @@
 //! Rule 2: each layer's output shape follows from its operator and its inputs, by the definition in ONNX.
 
-use crate::operator::{Conv, ConvTranspose, Function, NonMaxSuppression, Operator, Pad, PadMode, Slice};
+use crate::operator::{
+    Conv, ConvTranspose, Function, NonMaxSuppression, Operator, Pad, PadMode, Slice, Where,
+};
 use crate::shape::{Order, Shape};
 
 use super::index::Index;
@@ -37,7 +39,15 @@ fn same(a: &Shape, b: &Shape) -> bool {
 pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Result<Shape, String> {
     let arity = match operator {
         Operator::Input(_) => 0..=0,
-        Operator::MatMul | Operator::NonMaxSuppression(_) | Operator::GridSample(_) => 2..=2,
+        Operator::MatMul
+        | Operator::NonMaxSuppression(_)
+        | Operator::GridSample(_)
+        | Operator::GatherElements(_)
+        | Operator::MaxUnpool(_) => 2..=2,
+        Operator::Where(Where { condition, x, y }) => {
+            let operands = [condition, x, y].iter().filter(|constant| constant.is_none()).count();
+            operands.max(1)..=operands
+        }
         Operator::Binary(binary) if binary.constant.is_some() => 1..=1,
         Operator::Binary(_) => 2..=2,
         Operator::Conv(conv) if conv.residual => 2..=usize::MAX,
@@ -80,6 +90,13 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
             }
             (None, None) => Err("a function of two tensors with one input".into()),
         },
+        Operator::Where(choice) => {
+            let seen = inputs.iter().map(|x| &x.dims);
+            let all = seen.chain(&choice.condition).chain(&choice.x).chain(&choice.y);
+            let dims = all.into_iter().try_fold(vec![], |dims, each| broadcast(&dims, each))?;
+            let kept = inputs.iter().all(|each| each.order == x.order && each.rank() == dims.len());
+            Ok(Shape { dims, order: if kept { x.order } else { Order::ChannelsFirst } })
+        }
         Operator::Pool(pool) => {
             let [n, c, h, w] = image(x)?;
             let side = |axis: usize, size: i128| {
@@ -94,6 +111,13 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
             };
             dims(&[n, c, side(0, h)?, side(1, w)?])
         }
+        Operator::MaxUnpool(unpool) => {
+            let [n, c, _, _] = image(x)?;
+            if inputs[1].dims != x.dims {
+                return Err(format!("places of {} for {x}", inputs[1]));
+            }
+            dims(&[n, c, positive(unpool.size[0])?, positive(unpool.size[1])?])
+        }
         Operator::Reduce(reduce) => reduced(x, &reduce.axes, reduce.keep_dims),
         Operator::ArgMax(arg_max) => reduced(x, &[arg_max.axis], arg_max.keep_dims),
         Operator::NonMaxSuppression(suppression) => suppressed(suppression, x, inputs[1]),
@@ -102,6 +126,14 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
             (&[n, c, _, _, _], &[batch, d, h, w, 3]) if n == batch => Ok(Shape::new([n, c, d, h, w])),
             _ => Err(format!("places of {} in {x}", inputs[1])),
         },
+        Operator::GatherElements(gather) => {
+            let (axis, indices) = (gather.axis, inputs[1]);
+            let fits = |at: usize| at == axis || indices.dims[at] <= x.dims[at];
+            if indices.rank() != x.rank() || axis >= x.rank() || !(0..x.rank()).all(fits) {
+                return Err(format!("indices {indices} along dimension {axis} of {x}"));
+            }
+            Ok(Shape::new(indices.dims.clone()))
+        }
         Operator::TopK(top) => match x.dims.get(top.axis) {
             Some(size) if (1..=*size).contains(&top.count) => {
                 let mut dims = x.dims.clone();

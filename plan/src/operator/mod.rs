@@ -4,10 +4,10 @@
 mod search;
 mod windows;
 
-pub use search::{ArgMax, NonMaxSuppression, TopK};
+pub use search::{ArgMax, GatherElements, NonMaxSuppression, TopK};
 pub use windows::{
-    Conv, ConvTranspose, Coordinates, Crop, Filter, GridSample, Pool, PoolKind, Pre, Ratio, Resize,
-    ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
+    Conv, ConvTranspose, Coordinates, Crop, Filter, GridSample, MaxUnpool, Pool, PoolKind, Pre, Ratio,
+    Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
 };
 
 use serde::{Deserialize, Serialize};
@@ -37,13 +37,19 @@ pub enum Operator {
     ElementWise(ElementWise),
     /// A function of two tensors element by element, with ONNX broadcasting.
     Binary(Binary),
+    /// Each element of one tensor where a condition is not 0, and of another where it is, with ONNX broadcasting.
+    Where(Where),
     /// Pooling over a window.
     Pool(Pool),
+    /// An image `[N, C, H, W]` of zeros, but for the elements of the first operand at the places that the second holds: integers
+    /// as floats, as [`PoolKind::MaxIndex`] makes them.
+    MaxUnpool(MaxUnpool),
     /// Reduction over whole dimensions; global pooling is a reduction over H and W that keeps them.
     Reduce(Reduce),
-    /// Index of the largest element along a dimension, as 64-bit integers.
+    /// Index of the largest element along a dimension, as 64-bit integers or as floats.
     ArgMax(ArgMax),
-    /// The largest or the least elements along a dimension, in order, or their indices, as 64-bit integers.
+    /// The largest or the least elements along a dimension, in order, or their indices, as 64-bit
+    /// integers or as floats.
     TopK(TopK),
     /// The boxes that overlap no box with a higher score, from boxes `[N, B, 4]` and scores `[N, C, B]`, the second
     /// operand. The output has n, c and b of each box, as 64-bit integers `[N · C · most, 3]`. Rows of −1 follow.
@@ -51,6 +57,9 @@ pub enum Operator {
     /// Samples of an image `[N, C, H, W]` at the places `[N, H', W', 2]` of a second operand: x and y from −1 to 1. Likewise
     /// of a volume `[N, C, D, H, W]` at places `[N, D', H', W', 3]`.
     GridSample(GridSample),
+    /// Elements of a tensor at the indices along a dimension that a second operand holds: integers, as floats. Negative ones
+    /// count from the end.
+    GatherElements(GatherElements),
     /// Concatenation along a dimension.
     Concat(Concat),
     /// A regular sub-grid of the input: `output[i] = input[starts[i] + i·steps[i]]` per dimension.
@@ -214,6 +223,10 @@ pub enum Function {
     Log,
     Abs,
     Neg,
+    /// −1, 0 or 1.
+    Sign,
+    Sin,
+    Cos,
     Reciprocal,
     Floor,
     Ceil,
@@ -230,7 +243,10 @@ impl Function {
     #[inline]
     pub fn is_activation(&self) -> bool {
         use Function::*;
-        !matches!(self, Erf | Sqrt | Exp | Log | Abs | Neg | Reciprocal | Floor | Ceil | Round)
+        !matches!(
+            self,
+            Erf | Sqrt | Exp | Log | Abs | Neg | Sign | Sin | Cos | Reciprocal | Floor | Ceil | Round
+        )
     }
 }
 
@@ -261,7 +277,7 @@ pub struct ConstantOperand {
     pub quantisation: Option<Quantisation>,
 }
 
-/// A function of two elements.
+/// A function of two elements. A comparison makes 1 where it holds, else 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "each is the ONNX operator of that name")]
@@ -273,6 +289,40 @@ pub enum BinaryFunction {
     Max,
     Min,
     Pow,
+    Equal,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl BinaryFunction {
+    /// Whether it makes a truth value.
+    #[inline]
+    pub fn is_comparison(self) -> bool {
+        matches!(self, BinaryFunction::Equal | BinaryFunction::Greater | BinaryFunction::GreaterOrEqual)
+    }
+}
+
+/// Attributes of [`Operator::Where`]: the dimensions of the condition, of what is taken where it is not 0, and of what is
+/// taken elsewhere, if they are constants. Constants are parameters of the layer, in this order. The others are its operands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Where {
+    /// Of the condition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Vec<usize>>,
+    /// Of what is taken where it is not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x: Option<Vec<usize>>,
+    /// Of what is taken elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y: Option<Vec<usize>>,
+}
+
+impl Where {
+    /// The dimensions of the constants.
+    pub fn constants(&self) -> impl Iterator<Item = &[usize]> {
+        self.condition.iter().chain(&self.x).chain(&self.y).map(Vec::as_slice)
+    }
 }
 
 /// Attributes of [`Operator::Reduce`].
@@ -443,13 +493,15 @@ impl Operator {
         }
     }
 
-    /// Whether it makes indices, not floats.
+    /// Whether it makes 64-bit integers, not floats.
     #[inline]
     pub fn makes_indices(&self) -> bool {
-        matches!(
-            self,
-            Operator::ArgMax(_) | Operator::TopK(TopK { indices: true, .. }) | Operator::NonMaxSuppression(_)
-        )
+        match self {
+            Operator::ArgMax(arg_max) => !arg_max.floats,
+            Operator::TopK(top) => top.indices && !top.floats,
+            Operator::NonMaxSuppression(_) => true,
+            _ => false,
+        }
     }
 
     /// The name of the operator's kind, as in a plan's `op`.
@@ -464,12 +516,15 @@ impl Operator {
             Operator::BatchNorm(_) => "batch_norm",
             Operator::ElementWise(_) => "element_wise",
             Operator::Binary(_) => "binary",
+            Operator::Where(_) => "where",
             Operator::Pool(_) => "pool",
+            Operator::MaxUnpool(_) => "max_unpool",
             Operator::Reduce(_) => "reduce",
             Operator::ArgMax(_) => "arg_max",
             Operator::TopK(_) => "top_k",
             Operator::NonMaxSuppression(_) => "non_max_suppression",
             Operator::GridSample(_) => "grid_sample",
+            Operator::GatherElements(_) => "gather_elements",
             Operator::Concat(_) => "concat",
             Operator::Slice(_) => "slice",
             Operator::Pad(_) => "pad",
@@ -485,8 +540,8 @@ impl Operator {
     }
 
     /// Whether inputs keep their order of dimensions through this operator. They do in functions of each element,
-    /// softmax, slices, padding and conversions, and, if all inputs have the same order, in functions of two elements
-    /// and in concats. Every other operator expects and yields channels-first tensors.
+    /// softmax, slices, padding and conversions, and, if all inputs have the same order, in functions of several
+    /// elements and in concats. Every other operator expects and yields channels-first tensors.
     pub fn keeps_order(&self, inputs: &[Shape]) -> bool {
         let same =
             inputs.windows(2).all(|pair| pair[0].order == pair[1].order && pair[0].rank() == pair[1].rank());
@@ -496,7 +551,7 @@ impl Operator {
             | Operator::Slice(_)
             | Operator::Pad(_)
             | Operator::Convert => true,
-            Operator::Binary(_) | Operator::Concat(_) => same,
+            Operator::Binary(_) | Operator::Where(_) | Operator::Concat(_) => same,
             _ => false,
         }
     }

@@ -12,6 +12,9 @@ pub struct ArgMax {
     pub keep_dims: bool,
     /// Whether the last of equal elements wins instead of the first.
     pub select_last: bool,
+    /// Whether indices are 32-bit floats, which other layers can read, instead of 64-bit integers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub floats: bool,
 }
 
 /// Attributes of [`super::Operator::TopK`].
@@ -26,6 +29,9 @@ pub struct TopK {
     pub largest: bool,
     /// Whether it makes the places of the elements instead of the elements.
     pub indices: bool,
+    /// Whether indices are 32-bit floats, which other layers can read, instead of 64-bit integers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub floats: bool,
 }
 
 /// Attributes of [`super::Operator::NonMaxSuppression`].
@@ -46,4 +52,12 @@ pub struct NonMaxSuppression {
 impl NonMaxSuppression {
     /// The most boxes. Up to this number, floats hold indices exactly.
     pub const MOST_BOXES: usize = 1 << 24;
+}
+
+/// Attributes of [`super::Operator::GatherElements`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatherElements {
+    /// The dimension. In every other one, the indices have at most as many elements as the tensor.
+    pub axis: usize,
 }

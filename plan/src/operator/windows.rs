@@ -111,6 +111,8 @@ pub struct Pool {
 pub enum PoolKind {
     /// Largest element; padding counts as −∞.
     Max,
+    /// The place of the first largest element in the row-major order of the whole operand: an integer, as a float.
+    MaxIndex,
     /// Mean, over the padding too if `count_include_pad`.
     Average {
         /// Whether padded elements count in the divisor.
@@ -121,6 +123,14 @@ pub enum PoolKind {
         /// The exponent.
         p: i64,
     },
+}
+
+/// Attributes of [`super::Operator::MaxUnpool`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaxUnpool {
+    /// Height and width of the output.
+    pub size: [usize; 2],
 }
 
 /// Attributes of [`super::Operator::Resize`], of height and width.

@@ -49,7 +49,8 @@ pub fn lines() -> Vec<Group> {
         let mut swapped: Vec<usize> = (0..rank).collect();
         swapped.swap(rows, inner);
         let function = |function| Operator::ElementWise(ElementWise { function });
-        let arg_max = |axis, keep_dims| Operator::ArgMax(ArgMax { axis, keep_dims, select_last: false });
+        let arg_max =
+            |axis, keep_dims| Operator::ArgMax(ArgMax { axis, keep_dims, select_last: false, floats: false });
         let gemm = |transposed, activation| {
             Operator::Gemm(Gemm { inner: own[inner], units: 5, transposed, bias: true, activation })
         };

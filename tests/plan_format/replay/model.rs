@@ -552,8 +552,8 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         }
         let op = text(stated, "op")?;
         let [reads, makes] = floats(primitive);
-        let is_index = ["arg_max", "non_max_suppression"].contains(&op)
-            || op == "top_k" && stated["attributes"]["indices"] == true;
+        let (a, finds) = (&stated["attributes"], ["arg_max", "non_max_suppression"].contains(&op));
+        let is_index = (finds || a["indices"] == true) && a["floats"] != true;
         let made = if is_index { "i64" } else { makes };
         let is_held = tensor["external"] == true;
         if text(tensor, "element")? != made || ["f16", "u8"].contains(&made) && is_held {

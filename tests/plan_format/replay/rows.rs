@@ -209,13 +209,13 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
             let t = vertical("pads")?;
             by_row(&|o| Some([o * s - t, o * s - t + (k - 1) * d + 1]))
         }
-        "binary" | "mat_mul" if seen.dims.len() != output.dims.len() => None,
+        "binary" | "where" | "mat_mul" if seen.dims.len() != output.dims.len() => None,
         "lrn" if axis == 1 && !seen.is_image() => None,
         "instance_norm" if axis == 1 && !seen.is_image() => same(),
-        "element_wise" | "batch_norm" | "binary" | "gemm" | "lrn" | "convert" => same(),
+        "element_wise" | "batch_norm" | "binary" | "where" | "gemm" | "lrn" | "convert" => same(),
         "mat_mul" if operand == 0 => same(),
         "softmax" | "reduce" if !works_on_rows(list(attributes, "axes")?) => same(),
-        "arg_max" | "top_k" if number(attributes, "axis")? != axis as u64 => same(),
+        "arg_max" | "top_k" | "gather_elements" if number(attributes, "axis")? != axis as u64 => same(),
         "conv_transpose" => {
             let (s, d, k) = (vertical("stride")?, vertical("dilation")?, vertical("kernel")?);
             let t = vertical("pads")?;

@@ -193,6 +193,10 @@ fn parameters(_: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
         "gemm" => number(a, "inner")? * number(a, "units")? + bias("units")?,
         "batch_norm" | "instance_norm" => 2 * number(a, "channels")?,
         "binary" if !a["constant"].is_null() => product(&a["constant"]["dims"])?,
+        "where" => {
+            let constants = ["condition", "x", "y"].into_iter().filter(|name| !a[*name].is_null());
+            constants.map(|name| product(&a[name])).sum::<Result<u64, Refusal>>()?
+        }
         _ => 0,
     };
     Ok(own + slopes(layer)?.map_or(Ok(0), product)?)

@@ -54,6 +54,9 @@ fn functions_are_those_of_onnx_in_every_instruction_set() {
     check(Activation::Log, f64::ln);
     check(Activation::Abs, f64::abs);
     check(Activation::Neg, |x| -x);
+    check(Activation::Sign, |x| if x == 0.0 { x } else { x.signum() });
+    check(Activation::Sin, f64::sin);
+    check(Activation::Cos, f64::cos);
     check(Activation::Reciprocal, f64::recip);
     check(Activation::Floor, f64::floor);
     check(Activation::Ceil, f64::ceil);

@@ -21,10 +21,13 @@ fn binary_of(function: BinaryFunction, a: f64, b: f64) -> f64 {
         BinaryFunction::Max => a.max(b),
         BinaryFunction::Min => a.min(b),
         BinaryFunction::Pow => a.powf(b),
+        BinaryFunction::Equal => f64::from(a == b),
+        BinaryFunction::Greater => f64::from(a > b),
+        BinaryFunction::GreaterOrEqual => f64::from(a >= b),
     }
 }
 
-const FUNCTIONS: [BinaryFunction; 7] = [
+const FUNCTIONS: [BinaryFunction; 10] = [
     BinaryFunction::Add,
     BinaryFunction::Sub,
     BinaryFunction::Mul,
@@ -32,10 +35,16 @@ const FUNCTIONS: [BinaryFunction; 7] = [
     BinaryFunction::Max,
     BinaryFunction::Min,
     BinaryFunction::Pow,
+    BinaryFunction::Equal,
+    BinaryFunction::Greater,
+    BinaryFunction::GreaterOrEqual,
 ];
 
-/// Away from 0 for divisors, positive for bases.
+/// Away from 0 for divisors, positive for bases, often equal for comparisons.
 fn tame(function: BinaryFunction, image: &mut [f32]) {
+    if matches!(function, BinaryFunction::Equal | BinaryFunction::Greater | BinaryFunction::GreaterOrEqual) {
+        image.iter_mut().for_each(|x| *x = (2.0 * *x).round());
+    }
     if matches!(function, BinaryFunction::Div | BinaryFunction::Pow) {
         image.iter_mut().for_each(|x| *x = x.abs() + 0.25);
     }
@@ -44,7 +53,7 @@ fn tame(function: BinaryFunction, image: &mut [f32]) {
 #[test]
 fn operands_broadcast_by_rows() {
     let mut random = Random(4);
-    for round in rounds(140) {
+    for round in rounds(200) {
         let size = [random.within(1, 5), random.within(1, 5), *random.pick(&[1, 3, 16])];
         let mut operand = |whole: bool| {
             let size = size.map(|d| if whole || random.within(0, 1) == 1 { d } else { 1 });
@@ -53,7 +62,7 @@ fn operands_broadcast_by_rows() {
         // One operand whole, or both such that together they are.
         let (mut left, mut right) = (operand(round % 3 == 0), operand(round % 3 == 1));
         let out = [0, 1, 2].map(|i| left.size[i].max(right.size[i]));
-        let function = FUNCTIONS[round % 7];
+        let function = FUNCTIONS[round % 10];
         tame(function, &mut left.data);
         tame(function, &mut right.data);
         let activation = *random.pick(&[Activation::None, Activation::Relu]);
@@ -81,7 +90,7 @@ fn operands_broadcast_by_rows() {
 #[test]
 fn operands_of_any_rank_broadcast() {
     let mut random = Random(5);
-    for round in rounds(140) {
+    for round in rounds(200) {
         let rank = random.within(1, 5);
         let mut left = Tensor::random(&mut random, rank);
         let dims = left.dims.clone();
@@ -89,7 +98,7 @@ fn operands_of_any_rank_broadcast() {
         let right_dims: std::vec::Vec<usize> =
             dims[skip..].iter().map(|&d| if random.within(0, 1) == 1 { d } else { 1 }).collect();
         let mut right = random.floats(right_dims.iter().product());
-        let function = FUNCTIONS[round % 7];
+        let function = FUNCTIONS[round % 10];
         tame(function, &mut left.values);
         tame(function, &mut right);
         let p = Binary { function, constant_first: false, activation: Activation::None };

@@ -222,6 +222,7 @@ fn functions_of_elements_are_rounded_once() {
             BinaryFunction::Max,
             BinaryFunction::Min,
             BinaryFunction::Pow,
+            BinaryFunction::Greater,
         ]);
         let mut operand = |whole: bool| {
             let size = size.map(|d| if whole || source.within(0, 1) == 1 { d } else { 1 });

@@ -23,6 +23,7 @@ mod layouts;
 mod mat_mul;
 mod math;
 mod panel;
+mod places;
 mod product;
 mod quantised;
 mod reductions;

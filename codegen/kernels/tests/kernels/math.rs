@@ -47,6 +47,11 @@ fn functions_are_near_the_true_ones() {
     check("tanh_softplus", tanh_softplus, |x| x.exp().ln_1p().tanh(), -80.0, 80.0);
     check("log", log, f64::ln, 1e-30, 4.0);
     check("log", log, f64::ln, 1e-38, 1e30);
+    check("sin", sin, f64::sin, -20.0, 20.0);
+    check("sin", sin, f64::sin, -1e-3, 1e-3);
+    check("sin", sin, f64::sin, -2.6e8, 2.6e8);
+    check("cos", cos, f64::cos, -20.0, 20.0);
+    check("cos", cos, f64::cos, -2.6e8, 2.6e8);
     check("sqrt", sqrt, f64::sqrt, 0.0, 1e6);
     check("floor", floor, f64::floor, -20.0, 20.0);
     check("ceil", ceil, f64::ceil, -1e8, 1e8);
@@ -67,6 +72,9 @@ fn a_sigmoid_takes_the_bits_of_exp() {
 fn extremes() {
     assert_eq!(exp(f32::INFINITY), f32::INFINITY);
     assert_eq!(exp(f32::NEG_INFINITY), 0.0);
+    assert!(sin(f32::INFINITY).is_nan() && cos(f32::NEG_INFINITY).is_nan());
+    assert!(sin(1e30).abs() <= 1.0 && cos(f32::MAX).abs() <= 1.0);
+    assert!(sin(-0.0).is_sign_negative());
     assert_eq!((tanh(f32::INFINITY), tanh(f32::NEG_INFINITY)), (1.0, -1.0));
     assert_eq!((erf(f32::INFINITY), erf(f32::NEG_INFINITY)), (1.0, -1.0));
     assert_eq!((log(0.0), log(f32::INFINITY)), (f32::NEG_INFINITY, f32::INFINITY));

@@ -301,17 +301,22 @@ fn the_largest_and_the_least_are_those_of_a_sort() {
             *value = *random.pick(&[-1.0, -0.0, 0.0, 0.5, *value, f32::INFINITY]);
         }
         let axis = random.within(0, rank - 1);
-        let p = TopK { axis, largest: round % 2 == 0 };
+        let p = TopK { axis, largest: round % 2 == 0, indices: false };
         let mut dims = x.dims.to_vec();
         dims[axis] = random.within(1, dims[axis]);
         let mut order = Random(random.next());
         x.with(&mut order, |input| {
             let count = Dims::new(&dims).elements();
-            let (mut values, mut indices) = (vec![0.0; count], vec![-1; count]);
+            let (mut values, mut indices, mut floats) =
+                (vec![0.0; count], vec![-1; count], vec![-1.0; count]);
             let output = &mut ElementsMut::dense(&mut values, &dims);
             ElementKernel::<f32>::elements(&p, &mut alone(), 0..1, &[*input], &[], output);
             let output = &mut ElementsMut::dense(&mut indices, &dims);
             ElementKernel::<i64>::elements(&p, &mut alone(), 0..1, &[*input], &[], output);
+            let output = &mut ElementsMut::dense(&mut floats, &dims);
+            let of_floats = TopK { indices: true, ..p };
+            ElementKernel::<f32>::elements(&of_floats, &mut alone(), 0..1, &[*input], &[], output);
+            assert!(floats.iter().zip(&indices).all(|(float, index)| *float == *index as f32));
             for (i, (value, index)) in values.iter().zip(&indices).enumerate() {
                 let mut at = Dims::new(&dims).index(i);
                 let place = std::mem::replace(&mut at[axis], 0);
@@ -336,7 +341,7 @@ fn a_line_with_what_is_no_number_has_an_order() {
     let output = &mut ElementsMut::dense(&mut made, &[3]);
     let input = Elements::dense(&[3.0, f32::NAN, f32::NAN], &[3]);
     ElementKernel::<i64>::elements(
-        &TopK { axis: 0, largest: true },
+        &TopK { axis: 0, largest: true, indices: false },
         &mut alone(),
         0..1,
         &[input],

@@ -20,6 +20,7 @@ pub(in crate::import) fn function(builder: &mut Builder, node: &Node) -> Result<
         let apply: fn(i64) -> i64 = match function {
             Function::Neg => i64::wrapping_neg,
             Function::Abs => i64::wrapping_abs,
+            Function::Sign => i64::signum,
             Function::Relu => |value| value.max(0),
             _ => return fault!("{} of integers is not computed at import", node.operator),
         };
@@ -43,9 +44,7 @@ pub(in crate::import) fn only_of_constants(builder: &mut Builder, node: &Node) -
         "Asinh" => f32::asinh,
         "Atan" => f32::atan,
         "Atanh" => f32::atanh,
-        "Cos" => f32::cos,
         "Cosh" => f32::cosh,
-        "Sin" => f32::sin,
         "Sinh" => f32::sinh,
         "Tan" => f32::tan,
         other => return fault!("{other} is no function of each element"),
@@ -252,6 +251,9 @@ fn of_ints(function: BinaryFunction, a: i64, b: i64) -> Result<i64, Fault> {
         BinaryFunction::Max => Some(a.max(b)),
         BinaryFunction::Min => Some(a.min(b)),
         BinaryFunction::Pow => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
+        BinaryFunction::Equal => Some(i64::from(a == b)),
+        BinaryFunction::Greater => Some(i64::from(a > b)),
+        BinaryFunction::GreaterOrEqual => Some(i64::from(a >= b)),
     };
     result.map_or_else(|| fault!("the result for {a} and {b} is undefined or exceeds 64 bits"), Ok)
 }
@@ -265,6 +267,9 @@ fn of_floats(function: BinaryFunction, a: f32, b: f32) -> f32 {
         BinaryFunction::Max => a.max(b),
         BinaryFunction::Min => a.min(b),
         BinaryFunction::Pow => a.powf(b),
+        BinaryFunction::Equal => f32::from(a == b),
+        BinaryFunction::Greater => f32::from(a > b),
+        BinaryFunction::GreaterOrEqual => f32::from(a >= b),
     }
 }
 
@@ -307,6 +312,9 @@ fn of_element(function: Function) -> Option<impl Fn(f32) -> f32> {
         Function::Log => Box::new(f32::ln),
         Function::Abs => Box::new(f32::abs),
         Function::Neg => Box::new(|x: f32| -x),
+        Function::Sign => Box::new(|x: f32| if x == 0.0 || x.is_nan() { x } else { x.signum() }),
+        Function::Sin => Box::new(f32::sin),
+        Function::Cos => Box::new(f32::cos),
         Function::Reciprocal => Box::new(|x: f32| 1.0 / x),
         Function::Floor => Box::new(f32::floor),
         Function::Ceil => Box::new(f32::ceil),

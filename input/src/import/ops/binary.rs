@@ -1,7 +1,9 @@
 //! Functions of two or more tensors element by element, with broadcasting.
 
 use csdfc_plan::operator::{Binary, BinaryFunction, ConstantOperand, Operator};
+use rten_onnx::onnx::DataType;
 
+use super::logic;
 use crate::import::builder::Builder;
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
@@ -11,6 +13,11 @@ use crate::import::node::{Node, Tensor, Value, with};
 /// `Add`, `Sub`, `Mul`, `Div`, `Pow`, and `Sum`, `Max`, `Min` of any number of operands, as a chain of pairs.
 pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let function = of_node(node)?;
+    if let Some(element) = exact_integers(builder, node, function) {
+        let numbers = (0..node.inputs.len()).map(|index| logic::numbers(builder, node, index).map(Some));
+        let numbers = numbers.collect::<Result<_, _>>()?;
+        return Ok(binary(builder, &Node { inputs: numbers, ..*node })?.as_integers(element));
+    }
     let [first, others @ ..] = node.inputs.as_slice() else { return fault!("it has no operands") };
     let Some(mut result) = first.clone() else { return fault!("operand 0 is missing") };
     if let (Value::Tensor(tensor), []) = (&result, others) {
@@ -24,6 +31,19 @@ pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
         Value::Tensor(tensor) => Ok(tensor),
         Value::Constant(_) => fault!("it has no operand that is a tensor"),
     }
+}
+
+/// The type of an operand's integers, if floats give the same result: they are exact up to 2^24, which indices and counts stay
+/// below.
+fn exact_integers(builder: &Builder, node: &Node, function: BinaryFunction) -> Option<DataType> {
+    use BinaryFunction::{Add, Max, Min, Mul, Sub};
+    let element = node.inputs.iter().flatten().find_map(|input| match input {
+        Value::Tensor(x) if builder.has_indices(x) => Some(DataType::INT64),
+        Value::Tensor(x) => x.integers,
+        Value::Constant(_) => None,
+    });
+    let is_exact = matches!(element, Some(DataType::INT32 | DataType::INT64));
+    element.filter(|_| is_exact && matches!(function, Add | Sub | Mul | Max | Min))
 }
 
 /// `Mean`: the sum of the operands, divided by their number.
@@ -56,6 +76,9 @@ pub(in crate::import) fn of_node(node: &Node) -> Result<BinaryFunction, Fault> {
         "Max" => BinaryFunction::Max,
         "Min" => BinaryFunction::Min,
         "Pow" => BinaryFunction::Pow,
+        "Equal" => BinaryFunction::Equal,
+        "Greater" => BinaryFunction::Greater,
+        "GreaterOrEqual" => BinaryFunction::GreaterOrEqual,
         other => return fault!("{other} is no function of two elements"),
     })
 }

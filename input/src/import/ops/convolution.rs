@@ -2,15 +2,18 @@
 
 use csdfc_plan::operator::{Conv, ConvTranspose, Operator};
 
-use super::line;
+use super::{computed_filters, line};
 use crate::import::builder::Builder;
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, Tensor, pair};
+use crate::import::node::{Node, Tensor, Value, pair};
 
-/// `Conv`: 2-D or 1-D, by constant filters.
+/// `Conv`: 2-D or 1-D.
 pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     if line::reads(node) {
         return line::of_windows(builder, node, conv);
+    }
+    if let Some(Value::Tensor(filters)) = node.input(1) {
+        return computed_filters::conv(builder, node, filters);
     }
     let x = node.tensor(0)?;
     let input = one_image(x)?;
@@ -18,9 +21,7 @@ pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     let &[count, _, ky, kx] = filters.dims.as_slice() else {
         return fault!("its filters have dimensions {:?}; only 2-D convolutions are supported", filters.dims);
     };
-    let kernel = stated_kernel(node, [ky, kx])?;
-    let (stride, dilation) = (node.pair("strides", 1)?, node.pair("dilations", 1)?);
-    let pads = pads(node, input, kernel, stride, dilation)?;
+    let Windows { kernel, stride, dilation, pads, groups } = Windows::of(node, input, [ky, kx])?;
     let bias = node.optional(2, "bias")?.map(|bias| bias.weights()).transpose()?;
     let operator = Operator::Conv(Conv {
         filters: count,
@@ -28,13 +29,33 @@ pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
         stride,
         dilation,
         pads,
-        groups: groups(node)?,
+        groups,
         bias: bias.is_some(),
         pre: None,
         residual: false,
         activation: None,
     });
     builder.layer(node, operator, &[x], [filters].into_iter().chain(bias).collect())
+}
+
+/// The windows of a convolution, and the groups of its channels.
+pub(super) struct Windows {
+    kernel: [usize; 2],
+    pub stride: [usize; 2],
+    pub dilation: [usize; 2],
+    /// `[top, left, bottom, right]`.
+    pub pads: [usize; 4],
+    pub groups: usize,
+}
+
+impl Windows {
+    /// Those of filters of this height and width on an image of this height and width.
+    pub fn of(node: &Node, input: [usize; 2], kernel: [usize; 2]) -> Result<Self, Fault> {
+        let kernel = stated_kernel(node, kernel)?;
+        let (stride, dilation) = (node.pair("strides", 1)?, node.pair("dilations", 1)?);
+        let pads = pads(node, input, kernel, stride, dilation)?;
+        Ok(Windows { kernel, stride, dilation, pads, groups: groups(node)? })
+    }
 }
 
 /// `ConvTranspose`: 2-D or 1-D, by constant filters.
@@ -101,7 +122,7 @@ pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tenso
 
 /// Height and width of the image that a convolution reads. An input has a batch of 1, but a view may have another
 /// batch.
-fn one_image(x: &Tensor) -> Result<[usize; 2], Fault> {
+pub(super) fn one_image(x: &Tensor) -> Result<[usize; 2], Fault> {
     let size = spatial(x)?;
     match x.dims() {
         [1, ..] => Ok(size),

@@ -3,10 +3,11 @@
 use csdfc_plan::operator::{ElementWise, Function, Operator};
 
 use super::binary;
+use super::parts::{number, part, tensor};
 use crate::import::builder::Builder;
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, Tensor};
+use crate::import::node::{Node, Tensor, Value};
 
 /// An operator that is a [`Function`] with attributes alone.
 pub(in crate::import) fn function(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
@@ -16,8 +17,46 @@ pub(in crate::import) fn function(builder: &mut Builder, node: &Node) -> Result<
 
 /// `Clip`, its bounds attributes before opset 11 and operands since.
 pub(super) fn clip(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    if node.inputs.iter().skip(1).flatten().any(|bound| matches!(bound, Value::Tensor(_))) {
+        return clip_to_tensors(builder, node);
+    }
     let [min, max] = clip_bounds(node)?;
     layer(builder, node, node.tensor(0)?, Function::Clip { min, max })
+}
+
+/// `Clip` to bounds that the network computes: `Max` and `Min`. If the bounds cross, the upper one counts.
+fn clip_to_tensors(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let Some(mut x) = node.input(0).cloned() else { return fault!("operand 0 is missing") };
+    for (index, function) in [(1, "Max"), (2, "Min")] {
+        if let Some(bound) = node.input(index) {
+            x = part(builder, node, function, [x, bound.clone()])?;
+        }
+    }
+    tensor(x)
+}
+
+/// `Celu`: `alpha · elu(x / alpha)`.
+pub(super) fn celu(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let (x, alpha) = (node.tensor(0)?, node.float("alpha", 1.0)?);
+    if alpha == 1.0 {
+        return layer(builder, node, x, Function::Elu { alpha });
+    }
+    let scaled = part(builder, node, "Div", [x.clone().into(), number(alpha)])?;
+    let elu = part(builder, node, "Elu", [scaled])?;
+    tensor(part(builder, node, "Mul", [elu, number(alpha)])?)
+}
+
+/// `Shrink`: nearer to 0 by `bias`, and 0 from `−lambd` to `lambd`.
+pub(super) fn shrink(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = Value::from(node.tensor(0)?.clone());
+    let (bias, lambd) = (node.float("bias", 0.0)?, node.float("lambd", 0.5)?);
+    let mut result = number(0.0);
+    for (comparison, limit, moved) in [("Less", -lambd, -bias), ("Greater", lambd, bias)] {
+        let is_beyond = part(builder, node, comparison, [x.clone(), number(limit)])?;
+        let moved = part(builder, node, "Sub", [x.clone(), number(moved)])?;
+        result = part(builder, node, "Where", [is_beyond, moved, result])?;
+    }
+    tensor(result)
 }
 
 /// `Swish`, which is a function of its own if its `alpha` is 1, else `x · sigmoid(alpha · x)`.
@@ -36,8 +75,14 @@ pub(super) fn gated(builder: &mut Builder, node: &Node, x: &Tensor, alpha: f32) 
     binary::two(builder, node, "Mul", x, gate)
 }
 
-/// `PRelu` by constant slopes.
+/// `PRelu`. If the network computes the slopes, each negative element is multiplied by its slope, and the others are taken as
+/// they are.
 pub(super) fn p_relu(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    if let (Some(x), Some(slope @ Value::Tensor(_))) = (node.input(0), node.input(1)) {
+        let sloped = part(builder, node, "Mul", [x.clone(), slope.clone()])?;
+        let is_below = part(builder, node, "Less", [x.clone(), number(0.0)])?;
+        return tensor(part(builder, node, "Where", [is_below, sloped, x.clone()])?);
+    }
     let slope = node.constant(1, "slope")?.weights()?;
     let operator =
         Operator::ElementWise(ElementWise { function: Function::PRelu { slope: slope.dims.clone() } });
@@ -71,6 +116,7 @@ pub(in crate::import) fn of_node(node: &Node) -> Result<Function, Fault> {
     Ok(match node.operator {
         "Abs" => Function::Abs,
         "Ceil" => Function::Ceil,
+        "Cos" => Function::Cos,
         "Elu" => Function::Elu { alpha: node.float("alpha", 1.0)? },
         "Erf" => Function::Erf,
         "Exp" => Function::Exp,
@@ -96,6 +142,8 @@ pub(in crate::import) fn of_node(node: &Node) -> Result<Function, Fault> {
             gamma: node.float("gamma", 1.050_701)?,
         },
         "Sigmoid" => Function::Sigmoid,
+        "Sign" => Function::Sign,
+        "Sin" => Function::Sin,
         "Softplus" => Function::Softplus,
         "Softsign" => Function::Softsign,
         "Sqrt" => Function::Sqrt,

@@ -1,9 +1,8 @@
 //! Operators that move elements and compute none.
 
-use csdfc_network::operators;
 use csdfc_plan::operator::{Concat, DepthToSpace, Function, Operator, Pad, PadMode, Slice, SpaceToDepth};
 
-use super::{binary, element_wise, reshape};
+use super::{binary, element_wise};
 use crate::import::builder::Builder;
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
@@ -87,70 +86,26 @@ pub(super) fn split(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fa
     Ok(parts)
 }
 
-/// The help for indices that are not known at import.
-pub(in crate::import) const LOOKUP_HELP: &str = "csdfc looks nothing up by indices that are known only when the network runs: \
-     cut the model behind this node (onnx.utils.extract_model), and look up what it reads before the run";
+/// Most parts of a tensor that one node may take or join along a dimension.
+pub(super) const MAX_PARTS: usize = 256;
 
-/// Most slices that one node may become.
-const MAX_SLICES: usize = 256;
-
-/// `Gather` by constant indices: a slice for each run of indices at equal distances.
-pub(super) fn gather(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
-    let indices = node.constant(1, "indices").map_err(|fault| fault.help(LOOKUP_HELP))?;
-    let x = node.tensor(0)?;
-    let axis = axis(node.int("axis", 0)?, x.rank())?;
-    let size = x.dims()[axis];
-    let mut places = Vec::new();
-    for index in indices.to_ints()? {
-        let outside = |_| Fault::new(format!("index {index} is out of range: dimension {axis} is {size}"));
-        places.push(super::super::node::axis(index, size).map_err(outside)?);
-    }
-    if let Some(times) = repetition(&places, size) {
-        let repeated = reshape::repeat(builder, node, x, axis, times)?;
-        return taken(builder, node, &repeated, axis, &indices.dims);
-    }
-    let runs = operators::runs(&places);
-    if runs.is_empty() || runs.len() > MAX_SLICES {
-        return fault!(
-            "its {} indices make {} slices; csdfc takes 1 to {MAX_SLICES}",
-            places.len(),
-            runs.len()
-        );
-    }
-    let mut slices = Vec::new();
-    for run in &runs {
-        let mut ranges = Range::whole(x.dims());
-        ranges[axis] = Range { start: run.start, step: run.step, length: run.length };
-        slices.push(take(builder, node, x, &ranges)?);
-    }
-    let joined = match slices.as_slice() {
-        [slice] => slice.clone(),
-        _ => {
-            let slices: Vec<&Tensor> = slices.iter().collect();
-            builder.layer(node, Operator::Concat(Concat { axis }), &slices, Vec::new())?
-        }
-    };
-    taken(builder, node, &joined, axis, &indices.dims)
-}
-
-/// The elements that a `Gather` takes along an axis, with the dimensions of its indices in the axis' place.
-fn taken(
+/// Tensors after each other along a dimension.
+pub(super) fn joined(
     builder: &mut Builder,
     node: &Node,
-    x: &Tensor,
     axis: usize,
-    indices: &[usize],
+    parts: &[Tensor],
 ) -> Result<Tensor, Fault> {
-    let mut dims = x.dims().to_vec();
-    dims.splice(axis..=axis, indices.iter().copied());
-    if dims == x.dims() { Ok(x.clone()) } else { builder.reshape(node, x, dims) }
-}
-
-/// How often each of `size` indices is repeated in turn, if indices are so.
-fn repetition(indices: &[usize], size: usize) -> Option<usize> {
-    let times = indices.len() / size;
-    let are_so = times > 1 && indices.len() == times * size;
-    (are_so && indices.iter().enumerate().all(|(at, index)| *index == at / times)).then_some(times)
+    match parts {
+        [part] => Ok(part.clone()),
+        _ if parts.len() > MAX_PARTS => {
+            fault!("it joins more than {MAX_PARTS} parts along dimension {axis}")
+        }
+        _ => {
+            let parts: Vec<&Tensor> = parts.iter().collect();
+            builder.layer(node, Operator::Concat(Concat { axis }), &parts, Vec::new())
+        }
+    }
 }
 
 /// `Pad` by a constant, the edge or the mirror image.
@@ -245,7 +200,12 @@ pub(in crate::import) fn copy(builder: &mut Builder, node: &Node, x: &Tensor) ->
 }
 
 /// The sub-grid of these ranges, or the tensor itself if they leave nothing out.
-fn take(builder: &mut Builder, node: &Node, x: &Tensor, ranges: &[Range]) -> Result<Tensor, Fault> {
+pub(super) fn take(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    ranges: &[Range],
+) -> Result<Tensor, Fault> {
     if ranges == Range::whole(x.dims()) {
         return builder.identity(node, x);
     }

@@ -55,8 +55,11 @@ pub(super) fn of_windows(
     let added = added(builder, x).unwrap_or(Added::Column);
     let mut inputs = node.inputs.clone();
     inputs[0] = Some(Value::Tensor(image(builder, node, x, added)?));
-    if let Some(Some(Value::Constant(filters))) = inputs.get_mut(1) {
-        *filters = filters.reshaped(added.beside(&filters.dims, 1));
+    // Filters, or places of elements.
+    match inputs.get_mut(1) {
+        Some(Some(Value::Constant(filters))) => *filters = filters.reshaped(added.beside(&filters.dims, 1)),
+        Some(Some(Value::Tensor(lines))) if lines.rank() == 3 => *lines = image(builder, node, lines, added)?,
+        _ => {}
     }
     let mut proto = node.proto.clone();
     for attribute in &mut proto.attribute {
@@ -127,6 +130,14 @@ pub(in crate::import) fn on_images(
                     return None;
                 }
                 constant.dims = added.beside(&constant.dims, 1);
+            }
+        }
+        Operator::Where(choice) => {
+            for dims in [&mut choice.condition, &mut choice.x, &mut choice.y].into_iter().flatten() {
+                if dims.len() > 3 {
+                    return None;
+                }
+                *dims = added.beside(dims, 1);
             }
         }
         // They have one parameter for each channel.

@@ -1,18 +1,25 @@
 //! What each ONNX operator becomes: a table from names to functions, with a file for each family of operators.
 
+mod attention;
 mod attributes;
 pub(super) mod binary;
+mod computed_filters;
 mod convolution;
 mod dense;
+mod einsum;
 pub(super) mod element_wise;
 mod fused;
+mod gather;
 mod integer_types;
 pub(super) mod integers;
 pub(super) mod layout;
 pub(super) mod line;
+mod logic;
 mod normalise;
+mod parts;
 mod pool;
 mod quantised;
+mod recurrent;
 pub(super) mod reduce;
 mod reshape;
 mod resize;
@@ -134,13 +141,14 @@ const ROWS: &[OperatorRow] = &[
     constants("Acos", arithmetic::only_of_constants),
     constants("Acosh", arithmetic::only_of_constants),
     arithmetic("Add"),
-    constants("And", arithmetic::logic),
+    both("And", logic::logic, arithmetic::logic),
     tensors("ArgMax", reduce::arg_max),
     tensors("ArgMin", reduce::arg_min),
     constants("Asin", arithmetic::only_of_constants),
     constants("Asinh", arithmetic::only_of_constants),
     constants("Atan", arithmetic::only_of_constants),
     constants("Atanh", arithmetic::only_of_constants),
+    OperatorRow { name: "Attention", import: Import::Many(attention::attention), fold: Fold::Kernels },
     tensors("AveragePool", pool::pool),
     tensors("BatchNormalization", normalise::batch_norm),
     tensors("BiasGelu", fused::gelu),
@@ -151,6 +159,7 @@ const ROWS: &[OperatorRow] = &[
         fold: Fold::Many(reshape::cast_like),
     },
     function("Ceil"),
+    tensors("Celu", element_wise::celu),
     both("Clip", element_wise::clip, arithmetic::clip),
     both("Concat", layout::concat, index::concat),
     constants("Constant", fold::constant),
@@ -158,7 +167,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("Conv", convolution::conv),
     tensors("ConvInteger", integers::conv),
     tensors("ConvTranspose", convolution::conv_transpose),
-    constants("Cos", arithmetic::only_of_constants),
+    function("Cos"),
     constants("Cosh", arithmetic::only_of_constants),
     tensors("DepthToSpace", layout::depth_to_space),
     both("DequantizeLinear", quantised::dequantise, quantised::dequantise_constant),
@@ -169,8 +178,9 @@ const ROWS: &[OperatorRow] = &[
         import: Import::Many(integers::dynamic_quantise),
         fold: Fold::Many(integers::dynamic_quantise_constant),
     },
+    tensors("Einsum", einsum::einsum),
     function("Elu"),
-    constants("Equal", arithmetic::compare),
+    both("Equal", logic::compare, arithmetic::compare),
     function("Erf"),
     function("Exp"),
     both("Expand", reshape::expand, index::expand),
@@ -180,14 +190,15 @@ const ROWS: &[OperatorRow] = &[
     tensors("FusedConv", fused::conv),
     tensors("FusedGemm", fused::gemm),
     tensors("FusedMatMul", fused::mat_mul),
-    both("Gather", layout::gather, index::gather),
+    both("Gather", gather::gather, index::gather),
+    tensors("GatherElements", gather::gather_elements),
     function("Gelu"),
     tensors("Gemm", dense::gemm),
     tensors("GlobalAveragePool", pool::global_pool),
     tensors("GlobalLpPool", pool::global_pool),
     tensors("GlobalMaxPool", pool::global_pool),
-    constants("Greater", arithmetic::compare),
-    constants("GreaterOrEqual", arithmetic::compare),
+    both("Greater", logic::compare, arithmetic::compare),
+    both("GreaterOrEqual", logic::compare, arithmetic::compare),
     tensors("GridSample", resize::grid_sample),
     tensors("GroupNormalization", normalise::group_norm),
     function("HardSigmoid"),
@@ -195,10 +206,11 @@ const ROWS: &[OperatorRow] = &[
     both("Identity", reshape::identity, reshape::identity_constant),
     tensors("InstanceNormalization", normalise::instance_norm),
     tensors("LRN", normalise::lrn),
+    OperatorRow { name: "LSTM", import: Import::Many(recurrent::lstm), fold: Fold::Kernels },
     tensors("LayerNormalization", normalise::layer_norm),
     function("LeakyRelu"),
-    constants("Less", arithmetic::compare),
-    constants("LessOrEqual", arithmetic::compare),
+    both("Less", logic::compare, arithmetic::compare),
+    both("LessOrEqual", logic::compare, arithmetic::compare),
     function("Log"),
     tensors("LogSoftmax", normalise::softmax),
     tensors("LpNormalization", normalise::lp_norm),
@@ -206,7 +218,8 @@ const ROWS: &[OperatorRow] = &[
     tensors("MatMul", dense::mat_mul),
     tensors("MatMulInteger", integers::mat_mul),
     arithmetic("Max"),
-    tensors("MaxPool", pool::pool),
+    OperatorRow { name: "MaxPool", import: Import::Many(pool::max_pool), fold: Fold::Kernels },
+    tensors("MaxUnpool", pool::max_unpool),
     tensors("Mean", binary::mean),
     arithmetic("Min"),
     function("Mish"),
@@ -214,8 +227,8 @@ const ROWS: &[OperatorRow] = &[
     arithmetic("Mul"),
     function("Neg"),
     tensors("NonMaxSuppression", reduce::non_max_suppression),
-    constants("Not", arithmetic::logic),
-    constants("Or", arithmetic::logic),
+    both("Not", logic::logic, arithmetic::logic),
+    both("Or", logic::logic, arithmetic::logic),
     tensors("PRelu", element_wise::p_relu),
     tensors("Pad", layout::pad),
     arithmetic("Pow"),
@@ -232,6 +245,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("QLinearSoftmax", quantised::unary),
     both("QuantizeLinear", quantised::quantise, quantised::quantise_constant),
     tensors("QuickGelu", fused::quick_gelu),
+    tensors("RMSNormalization", normalise::rms_norm),
     constants("Range", fold::range),
     function("Reciprocal"),
     reduction("ReduceL1"),
@@ -248,10 +262,13 @@ const ROWS: &[OperatorRow] = &[
     both("Reshape", reshape::reshape, reshape::reshape_constant),
     tensors("Resize", resize::resize),
     function("Round"),
+    tensors("ScatterND", gather::scatter_nd),
     function("Selu"),
     constants("Shape", fold::shape),
+    tensors("Shrink", element_wise::shrink),
     function("Sigmoid"),
-    constants("Sin", arithmetic::only_of_constants),
+    function("Sign"),
+    function("Sin"),
     constants("Sinh", arithmetic::only_of_constants),
     constants("Size", fold::size),
     OperatorRow {
@@ -278,13 +295,13 @@ const ROWS: &[OperatorRow] = &[
     constants("Tan", arithmetic::only_of_constants),
     function("Tanh"),
     function("ThresholdedRelu"),
-    constants("Tile", index::tile),
+    both("Tile", reshape::tile, index::tile),
     OperatorRow { name: "TopK", import: Import::Many(reduce::top_k), fold: Fold::Kernels },
     both("Transpose", layout::transpose, index::transpose),
     both("Unsqueeze", reshape::unsqueeze, reshape::unsqueeze_constant),
     tensors("Upsample", resize::upsample),
-    constants("Where", index::select),
-    constants("Xor", arithmetic::logic),
+    both("Where", logic::choose, index::select),
+    both("Xor", logic::logic, arithmetic::logic),
 ];
 
 const fn names() -> [&'static str; ROWS.len()] {

@@ -8,7 +8,7 @@ use super::{binary, element_wise, reduce};
 use crate::import::builder::{Builder, is_channels_last};
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, Tensor, axis};
+use crate::import::node::{Node, Tensor, Value, axis};
 use csdfc_network::weights::Weights;
 
 /// `BatchNormalization` at inference: one scale and one shift per channel.
@@ -71,6 +71,27 @@ pub(super) fn layer_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, F
     let y = standardised(builder, node, &first, &[1], epsilon)?;
     let y = per_channel(builder, node, &y, scale, bias)?;
     Ok(builder.reordered(&y).unwrap_or(y))
+}
+
+/// `RMSNormalization`: elements over the dimensions from an axis on get a mean square of 1, and then a scale.
+pub(super) fn rms_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?;
+    let axes: Vec<usize> = (axis(node.int("axis", -1)?, x.rank())?..x.rank()).collect();
+    let epsilon = node.float("epsilon", 1e-5)?;
+    let Some(scale) = node.input(1) else { return fault!("operand 1, its scale, is missing") };
+    // Channels are normalised where they lie.
+    let first = if axes == [3] && is_channels_last(&x.operand.shape) { builder.reordered(x) } else { None };
+    match (first, scale) {
+        (Some(first), Value::Constant(scale)) if scale.elements() == x.dims()[3] => {
+            let y = of_unit_square(builder, node, &first, &[1], epsilon)?;
+            let y = per_channel(builder, node, &y, scale, None)?;
+            Ok(builder.reordered(&y).unwrap_or(y))
+        }
+        _ => {
+            let y = of_unit_square(builder, node, x, &axes, epsilon)?;
+            binary::two(builder, node, "Mul", &y, scale.clone())
+        }
+    }
 }
 
 /// `GroupNormalization`: an instance normalisation whose channels are the groups, and then a scale and a bias.

@@ -2,12 +2,11 @@
 
 use csdfc_plan::operator::{ArgMax, Function, NonMaxSuppression, Operator, Reduce, ReduceFunction, TopK};
 
-use super::{binary, element_wise, layout};
+use super::{element_wise, layout};
 use crate::import::builder::{Builder, FROM_LAST, is_channels_last};
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor, Value, axes, axis, with};
-use csdfc_network::Operand;
 
 /// `ReduceMean` and its kin.
 pub(super) fn reduce(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
@@ -26,9 +25,6 @@ pub(super) fn arg_min(builder: &mut Builder, node: &Node) -> Result<Tensor, Faul
     arg_max(builder, &with(node, "ArgMax", [Some(negated.into())], None))
 }
 
-/// Most indices of which floats hold the double.
-const MOST_INDICES: usize = 1 << 23;
-
 /// `ArgMax`: indices of 64 bits.
 pub(super) fn arg_max(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
@@ -36,53 +32,8 @@ pub(super) fn arg_max(builder: &mut Builder, node: &Node) -> Result<Tensor, Faul
     let keep_dims = node.flag("keepdims", true)?;
     let select_last = node.flag("select_last_index", false)?;
     in_either_order(builder, node, x, &[axis], keep_dims, |axes, keep_dims| {
-        Operator::ArgMax(ArgMax { axis: axes[0], keep_dims, select_last })
+        Operator::ArgMax(ArgMax { axis: axes[0], keep_dims, select_last, floats: false })
     })
-}
-
-/// The indices of an `ArgMax` layer as floats, computed anew from what the layer reads: none if the tensor is not of such
-/// a layer. Where an element is less than the largest, its index is moved beyond all indices. What is left is the first
-/// or the last index of the largest.
-pub(super) fn indices_as_floats(
-    builder: &mut Builder,
-    node: &Node,
-    x: &Tensor,
-) -> Result<Option<Tensor>, Fault> {
-    let layer = builder.network.layer(x.operand.layer);
-    let (Operator::ArgMax(arg_max), [operand]) = (&layer.operator, layer.inputs.as_slice()) else {
-        return Ok(None);
-    };
-    let &ArgMax { axis, keep_dims, select_last } = arg_max;
-    let read = Tensor { operand: operand.clone(), views: Vec::new(), integers: None };
-    let size = read.dims()[axis];
-    if is_channels_last(&read.operand.shape) || size > MOST_INDICES {
-        return Ok(None);
-    }
-    let reduced = |builder: &mut Builder, of: &Tensor, function, keep_dims| {
-        builder.layer(
-            node,
-            Operator::Reduce(Reduce { function, axes: vec![axis], keep_dims }),
-            &[of],
-            Vec::new(),
-        )
-    };
-    let largest = reduced(builder, &read, ReduceFunction::Max, true)?;
-    let less = binary::two(builder, node, "Sub", &largest, read.clone())?;
-    // 0 at the largest elements, 1 at all others, however small the difference is.
-    let less = element_wise::layer(builder, node, &less, Function::Clip { min: Some(0.0), max: Some(1.0) })?;
-    let less = element_wise::layer(builder, node, &less, Function::Ceil)?;
-    let (beyond, function) = match select_last {
-        false => (size as f32, ReduceFunction::Min),
-        true => (-(size as f32), ReduceFunction::Max),
-    };
-    let moved = binary::two(builder, node, "Mul", &less, Constant::floats([], vec![beyond]))?;
-    let mut along = vec![1; read.rank()];
-    along[axis] = size;
-    let indices = Constant::floats(along, (0..size).map(|index| index as f32).collect());
-    let indices = binary::two(builder, node, "Add", &moved, indices)?;
-    let found = reduced(builder, &indices, function, keep_dims)?;
-    let operand = Operand { layer: found.operand.layer, shape: x.operand.shape.clone() };
-    Ok(Some(Tensor { operand, views: x.views.clone(), integers: None }))
 }
 
 /// `TopK`: the elements, and their indices of 64 bits. They are sorted, whether or not the model asks for that.
@@ -100,7 +51,7 @@ pub(super) fn top_k(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fa
     };
     let mut found = Vec::new();
     for indices in [false, true] {
-        let operator = Operator::TopK(TopK { axis, count, largest, indices });
+        let operator = Operator::TopK(TopK { axis, count, largest, indices, floats: false });
         found.push(Value::Tensor(builder.layer(node, operator, &[x], Vec::new())?));
     }
     Ok(found)

@@ -1,13 +1,13 @@
 //! Views: the same elements in the same order under other dimensions.
 
-use super::reduce;
+use super::parts::{part, tensor};
+use super::{layout, logic};
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data, count, dimensions, type_name};
 use crate::import::error::{Fault, fault};
 use crate::import::fold::arithmetic;
-use crate::import::node::{Node, Tensor, Value, axes, axis};
+use crate::import::node::{Node, Tensor, Value, axes, axis, with};
 use csdfc_network::operators::broadcast;
-use csdfc_plan::format::Element;
 use csdfc_plan::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
 use rten_onnx::onnx::DataType;
 
@@ -79,7 +79,7 @@ fn check_inference(node: &Node) -> Result<(), Fault> {
     Ok(())
 }
 
-/// `Cast` between kinds of floats does nothing, since csdfc computes in one.
+/// `Cast` between kinds of floats does nothing, since csdfc computes in one. Floats hold integers and truth values.
 pub(super) fn cast(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     cast_to(builder, node, DataType(i32::try_from(node.int("to", 0)?).unwrap_or(0)))
 }
@@ -89,7 +89,7 @@ pub(super) fn cast_like(builder: &mut Builder, node: &Node) -> Result<Vec<Value>
     let to = match node.input(1) {
         Some(Value::Tensor(like)) => match like.integers {
             Some(element) => element,
-            None if has_indices(builder, like) => DataType::INT64,
+            None if builder.has_indices(like) => DataType::INT64,
             None => DataType::FLOAT,
         },
         Some(Value::Constant(like)) => match (&like.data, like.stored) {
@@ -106,30 +106,24 @@ pub(super) fn cast_like(builder: &mut Builder, node: &Node) -> Result<Vec<Value>
     }
 }
 
-fn has_indices(builder: &Builder, x: &Tensor) -> bool {
-    builder.network.layer(x.operand.layer).format().element == Element::I64
-}
-
 fn cast_to(builder: &mut Builder, node: &Node, to: DataType) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
-    let indices = has_indices(builder, x);
-    match to {
+    if matches!(to, DataType::INT64 | DataType::INT32) && builder.has_indices(x) {
         // The caller gets indices as they are.
-        DataType::INT64 | DataType::INT32 if indices => builder.identity(node, x),
-        to if x.integers.is_some_and(|from| holds(to, from)) => builder.identity(node, &x.as_integers(to)),
+        return builder.identity(node, x);
+    }
+    let x = &builder.without_indices(x)?;
+    match (x.integers, to) {
+        (Some(from), to) if holds(to, from) => builder.identity(node, &x.as_integers(to)),
         // Integers that floats hold are floats already.
-        to if is_float(to) && !indices => builder.identity(node, &x.as_floats()),
-        to if indices => {
-            if is_float(to)
-                && let Some(floats) = reduce::indices_as_floats(builder, node, x)?
-            {
-                return Ok(floats);
-            }
-            let reason = format!("a tensor of int64 cannot become {}", type_name(to));
-            Err(Fault::new(reason).help("csdfc hands indices over as they are: end the model before this node, and go on after the run"))
+        (_, to) if is_float(to) => builder.identity(node, &x.as_floats()),
+        (_, DataType::BOOL) => {
+            let is_zero = logic::not(builder, node, x.as_floats().into())?;
+            logic::not(builder, node, is_zero.as_floats().into())
         }
-        to => {
-            let from = x.integers.unwrap_or(DataType::FLOAT);
+        (None, DataType::INT32 | DataType::INT64) => Ok(truncated(builder, node, x)?.as_integers(to)),
+        (from, to) => {
+            let from = from.unwrap_or(DataType::FLOAT);
             fault!("a tensor of {} cannot become {}", type_name(from), type_name(to))
         }
     }
@@ -162,6 +156,14 @@ fn holds(to: DataType, from: DataType) -> bool {
     to_bits >= from_bits && (to_signed || !from_signed)
 }
 
+/// The elements, rounded towards 0.
+fn truncated(builder: &mut Builder, node: &Node, x: &Tensor) -> Result<Tensor, Fault> {
+    let size = part(builder, node, "Abs", [x.clone().into()])?;
+    let size = part(builder, node, "Floor", [size])?;
+    let sign = part(builder, node, "Sign", [x.clone().into()])?;
+    tensor(part(builder, node, "Mul", [size, sign])?)
+}
+
 /// `Expand`: repetition becomes a resize to the nearest element.
 pub(super) fn expand(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
@@ -183,6 +185,27 @@ pub(super) fn expand(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
         x = repeat(builder, node, &x, axis, to[axis])?;
     }
     Ok(x)
+}
+
+/// `Tile`: elements of a dimension of 1 are repeated as by `Expand`; any other dimension is a concat of copies.
+pub(super) fn tile(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let mut x = node.tensor(0)?.clone();
+    let repeats = dimensions(&node.constant(1, "repeats")?.to_ints()?)?;
+    if repeats.len() != x.rank() || repeats.contains(&0) {
+        return fault!("it repeats {} {repeats:?} times", x.operand.shape);
+    }
+    if repeats.iter().all(|times| *times == 1) {
+        return builder.identity(node, &x);
+    }
+    for (axis, &times) in repeats.iter().enumerate().filter(|(_, times)| **times > 1) {
+        if x.dims()[axis] > 1 {
+            x = layout::joined(builder, node, axis, &vec![x.clone(); times.min(layout::MAX_PARTS + 1)])?;
+        }
+    }
+    let wanted = x.dims().iter().zip(&repeats).map(|(dim, times)| if *dim == 1 { *times } else { *dim });
+    let wanted: Vec<i64> = wanted.map(|dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect();
+    let shape = Constant::ints([wanted.len()], wanted);
+    expand(builder, &with(node, "Expand", [Some(x.into())], Some(shape)))
 }
 
 /// Each index of a dimension so many times, one after another.

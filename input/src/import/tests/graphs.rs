@@ -85,7 +85,8 @@ fn outputs_that_no_layer_computes() {
             op_type: Some("MaxPool".into()),
             input: vec!["x".into()],
             output: vec!["y".into(), "indices".into()],
-            attribute: vec![ints("kernel_shape", &[2, 2])],
+            // Places that count columns first.
+            attribute: vec![ints("kernel_shape", &[2, 2]), int("storage_order", 1)],
             ..Default::default()
         });
         let error = model.import().unwrap_err().to_string();

@@ -295,7 +295,8 @@ fn the_largest_of_every_opset() {
         let layers = network.layers[1..].iter();
         layers.map(|layer| (layer.operator.clone(), layer.shape.dims.clone())).collect::<Vec<_>>()
     };
-    let top = |axis, largest, indices| Operator::TopK(TopK { axis, count: 2, largest, indices });
+    let top =
+        |axis, largest, indices| Operator::TopK(TopK { axis, count: 2, largest, indices, floats: false });
     let last = [(top(2, true, false), vec![1, 3, 2]), (top(2, true, true), vec![1, 3, 2])];
     assert_eq!(found(of(9, &["x"], vec![int("k", 2)])), last);
     assert_eq!(found(of(10, &["x", "k"], vec![])), last);
@@ -332,4 +333,43 @@ fn suppressions_keep_at_most_the_boxes_that_there_are() {
     refused(&of(1, f32::NAN, 5), "boxes overlap by NaN, which is not from 0 to 1");
     // A plan would keep no such number.
     refused(&with_score(1, 0.5, f32::INFINITY, 5), "the least score of a box is inf");
+}
+
+#[test]
+fn what_new_operators_refuse() {
+    let image = &[1, 2, 4, 4];
+    let scatter = |at: &[i64], dims: &[i64], reduction| {
+        let stored =
+            TensorProto { dims: dims.to_vec(), ..none().ints("at", at).graph().initializer.remove(0) };
+        let model = Model::new(18, image, &["y"]).tensor(stored).floats("u", &[2, 4, 4]);
+        model.node("ScatterND", &["x", "at", "u"], &["y"], vec![text("reduction", reduction)])
+    };
+    assert!(scatter(&[0, 1, 0, 0], &[2, 2], "none").import().is_ok());
+    refused(&scatter(&[0, 1, 0, 1], &[2, 2], "none"), "the places that it writes to are no grid");
+    refused(&scatter(&[0, 1, 0, 2], &[2, 2], "none"), "index 2 is out of range: dimension 1 is 2");
+    refused(&scatter(&[0, 1, 0, 0], &[2, 2], "add"), "reduction add is not supported");
+
+    let einsum = |equation| one(13, image, "Einsum", none(), vec![text("equation", equation)]);
+    assert!(einsum("abcd->adb").import().is_ok());
+    refused(&einsum("abcc->abc"), "takes a diagonal");
+    refused(&einsum("abc->abc"), "does not fit operands of ranks [4]");
+    refused(&einsum("abcd->e"), "does not fit operands of ranks [4]");
+
+    let tile = |times: &[i64]| one(13, image, "Tile", none().ints("n", times), vec![]);
+    refused(&tile(&[1, 1, 0, 1]), "it repeats");
+    refused(&tile(&[1, 1, 300, 1]), "it joins more than 256 parts along dimension 2");
+
+    let lstm = |steps: i64, more: Vec<AttributeProto>| {
+        let model = Model::new(14, &[steps, 1, 2], &["y"]).floats("w", &[1, 12, 2]).floats("r", &[1, 12, 3]);
+        model.node("LSTM", &["x", "w", "r"], &["y"], [vec![int("hidden_size", 3)], more].concat())
+    };
+    refused(&lstm(1, vec![float("clip", 1.0)]), "it clips its gates");
+    refused(&lstm(1, vec![text("direction", "both")]), "direction both is unknown");
+
+    let attention = |heads| {
+        let attributes = vec![int("q_num_heads", heads), int("kv_num_heads", heads)];
+        Model::new(23, &[1, 3, 4], &["y"]).node("Attention", &["x", "x", "x"], &["y"], attributes)
+    };
+    assert!(attention(2).import().is_ok());
+    refused(&attention(3), "its operand 0 has 4 elements for 3 heads");
 }

@@ -149,8 +149,30 @@ impl<'a, 'b> Op<'a, 'b> {
         if !is_integer || stated.quantisation.is_none() {
             return Ok(moved.into());
         }
+        // Biases beside activations of 16 bits are beyond the integers of weights.
+        if stated.element == DataType::INT64 {
+            return self.wide(&moved, stated);
+        }
         let place = |axis| perm.iter().position(|from| *from == axis);
         self.dequantised(moved.into(), stated, place)
+    }
+
+    /// The numbers that integers of 64 bits stand for: one dimension, with a scale for all or for each.
+    fn wide(&mut self, x: &Constant, stated: &Stated) -> Result<Value, Fault> {
+        let Some(quantisation) = &stated.quantisation else { return Ok(x.clone().into()) };
+        let [scales, _] = quantisation.operands(self.builder, stated.element)?;
+        let (scales, values) = (scales.to_floats()?, x.to_ints()?);
+        if ![1, values.len()].contains(&scales.len()) {
+            return fault!(
+                "tensor {} has {} scales for {} integers",
+                stated.name,
+                scales.len(),
+                values.len()
+            );
+        }
+        self.builder.charge(values.len())?;
+        let numbers = values.iter().zip(scales.iter().cycle()).map(|(value, scale)| *value as f32 * scale);
+        Ok(Constant::floats(x.dims.clone(), numbers.collect()).into())
     }
 
     /// The numbers that integers stand for. `place` maps the dimension that the file states for the scales.

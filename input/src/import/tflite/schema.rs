@@ -265,9 +265,10 @@ impl<'a> Tensor<'a> {
         })
     }
 
-    /// Whether its elements are 8-bit integers that stand for numbers.
+    /// Whether its elements are integers of 8 or 16 bits that stand for numbers.
     pub fn is_quantised(&self) -> bool {
-        self.quantisation.is_some() && matches!(self.element, DataType::INT8 | DataType::UINT8)
+        self.quantisation.is_some()
+            && matches!(self.element, DataType::INT8 | DataType::UINT8 | DataType::INT16)
     }
 }
 

@@ -133,6 +133,9 @@ fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
                 BinaryFunction::Max => a.max(b),
                 BinaryFunction::Min => a.min(b),
                 BinaryFunction::Pow => a.powf(b),
+                BinaryFunction::Equal => f64::from(a == b),
+                BinaryFunction::Greater => f64::from(a > b),
+                BinaryFunction::GreaterOrEqual => f64::from(a >= b),
             }
         }),
         Operator::Pad(pad) => each(out, |o| {
@@ -158,7 +161,7 @@ fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
                 PoolKind::Max => largest,
                 PoolKind::Average { count_include_pad: true } => sum / with_padding,
                 PoolKind::Average { count_include_pad: false } => sum / inside,
-                PoolKind::Lp { .. } => panic!("no test has one"),
+                PoolKind::Lp { .. } | PoolKind::MaxIndex => panic!("no test has one"),
             }
         }),
         Operator::Concat(concat) if concat.axis == 1 => together(layer, operands),

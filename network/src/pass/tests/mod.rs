@@ -1,15 +1,15 @@
 //! Passes on small networks: the same function, in the layers expected.
 
 use csdfc_plan::operator::{
-    BatchNorm, Binary, BinaryFunction, ConstantOperand, Conv, ConvTranspose, ElementWise, Function, Gemm,
-    Input, InputElement, Operator, Pad, PadMode, Pool, PoolKind,
+    BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, ElementWise, Function,
+    Gemm, Input, InputElement, Operator, Pad, PadMode, Pool, PoolKind, TopK,
 };
 use csdfc_plan::shape::Shape;
 use proptest::prelude::*;
 
 use BinaryFunction::{Add, Div, Mul, Sub};
 
-use super::{Fusion, normalise};
+use super::{Fusion, Precision, in_precisions, normalise};
 use crate::operators::{output_shape, parameter_dims};
 use crate::weights::{WeightSource, Weights};
 use crate::{Layer, LayerId, Network, NetworkOutput, Operand};
@@ -535,5 +535,28 @@ proptest! {
         for fusion in Fusion::ALL {
             same(&b.0, fusion);
         }
+    }
+}
+
+/// Indices up to 3000 are no 16-bit floats.
+#[test]
+fn what_reads_indices_keeps_32_bits() {
+    let mut builder = Builder::default();
+    let x = builder.input(&[1, 3000]);
+    let numbers = builder.function(Function::Abs, x);
+    let top = TopK { axis: 1, count: 5, largest: true, indices: true, floats: true };
+    let indices = builder.add(Operator::TopK(top), &[x]);
+    let moved = builder.add(Operator::Concat(Concat { axis: 1 }), &[indices, indices]);
+    let next = builder.scalar(Add, moved, 1.0);
+    builder.output(numbers);
+    builder.output(next);
+    let count = builder.0.layers.len();
+    let halved = in_precisions(builder.0, &vec![Precision::Half; count]);
+    let primitive = |name: &str| {
+        halved.layers.iter().find(|layer| layer.name == name).map(|layer| layer.primitive().name())
+    };
+    assert_eq!(primitive("1"), Some("own-kernel-half-hwc-hwc"));
+    for name in ["2", "3", "4"] {
+        assert_eq!(primitive(name), Some("own-kernel-hwc-hwc"));
     }
 }

@@ -3,7 +3,7 @@
 use crate::import::attribute::{float, text};
 use crate::import::error::Fault;
 use crate::import::node::Value;
-use crate::import::tflite::op::{Op, scalar};
+use crate::import::tflite::op::{Op, dims};
 
 /// An operator of one operand that is a single ONNX node.
 macro_rules! functions {
@@ -11,6 +11,17 @@ macro_rules! functions {
         $(
             pub(super) fn $name(op: &mut Op) -> Result<Vec<Value>, Fault> {
                 function(op, |op, x| op.node($operator, [x], Vec::new()))
+            }
+        )*
+    };
+}
+
+/// An operator of several operands that is a single ONNX node.
+macro_rules! functions_of_many {
+    ($($name:ident: $operator:literal),* $(,)?) => {
+        $(
+            pub(super) fn $name(op: &mut Op) -> Result<Vec<Value>, Fault> {
+                of_many(op, |op, all| op.node($operator, all, Vec::new()))
             }
         )*
     };
@@ -33,17 +44,36 @@ macro_rules! functions_of_two {
 functions! {
     abs: "Abs",
     ceil: "Ceil",
+    cos: "Cos",
     elu: "Elu",
     exp: "Exp",
     floor: "Floor",
     hard_swish: "HardSwish",
     log: "Log",
+    logical_not: "Not",
     logistic: "Sigmoid",
     neg: "Neg",
     relu: "Relu",
     round: "Round",
+    sign: "Sign",
+    sin: "Sin",
     sqrt: "Sqrt",
     tanh: "Tanh",
+}
+
+functions_of_many! {
+    equal: "Equal",
+    greater: "Greater",
+    greater_equal: "GreaterOrEqual",
+    less: "Less",
+    less_equal: "LessOrEqual",
+    logical_and: "And",
+    logical_or: "Or",
+    maximum: "Max",
+    minimum: "Min",
+    pow: "Pow",
+    p_relu: "PRelu",
+    select_v2: "Where",
 }
 
 functions_of_two! { add: "Add", div: "Div", mul: "Mul", sub: "Sub" }
@@ -52,16 +82,25 @@ pub(super) fn add_n(op: &mut Op) -> Result<Vec<Value>, Fault> {
     of_many(op, |op, all| op.node("Sum", all, Vec::new()))
 }
 
-pub(super) fn maximum(op: &mut Op) -> Result<Vec<Value>, Fault> {
-    of_many(op, |op, all| op.node("Max", all, Vec::new()))
+pub(super) fn not_equal(op: &mut Op) -> Result<Vec<Value>, Fault> {
+    of_many(op, |op, all| {
+        let equal = op.node("Equal", all, Vec::new())?;
+        op.node("Not", [equal], Vec::new())
+    })
 }
 
-pub(super) fn minimum(op: &mut Op) -> Result<Vec<Value>, Fault> {
-    of_many(op, |op, all| op.node("Min", all, Vec::new()))
-}
-
-pub(super) fn pow(op: &mut Op) -> Result<Vec<Value>, Fault> {
-    of_many(op, |op, all| op.node("Pow", all, Vec::new()))
+/// `SELECT`, whose condition may also be a vector with one truth value for each index of the first dimension.
+pub(super) fn select(op: &mut Op) -> Result<Vec<Value>, Fault> {
+    let mut all = op.all_numbers()?;
+    if let [condition, x, ..] = all.as_mut_slice()
+        && let (&[length], &[first, _, ..]) = (dims(condition).as_slice(), dims(x).as_slice())
+        && length == first
+    {
+        let mut wanted = vec![1; dims(x).len()];
+        wanted[0] = length;
+        *condition = op.reshaped(condition.clone(), wanted)?;
+    }
+    of_values(op, all, |op, all| op.node("Where", all, Vec::new()))
 }
 
 pub(super) fn squared_difference(op: &mut Op) -> Result<Vec<Value>, Fault> {
@@ -104,20 +143,6 @@ pub(super) fn gelu(op: &mut Op) -> Result<Vec<Value>, Fault> {
     function(op, |op, x| op.node("Gelu", [x], vec![text("approximate", approximate)]))
 }
 
-/// `PRELU` with constant slopes. With slopes that the network computes, it is `max(x, 0) + slope · min(x, 0)`.
-pub(super) fn p_relu(op: &mut Op) -> Result<Vec<Value>, Fault> {
-    of_many(op, |op, all| {
-        let [x, slope] = <[Value; 2]>::try_from(all).map_err(|_| Fault::new("it needs two operands"))?;
-        if matches!(slope, Value::Constant(_)) {
-            return op.node("PRelu", [x, slope], Vec::new());
-        }
-        let positive = op.node("Max", [x.clone(), scalar(0.0)], Vec::new())?;
-        let negative = op.node("Min", [x, scalar(0.0)], Vec::new())?;
-        let sloped = op.node("Mul", [negative, slope], Vec::new())?;
-        op.node("Add", [positive, sloped], Vec::new())
-    })
-}
-
 fn function(
     op: &mut Op,
     make: impl FnOnce(&mut Op, Value) -> Result<Value, Fault>,
@@ -133,6 +158,14 @@ fn of_many(
     make: impl FnOnce(&mut Op, Vec<Value>) -> Result<Value, Fault>,
 ) -> Result<Vec<Value>, Fault> {
     let all = op.all_numbers()?;
+    of_values(op, all, make)
+}
+
+fn of_values(
+    op: &mut Op,
+    all: Vec<Value>,
+    make: impl FnOnce(&mut Op, Vec<Value>) -> Result<Value, Fault>,
+) -> Result<Vec<Value>, Fault> {
     let (all, is_first) = op.aligned(all)?;
     let y = make(op, all)?;
     Ok(vec![op.last_if(is_first, y)?])

@@ -3,7 +3,6 @@
 use crate::import::attribute::{int, text};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Value};
-use crate::import::ops::layout::LOOKUP_HELP;
 use crate::import::tflite::op::{Op, dims, list, reordered, scalar};
 
 /// Most outputs or slices that one operator may become.
@@ -114,59 +113,81 @@ pub(super) fn slice(op: &mut Op) -> Result<Vec<Value>, Fault> {
     Ok(vec![sliced(op, x, begin, ends, steps)?])
 }
 
-/// `STRIDED_SLICE`: begin, end and strides of the first dimensions. Masks have a bit for each dimension. They say which
-/// begins and ends do not count, and which dimensions give a single index.
+/// `STRIDED_SLICE`: begin, end and strides of the first dimensions. Masks have a bit for each of these entries. They say which
+/// begins and ends do not count, which entry is an ellipsis and stands for all dimensions that the others leave, which are
+/// new dimensions of 1, and which give a single index.
 pub(super) fn strided_slice(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let x = op.number(0)?;
     let [begin, end, strides] = [op.ints(1, "begin")?, op.ints(2, "end")?, op.ints(3, "strides")?];
-    let (begins_open, ends_open, taken) = (op.int(0, 0)?, op.int(1, 0)?, op.int(4, 0)?);
-    if op.int(2, 0)? != 0 || op.int(3, 0)? != 0 {
-        return fault!("it has an ellipsis or a new axis, which is not supported");
+    let mut masks = [0; 5];
+    for (id, mask) in masks.iter_mut().enumerate() {
+        *mask = op.int(id, 0)?;
     }
+    let has = |mask: usize, entry: usize| masks[mask] >> entry & 1 == 1;
+    let [begins_open, ends_open, ellipsis, new, taken] = [0, 1, 2, 3, 4];
     let is_offset = op.flag(5)?;
     let from = dims(&x);
     let count = begin.len();
-    if [end.len(), strides.len()] != [count; 2] || count > from.len() {
+    let reads = |entry: &usize| !has(ellipsis, *entry) && !has(new, *entry);
+    let read = (0..count.min(32)).filter(reads).count();
+    if [end.len(), strides.len()] != [count; 2] || count > 32 || read > from.len() {
         return fault!("its begin, end and strides do not fit the dimensions of {from:?}");
     }
     let (mut starts, mut ends, mut steps) = (vec![0; from.len()], ends_of(&from), vec![1; from.len()]);
-    let mut left = Vec::new();
-    for axis in 0..from.len() {
-        let has = |mask: i64| axis < count && mask >> axis & 1 == 1;
-        if axis < count {
-            let is_backward = strides[axis] < 0;
-            let (first, past) = if is_backward { (i64::MAX, i64::MIN) } else { (0, i64::MAX) };
-            starts[axis] = if has(begins_open) { first } else { begin[axis] };
-            let stated = if is_offset { begin[axis].saturating_add(end[axis]) } else { end[axis] };
-            ends[axis] = if has(ends_open) { past } else { stated };
-            steps[axis] = strides[axis];
+    // The dimensions of the output: those of the operand that are left, and new ones.
+    let (mut left, mut axis) = (Vec::new(), 0);
+    for entry in 0..count {
+        if has(ellipsis, entry) {
+            let after = (entry + 1..count).filter(reads).count();
+            let next = (from.len() - after).max(axis);
+            left.extend((axis..next).map(Some));
+            axis = next;
+            continue;
         }
-        if has(taken) {
-            let index = node::axis(begin[axis], from[axis]).map_err(|_| {
-                Fault::new(format!(
-                    "index {} is out of range: dimension {axis} is {}",
-                    begin[axis], from[axis]
-                ))
+        if has(new, entry) {
+            left.push(None);
+            continue;
+        }
+        if has(taken, entry) {
+            let index = node::axis(begin[entry], from[axis]).map_err(|_| {
+                let (index, size) = (begin[entry], from[axis]);
+                Fault::new(format!("index {index} is out of range: dimension {axis} is {size}"))
             })?;
-            (starts[axis], ends[axis], steps[axis]) = (index as i64, index as i64 + 1, 1);
+            (starts[axis], ends[axis]) = (index as i64, index as i64 + 1);
         } else {
-            left.push(axis);
+            let is_backward = strides[entry] < 0;
+            let (first, past) = if is_backward { (i64::MAX, i64::MIN) } else { (0, i64::MAX) };
+            starts[axis] = if has(begins_open, entry) { first } else { begin[entry] };
+            let stated = if is_offset { begin[entry].saturating_add(end[entry]) } else { end[entry] };
+            ends[axis] = if has(ends_open, entry) { past } else { stated };
+            steps[axis] = strides[entry];
+            left.push(Some(axis));
         }
+        axis += 1;
     }
+    left.extend((axis..from.len()).map(Some));
     let y = sliced(op, x, starts, ends, steps)?;
     let made = dims(&y);
-    let y = op.reshaped(y, left.into_iter().map(|axis| made[axis]).collect())?;
+    let y = op.reshaped(y, left.into_iter().map(|axis| axis.map_or(1, |axis| made[axis])).collect())?;
     Ok(vec![y])
 }
 
-/// `GATHER` of constant indices along an axis.
+/// `TILE`: how often each dimension is repeated.
+pub(super) fn tile(op: &mut Op) -> Result<Vec<Value>, Fault> {
+    let (x, repeats) = (op.number(0)?, op.ints(1, "multiples")?);
+    let (x, is_first) = op.first_if_last(x)?;
+    let y = op.node("Tile", [x, list(reordered(&repeats, is_first))], Vec::new())?;
+    Ok(vec![op.last_if(is_first, y)?])
+}
+
+/// `GATHER` along an axis.
 pub(super) fn gather(op: &mut Op) -> Result<Vec<Value>, Fault> {
     if op.int(1, 0)? != 0 {
         return fault!("it gathers in batches, which is not supported");
     }
     let (x, axis) = (op.number(0)?, op.int(0, 0)?);
-    let indices = op.constant(1, "indices").map_err(|fault| fault.help(LOOKUP_HELP))?.clone();
-    Ok(vec![op.node("Gather", [x, indices.into()], vec![int("axis", axis)])?])
+    let indices = op.number(1)?;
+    Ok(vec![op.node("Gather", [x, indices], vec![int("axis", axis)])?])
 }
 
 /// `PAD`, and `PADV2`, which states the padding value.
@@ -183,12 +204,40 @@ pub(super) fn pad(op: &mut Op) -> Result<Vec<Value>, Fault> {
     padded(op, "constant", Some(value))
 }
 
-/// `MIRROR_PAD` without the edge.
+/// `MIRROR_PAD` without the edge (REFLECT) or with it (SYMMETRIC).
 pub(super) fn mirror_pad(op: &mut Op) -> Result<Vec<Value>, Fault> {
-    match op.code(0)? {
-        0 => padded(op, "reflect", None),
-        _ => fault!("its mode is SYMMETRIC; only REFLECT is supported"),
+    if op.code(0)? == 0 {
+        return padded(op, "reflect", None);
     }
+    let (x, pads) = (op.number(0)?, op.ints(1, "paddings")?);
+    let from = dims(&x);
+    if pads.len() != 2 * from.len() {
+        return fault!("it has {} paddings for {} dimensions", pads.len(), from.len());
+    }
+    let (mut x, is_first) = op.first_if_last(x)?;
+    for (axis, pads) in pads.chunks_exact(2).enumerate().filter(|(_, pads)| *pads != [0, 0]) {
+        let size = from[axis] as i64;
+        if pads.iter().any(|pad| !(0..=size).contains(pad)) {
+            return fault!("it pads {size} in dimension {axis} by {} and {}", pads[0], pads[1]);
+        }
+        // Mirror images of both ends, as slices that walk backwards.
+        let axis = op.axis(axis as i64, from.len(), is_first)? as i64;
+        let ends = [(pads[0] - 1, i64::MIN), (size - 1, size - 1 - pads[1])];
+        let mut parts = Vec::new();
+        for (pad, (start, end)) in pads.iter().zip(ends) {
+            let range = [vec![start], vec![if end < 0 { i64::MIN } else { end }], vec![axis], vec![-1]];
+            parts.push(match pad {
+                0 => None,
+                _ => {
+                    Some(op.node("Slice", [vec![x.clone()], range.map(list).into()].concat(), Vec::new())?)
+                }
+            });
+        }
+        let [before, after] = <[Option<Value>; 2]>::try_from(parts).unwrap_or_default();
+        let parts: Vec<Value> = before.into_iter().chain([x]).chain(after).collect();
+        x = op.node("Concat", parts, vec![int("axis", axis)])?;
+    }
+    Ok(vec![op.last_if(is_first, x)?])
 }
 
 fn padded(op: &mut Op, mode: &str, value: Option<f32>) -> Result<Vec<Value>, Fault> {

@@ -58,6 +58,7 @@ fn models() -> Vec<(String, Model)> {
     for name in [
         "ABS",
         "CEIL",
+        "COS",
         "ELU",
         "EXP",
         "FLOOR",
@@ -72,6 +73,8 @@ fn models() -> Vec<(String, Model)> {
         "RELU_0_TO_1",
         "RELU_N1_TO_1",
         "ROUND",
+        "SIGN",
+        "SIN",
         "RSQRT",
         "SQRT",
         "SQUARE",
@@ -142,19 +145,51 @@ fn models() -> Vec<(String, Model)> {
     models.push(of("SLICE", &[IMAGE], part, &[&[1, 2, 6, 3]], &[]));
     let part = |m: &mut Model| vec![m.list(&[0, 1, 9, 3]), m.list(&[0, 4, 0, 4]), m.list(&[1, 2, -1, 1])];
     models.push(of("STRIDED_SLICE", &[IMAGE], part, &[&[1, 2, 6]], &[(0, Int(5)), (1, Int(5)), (4, Int(8))]));
+    // x[..., tf.newaxis, 1:3, 0]
+    let part = |m: &mut Model| vec![m.list(&[0, 0, 1, 0]), m.list(&[0, 0, 3, 1]), m.list(&[1, 1, 1, 1])];
+    let masks = [(2, Int(1)), (3, Int(2)), (4, Int(8))];
+    models.push(of("STRIDED_SLICE", &[IMAGE], part, &[&[1, 4, 1, 2]], &masks));
     models.push(of("GATHER", &[IMAGE], |m| vec![m.list(&[5, 3, 1])], &[&[1, 4, 3, 8]], &[(0, Int(2))]));
     let pads = &[0, 0, 1, 0, 0, 2, 3, 0];
     let padded: &[i32] = &[1, 5, 8, 11];
     models.push(of("PAD", &[IMAGE], |m| vec![m.ints(&[4, 2], pads)], &[padded], &[]));
     models.push(of("PADV2", &[IMAGE], |m| vec![m.ints(&[4, 2], pads), m.floats(&[1])], &[padded], &[]));
     models.push(of("MIRROR_PAD", &[IMAGE], |m| vec![m.ints(&[4, 2], pads)], &[padded], &[]));
+    let symmetric = [(0, Byte(1))];
+    models.push(of("MIRROR_PAD", &[IMAGE], |m| vec![m.ints(&[4, 2], pads)], &[padded], &symmetric));
+    models.push(of("TILE", &[IMAGE], |m| vec![m.list(&[1, 2, 1, 3])], &[&[1, 8, 6, 24]], &[]));
     models.push(of("DEPTH_TO_SPACE", &[IMAGE], none, &[&[1, 8, 12, 2]], &[(0, Int(2))]));
     models.push(of("SPACE_TO_DEPTH", &[IMAGE], none, &[&[1, 2, 3, 32]], &[(0, Int(2))]));
     models.push(of("TRANSPOSE", &[IMAGE], |m| vec![m.list(&[0, 3, 1, 2])], &[&[1, 8, 4, 6]], &[]));
     models.push(of("BROADCAST_TO", &[&[1, 4, 1, 8]], |m| vec![m.list(IMAGE)], &[IMAGE], &[]));
+    models.push(truth_values());
     models.push(constants());
     models.push(views());
     models
+}
+
+/// Comparisons, functions of truth values, and choices by them.
+fn truth_values() -> (String, Model) {
+    let mut model = Model::default();
+    let (x, few) = (model.input(IMAGE), model.floats(&[8]));
+    let truth = |m: &mut Model| m.tensor(Tensor { shape: IMAGE.to_vec(), element: 6, ..Tensor::default() });
+    let mut made = Vec::new();
+    for name in ["EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"] {
+        made.push(truth(&mut model));
+        model.operator(name, &[x, few], &made[made.len() - 1..], &[]);
+    }
+    let [both, one, none] = [0; 3].map(|_: i32| truth(&mut model));
+    model.operator("LOGICAL_AND", &[made[0], made[1]], &[both], &[]);
+    model.operator("LOGICAL_OR", &[both, made[2]], &[one], &[]);
+    model.operator("LOGICAL_NOT", &[one], &[none], &[]);
+    let [y, z, number, out, last] = [0; 5].map(|_: i32| model.made(IMAGE));
+    model.operator("SELECT", &[none, x, x], &[y], &[]);
+    model.operator("SELECT_V2", &[made[3], y, few], &[z], &[]);
+    model.operator("CAST", &[made[4]], &[number], &[]);
+    model.operator("MUL", &[z, number], &[out], &[]);
+    model.operator("CAST", &[made[5]], &[last], &[]);
+    model.outputs = vec![out, last];
+    ("truth values".into(), model)
 }
 
 /// Constants that operators compute before one reads them.

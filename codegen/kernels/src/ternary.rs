@@ -1,0 +1,77 @@
+//! Functions of three tensors element by element, with broadcasting.
+
+use core::ops::Range;
+
+use super::element::Element;
+use super::elements::{Elements, ElementsMut};
+use super::kernel::{Context, ElementKernel, RowKernel};
+use super::pixels::{pixel, pixels_mut};
+use super::rows::{Rows, RowsMut};
+
+/// Elements of one tensor where a condition is not 0, and elements of another where it is.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Where {
+    /// Whether the condition, what is taken where it holds, and what is taken elsewhere are constants. Those that are not are
+    /// the operands.
+    pub constants: [bool; 3],
+}
+
+impl Where {
+    /// The condition, what is taken where it holds, and what is taken elsewhere.
+    #[inline]
+    fn sides<X: Copy>(&self, operands: &[X], constants: &[X]) -> [X; 3] {
+        let (mut operand, mut constant) = (0, 0);
+        self.constants.map(|is_constant| {
+            let (from, next) =
+                if is_constant { (constants, &mut constant) } else { (operands, &mut operand) };
+            *next += 1;
+            from[*next - 1]
+        })
+    }
+}
+
+/// Images: each has as many rows, columns and channels as the output, or one, which repeats.
+impl<E: Element> RowKernel<E, E> for Where {
+    #[inline]
+    fn rows(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_, E>],
+        constants: &[Rows<'_, E>],
+        output: &mut RowsMut<'_, E>,
+    ) {
+        let (sides, out) = (self.sides(operands, constants), output.shape);
+        for y in y {
+            let rows = sides.map(|side| (side.row(if side.shape.height == 1 { 0 } else { y }), side.shape));
+            for (x, result) in pixels_mut(output.row(y), &out).enumerate() {
+                let [c, a, b] =
+                    rows.map(|(row, shape)| pixel(row, &shape, if shape.width == 1 { 0 } else { x }));
+                let at = |pixel: &[E], channel: usize| pixel[if pixel.len() == 1 { 0 } else { channel }];
+                for (channel, r) in result.iter_mut().enumerate() {
+                    *r = if at(c, channel).widen() == 0.0 { at(b, channel) } else { at(a, channel) };
+                }
+            }
+        }
+    }
+}
+
+/// Tensors of any rank that broadcast to the output.
+impl<E: Element> ElementKernel<E, E> for Where {
+    #[inline]
+    fn elements(
+        &self,
+        _: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Elements<'_, E>],
+        constants: &[Elements<'_, E>],
+        output: &mut ElementsMut<'_, E>,
+    ) {
+        let (sides, rank) = (self.sides(operands, constants), output.shape.dims.rank);
+        output.fill(y, |index| {
+            let [c, a, b] = sides.map(|side| side.at(&side.seen.broadcast(rank, index)));
+            if c.widen() == 0.0 { b } else { a }
+        });
+    }
+}
