@@ -218,7 +218,7 @@ fn sine_after(x: f32, quarters: u64) -> f32 {
         4.166_662_332_373_906_3e-2,
         -4.999_999_972_510_310_0e-1,
     ]);
-    let sine = if quarter & 1 == 0 { r + r * z * of_sine } else { 1.0 + z * of_cosine };
+    let sine = if quarter & 1 == 0 { r * (1.0 + z * of_sine) } else { 1.0 + z * of_cosine };
     (if quarter & 2 == 0 { sine } else { -sine }) as f32
 }
 
