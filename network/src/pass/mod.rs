@@ -17,6 +17,7 @@ use csdfc_plan::plan::StorageModel;
 use crate::Network;
 
 mod before;
+mod columns;
 mod copies;
 mod fold;
 mod fuse;
@@ -33,6 +34,7 @@ mod recognise;
 mod reorder;
 mod residual;
 mod rewrite;
+mod transposes;
 
 pub use integers::{integers, moves_exactly, of_integers, of_moved_integers};
 pub use legalise::legalise;
@@ -73,27 +75,31 @@ impl Fusion {
 /// The passes run in this order. Each keeps what the passes before it have established:
 /// 1. movements: no Reshape, Transpose or Expand spells out what an operator does by rows: a reordering of channels, a
 ///    DepthToSpace, a SpaceToDepth or a Resize.
-/// 2. padding: no zero padding stands alone before a convolution or a mean that can pad by itself.
-/// 3. recognition: an activation that is spelled out in several layers is one element-wise layer. (The next pass would
+/// 2. columns: no layer of windows makes an image of one row, if it can make an image of one column.
+/// 3. transposes: no Transpose undoes another one.
+/// 4. padding: no zero padding stands alone before a convolution or a mean that can pad by itself.
+/// 5. recognition: an activation that is spelled out in several layers is one element-wise layer. (The next pass would
 ///    take the `+ 3` of a spelled-out hard sigmoid for a bias.)
-/// 4. affine: no batch norm, and no addition or multiplication of per-channel or scalar constants, is the only reader
+/// 6. affine: no batch norm, and no addition or multiplication of per-channel or scalar constants, is the only reader
 ///    of a convolution or fully connected layer. Such layers are now part of the filters and the bias.
-/// 5. activations: no activation stands alone after a layer that can compute it as its epilogue.
-/// 6. pre-activations: no batch norm, activation or per-channel constant is read by convolutions alone. It is the
+/// 7. activations: no activation stands alone after a layer that can compute it as its epilogue.
+/// 8. pre-activations: no batch norm, activation or per-channel constant is read by convolutions alone. It is the
 ///    prologue of each of these.
 ///
 /// With [`Fusion::Full`], there are two more:
 ///
-/// 7. residuals: no addition of whole tensors is the only reader of a convolution that has no activation. The
+/// 9. residuals: no addition of whole tensors is the only reader of a convolution that has no activation. The
 ///    convolution adds to its sums. (This comes after all passes that change filters or find epilogues of additions.)
-/// 8. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
+/// 10. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
 ///
 /// At every level, layers on which no output depends are removed. If no kernel can read an operand as it lies, a layer
 /// of its own moves it. Then layers between 8-bit integers compute on integers ([`integers`], [`fuse_integers`]).
 pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     type Pass = fn(Network) -> Network;
-    let passes: [(&str, Pass); 8] = [
+    let passes: [(&str, Pass); 10] = [
         ("move_by_rows", movements::by_rows),
+        ("turn_rows", columns::of_rows),
+        ("undo_transposes", transposes::undone),
         ("fold_pads", fold::pads),
         ("recognise_activations", recognise::activations),
         ("fold_affine", fold::affine),
@@ -104,7 +110,7 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     ];
     let passes = match fusion {
         Fusion::None => &[],
-        Fusion::Paper => &passes[..6],
+        Fusion::Paper => &passes[..8],
         Fusion::Full => &passes[..],
     };
     for (name, pass) in passes {
@@ -114,7 +120,7 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     fuse_integers(integers::integers(copies::copies(rewrite::drop_dead(network))), fusion)
 }
 
-/// Applies the sixth and the eighth pass of [`normalise`] to layers that compute on integers ([`integers`]). Networks
+/// Applies the eighth and the tenth pass of [`normalise`] to layers that compute on integers ([`integers`]). Networks
 /// without integers stay as they are.
 pub fn fuse_integers(network: Network, fusion: Fusion) -> Network {
     if fusion == Fusion::None || network.layers.iter().all(|layer| layer.quantisation.is_none()) {

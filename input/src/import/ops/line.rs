@@ -104,8 +104,8 @@ pub(in crate::import) fn line(
 }
 
 /// If the lines that an operator reads are views of images, the operator on these images, if it computes the same: a
-/// function of elements or of channels. Each operand has the shape of its tensor and the shape in which the operator
-/// sees it.
+/// function of elements or of channels, or one that moves elements. Each operand has the shape of its tensor and the shape
+/// in which the operator sees it.
 pub(in crate::import) fn on_images(
     operator: &Operator,
     parameters: &[Weights],
@@ -144,7 +144,20 @@ pub(in crate::import) fn on_images(
         Operator::BatchNorm(_) | Operator::InstanceNorm(_) => {
             return Some((operator, parameters.to_vec(), added));
         }
-        Operator::Concat(_) if added == Added::Column => {}
+        Operator::Concat(concat) => {
+            if added == Added::Row && concat.axis == 2 {
+                concat.axis = 3;
+            }
+        }
+        Operator::Slice(slice) => {
+            slice.starts = added.beside(&slice.starts, 0);
+            slice.steps = added.beside(&slice.steps, 1);
+            slice.lengths = added.beside(&slice.lengths, 1);
+        }
+        Operator::Pad(pad) => {
+            pad.before = added.beside(&pad.before, 0);
+            pad.after = added.beside(&pad.after, 0);
+        }
         _ => return None,
     }
     let beside = |weights: &Weights| Weights { dims: added.beside(&weights.dims, 1), ..weights.clone() };

@@ -211,3 +211,108 @@ fn nearest_neighbours_before_opset_11_lie_above_where_an_image_shrinks() {
     near(&of(10, &[1, 1, 2, 4], &[1.0, 1.0, 1.5, 0.6]), &[-3.0, -1.0, -3.0, -1.0, 1.0, 3.0]);
     near(&of(9, &[1, 1, 1, 3], &[1.0, 1.0, 1.0, 1.7]), &[-3.0, -3.0, -2.0, -2.0, -1.0]);
 }
+
+/// How a line is written: as one, as an image of one row, as one for each window, or with channels last between windows,
+/// as Keras writes it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    Line,
+    Row,
+    RowForWindow,
+    ChannelsLast,
+}
+
+/// Adds windows of `k` elements and what activates them.
+fn window(model: Model, way: Way, operator: &str, [x, y]: [&str; 2], filters: &[&str], k: i64) -> Model {
+    let is_pool = operator == "MaxPool";
+    let is_column = is_pool && way == Way::ChannelsLast;
+    let sides = |size: i64, one: i64| match way {
+        Way::Line => vec![size],
+        _ if is_column => vec![size, one],
+        _ => vec![one, size],
+    };
+    let (stride, pad) = if is_pool { (k, 0) } else { (1, k / 2) };
+    let attributes = vec![
+        ints("kernel_shape", &sides(k, 1)),
+        ints("strides", &sides(stride, 1)),
+        ints("pads", &[sides(pad, 0), sides(pad, 0)].concat()),
+    ];
+    let name = |step: &str| format!("{y}_{step}");
+    let [image, first, made, active, last] = ["image", "first", "made", "active", "last"].map(name);
+    let inputs = |x: &str| -> Vec<String> { [x].iter().chain(filters).map(|name| (*name).into()).collect() };
+    let add = |model: Model, x: &str, y: &str| {
+        let inputs = inputs(x);
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        let model = model.node(operator, &inputs, &[&made], attributes.clone());
+        model.node("Relu", &[&made], &[y], vec![])
+    };
+    let axis = |axis: i64| vec![ints("axes", &[axis])];
+    match way {
+        Way::Line | Way::Row => add(model, x, y),
+        Way::RowForWindow => {
+            let model = add(model.node("Unsqueeze", &[x], &[&image], axis(2)), &image, &active);
+            model.node("Squeeze", &[&active], &[y], axis(2))
+        }
+        Way::ChannelsLast => {
+            let one = axis(if is_column { 2 } else { 1 });
+            let perm = |perm: [i64; 4]| vec![ints("perm", &perm)];
+            let model = model.node("Unsqueeze", &[x], &[&image], one.clone());
+            let model = model.node("Transpose", &[&image], &[&first], perm([0, 3, 1, 2]));
+            let model = add(model, &first, &active);
+            let model = model.node("Transpose", &[&active], &[&last], perm([0, 2, 3, 1]));
+            model.node("Squeeze", &[&last], &[y], one)
+        }
+    }
+}
+
+fn line(way: Way) -> Model {
+    let dims: &[i64] = match way {
+        Way::Line | Way::RowForWindow => &[1, 1, 600],
+        Way::Row => &[1, 1, 1, 600],
+        Way::ChannelsLast => &[1, 600, 1],
+    };
+    let filters = |inputs: i64| if way == Way::Line { vec![4, inputs, 5] } else { vec![4, inputs, 1, 5] };
+    let model = Model::new(12, dims, &["y"]).tensor(small("v", &filters(1))).tensor(small("w", &filters(4)));
+    let model = window(model, way, "Conv", ["x", "a"], &["v"], 5);
+    let model = window(model, way, "Conv", ["a", "b"], &["w"], 5);
+    let model = window(model, way, "MaxPool", ["b", "c"], &[], 2);
+    let model = window(model, way, "Conv", ["c", "d"], &["w"], 5);
+    let axes: &[i64] = match way {
+        Way::Line | Way::RowForWindow => &[2],
+        Way::Row => &[2, 3],
+        Way::ChannelsLast => &[1],
+    };
+    model.node("ReduceMean", &["d"], &["y"], vec![ints("axes", axes), int("keepdims", 0)])
+}
+
+#[test]
+fn images_of_one_row_go_by_columns() {
+    for way in [Way::Row, Way::RowForWindow, Way::ChannelsLast] {
+        alike(&line(Way::Line), &line(way));
+    }
+}
+
+/// Concats along the length, slices, pads and an addition between windows on lines, which are images for the windows.
+fn joined(is_image: bool) -> Model {
+    let way = if is_image { Way::RowForWindow } else { Way::Line };
+    let dims: &[i64] = if is_image { &[4, 4, 1, 5] } else { &[4, 4, 5] };
+    let model = Model::new(12, &[1, 4, 300], &["y"])
+        .tensor(small("w", dims))
+        .ints("from", &[10])
+        .ints("to", &[290])
+        .ints("axis", &[2])
+        .ints("pads", &[0, 0, 5, 0, 0, 5]);
+    let model = window(model, way, "Conv", ["x", "a"], &["w"], 5);
+    let model = model
+        .node("Tanh", &["a"], &["t"], vec![])
+        .node("Add", &["a", "t"], &["s"], vec![])
+        .node("Slice", &["s", "from", "to", "axis"], &["c"], vec![])
+        .node("Pad", &["c", "pads"], &["p"], vec![])
+        .node("Concat", &["p", "t"], &["j"], vec![int("axis", 2)]);
+    window(model, way, "Conv", ["j", "y"], &["w"], 5)
+}
+
+#[test]
+fn columns_go_through_operators_on_lines() {
+    alike(&joined(false), &joined(true));
+}

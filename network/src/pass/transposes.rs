@@ -1,0 +1,109 @@
+//! Transposes that undo each other.
+
+use csdfc_plan::operator::{Operator, Reduce, Transpose};
+use csdfc_plan::shape::{Order, Shape};
+
+use super::rewrite::drop_dead;
+use crate::{Layer, LayerId, Network, Operand, operators};
+
+/// Lets layers read what a Transpose reads, if it undoes the Transpose before it, or if they reduce what it moves. TFLite's
+/// layers between images and lines leave such pairs.
+pub(super) fn undone(mut network: Network) -> Network {
+    for id in network.ids() {
+        for at in 0..network.layer(id).inputs.len() {
+            if let Some((source, mut nodes)) = before(&network, &network.layer(id).inputs[at]) {
+                let layer = &mut network.layers[id.0];
+                layer.inputs[at].layer = source;
+                nodes.retain(|node| !layer.onnx_nodes.contains(node));
+                layer.onnx_nodes.splice(..0, nodes);
+            }
+        }
+        if let Some((reduce, operand, shape)) = reduced(&network, network.layer(id)) {
+            let layer = &mut network.layers[id.0];
+            layer.operator = Operator::Reduce(reduce);
+            layer.inputs = vec![operand];
+            layer.shape = shape;
+        }
+    }
+    for at in 0..network.outputs.len() {
+        if let Some((source, _)) = before(&network, &network.outputs[at].operand) {
+            network.outputs[at].operand.layer = source;
+        }
+    }
+    drop_dead(network)
+}
+
+/// The tensor before two Transposes that undo each other, if the operand can be a view of it, and the nodes between.
+fn before(network: &Network, operand: &Operand) -> Option<(LayerId, Vec<String>)> {
+    let layer = network.layer(operand.layer);
+    let (Operator::Transpose(transpose), [read]) = (&layer.operator, layer.inputs.as_slice()) else {
+        return None;
+    };
+    let source = Source::of(network, read)?;
+    let moving = moving(&read.shape);
+    let place = |axis: &usize| moving.iter().position(|other| other == axis);
+    let axes: Vec<usize> = transpose.perm.iter().filter_map(place).map(|at| source.axes[at]).collect();
+    let own = &network.layer(source.layer).shape;
+    let is_in_order = operand.shape.order == Order::ChannelsFirst || *own == layer.shape;
+    let nodes = [&network.layer(read.layer).onnx_nodes[..], &layer.onnx_nodes].concat();
+    (axes.is_sorted() && is_in_order && own.order == Order::ChannelsFirst).then_some((source.layer, nodes))
+}
+
+/// The dimensions of more than one element.
+fn moving(shape: &Shape) -> Vec<usize> {
+    (0..shape.rank()).filter(|axis| shape.dims[*axis] > 1).collect()
+}
+
+/// The reduction of what a Transpose reads that is the same as this one of what it makes.
+fn reduced(network: &Network, layer: &Layer) -> Option<(Reduce, Operand, Shape)> {
+    let Operator::Reduce(reduce) = &layer.operator else { return None };
+    let read = layer.inputs.first()?;
+    let source = Source::of(network, read)?;
+    let own = &network.layer(source.layer).shape;
+    let (gone, left): (Vec<_>, Vec<_>) =
+        moving(&read.shape).into_iter().zip(source.axes).partition(|(axis, _)| reduce.axes.contains(axis));
+    if !left.iter().map(|(_, axis)| axis).is_sorted() || own.order != Order::ChannelsFirst {
+        return None;
+    }
+    let is_gone = |axis: &usize| own.dims[*axis] == 1 || gone.iter().any(|(_, other)| other == axis);
+    let axes = (1..own.rank()).filter(is_gone).collect();
+    let reduce = Reduce { axes, ..reduce.clone() };
+    let shape = operators::output_shape(&Operator::Reduce(reduce.clone()), std::slice::from_ref(own)).ok()?;
+    // Its readers see other dimensions of 1, in the same order.
+    let fits =
+        shape == layer.shape || (layer.shape.rank() != 4 && shape.elements() == layer.shape.elements());
+    fits.then(|| (reduce, Operand { layer: source.layer, shape: own.clone() }, shape))
+}
+
+/// What a Transpose reads.
+struct Source {
+    layer: LayerId,
+    /// For each dimension of more than one element of what it makes, that of the tensor that it reads.
+    axes: Vec<usize>,
+}
+
+impl Source {
+    /// What the Transpose reads that makes this operand.
+    fn of(network: &Network, operand: &Operand) -> Option<Source> {
+        let layer = network.layer(operand.layer);
+        let (Operator::Transpose(Transpose { perm }), [read]) = (&layer.operator, layer.inputs.as_slice())
+        else {
+            return None;
+        };
+        let Layer { shape: own, quantisation, .. } = network.layer(read.layer);
+        let places = match (own.order, read.shape.order) {
+            _ if *own == read.shape => (0..own.rank()).collect(),
+            (Order::ChannelsFirst, Order::ChannelsLast) if own.rank() == 4 && read.shape.rank() == 4 => {
+                vec![0, 2, 3, 1]
+            }
+            _ => return None,
+        };
+        let many = |shape: &Shape| moving(shape).iter().map(|axis| shape.dims[*axis]).collect::<Vec<_>>();
+        let is_in_order =
+            operand.shape.order == layer.shape.order && many(&operand.shape) == many(&layer.shape);
+        let moved = perm.iter().filter(|axis| read.shape.dims[**axis] > 1);
+        let axes = moved.map(|axis| places.get(*axis).copied()).collect::<Option<_>>()?;
+        let is_moved = is_in_order && *quantisation == layer.quantisation;
+        is_moved.then_some(Source { layer: read.layer, axes })
+    }
+}
