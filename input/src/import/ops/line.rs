@@ -33,6 +33,11 @@ impl Added {
         all.insert(all.len().saturating_sub(usize::from(self == Added::Row)), of_other);
         all
     }
+
+    /// The dimension of the image in place of one of lines.
+    pub(super) fn axis(self, of_line: usize) -> usize {
+        if self == Added::Row && of_line == 2 { 3 } else { of_line }
+    }
 }
 
 /// Whether a node reads lines.
@@ -77,7 +82,8 @@ pub(super) fn of_windows(
     line(builder, node, &made, added)
 }
 
-fn added(builder: &Builder, x: &Tensor) -> Option<Added> {
+/// The dimension that images have beside the lines as which a tensor is seen.
+pub(super) fn added(builder: &Builder, x: &Tensor) -> Option<Added> {
     Added::of(&builder.network.layer(x.operand.layer).shape, &x.operand.shape)
 }
 
@@ -144,11 +150,8 @@ pub(in crate::import) fn on_images(
         Operator::BatchNorm(_) | Operator::InstanceNorm(_) => {
             return Some((operator, parameters.to_vec(), added));
         }
-        Operator::Concat(concat) => {
-            if added == Added::Row && concat.axis == 2 {
-                concat.axis = 3;
-            }
-        }
+        Operator::Softmax(softmax) => softmax.axes.iter_mut().for_each(|axis| *axis = added.axis(*axis)),
+        Operator::Concat(concat) => concat.axis = added.axis(concat.axis),
         Operator::Slice(slice) => {
             slice.starts = added.beside(&slice.starts, 0);
             slice.steps = added.beside(&slice.steps, 1);

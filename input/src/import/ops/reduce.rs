@@ -2,7 +2,7 @@
 
 use csdfc_plan::operator::{ArgMax, Function, NonMaxSuppression, Operator, Reduce, ReduceFunction, TopK};
 
-use super::{element_wise, layout};
+use super::{element_wise, layout, line};
 use crate::import::builder::{Builder, FROM_LAST, is_channels_last};
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
@@ -145,8 +145,8 @@ pub(super) fn in_either_order(
     over_axes(builder, node, x, axes, keep_dims, operator)
 }
 
-/// Reduces over axes. If these leave the rows, the layer keeps all dimensions, so that the rows stay in their dimension,
-/// and the others are taken out of its result.
+/// Reduces over axes. If these leave the rows, or the operand is a view of an image as lines, the layer keeps all
+/// dimensions, so that the rows stay in their dimension, and the others are taken out of its result.
 fn over_axes(
     builder: &mut Builder,
     node: &Node,
@@ -155,11 +155,21 @@ fn over_axes(
     keep_dims: bool,
     operator: impl Fn(Vec<usize>, bool) -> Operator,
 ) -> Result<Tensor, Fault> {
-    let leaves_rows = x.operand.shape.row_axis().is_some_and(|row| !axes.contains(&row));
-    let reduced = builder.layer(node, operator(axes.to_vec(), keep_dims || leaves_rows), &[x], Vec::new())?;
-    if keep_dims || !leaves_rows {
-        return Ok(reduced);
-    }
-    let dims = x.dims().iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, dim)| *dim);
+    let reduced = if let Some(added) = line::added(builder, x) {
+        let image = line::image(builder, node, x, added)?;
+        let axes = axes.iter().map(|axis| added.axis(*axis)).collect();
+        builder.layer(node, operator(axes, true), &[&image], Vec::new())?
+    } else {
+        let leaves_rows = x.operand.shape.row_axis().is_some_and(|row| !axes.contains(&row));
+        let operator = operator(axes.to_vec(), keep_dims || leaves_rows);
+        let reduced = builder.layer(node, operator, &[x], Vec::new())?;
+        if keep_dims || !leaves_rows {
+            return Ok(reduced);
+        }
+        reduced
+    };
+    let dims = x.dims().iter().enumerate();
+    let dims =
+        dims.filter_map(|(axis, dim)| if axes.contains(&axis) { keep_dims.then_some(1) } else { Some(*dim) });
     builder.reshape(node, &reduced, dims.collect())
 }

@@ -316,3 +316,34 @@ fn joined(is_image: bool) -> Model {
 fn columns_go_through_operators_on_lines() {
     alike(&joined(false), &joined(true));
 }
+
+#[test]
+fn lines_are_reduced_as_columns() {
+    let reduced = |way: Way, operator: &str, attributes: &[AttributeProto]| {
+        let (dims, filters): (&[i64], &[i64]) = match way {
+            Way::Line => (&[1, 4, 600], &[4, 4, 5]),
+            Way::Row => (&[1, 4, 1, 600], &[4, 4, 1, 5]),
+            _ => (&[1, 4, 600], &[4, 4, 1, 5]),
+        };
+        // Since opset 13, a softmax has one axis, and Unsqueeze reads its own.
+        let opset = if way == Way::RowForWindow { 12 } else { 13 };
+        let model = Model::new(opset, dims, &["y"]).tensor(small("w", filters));
+        let model = window(model, way, "Conv", ["x", "a"], &["w"], 5);
+        let model = window(model, way, "Conv", ["a", "b"], &["w"], 5);
+        model.node(operator, &["b"], &["y"], attributes.to_vec())
+    };
+    for keep in [0, 1] {
+        for (operator, attribute) in [("ReduceMax", ints("axes", &[1])), ("ArgMax", int("axis", 1))] {
+            let attributes = [attribute, int("keepdims", keep)];
+            let row = reduced(Way::Row, operator, &attributes);
+            alike(&row, &reduced(Way::Line, operator, &attributes));
+            alike(&row, &reduced(Way::RowForWindow, operator, &attributes));
+        }
+        let mean =
+            |way, axes: &[i64]| reduced(way, "ReduceMean", &[ints("axes", axes), int("keepdims", keep)]);
+        alike(&mean(Way::Row, &[2, 3]), &mean(Way::RowForWindow, &[2]));
+        alike(&mean(Way::Row, &[0, 1, 2, 3]), &mean(Way::Line, &[0, 1, 2]));
+    }
+    let softmax = |way| reduced(way, "Softmax", &[int("axis", 1)]);
+    alike(&softmax(Way::Row), &softmax(Way::Line));
+}
