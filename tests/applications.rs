@@ -59,7 +59,7 @@ fn check(application: &Application) {
     commands::emit::write(folder, &emitted(application, &plan)).expect("files");
     run(folder, env!("CARGO"), &["build", "--release", "--offline"], &[]);
     let values = |cnn: usize, layer: usize, parameter: usize| {
-        application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
+        application.cnns[cnn].network.parameter(layer, parameter)
     };
     let mut runner = Runner::new(&plan, &values).expect("a runner");
     for (c, cnn) in plan.cnns.iter().enumerate() {

@@ -241,9 +241,7 @@ pub(super) fn as_planned(application: &Application, plan: &Plan) -> Application 
 /// Firings by primitive, counted while a plan runs, and as the plan states them.
 fn fired(application: &Application, plan: &Plan) -> [BTreeMap<String, u64>; 2] {
     let network = as_planned(application, plan).cnns.remove(0).network;
-    let parameters = |_: usize, layer: usize, parameter: usize| {
-        network.layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
-    };
+    let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
     let layers = &plan.cnns[0].layers;
     let mut runner = Runner::new(plan, &parameters).unwrap();
     let inputs = layers.iter().filter(|layer| matches!(layer.operator, Operator::Input(_)));

@@ -179,7 +179,7 @@ fn algorithm_2_finds_the_front_of_small_applications() {
 /// The outputs of a plan's CNNs for the same inputs, element by element.
 fn outputs(application: &Application, plan: &Plan) -> Vec<String> {
     let values = |cnn: usize, layer: usize, parameter: usize| {
-        application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
+        application.cnns[cnn].network.parameter(layer, parameter)
     };
     let mut runner = Runner::new(plan, &values).unwrap();
     let of_cnn = |(c, cnn): (usize, &csdfc_plan::plan::Cnn)| {

@@ -78,6 +78,9 @@ pub fn pack(
         let packed = &mut packed[constant.range.clone()];
         match (&constant.packing, call.elements()) {
             (Packing::Integers(integers), _) => integers.pack(&parameters, packed)?,
+            (Packing::Scaled { panels, halves }, _) => {
+                bind::pack_scaled(panels, *halves, &parameters, packed)?;
+            }
             (Packing::Mixed(panels), _) => bind::pack_mixed(panels, &parameters, packed)?,
             (_, [Element::F16, _]) => {
                 let mut wide = vec![0.0; constant.packing.len()];

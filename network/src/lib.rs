@@ -81,11 +81,16 @@ impl Network {
         LayerId(self.layers.len() - 1)
     }
 
-    /// Values of a parameter of a layer, in the order of the operator's documentation.
+    /// Values of a parameter of a layer, in the order of the operator's documentation. After them come the scales of
+    /// weights that its primitive keeps as the model's file has them.
     ///
     /// # Errors
     /// When there is no such parameter, or its values cannot be read.
     pub fn parameter(&self, layer: usize, parameter: usize) -> Result<Vec<f32>, String> {
+        let scales = self.layers.get(layer).filter(|layer| layer.parameters.len() == parameter);
+        if let Some((_, scales)) = scales.and_then(pass::stored_weights) {
+            return Ok(scales);
+        }
         let weights = self.layers.get(layer).and_then(|layer| layer.parameters.get(parameter));
         let weights = weights.ok_or_else(|| format!("it has no parameter {parameter}"))?;
         weights.values().map_err(|error| format!("its parameter {parameter} cannot be read: {error}"))

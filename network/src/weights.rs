@@ -178,28 +178,48 @@ impl Weights {
     /// The scale of each index along a dimension, if the values are integers times such scales. The integers are those from
     /// −128 to 127, or else reach from one to another that is at most 255 more: then they need an offset, which is said too.
     pub fn scales(&self, axis: usize) -> Option<(Vec<f32>, bool)> {
-        let WeightSource::Integers(integers) = &self.source else { return None };
-        let number = |(at, &value): (usize, &i32)| i64::from(value) - i64::from(integers.of(at).1);
-        let numbers = integers.values.iter().enumerate().map(number);
-        let (low, high) = numbers.fold((0, 0), |(low, high), q| (q.min(low), q.max(high)));
-        let has_offset = low < -128 || high > 127;
         let size = *self.dims.get(axis)?;
-        let inner: usize = self.dims[axis + 1..].iter().product();
-        let is_dealt_out_so =
-            integers.scales.len() == 1 || (integers.inner, integers.scales.len()) == (inner, size);
-        let factors = match &self.scale {
-            None => None,
-            Some(scale) if scale.axis == axis => Some(&scale.factors),
-            Some(_) => return None,
+        let (scales, has_offset) = match &self.source {
+            WeightSource::Integers(integers) => {
+                let number = |(at, &value): (usize, &i32)| i64::from(value) - i64::from(integers.of(at).1);
+                let numbers = integers.values.iter().enumerate().map(number);
+                let (low, high) = numbers.fold((0, 0), |(low, high), q| (q.min(low), q.max(high)));
+                let inner: usize = self.dims[axis + 1..].iter().product();
+                let is_dealt_out_so =
+                    integers.scales.len() == 1 || (integers.inner, integers.scales.len()) == (inner, size);
+                if !is_dealt_out_so || high - low > 255 {
+                    return None;
+                }
+                let scale = |i: usize| integers.scales[i % integers.scales.len()];
+                ((0..size).map(scale).collect(), low < -128 || high > 127)
+            }
+            WeightSource::Transposed { of, perm } => of.scales(*perm.get(axis)?)?,
+            _ => return None,
         };
-        if !is_dealt_out_so || high - low > 255 {
-            return None;
+        Some((self.times_factors(scales, axis)?, has_offset))
+    }
+
+    /// The scale of each index along a dimension, if the values are 16-bit floats times such scales.
+    pub fn half_scales(&self, axis: usize) -> Option<Vec<f32>> {
+        let scales = match &self.source {
+            WeightSource::Bytes { element: StoredElement::F16, .. }
+            | WeightSource::File { element: StoredElement::F16, .. } => vec![1.0; *self.dims.get(axis)?],
+            WeightSource::Transposed { of, perm } => of.half_scales(*perm.get(axis)?)?,
+            _ => return None,
+        };
+        self.times_factors(scales, axis)
+    }
+
+    /// The scales times the factors that are still to be applied, if these are along the same dimension.
+    fn times_factors(&self, scales: Vec<f32>, axis: usize) -> Option<Vec<f32>> {
+        match &self.scale {
+            None => Some(scales),
+            Some(scale) if scale.axis == axis => {
+                let factors = scale.factors.iter().cycle();
+                Some(scales.iter().zip(factors).map(|(own, factor)| own * factor).collect())
+            }
+            Some(_) => None,
         }
-        let scale = |i: usize| {
-            let own = integers.scales[i % integers.scales.len()];
-            factors.map_or(own, |factors| own * factors[i % factors.len()])
-        };
-        Some(((0..size).map(scale).collect(), has_offset))
     }
 
     /// Which numbers 8-bit integers stand for, if the values are such numbers. Signed integers are moved by 128.

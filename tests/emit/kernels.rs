@@ -21,9 +21,8 @@ use csdfc_plan::operator::{
 };
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::{Order, Shape};
-use csdfc_tests::generate;
-use csdfc_tests::quantised::{dense_block, quantised};
-use csdfc_tests::random;
+use csdfc_tests::quantised::{dense_block, narrow, quantised};
+use csdfc_tests::{generate, random, sliced};
 
 /// The forms in which kernels see tensors.
 const ROWS: &str = "rows";
@@ -578,9 +577,15 @@ pub fn application() -> Application {
         }
     }
     let dense = csdfc::pass::fuse_integers(dense_block(&mut random(1)), csdfc::pass::Fusion::Full);
-    for (name, network) in
-        [("primitives", by_primitives()), ("views_8", views_of_integers()), ("dense_8", dense)]
-    {
+    let [bytes, halves] =
+        [false, true].map(|are_halves| narrow(&sliced::network(&mut random(2)), are_halves));
+    for (name, network) in [
+        ("primitives", by_primitives()),
+        ("views_8", views_of_integers()),
+        ("dense_8", dense),
+        ("bytes", bytes),
+        ("halves", halves),
+    ] {
         let layers = network.ids().collect();
         let whole = Partition { name: name.into(), layers, processor: "cpu".into(), schedule: None };
         cnns.push(generate::of_network(name, network, vec![whole]));

@@ -32,9 +32,7 @@ const FRAMES: usize = 3;
 
 /// The values of parameters: CNN, layer, parameter.
 fn values_of(application: &Application) -> impl Fn(usize, usize, usize) -> Result<Vec<f32>, String> {
-    move |cnn, layer, parameter| {
-        application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
-    }
+    move |cnn, layer, parameter| application.cnns[cnn].network.parameter(layer, parameter)
 }
 
 /// The files of the crate of a plan, the same each time.

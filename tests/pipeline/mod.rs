@@ -59,7 +59,7 @@ fn check(plan: &Plan, application: &Application, frames: usize, optimisation: &s
 /// makes them.
 fn expected(application: &Application, plan: &Plan, frames: usize) -> String {
     let values = |cnn: usize, layer: usize, parameter: usize| {
-        application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
+        application.cnns[cnn].network.parameter(layer, parameter)
     };
     let mut runner = Runner::new(plan, &values).expect("a runner");
     let mut told = format!("arena: {}\n", plan.memory.arena);

@@ -22,7 +22,7 @@ use csdfc_plan::plan::{
 };
 use csdfc_plan::shape::Shape;
 use csdfc_tests::generate::{self, application};
-use csdfc_tests::quantised::quantised;
+use csdfc_tests::quantised::{narrow, quantised};
 use csdfc_tests::sliced;
 use csdfc_tests::together::pushed;
 use csdfc_tests::{app, outcome, root};
@@ -400,7 +400,7 @@ fn sliced_otherwise(plan: &Plan, random: &mut ChaCha8Rng) -> Option<Plan> {
 #[test]
 fn the_replay_and_the_checker_agree() {
     let (mut accepted, mut refused, mut of_integers, mut of_mixed) = (0, 0, 0, 0);
-    let (mut sliced, mut again) = (0, 0);
+    let (mut of_scaled, mut sliced, mut again) = (0, 0, 0);
     for seed in 0..250 {
         for storage in [StorageModel::Tensors, StorageModel::Edges] {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -420,8 +420,14 @@ fn the_replay_and_the_checker_agree() {
                 plans.push(plan);
             }
             if drawn.cnns.len() == 1 && drawn.cnns[0].partitions.len() == 1 && seed % 2 == 1 {
-                let network = in_precisions(network.clone(), &vec![Precision::Mixed; network.layers.len()]);
-                of_mixed += network.layers.iter().filter(|layer| layer.primitive().is_mixed()).count();
+                let network = if seed % 4 == 1 {
+                    in_precisions(network.clone(), &vec![Precision::Mixed; network.layers.len()])
+                } else {
+                    narrow(network, seed % 8 == 3)
+                };
+                let primitives = || network.layers.iter().map(|layer| layer.primitive());
+                of_mixed += primitives().filter(|primitive| primitive.is_mixed()).count();
+                of_scaled += primitives().filter(|primitive| primitive.scaled_weight().is_some()).count();
                 let application = generate::of_one(network, storage, RowsChoice::All);
                 let plan = outcome(&application).plan;
                 plans.extend((0..3).map(|_| broken(&plan, &mut random)));
@@ -473,7 +479,7 @@ fn the_replay_and_the_checker_agree() {
     println!("{accepted} plans accepted, {refused} refused");
     assert!(accepted > 500 && refused > 500, "{accepted}, {refused}");
     assert!(of_integers > 50 && of_mixed > 50 && sliced > 50, "{of_integers}, {of_mixed}, {sliced}");
-    assert!(again > 20, "{again}");
+    assert!(of_scaled > 50 && again > 20, "{of_scaled}, {again}");
 }
 
 /// CNN `b` runs beside the middle one of three partitions. Then `b` must not use the memory of what the first makes for

@@ -21,7 +21,7 @@ use super::{bits, floats, inputs, textbook};
 const NETWORKS: u64 = 100;
 
 /// A random network.
-fn drawn(random: &mut ChaCha8Rng) -> Network {
+pub(super) fn drawn(random: &mut ChaCha8Rng) -> Network {
     let bytes: Vec<u8> = (0..random.random_range(20..200)).map(|_| random.random()).collect();
     generate::application(&bytes, StorageModel::Tensors).cnns[0].network.clone()
 }

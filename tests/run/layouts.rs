@@ -26,7 +26,8 @@ const NETWORKS: u64 = 200;
 
 /// Primitives of 32-bit floats: `halves` executes those of 16.
 fn of_floats() -> impl Iterator<Item = Primitive> {
-    Primitive::all().filter(|primitive| primitive.elements() == [Element::F32; 2])
+    Primitive::all()
+        .filter(|primitive| primitive.elements() == [Element::F32; 2] && primitive.scaled_weight().is_none())
 }
 
 /// Chooses a primitive for each layer among the named ones that compute it: the one that was executed least often.

@@ -7,6 +7,7 @@ mod halves;
 mod integers;
 mod layouts;
 mod lines;
+mod narrow;
 mod operators;
 mod shared;
 mod slices;
@@ -56,8 +57,7 @@ fn run(application: &Application) -> Result<Vec<Vec<Value>>, RunError> {
 /// As [`run`], by this plan.
 fn run_plan(application: &Application, plan: &Plan) -> Result<Vec<Vec<Value>>, RunError> {
     let parameters = |cnn: usize, layer: usize, parameter: usize| {
-        let layers = &application.cnns[cnn].network.layers;
-        layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
+        application.cnns[cnn].network.parameter(layer, parameter)
     };
     let mut runner = Runner::new(plan, &parameters)?;
     let resident = plan.memory.parameters_resident.unwrap_or(plan.memory.parameters_stored);

@@ -7,6 +7,7 @@ use csdfc::app::resolve::{Application, Constraints, Paged, RowsChoice};
 use csdfc::pass::{Precision, in_precisions};
 use csdfc::units::MemoryGoal;
 use csdfc_plan::plan::StorageModel;
+use csdfc_tests::quantised::narrow;
 use csdfc_tests::{plan, random, rates, sliced};
 
 use super::layouts::application;
@@ -18,7 +19,7 @@ const NETWORKS: u64 = 25;
 #[test]
 fn slices_change_no_byte() {
     let families = ["indirect-gemm", "gemm-panels"];
-    let kinds = ["", "-half", "-mixed", "-int8", "-uint8"];
+    let kinds = ["", "-half", "-mixed", "-w8", "-w16", "-int8", "-uint8"];
     let names = families.iter().flat_map(|family| kinds.map(|kind| format!("{family}{kind}-hwc-hwc")));
     let mut executed: BTreeMap<String, u64> = names.map(|name| (name, 0)).collect();
     // Slices of one panel and of several, and layers whose slices have different sizes.
@@ -27,7 +28,8 @@ fn slices_change_no_byte() {
         let drawn = sliced::network(&mut random(stream));
         let of = |precision| in_precisions(drawn.clone(), &vec![precision; drawn.layers.len()]);
         let [half, mixed] = [Precision::Half, Precision::Mixed].map(of);
-        let floats = [drawn.clone(), half, mixed].map(|network| (network, true));
+        let [bytes, halves] = [false, true].map(|are_halves| narrow(&drawn, are_halves));
+        let floats = [drawn.clone(), half, mixed, bytes, halves].map(|network| (network, true));
         for (network, is_floats) in floats.into_iter().chain([(sliced::of_integers(&drawn), false)]) {
             let resident = application(&network, false, StorageModel::Tensors, RowsChoice::None);
             let expected = bits(&run_plan(&resident, &plan(&resident)).unwrap());
@@ -56,7 +58,7 @@ fn slices_change_no_byte() {
             }
         }
     }
-    assert!(executed.values().all(|count| *count > 10) && executed.len() == 10, "{executed:?}");
+    assert!(executed.values().all(|count| *count > 10) && executed.len() == 14, "{executed:?}");
     assert!(sizes.iter().all(|count| *count > 10), "{sizes:?}");
 }
 
@@ -64,7 +66,7 @@ fn slices_change_no_byte() {
 /// slices are read as often as the plan says (`run_plan`).
 #[test]
 fn slices_that_are_read_again_change_no_byte() {
-    let kinds = ["", "-half", "-mixed", "-int8", "-uint8"];
+    let kinds = ["", "-half", "-mixed", "-w8", "-w16", "-int8", "-uint8"];
     let mut executed: BTreeMap<String, u64> =
         kinds.map(|kind| (format!("indirect-gemm{kind}-hwc-hwc"), 0)).into();
     for stream in 0..NETWORKS / 2 {
@@ -74,7 +76,8 @@ fn slices_that_are_read_again_change_no_byte() {
         };
         let of = |precision| in_precisions(drawn.clone(), &vec![precision; drawn.layers.len()]);
         let [half, mixed] = [Precision::Half, Precision::Mixed].map(of);
-        for network in [drawn.clone(), half, mixed, sliced::of_integers(&drawn)] {
+        let [bytes, halves] = [false, true].map(|are_halves| narrow(&drawn, are_halves));
+        for network in [drawn.clone(), half, mixed, bytes, halves, sliced::of_integers(&drawn)] {
             let resident = application(&network, false, StorageModel::Tensors, RowsChoice::All);
             let expected = bits(&run_plan(&resident, &plan(&resident)).unwrap());
             let goals = [(RowsChoice::All, None, 1), (RowsChoice::Default, Some(MemoryGoal::Min), 3)];

@@ -150,8 +150,7 @@ fn what_is_left_of_sums_that_cancel() {
             let application = generate::of_one(network.clone(), StorageModel::Tensors, rows);
             let application = Application { threads, ..application };
             let parameters = |_: usize, layer: usize, parameter: usize| {
-                let layers = &application.cnns[0].network.layers;
-                layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
+                application.cnns[0].network.parameter(layer, parameter)
             };
             let plan = plan(&application);
             let outputs =

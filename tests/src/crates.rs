@@ -16,7 +16,7 @@ pub const COUNTING: &str = include_str!("counting.rs");
 /// The files of the crate `emitted` of a plan.
 pub fn emitted(application: &Application, plan: &Plan) -> Vec<(PathBuf, Vec<u8>)> {
     let values = |cnn: usize, layer: usize, parameter: usize| {
-        application.cnns[cnn].network.layers[layer].parameters[parameter].values().map_err(|e| e.to_string())
+        application.cnns[cnn].network.parameter(layer, parameter)
     };
     csdfc_emit::emit(plan, &values, &Options { crate_name: Some("emitted".into()) }).expect("a crate")
 }

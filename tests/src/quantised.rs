@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use csdfc::network::weights::{Integers, WeightSource, Weights};
+use csdfc::network::weights::{Integers, StoredElement, WeightSource, Weights};
 use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
-use csdfc::pass::integers;
+use csdfc::pass::{Fusion, integers, normalise};
+use csdfc_codegen::F16;
 use csdfc_codegen::bind::Primitive;
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{BatchNorm, Concat, Conv, Function, Operator};
@@ -122,6 +123,39 @@ fn conv(filters: usize, side: usize, groups: usize, bias: bool, activation: Opti
     let (kernel, stride, dilation, pads) = ([side; 2], [1; 2], [1; 2], [side / 2; 4]);
     let (pre, residual) = (None, false);
     Operator::Conv(Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation })
+}
+
+/// The network with weights that are narrower than its tensors, as the file of a model may have them: 16-bit floats, or
+/// integers with a scale for each output channel. Weights are multiples of 1/16 that both stand for exactly.
+///
+/// # Panics
+/// When weights cannot be read.
+pub fn narrow(network: &Network, are_halves: bool) -> Network {
+    let mut network = network.clone();
+    for layer in &mut network.layers {
+        let axis = match &layer.operator {
+            Operator::Conv(_) => 0,
+            Operator::Gemm(gemm) => usize::from(!gemm.transposed),
+            _ => continue,
+        };
+        let weights = &mut layer.parameters[0];
+        let values = weights.values().expect("weights of a test");
+        let dims = weights.dims.clone();
+        let source = if are_halves {
+            let bytes = values.iter().flat_map(|x| F16::from_f32(*x).to_bits().to_le_bytes()).collect();
+            WeightSource::Bytes { bytes: Arc::new(bytes), element: StoredElement::F16 }
+        } else {
+            let inner = dims[axis + 1..].iter().product();
+            let scales: Vec<f32> =
+                (0..dims[axis]).map(|i| if i % 2 == 0 { 0.0625 } else { -0.03125 }).collect();
+            let integer = |(i, x): (usize, &f32)| (x / scales[i / inner % dims[axis]]) as i32;
+            let values = values.iter().enumerate().map(integer).collect();
+            let zero_points = vec![0; dims[axis]];
+            WeightSource::Integers(Arc::new(Integers { values, inner, scales, zero_points }))
+        };
+        *weights = Weights { dims, source, scale: None };
+    }
+    normalise(network, Fusion::None)
 }
 
 /// Weights as integers with a scale for each output channel, or with one for an odd number of them, a constant operand with one

@@ -5,12 +5,12 @@
 //! PRelu, their slopes. In a narrow panel, a vector may be longer than the channels that are left. It reads on into the
 //! next data, and these results are discarded. Zeros follow the last panel, so that there is something to read.
 //!
-//! Panels of mixed precision are bytes, made from such panels of floats: see `weight`.
+//! Panels of narrower weights are made from such panels of floats: see `weight`.
 
 use super::activation::Activation;
 use super::arch::PANEL;
 use super::element::F16;
-use super::weight::Weight;
+use super::weight::{Scaled, Weight};
 
 /// Shape of packed weights: `groups` times `filters` sums of `steps` products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +23,28 @@ pub struct Panels {
     pub steps: usize,
     /// Whether slopes follow the weights.
     pub slopes: bool,
-    /// Whether weights are integers of 8 bits, so that elements are bytes.
-    pub is_mixed: bool,
+    /// What weights are.
+    pub kind: Kind,
+}
+
+/// What the weights of a panel are, beside the tensors' elements. All of a panel is counted in weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Elements like those of the tensors.
+    Elements,
+    /// Integers of 8 bits beside halves, with a scale for each output channel.
+    Mixed,
+    /// Integers of 8 bits beside floats, with a scale for each output channel.
+    Bytes,
+    /// Halves beside floats, with a scale for each output channel.
+    Halves,
 }
 
 impl Panels {
     /// Panels of floats, with slopes if the activation has them.
     pub const fn new(groups: usize, filters: usize, steps: usize, activation: Activation) -> Self {
-        Panels { groups, filters, steps, slopes: matches!(activation, Activation::PRelu), is_mixed: false }
+        let slopes = matches!(activation, Activation::PRelu);
+        Panels { groups, filters, steps, slopes, kind: Kind::Elements }
     }
 
     /// Panels of one group.
@@ -43,16 +57,23 @@ impl Panels {
         self.groups * self.per_group()
     }
 
+    /// The same of weights of this kind.
+    pub const fn of(self, kind: Kind) -> Self {
+        Panels { kind, ..self }
+    }
+
     /// The same in mixed precision.
     pub const fn mixed(self) -> Self {
-        Panels { is_mixed: true, ..self }
+        self.of(Kind::Mixed)
     }
 
     /// Elements of an output channel: bias, weights, slope. A panel begins at this number times the channels before it.
     pub const fn each(&self) -> usize {
-        let [before, slope] = match self.is_mixed {
-            true => [<i8 as Weight>::BEFORE, <i8 as Weight>::SLOPE],
-            false => [<f32 as Weight>::BEFORE, <f32 as Weight>::SLOPE],
+        let [before, slope] = match self.kind {
+            Kind::Elements => [<f32 as Weight>::BEFORE, <f32 as Weight>::SLOPE],
+            Kind::Mixed => [<i8 as Weight>::BEFORE, <i8 as Weight>::SLOPE],
+            Kind::Bytes => [<Scaled<i8> as Weight>::BEFORE, <Scaled<i8> as Weight>::SLOPE],
+            Kind::Halves => [<Scaled<F16> as Weight>::BEFORE, <Scaled<F16> as Weight>::SLOPE],
         };
         before + self.steps + slope * self.slopes as usize
     }
@@ -68,11 +89,15 @@ impl Panels {
         channels * self.each() + (channels.div_ceil(PANEL) * PANEL - channels)
     }
 
-    /// Elements of all panels, and of the zeros that follow; an even number of bytes.
+    /// Elements of all panels, and of the zeros that follow; as many as make whole elements of the tensors.
     #[allow(clippy::len_without_is_empty, reason = "no kernel has empty weights")]
     pub const fn len(&self) -> usize {
         let len = (self.groups - 1) * self.filters * self.each() + self.reach(self.filters);
-        if self.is_mixed { len.next_multiple_of(2) } else { len }
+        match self.kind {
+            Kind::Elements => len,
+            Kind::Mixed | Kind::Halves => len.next_multiple_of(2),
+            Kind::Bytes => len.next_multiple_of(4),
+        }
     }
 
     /// Fills `out` with `weight(filter, step)`, filters counted over all groups. An empty `bias` is all zeros.
@@ -134,6 +159,49 @@ impl Panels {
             (next, rest, wide) = (next + width, after, beyond);
         }
         rest.fill(0);
+    }
+
+    /// Fills `out`, as panels of bytes or halves, with what is packed in `wide`, divided by these scales, one for each
+    /// output channel. It says whether the weights are such numbers.
+    ///
+    /// # Panics
+    /// If `out` is not as long as [`Panels::of`] these says, `wide` is not [`Panels::len`] long, or `scales` is too short.
+    pub fn scale(&self, kind: Kind, wide: &[f32], scales: &[f32], out: &mut [u8]) -> bool {
+        let (narrow, size) = (self.of(kind), if matches!(kind, Kind::Halves) { size_of::<F16>() } else { 1 });
+        assert_eq!([wide.len(), out.len()], [self.len(), size * narrow.len()], "lengths of packed weights");
+        let (mut next, mut rest, mut wide, mut is_exact) = (0, out, wide, true);
+        while next < self.groups * self.filters {
+            let width = PANEL.min(self.filters - next % self.filters);
+            let (from, beyond) = wide.split_at(width * self.each());
+            let (to, after) = rest.split_at_mut(size * width * narrow.each());
+            let (biases, from) = from.split_at(width);
+            let (weights, slopes) = from.split_at(width * self.steps);
+            let (numbers, to) = to.split_at_mut(2 * size_of::<f32>() * width);
+            let (to, last) = to.split_at_mut(size * width * self.steps);
+            let before = scales[next..][..width].iter().chain(biases);
+            for (x, to) in before.zip(numbers.chunks_exact_mut(size_of::<f32>())) {
+                to.copy_from_slice(&x.to_ne_bytes());
+            }
+            for (at, (w, to)) in weights.iter().zip(to.chunks_exact_mut(size)).enumerate() {
+                let scale = scales[next + at % width];
+                let x = if *w == 0.0 { 0.0 } else { w / scale };
+                let found = if let [byte] = to {
+                    *byte = (x + if x < 0.0 { -0.5 } else { 0.5 }) as i8 as u8;
+                    f32::from(byte.cast_signed())
+                } else {
+                    let half = F16::from_f32(x);
+                    to.copy_from_slice(&half.to_bits().to_ne_bytes());
+                    half.to_f32()
+                };
+                is_exact &= (found * scale - w).abs() <= w.abs() * 1e-5;
+            }
+            for (x, to) in slopes.iter().zip(last.chunks_exact_mut(size_of::<f32>())) {
+                to.copy_from_slice(&x.to_ne_bytes());
+            }
+            (next, rest, wide) = (next + width, after, beyond);
+        }
+        rest.fill(0);
+        is_exact
     }
 }
 

@@ -27,6 +27,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/mod.rs", include_str!("conv/mod.rs")),
     ("conv/pointwise.rs", include_str!("conv/pointwise.rs")),
     ("conv/pre.rs", include_str!("conv/pre.rs")),
+    ("conv/scaled.rs", include_str!("conv/scaled.rs")),
     ("conv/scenario.rs", include_str!("conv/scenario.rs")),
     ("conv/transpose.rs", include_str!("conv/transpose.rs")),
     ("conv/uses.rs", include_str!("conv/uses.rs")),

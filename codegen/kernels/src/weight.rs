@@ -3,7 +3,8 @@
 //! A panel of integers also holds other constants of its channels, so it consists of bytes: `f32` scales of all
 //! channels, their biases as halves, the integers step by step, and with a PRelu its slopes as halves. An output
 //! channel is `scale · Σ integer · x + bias`: the integers are widened as they are loaded, and the scale is applied
-//! once, when the sum ends. No part of such a panel needs alignment.
+//! once, when the sum ends. No part of such a panel needs alignment. Beside tensors of 32-bit floats, such panels hold
+//! integers or halves, and all else as floats: [`Scaled`].
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use super::arch::{PANEL, Simd};
@@ -137,6 +138,78 @@ impl Weight for i8 {
         let at = width * (Self::BEFORE + steps) + size_of::<F16>() * first;
         // SAFETY: the caller's.
         unsafe { halves::<S>(panel.wrapping_add(at), width.saturating_sub(first)) }
+    }
+}
+
+/// A weight in a panel whose scales, biases and slopes are 32-bit floats.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Scaled<T>(T);
+
+/// A number that is widened as it is loaded.
+pub(crate) trait Narrow: Copy + Send + Sync + 'static {
+    /// The `LANES` numbers at `p`.
+    ///
+    /// # Safety
+    /// As [`Simd::load`].
+    unsafe fn widen<S: Simd>(p: *const Self) -> S::V;
+}
+
+impl Narrow for i8 {
+    #[inline(always)]
+    unsafe fn widen<S: Simd>(p: *const i8) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { S::load_byte(p) }
+    }
+}
+
+impl Narrow for F16 {
+    #[inline(always)]
+    unsafe fn widen<S: Simd>(p: *const F16) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { S::load_half(p) }
+    }
+}
+
+impl<T: Narrow> Weight for Scaled<T> {
+    const BEFORE: usize = 2 * size_of::<f32>() / size_of::<T>();
+    const SLOPE: usize = size_of::<f32>() / size_of::<T>();
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(p: *const Self) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { T::widen::<S>(p.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn begin<S: Simd>(_: Lanes<Self>) -> S::V {
+        // SAFETY: the caller's.
+        unsafe { S::splat(0.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn end<S: Simd, const M: usize, const N: usize>(
+        lanes: &[Lanes<Self>; N],
+        sums: &mut [[S::V; N]; M],
+    ) {
+        for (v, &Lanes { panel, width, first }) in lanes.iter().enumerate() {
+            let (scales, left) = (panel.cast::<i8>(), width.saturating_sub(first));
+            // SAFETY: the caller's.
+            unsafe {
+                let scale = floats::<S>(scales.wrapping_add(size_of::<f32>() * first), left);
+                let bias = floats::<S>(scales.wrapping_add(size_of::<f32>() * (width + first)), left);
+                for sums in sums.iter_mut() {
+                    sums[v] = S::mul_add(sums[v], scale, bias);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn slopes<S: Simd>(Lanes { panel, width, first }: Lanes<Self>, steps: usize) -> S::V {
+        let slopes = panel.wrapping_add(width * (Self::BEFORE + steps)).cast::<i8>();
+        // SAFETY: the caller's.
+        unsafe { floats::<S>(slopes.wrapping_add(size_of::<f32>() * first), width.saturating_sub(first)) }
     }
 }
 

@@ -14,6 +14,7 @@ use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::fft::Fft1d;
 use csdfc_kernels::conv::fft2d::Fft2d;
 use csdfc_kernels::conv::mixed::MixedConv;
+use csdfc_kernels::conv::scaled::ScaledConv;
 use csdfc_kernels::conv::scenario::Scenario;
 use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::conv::winograd::Winograd;
@@ -97,6 +98,13 @@ pub enum Packing {
     },
     /// The panels of a convolution or of a matrix product, with weights of 8 bits and everything else of 16 bits.
     Mixed(Box<Packing>),
+    /// The panels of a convolution or of a matrix product, with weights of 8 or 16 bits beside floats.
+    Scaled {
+        /// The panels of floats.
+        panels: Box<Packing>,
+        /// Whether weights are 16-bit floats; if not, they are 8-bit integers.
+        halves: bool,
+    },
     /// Constants of a kernel of 8-bit integers.
     Integers(Integers),
     /// A constant `[C, H, W]` as rows of pixels.
@@ -130,6 +138,9 @@ impl Packing {
             Packing::Mixed(panels) => {
                 panels.conv().map_or(0, |conv| MixedConv { conv }.packed_len() / size_of::<F16>())
             }
+            Packing::Scaled { panels, halves } => panels
+                .conv()
+                .map_or(0, |conv| ScaledConv { conv, halves: *halves }.packed_len() / size_of::<f32>()),
             Packing::Integers(integers) => integers.len(),
             Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
             Packing::Plain { dims } => dims.iter().product(),
@@ -141,7 +152,7 @@ impl Packing {
         match self {
             Packing::Conv { conv, .. } => Some(*conv),
             Packing::Gemm { gemm, .. } => Some(gemm.as_conv()),
-            Packing::Mixed(panels) => panels.conv(),
+            Packing::Mixed(panels) | Packing::Scaled { panels, .. } => panels.conv(),
             _ => None,
         }
     }
@@ -152,7 +163,9 @@ impl Packing {
         match &mut part {
             Packing::Conv { conv, .. } => conv.filters = filters,
             Packing::Gemm { gemm, .. } => gemm.units = filters,
-            Packing::Mixed(panels) => **panels = panels.of_filters(filters)?,
+            Packing::Mixed(panels) | Packing::Scaled { panels, .. } => {
+                **panels = panels.of_filters(filters)?
+            }
             Packing::Integers(Integers::Conv { conv, .. }) => conv.conv.filters = filters,
             Packing::Integers(Integers::Gemm { gemm, .. }) => gemm.gemm.units = filters,
             _ => return None,
@@ -189,7 +202,7 @@ impl Packing {
     /// Packs parameters, in the order of the operator's documentation, into exactly the floats that they take.
     ///
     /// # Errors
-    /// When their number is wrong, or they are packed as integers: see [`Integers::pack`], and `mixed`.
+    /// When their number is wrong, or they are packed as narrower numbers: see [`Integers::pack`], `mixed` and `scaled`.
     pub fn pack(&self, parameters: &[Vec<f32>], packed: &mut [f32]) -> Result<(), String> {
         let none = Vec::new();
         let parameter = |index: usize| parameters.get(index).unwrap_or(&none).as_slice();
@@ -256,8 +269,8 @@ impl Packing {
                 let [weights, bias] = plain(&fft.scenario.conv, *bias)?;
                 fft.pack(weights, bias, packed, &mut vec![0.0; fft.room()]);
             }
-            Packing::Integers(_) | Packing::Mixed(_) => {
-                return Err("its parameters are packed as integers: a mistake".into());
+            Packing::Integers(_) | Packing::Mixed(_) | Packing::Scaled { .. } => {
+                return Err("its parameters are packed as narrower numbers: a mistake".into());
             }
             Packing::Image { rows } => {
                 expect(0, self.len())?;

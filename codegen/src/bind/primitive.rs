@@ -16,7 +16,7 @@ use csdfc_plan::shape::Shape;
 use super::choice::Choice;
 use super::kernel::Site;
 use super::scenarios::{self, Member};
-use super::{constants, integers, layouts, mixed, own_kernels, products, translate};
+use super::{constants, integers, layouts, mixed, own_kernels, products, scaled, translate};
 
 /// A row of the table.
 struct Row {
@@ -33,6 +33,8 @@ struct Row {
     is_mixed: bool,
     /// Whether an offset is added to each of its weights, which are 8-bit integers.
     has_offset: bool,
+    /// Bytes of a weight, if weights are 8-bit integers or 16-bit floats beside 32-bit floats, with scales.
+    scaled: Option<u64>,
     /// Elements that it keeps of this number of parameters; bytes if it reads 8-bit integers.
     stored: fn(&Operator, &[&Shape], u64) -> u64,
     /// The kernel, and how it sees its tensors.
@@ -48,7 +50,7 @@ impl Row {
         kernel: fn(&Site<'_>) -> Result<Choice, String>,
     ) -> Self {
         let (elements, stored) = ([Element::F32; 2], constants::stored_elements);
-        let (is_mixed, has_offset) = (false, false);
+        let (is_mixed, has_offset, scaled) = (false, false, None);
         Row {
             name,
             layouts,
@@ -57,9 +59,32 @@ impl Row {
             workspace: |_, _, _| 0,
             is_mixed,
             has_offset,
+            scaled,
             stored,
             kernel,
         }
+    }
+
+    /// The same with weights of 8-bit integers.
+    const fn w8(
+        name: &'static str,
+        computes: fn(&Operator, &[&Shape]) -> bool,
+        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+    ) -> Self {
+        let stored =
+            |operator: &Operator, inputs: &[&Shape], _: u64| scaled::stored_floats(operator, inputs, false);
+        Row { scaled: Some(1), stored, ..Row::new(name, [Hwc, Hwc], computes, kernel) }
+    }
+
+    /// The same with weights of 16-bit floats.
+    const fn w16(
+        name: &'static str,
+        computes: fn(&Operator, &[&Shape]) -> bool,
+        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+    ) -> Self {
+        let stored =
+            |operator: &Operator, inputs: &[&Shape], _: u64| scaled::stored_floats(operator, inputs, true);
+        Row { scaled: Some(2), stored, ..Row::new(name, [Hwc, Hwc], computes, kernel) }
     }
 
     /// The same for tensors in HWC of 8-bit integers.
@@ -179,6 +204,28 @@ static TABLE: &[Row] = &[
         mixed::convolution,
     ),
     Row::mixed("gemm-panels-mixed-hwc-hwc", |operator, _| is_gemm(operator), mixed::gemm),
+    Row::w8(
+        "indirect-gemm-w8-hwc-hwc",
+        |operator, inputs| scaled::is_conv(operator, inputs, false),
+        |site| scaled::convolution(site, false),
+    ),
+    Row::w8(
+        "depthwise-direct-w8-hwc-hwc",
+        |operator, inputs| scaled::is_conv(operator, inputs, true),
+        |site| scaled::convolution(site, false),
+    ),
+    Row::w8("gemm-panels-w8-hwc-hwc", scaled::is_gemm, |site| scaled::gemm(site, false)),
+    Row::w16(
+        "indirect-gemm-w16-hwc-hwc",
+        |operator, inputs| scaled::is_conv(operator, inputs, false),
+        |site| scaled::convolution(site, true),
+    ),
+    Row::w16(
+        "depthwise-direct-w16-hwc-hwc",
+        |operator, inputs| scaled::is_conv(operator, inputs, true),
+        |site| scaled::convolution(site, true),
+    ),
+    Row::w16("gemm-panels-w16-hwc-hwc", scaled::is_gemm, |site| scaled::gemm(site, true)),
     Row::of_integers(
         "indirect-gemm-int8-hwc-hwc",
         |operator, inputs| integers::is_conv(operator, inputs) && translate::is_conv(operator, inputs, false),
@@ -355,6 +402,15 @@ impl Primitive {
         matches!(self.0, Entry::Row(Row { is_mixed: true, .. }))
     }
 
+    /// Bytes of a weight, if its weights are 8-bit integers or 16-bit floats with a scale for each output channel, beside
+    /// tensors of 32-bit floats. The scales are one more parameter, after all others.
+    pub fn scaled_weight(self) -> Option<u64> {
+        match self.0 {
+            Entry::Row(row) => row.scaled,
+            Entry::Member(_) => None,
+        }
+    }
+
     /// Whether its weights are 8-bit integers and an offset that is added to each of them.
     pub fn has_offset(self) -> bool {
         matches!(self.0, Entry::Row(Row { has_offset: true, .. }))
@@ -381,7 +437,10 @@ impl Primitive {
                 let offset = if self.has_offset() { integers::OFFSET } else { 0 };
                 integers::parameter_bytes(operator, inputs, elements) + offset
             }
-            float => elements * float.bytes(),
+            float => match self.scaled_weight() {
+                Some(width) => scaled::parameter_bytes(operator, inputs, elements, width),
+                None => elements * float.bytes(),
+            },
         }
     }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::mixed::MixedConv;
+use csdfc_kernels::conv::scaled::ScaledConv;
 use csdfc_kernels::element::F16;
 use csdfc_kernels::quantised::conv::QConv;
 
@@ -22,17 +23,21 @@ use super::primitive::Primitive;
 use super::typed::ByRows;
 
 /// The primitives whose kernels are a convolution of panels.
-const SLICED: [&str; 10] = [
+const SLICED: [&str; 14] = [
     "indirect-gemm-hwc-hwc",
     "indirect-gemm-half-hwc-hwc",
     "indirect-gemm-mixed-hwc-hwc",
     "indirect-gemm-int8-hwc-hwc",
     "indirect-gemm-uint8-hwc-hwc",
+    "indirect-gemm-w8-hwc-hwc",
+    "indirect-gemm-w16-hwc-hwc",
     "gemm-panels-hwc-hwc",
     "gemm-panels-half-hwc-hwc",
     "gemm-panels-mixed-hwc-hwc",
     "gemm-panels-int8-hwc-hwc",
     "gemm-panels-uint8-hwc-hwc",
+    "gemm-panels-w8-hwc-hwc",
+    "gemm-panels-w16-hwc-hwc",
 ];
 
 /// How the output channels of a layer may be divided into slices: any number at a time, in whole panels.
@@ -137,6 +142,8 @@ enum Panels {
     Half(Conv),
     /// Of 8-bit integers beside 16-bit floats.
     Mixed(MixedConv),
+    /// Of weights of 8 or 16 bits beside 32-bit floats.
+    Scaled(ScaledConv),
     /// Of 8-bit integers.
     Integers(QConv),
 }
@@ -147,6 +154,9 @@ impl Panels {
         Some(match (packing, call.elements()) {
             (Packing::Integers(integers), _) => Panels::Integers(integers.conv()?),
             (Packing::Mixed(panels), _) => Panels::Mixed(MixedConv { conv: panels.conv()? }),
+            (&Packing::Scaled { ref panels, halves }, _) => {
+                Panels::Scaled(ScaledConv { conv: panels.conv()?, halves })
+            }
             (panels, [Element::F32, Element::F32]) => Panels::Single(panels.conv()?),
             (panels, [Element::F16, Element::F16]) => Panels::Half(panels.conv()?),
             _ => return None,
@@ -158,6 +168,7 @@ impl Panels {
         match self {
             Panels::Single(conv) | Panels::Half(conv) => conv,
             Panels::Mixed(mixed) => &mixed.conv,
+            Panels::Scaled(scaled) => &scaled.conv,
             Panels::Integers(integers) => &integers.conv,
         }
     }
@@ -167,6 +178,7 @@ impl Panels {
         match &mut self {
             Panels::Single(conv) | Panels::Half(conv) => *conv = other,
             Panels::Mixed(mixed) => mixed.conv = other,
+            Panels::Scaled(scaled) => scaled.conv = other,
             Panels::Integers(integers) => integers.conv = other,
         }
         self
@@ -183,6 +195,7 @@ impl Panels {
             Panels::Single(conv) => Kernel::rows::<f32, f32>(conv),
             Panels::Half(conv) => Kernel::rows::<F16, F16>(conv),
             Panels::Mixed(mixed) => Kernel::rows::<F16, F16>(mixed),
+            Panels::Scaled(scaled) => Kernel::rows::<f32, f32>(scaled),
             Panels::Integers(integers) => Kernel::rows::<u8, u8>(integers),
         }
     }
@@ -193,6 +206,7 @@ impl Panels {
             Panels::Single(conv) => conv.packed_each() * size_of::<f32>(),
             Panels::Half(conv) => conv.packed_each() * size_of::<F16>(),
             Panels::Mixed(mixed) => mixed.packed_each(),
+            Panels::Scaled(scaled) => scaled.packed_each(),
             Panels::Integers(integers) => integers.packed_each(),
         }
     }
@@ -203,6 +217,7 @@ impl Panels {
             Panels::Single(conv) => conv.packed_len() * size_of::<f32>(),
             Panels::Half(conv) => conv.packed_len() * size_of::<F16>(),
             Panels::Mixed(mixed) => mixed.packed_len(),
+            Panels::Scaled(scaled) => scaled.packed_len(),
             Panels::Integers(integers) => integers.packed_len(),
         }
     }

@@ -129,6 +129,7 @@ pub(crate) fn alternatives<'a>(
         !sees_views
             && primitive.elements() == first.elements()
             && primitive.is_mixed() == first.is_mixed()
+            && primitive.scaled_weight() == first.scaled_weight()
             && primitive.computes(&layer.operator, &inputs)
             && only.is_none_or(|only| primitive.name().contains(only))
     };

@@ -69,10 +69,7 @@ impl<'p> Trial<'p> {
     /// Packs the weights of a network and allocates its memory.
     pub fn new(planned: &'p Planned) -> Result<Self, Error> {
         let Planned { network, plan } = planned;
-        let parameters = |_: usize, layer: usize, parameter: usize| {
-            let weights = &network.layers[layer].parameters[parameter];
-            weights.values().map_err(|error| error.to_string())
-        };
+        let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
         let runner = Runner::new(plan, &parameters)?;
         let input = |name: &String| {
             let layer = network.layers.iter().find(|layer| layer.name == *name)?;

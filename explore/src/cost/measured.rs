@@ -93,6 +93,7 @@ pub fn alternatives<'p>(
         let primitive = Primitive::find(name)?;
         let suits = primitive.layouts() == layouts
             && primitive.elements() == layer.primitive().elements()
+            && primitive.scaled_weight() == layer.primitive().scaled_weight()
             && primitive.computes(&layer.operator, &inputs)
             && primitive.error() <= max_error;
         let sample = samples.last()?;

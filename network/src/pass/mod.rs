@@ -25,6 +25,7 @@ mod integers;
 mod legalise;
 mod movements;
 mod names;
+mod narrow;
 mod numbering;
 pub mod order;
 mod parts;
@@ -39,6 +40,7 @@ mod transposes;
 pub use integers::{integers, moves_exactly, of_integers, of_moved_integers};
 pub use legalise::legalise;
 pub use names::Names;
+pub use narrow::stored_weights;
 pub use precision::{Precision, in_precisions, primitive_of};
 pub use reorder::{PartitionLayers, reorder};
 
@@ -93,7 +95,8 @@ impl Fusion {
 /// 10. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
 ///
 /// At every level, layers on which no output depends are removed. If no kernel can read an operand as it lies, a layer
-/// of its own moves it. Then layers between 8-bit integers compute on integers ([`integers`], [`fuse_integers`]).
+/// of its own moves it. Then layers between 8-bit integers compute on integers ([`integers`], [`fuse_integers`]), and other
+/// layers keep narrower weights as the model's file has them.
 pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     type Pass = fn(Network) -> Network;
     let passes: [(&str, Pass); 10] = [
@@ -117,7 +120,8 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
         let span = tracing::info_span!("pass", name, layers = network.layers.len());
         network = span.in_scope(|| pass(network));
     }
-    fuse_integers(integers::integers(copies::copies(rewrite::drop_dead(network))), fusion)
+    let network = integers::integers(copies::copies(rewrite::drop_dead(network)));
+    narrow::weights(fuse_integers(network, fusion))
 }
 
 /// Applies the eighth and the tenth pass of [`normalise`] to layers that compute on integers ([`integers`]). Networks

@@ -79,8 +79,8 @@ static PRIMITIVES: LazyLock<Vec<Primitive>> = LazyLock::new(|| {
     let primitive = |name: &str, layouts: [Layout; 2], computes, workspace, stored| {
         let [reads, writes] = layouts;
         let name = format!("{name}-{reads}-{writes}").to_lowercase().leak();
-        let (elements, is_mixed, has_offset) = ([F32; 2], false, false);
-        Primitive { name, computes, layouts, elements, is_mixed, has_offset, stored, workspace }
+        let (elements, is_mixed, has_offset, scaled) = ([F32; 2], false, false, None);
+        Primitive { name, computes, layouts, elements, is_mixed, has_offset, scaled, stored, workspace }
     };
     let mut all = Vec::new();
     for &(name, reads, writes, computes, workspace, stored) in FAMILIES {

@@ -15,17 +15,21 @@ use super::store::{Begin, Kind, Store};
 use super::{Findings, Violation, primitives};
 
 /// Primitives that can make some output channels of a layer, in whole panels.
-const SLICED: [&str; 10] = [
+const SLICED: [&str; 14] = [
     "indirect-gemm-hwc-hwc",
     "indirect-gemm-half-hwc-hwc",
     "indirect-gemm-mixed-hwc-hwc",
     "indirect-gemm-int8-hwc-hwc",
     "indirect-gemm-uint8-hwc-hwc",
+    "indirect-gemm-w8-hwc-hwc",
+    "indirect-gemm-w16-hwc-hwc",
     "gemm-panels-hwc-hwc",
     "gemm-panels-half-hwc-hwc",
     "gemm-panels-mixed-hwc-hwc",
     "gemm-panels-int8-hwc-hwc",
     "gemm-panels-uint8-hwc-hwc",
+    "gemm-panels-w8-hwc-hwc",
+    "gemm-panels-w16-hwc-hwc",
 ];
 
 /// Output channels of a panel.

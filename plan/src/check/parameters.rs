@@ -114,6 +114,30 @@ pub(super) fn mixed_bytes(operator: &Operator, inputs: &[&Shape]) -> Option<u64>
     others.checked_mul(2)?.checked_add(weights)?.checked_add(filters.checked_mul(4)?)
 }
 
+/// Bytes of the parameters of a layer whose weights have `width` bytes and a scale of four for each output channel. All
+/// others have four bytes.
+pub(super) fn scaled_bytes(operator: &Operator, inputs: &[&Shape], width: u64) -> Option<u64> {
+    let [weights, filters] = weights_and_filters(operator, inputs)?;
+    let floats = elements(operator, inputs)?.checked_sub(weights)?.checked_add(filters)?;
+    floats.checked_mul(4)?.checked_add(weights.checked_mul(width)?)
+}
+
+/// Bytes that such a layer keeps of them: a scale and a bias of each output channel, whether or not there are biases, and
+/// zeros as wide as weights, which fill up a group's channels to a multiple of 16, and then four bytes. The scales and
+/// shifts of a prologue lie beside them.
+pub(super) fn stored_scaled(operator: &Operator, inputs: &[&Shape], width: u64) -> Option<u64> {
+    let [weights, filters] = weights_and_filters(operator, inputs)?;
+    let groups = if let Operator::Conv(conv) = operator { conv.groups as u64 } else { 1 };
+    let channels = channels(operator, inputs)? as u64;
+    let is_depthwise = groups == filters && groups == channels;
+    let each = if is_depthwise { filters } else { filters / groups.max(1) };
+    let zeros = each.div_ceil(16) * 16 - each;
+    let before = if scales_input(operator) { channels.checked_mul(8)? } else { 0 };
+    let narrow = weights.checked_add(zeros)?.checked_mul(width)?.checked_next_multiple_of(4)?;
+    let bytes = narrow.checked_add(filters.checked_mul(8)?)?.checked_add(before)?;
+    bytes.checked_next_multiple_of(64)
+}
+
 /// The weights of a convolution or of a product by constants, and its output channels.
 fn weights_and_filters(operator: &Operator, inputs: &[&Shape]) -> Option<[u64; 2]> {
     let (filters, dims) = match operator {

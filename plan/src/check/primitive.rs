@@ -22,6 +22,8 @@ pub struct Primitive {
     pub is_mixed: bool,
     /// Whether an offset of 4 bytes is added to each of its weights, which are 8-bit integers.
     pub has_offset: bool,
+    /// Bytes of a weight, if weights are narrower than the tensors' floats and have a scale for each output channel.
+    pub scaled: Option<u64>,
     /// Bytes that it keeps of a layer's parameters, from the shapes of the layer's operands; none beyond 64 bits.
     pub stored: fn(&Operator, &[&Shape]) -> Option<u64>,
     /// Bytes of workspace, from the shapes of the layer's operands and output; none beyond 64 bits.
@@ -36,9 +38,9 @@ impl Primitive {
         layouts: [Layout; 2],
     ) -> Self {
         let (elements, stored) = ([F32; 2], parameters::stored);
-        let (is_mixed, has_offset) = (false, false);
+        let (is_mixed, has_offset, scaled) = (false, false, None);
         let workspace = |_: &Operator, _: &[&Shape], _: &Shape| Some(0);
-        Primitive { name, computes, layouts, elements, is_mixed, has_offset, stored, workspace }
+        Primitive { name, computes, layouts, elements, is_mixed, has_offset, scaled, stored, workspace }
     }
 
     /// The same for 16-bit floats, from HWC to HWC.
@@ -51,6 +53,18 @@ impl Primitive {
     pub(super) const fn mixed(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
         let stored = parameters::stored_mixed;
         Primitive { is_mixed: true, stored, ..Primitive::half(name, computes) }
+    }
+
+    /// The same with weights of 8-bit integers beside 32-bit floats.
+    pub(super) const fn w8(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
+        let stored = |operator: &Operator, inputs: &[&Shape]| parameters::stored_scaled(operator, inputs, 1);
+        Primitive { scaled: Some(1), stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
+    }
+
+    /// The same with weights of 16-bit floats beside 32-bit floats.
+    pub(super) const fn w16(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
+        let stored = |operator: &Operator, inputs: &[&Shape]| parameters::stored_scaled(operator, inputs, 2);
+        Primitive { scaled: Some(2), stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
     }
 
     /// The same for 8-bit integers.

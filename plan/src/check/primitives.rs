@@ -47,6 +47,12 @@ const PRIMITIVES: &[Primitive] = &[
     Primitive::mixed("indirect-gemm-mixed-hwc-hwc", is_dense),
     Primitive::mixed("depthwise-direct-mixed-hwc-hwc", is_depthwise),
     Primitive::mixed("gemm-panels-mixed-hwc-hwc", |op, _| op.kind() == "gemm"),
+    Primitive::w8("indirect-gemm-w8-hwc-hwc", |op, inputs| is_dense(op, inputs) && !has_slopes(op)),
+    Primitive::w8("depthwise-direct-w8-hwc-hwc", |op, inputs| is_depthwise(op, inputs) && !has_slopes(op)),
+    Primitive::w8("gemm-panels-w8-hwc-hwc", |op, _| op.kind() == "gemm" && !has_slopes(op)),
+    Primitive::w16("indirect-gemm-w16-hwc-hwc", |op, inputs| is_dense(op, inputs) && !has_slopes(op)),
+    Primitive::w16("depthwise-direct-w16-hwc-hwc", |op, inputs| is_depthwise(op, inputs) && !has_slopes(op)),
+    Primitive::w16("gemm-panels-w16-hwc-hwc", |op, _| op.kind() == "gemm" && !has_slopes(op)),
     Primitive::of_integers("indirect-gemm-int8-hwc-hwc", |op, inputs| {
         is_dense(op, inputs) && integers::is_sum(op, inputs)
     }),
@@ -106,6 +112,10 @@ fn is_place(operator: &Operator) -> bool {
 fn is_depthwise(operator: &Operator, inputs: &[&Shape]) -> bool {
     // The rule on shapes forbids a residual in a depthwise convolution.
     matches!((operator, inputs), (Operator::Conv(conv), [x]) if [x.channels(), conv.filters] == [conv.groups; 2])
+}
+
+fn has_slopes(operator: &Operator) -> bool {
+    matches!(operator.activation(), Some(Function::PRelu { .. }))
 }
 
 fn is_dense(operator: &Operator, inputs: &[&Shape]) -> bool {

@@ -98,7 +98,10 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
                         let offset = if primitive.has_offset { 4 } else { 0 };
                         integers::parameter_bytes(operator, &inputs, elements)?.checked_add(offset)
                     }
-                    float => elements.checked_mul(float.bytes()),
+                    float => match primitive.scaled {
+                        Some(width) => parameters::scaled_bytes(operator, &inputs, width),
+                        None => elements.checked_mul(float.bytes()),
+                    },
                 });
             let what = format!("parameters of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
             findings.sum(what, entry.layer.parameters, bytes);

@@ -35,10 +35,7 @@ impl Simulation {
 
     /// Packs weights and allocates memory.
     pub fn runner(&self) -> Result<Runner<'_>, Error> {
-        let parameters = |_: usize, layer: usize, parameter: usize| {
-            let weights = &self.network.layers[layer].parameters[parameter];
-            weights.values().map_err(|error| error.to_string())
-        };
+        let parameters = |_: usize, layer: usize, parameter: usize| self.network.parameter(layer, parameter);
         Ok(Runner::new(&self.plan, &parameters)?)
     }
 

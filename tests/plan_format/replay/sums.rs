@@ -225,6 +225,11 @@ fn parameter_bytes(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
         let weights = units * products(layer, &layer.attributes)?;
         return Ok(weights + 4 * units + 2 * (numbers - weights));
     }
+    if let Some(each) = scaled(layer) {
+        let units = units(layer).ok_or("scales without weights")?;
+        let weights = units * products(layer, &layer.attributes)?;
+        return Ok(each * weights + 4 * units + 4 * (numbers - weights));
+    }
     if !is_of_integers(layer) {
         return Ok(width(layer) * numbers);
     }
@@ -238,6 +243,12 @@ fn parameter_bytes(plan: &Plan<'_>, layer: &Layer) -> Result<u64, Refusal> {
         None if has_integers => numbers,
         None => 4 * numbers,
     })
+}
+
+/// Bytes of a weight, if a scale for each output channel multiplies it.
+fn scaled(layer: &Layer) -> Option<u64> {
+    let is = |kind: &str| layer.primitive.contains(kind);
+    if is("-w8-") { Some(1) } else { is("-w16-").then_some(2) }
 }
 
 /// Bytes of the offset of a layer's weights.
@@ -307,9 +318,17 @@ fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
                     let is_conv =
                         layer.op == "conv" && layer.attributes["groups"] == 1 && channels(layer) > 1;
                     let of_panels = ["indirect-gemm", "gemm-panels"].iter().any(|family| {
-                        ["-hwc-hwc", "-half-hwc-hwc", "-mixed-hwc-hwc", "-int8-hwc-hwc", "-uint8-hwc-hwc"]
-                            .iter()
-                            .any(|end| layer.primitive == format!("{family}{end}"))
+                        [
+                            "-hwc-hwc",
+                            "-half-hwc-hwc",
+                            "-mixed-hwc-hwc",
+                            "-int8-hwc-hwc",
+                            "-uint8-hwc-hwc",
+                            "-w8-hwc-hwc",
+                            "-w16-hwc-hwc",
+                        ]
+                        .iter()
+                        .any(|end| layer.primitive == format!("{family}{end}"))
                     });
                     let is_gemm = layer.op == "gemm"
                         && (!is_of_integers(layer) || number(&layer.attributes, "inner")? > 1);
@@ -400,6 +419,11 @@ fn of_attributes(plan: &Plan<'_>, layer: &Layer, a: &Value) -> Result<u64, Refus
     if layer.primitive.contains("-mixed-") {
         let panels = groups * filters * (products + 6 + 2 * in_panels) + zeros;
         return Ok((panels.next_multiple_of(2) + 2 * beside).next_multiple_of(64));
+    }
+    if let Some(each) = scaled(layer) {
+        let weights = each * (groups * filters * products + zeros);
+        let bytes = weights.next_multiple_of(4) + 8 * groups * filters + 4 * beside;
+        return Ok(bytes.next_multiple_of(64));
     }
     let panels = groups * filters * (products + 1 + in_panels);
     Ok((width(layer) * (panels + zeros + beside)).next_multiple_of(64))

@@ -24,6 +24,7 @@ pub mod mec_batch;
 pub mod mixed;
 pub mod pointwise;
 pub mod pre;
+pub mod scaled;
 pub mod scenario;
 pub mod transpose;
 mod uses;

@@ -5,7 +5,7 @@ use csdfc_kernels::panel::*;
 #[test]
 fn a_panel_is_as_wide_as_the_channels_that_are_left() {
     // Two groups of 18: panels of 16 and 2 channels, of a bias, two weights and a slope each.
-    let panels = Panels { groups: 2, filters: 18, steps: 2, slopes: true, is_mixed: false };
+    let panels = Panels { groups: 2, filters: 18, steps: 2, slopes: true, kind: Kind::Elements };
     let value = |filter: usize, place: usize| (10 * filter + place) as f32;
     let [bias, slopes] = [0, 3].map(|place| (0..36).map(|f| value(f, place)).collect::<Vec<_>>());
     let mut packed = vec![f32::NAN; panels.len()];
@@ -22,6 +22,6 @@ fn a_panel_is_as_wide_as_the_channels_that_are_left() {
 
 #[test]
 fn whole_panels_have_nothing_beside() {
-    let panels = Panels { groups: 3, filters: 32, steps: 5, slopes: false, is_mixed: false };
+    let panels = Panels { groups: 3, filters: 32, steps: 5, slopes: false, kind: Kind::Elements };
     assert_eq!((panels.len(), panels.reach(32)), (3 * 32 * 6, 32 * 6));
 }

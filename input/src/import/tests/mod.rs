@@ -155,9 +155,7 @@ fn run(network: Network, rows: RowsChoice) -> Result<(Vec<Frame>, u64), Error> {
     let generic = DeviceProfile::find("generic", Path::new("")).unwrap();
     let plan = driver::plan(&application, &generic, vec!["model".into()])?.plan;
     let network = &application.cnns[0].network;
-    let parameters = |_: usize, layer: usize, parameter: usize| {
-        network.layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
-    };
+    let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
     let outputs = Runner::new(&plan, &parameters)?.infer(0, &inputs)?;
     Ok((outputs, plan.memory.buffers))
 }

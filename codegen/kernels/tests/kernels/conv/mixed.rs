@@ -3,6 +3,7 @@
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::conv::mixed::*;
+use csdfc_kernels::conv::scaled::ScaledConv;
 use csdfc_kernels::conv::{Conv, Pre};
 use csdfc_kernels::element::F16;
 use csdfc_kernels::elements::{Elements, ElementsMut};
@@ -82,9 +83,14 @@ impl Case {
         Case { p, size, input, residual, weights, beside }
     }
 
-    /// By the definition, in doubles except for the activations.
+    /// By the definition, in doubles except for the activations, with weights of 8 bits.
     fn want(&self) -> (Vec<f32>, [usize; 2]) {
-        let Case { p, size, input, residual, weights, beside: [bias, slopes, scale, shift] } = self;
+        self.of(&quantised(&self.weights, self.p.filters))
+    }
+
+    /// The same with these weights.
+    fn of(&self, weights: &[f32]) -> (Vec<f32>, [usize; 2]) {
+        let Case { p, size, input, residual, beside: [bias, slopes, scale, shift], .. } = self;
         let mut input = input.clone();
         if let Some(pre) = p.pre {
             for (i, x) in input.iter_mut().enumerate() {
@@ -95,7 +101,7 @@ impl Case {
             }
         }
         let bare = Conv { activation: Activation::None, ..*p };
-        let (mut made, out) = textbook(&bare, *size, &input, &quantised(weights, p.filters), bias, &[]);
+        let (mut made, out) = textbook(&bare, *size, &input, weights, bias, &[]);
         for (i, x) in made.iter_mut().enumerate() {
             *x += residual.get(i).copied().unwrap_or(0.0);
             *x = p.activation.apply(*x, slopes.get(i % p.filters).copied().unwrap_or(0.0));
@@ -143,6 +149,59 @@ fn sums_are_those_of_the_integers() {
                 assert!(first == bits, "case {number} {}: {rows} rows", isa.name());
             }
         }
+    }
+}
+
+/// Weights that are halves or integers times scales, beside floats: the sums are those of these weights as floats.
+#[test]
+fn scaled_weights_are_numbers_times_scales() {
+    let mut random = Random(78);
+    for number in 0..60 {
+        let mut case = Case::random(&mut random, number);
+        let (p, halves) = (case.p, number % 2 == 0);
+        let scales: Vec<f32> = random.floats(p.filters).iter().map(|x| x * 3.0).collect();
+        let each = case.weights.len() / p.filters;
+        for (filter, weights) in case.weights.chunks_mut(each).enumerate() {
+            for w in weights {
+                let number = if halves { F16::from_f32(*w).to_f32() } else { (*w * 127.0).round() };
+                *w = number * scales[filter];
+            }
+        }
+        let [bias, slopes, scale, shift] = &case.beside;
+        let (want, out) = case.of(&case.weights);
+        let mut wide = vec![f32::NAN; p.packed_len()];
+        p.pack(&case.weights, bias, slopes, [scale, shift], &mut wide);
+        let kernel = ScaledConv { conv: p, halves };
+        let mut bytes = vec![0xa5; kernel.packed_len()];
+        assert!(kernel.pack(&wide, &scales, &mut bytes), "{p:?}");
+        let packed: Vec<f32> = bytes.as_chunks().0.iter().map(|x| f32::from_ne_bytes(*x)).collect();
+        let dense = |[height, width]: [usize; 2], channels| RowShape::dense(height, width, channels, height);
+        let mut operands =
+            vec![Rows { data: case.input.as_slice().into(), shape: dense(case.size, p.channels) }];
+        if p.residual {
+            operands.push(Rows { data: case.residual.as_slice().into(), shape: dense(out, p.filters) });
+        }
+        let most = want.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+        for isa in Isa::all() {
+            for (rows, workers) in [(out[0], 1), (1, 2)] {
+                let mut made = vec![f32::NAN; want.len()];
+                let mut output = RowsMut { data: SpanMut::new(&mut made), shape: dense(out, p.filters) };
+                let mut workers = Workers::new(workers);
+                for y in (0..out[0]).step_by(rows) {
+                    let mut context = Context { isa, workers: Some(&mut workers), workspace: &mut [] };
+                    let y = y..out[0].min(y + rows);
+                    share_rows(&kernel, &mut context, y, &operands, &[Rows::line(&packed)], &mut output);
+                }
+                for (got, want) in made.iter().zip(&want) {
+                    let is_near = (got - want).abs() <= most * 2e-5 + 1e-6;
+                    assert!(is_near, "case {number} {}: {got}, not {want}, of {p:?}", isa.name());
+                }
+            }
+        }
+        // Other scales have no such numbers.
+        let other: Vec<f32> = scales.iter().map(|scale| scale * 1.001).collect();
+        let is_zero = case.weights.iter().all(|w| *w == 0.0);
+        assert!(is_zero || !kernel.pack(&wide, &other, &mut bytes), "{p:?}");
     }
 }
 

@@ -1,0 +1,105 @@
+//! Convolutions of 32-bit floats by narrower weights, as a model's file has them: integers of 8 bits or halves, with a
+//! scale for each output channel. Everything else is 32-bit floats.
+#![allow(unsafe_code, reason = "narrow numbers that lie among floats; each block says why it is sound")]
+
+use core::ops::Range;
+
+use super::super::element::F16;
+use super::super::kernel::{Context, RowKernel};
+use super::super::panel::{Kind, Panels};
+use super::super::rows::{RowShape, Rows, RowsMut};
+use super::super::share::Sharing;
+use super::super::weight::Scaled;
+use super::{Conv, Packed, Pre};
+
+/// A convolution of floats by narrower weights. A matrix product counts as one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ScaledConv {
+    /// The convolution.
+    pub conv: Conv,
+    /// Whether weights are halves; if not, they are integers of 8 bits.
+    pub halves: bool,
+}
+
+impl ScaledConv {
+    const fn kind(&self) -> Kind {
+        if self.halves { Kind::Halves } else { Kind::Bytes }
+    }
+
+    const fn panels(&self) -> Panels {
+        self.conv.panels().of(self.kind())
+    }
+
+    /// Bytes of a weight.
+    const fn size(&self) -> usize {
+        if self.halves { size_of::<F16>() } else { size_of::<i8>() }
+    }
+
+    /// Bytes of the packed weights, scales and biases, and of the constants of [`Conv::pre`] after them; a multiple of
+    /// four.
+    pub const fn packed_len(&self) -> usize {
+        let constants = match self.conv.pre {
+            Some(Pre { affine: true, .. }) => 2 * self.conv.channels,
+            _ => 0,
+        };
+        self.panels().len() * self.size() + constants * size_of::<f32>()
+    }
+
+    /// Bytes of an output channel among the packed bytes: scale, bias and weights.
+    pub const fn packed_each(&self) -> usize {
+        self.panels().each() * self.size()
+    }
+
+    /// Packs parameters that [`Conv::pack`] has packed into `out`, which holds [`ScaledConv::packed_len`] bytes, with a
+    /// scale for each output channel. It says whether the weights are integers or halves times these scales.
+    ///
+    /// # Panics
+    /// If a slice has another length than stated here.
+    pub fn pack(&self, packed: &[f32], scales: &[f32], out: &mut [u8]) -> bool {
+        let (weights, constants) = packed.split_at(self.conv.panels().len());
+        let (narrow, floats) = out.split_at_mut(self.panels().len() * self.size());
+        assert_eq!(floats.len(), size_of_val(constants), "constants of the input");
+        for (x, to) in constants.iter().zip(floats.chunks_exact_mut(size_of::<f32>())) {
+            to.copy_from_slice(&x.to_ne_bytes());
+        }
+        self.conv.panels().scale(self.kind(), weights, scales, narrow)
+    }
+}
+
+/// The operands of [`Conv`]; the constant is packed by [`ScaledConv::pack`], and its bytes are given as floats.
+impl RowKernel for ScaledConv {
+    #[inline]
+    fn rows(
+        &self,
+        context: &mut Context<'_>,
+        y: Range<usize>,
+        operands: &[Rows<'_>],
+        constants: &[Rows<'_>],
+        output: &mut RowsMut<'_>,
+    ) {
+        let panels = self.panels();
+        let packed = &constants[0].row(0)[..self.packed_len() / size_of::<f32>()];
+        let (weights, beside) = packed.split_at(panels.len() * self.size() / size_of::<f32>());
+        if self.halves {
+            let packed = Packed { panels, weights: narrow::<F16>(weights), beside };
+            self.conv.make(packed, context, y, operands, output);
+        } else {
+            let packed = Packed { panels, weights: narrow::<i8>(weights), beside };
+            self.conv.make(packed, context, y, operands, output);
+        }
+    }
+
+    #[inline]
+    fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
+        self.conv.shared(rows, workers, output)
+    }
+}
+
+/// The numbers that were given as floats.
+#[inline]
+fn narrow<T>(floats: &[f32]) -> &[Scaled<T>] {
+    let count = size_of_val(floats) / size_of::<T>();
+    // SAFETY: of integers and halves, all bits are a value, and floats are aligned better.
+    unsafe { core::slice::from_raw_parts(floats.as_ptr().cast(), count) }
+}
