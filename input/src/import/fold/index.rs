@@ -236,7 +236,7 @@ pub(super) fn broadcast_to(builder: &mut Builder, x: &Constant, dims: &[usize]) 
 }
 
 /// Elements from one place to the next along each dimension.
-fn strides(dims: &[usize]) -> Vec<usize> {
+pub(super) fn strides(dims: &[usize]) -> Vec<usize> {
     let mut strides = vec![1; dims.len()];
     for axis in (1..dims.len()).rev() {
         strides[axis - 1] = strides[axis] * dims[axis];

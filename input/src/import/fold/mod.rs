@@ -3,6 +3,7 @@
 pub(super) mod arithmetic;
 pub(super) mod index;
 pub(super) mod kernels;
+pub(super) mod patterns;
 
 use super::builder::Builder;
 use super::constant::{Constant, Data, count, dimensions};

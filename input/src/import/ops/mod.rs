@@ -27,7 +27,7 @@ mod resize;
 use super::builder::Builder;
 use super::constant::Constant;
 use super::error::{Fault, fault};
-use super::fold::{self, arithmetic, index, kernels};
+use super::fold::{self, arithmetic, index, kernels, patterns};
 use super::node::{Node, Tensor, Value};
 
 /// The ONNX operators that are imported, by name.
@@ -169,6 +169,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("ConvTranspose", convolution::conv_transpose),
     function("Cos"),
     constants("Cosh", arithmetic::only_of_constants),
+    constants("CumSum", patterns::cumulative_sum),
     tensors("DepthToSpace", layout::depth_to_space),
     both("DequantizeLinear", quantised::dequantise, quantised::dequantise_constant),
     arithmetic("Div"),
@@ -184,6 +185,7 @@ const ROWS: &[OperatorRow] = &[
     function("Erf"),
     function("Exp"),
     both("Expand", reshape::expand, index::expand),
+    constants("EyeLike", patterns::eye_like),
     tensors("FastGelu", fused::gelu),
     both("Flatten", reshape::flatten, reshape::flatten_constant),
     function("Floor"),
@@ -227,7 +229,9 @@ const ROWS: &[OperatorRow] = &[
     arithmetic("Mul"),
     function("Neg"),
     tensors("NonMaxSuppression", reduce::non_max_suppression),
+    constants("NonZero", patterns::non_zero),
     both("Not", logic::logic, arithmetic::logic),
+    constants("OneHot", patterns::one_hot),
     both("Or", logic::logic, arithmetic::logic),
     tensors("PRelu", element_wise::p_relu),
     tensors("Pad", layout::pad),
@@ -298,6 +302,7 @@ const ROWS: &[OperatorRow] = &[
     both("Tile", reshape::tile, index::tile),
     OperatorRow { name: "TopK", import: Import::Many(reduce::top_k), fold: Fold::Kernels },
     both("Transpose", layout::transpose, index::transpose),
+    constants("Trilu", patterns::triangle),
     both("Unsqueeze", reshape::unsqueeze, reshape::unsqueeze_constant),
     tensors("Upsample", resize::upsample),
     both("Where", logic::choose, index::select),

@@ -103,3 +103,29 @@ fn what_takes_too_long_is_refused() {
     let refused = fold_all(18, "MatMul", &[square(), square()], vec![], 1).unwrap_err();
     assert!(refused.contains("need more than"), "{refused}");
 }
+
+#[test]
+fn masks_and_positions() {
+    let x = || of_ints(&[1, 2, 3, 4, 5, 6]).reshaped(vec![2, 3]);
+    let number = |value: i64| Constant::ints([], vec![value]);
+    let check = |operator, inputs: &[Constant], attributes, wanted: &str| {
+        assert_eq!(fold(14, operator, inputs, attributes).as_deref(), Ok(wanted), "{operator}");
+    };
+    let both = || vec![int("exclusive", 1), int("reverse", 1)];
+    check("CumSum", &[x(), number(1)], vec![], "[2, 3] [1, 3, 6, 4, 9, 15]");
+    check("CumSum", &[x(), number(0)], vec![], "[2, 3] [1, 2, 3, 5, 7, 9]");
+    check("CumSum", &[x(), number(1)], both(), "[2, 3] [5, 3, 0, 11, 6, 0]");
+    check("CumSum", &[quarters(&[3]), number(0)], vec![int("reverse", 1)], "[3] [1.5, 1.25, 0.75]");
+    let sparse = Constant::floats([2, 3], vec![1.0, 0.0, 2.0, 0.0, 3.0, 0.0]);
+    check("NonZero", &[sparse], vec![], "[2, 3] [0, 0, 1, 0, 2, 1]");
+    let eye = vec![int("k", -1), int("dtype", 1)];
+    check("EyeLike", &[x()], vec![int("k", 1), int("dtype", 7)], "[2, 3] [0, 1, 0, 0, 0, 1]");
+    check("EyeLike", &[x()], eye, "[2, 3] [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]");
+    let operands = [of_ints(&[0, -1, 3]), number(3), of_floats(&[0.5, 2.0])];
+    check("OneHot", &operands, vec![], "[3, 3] [2.0, 0.5, 0.5, 0.5, 0.5, 2.0, 0.5, 0.5, 0.5]");
+    let operands = [of_ints(&[0, 1]).reshaped(vec![1, 2]), number(2), of_ints(&[5, 7])];
+    check("OneHot", &operands, vec![int("axis", 1)], "[1, 2, 2] [7, 5, 5, 7]");
+    check("Trilu", &[x()], vec![], "[2, 3] [1, 2, 3, 0, 5, 6]");
+    check("Trilu", &[x(), number(1)], vec![], "[2, 3] [0, 2, 3, 0, 0, 6]");
+    check("Trilu", &[x(), number(-1)], vec![int("upper", 0)], "[2, 3] [0, 0, 0, 4, 0, 0]");
+}
