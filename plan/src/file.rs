@@ -3,13 +3,10 @@
 //! The RON form has one struct `(key: value)` for each JSON object, variants as strings as in JSON, so that both
 //! hold the same tree. The same plan always gives the same text.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
-use crate::check::primitives;
-use crate::plan::{FORMAT, LayerInput, OLDER_FORMAT, Plan};
-use crate::shape::Shape;
+use crate::plan::{FORMAT, OLDER_FORMAT, Plan};
+use crate::{fields, older};
 
 /// Why a text is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +26,7 @@ pub enum FileError {
         /// What is wrong there.
         message: String,
     },
-    /// The text is good RON, or a good older plan, but does not have the fields of a plan.
+    /// The text is good JSON or RON, but does not have the fields of a plan, or has others.
     #[error("{language}, at `{path}`: {message}")]
     Field {
         /// The language as which the text was read: `JSON` or `RON`.
@@ -90,7 +87,7 @@ impl Plan {
         // The version is checked first, since errors about the fields of another version would mislead.
         let value: Value = serde_json::from_str(text).map_err(located)?;
         match version(&value)? {
-            Version::Current => serde_json::from_str(text).map_err(located),
+            Version::Current => exact(serde_json::from_str(text).map_err(located)?, &value, "JSON"),
             Version::Older => of_older(value, "JSON"),
         }
     }
@@ -143,46 +140,30 @@ fn version(value: &Value) -> Result<Version, FileError> {
 /// where it stopped.
 fn of_value(value: &Value, language: &'static str) -> Result<Plan, FileError> {
     let json = format!("{value:#}");
-    serde_json::from_str(&json).map_err(|error| FileError::Field {
+    let plan = serde_json::from_str(&json).map_err(|error| FileError::Field {
         language,
         path: path_at(&json, error.line()),
         message: message(&error),
-    })
+    })?;
+    exact(plan, value, language)
 }
 
-/// A plan from the data of one of version [`OLDER_FORMAT`]. Elements were given by their bytes, every layer was computed by the
-/// first primitive of its operator, which was called `generic`, and none had a workspace.
-fn of_older(mut value: Value, language: &'static str) -> Result<Plan, FileError> {
-    value["format"] = FORMAT.into();
-    for tensor in value.get_mut("tensors").and_then(Value::as_array_mut).into_iter().flatten() {
-        let Some(fields) = tensor.as_object_mut() else { continue };
-        let element = match fields.get("element_bytes").and_then(Value::as_u64) {
-            Some(4) => "f32",
-            Some(8) => "i64",
-            _ => continue,
-        };
-        fields.remove("element_bytes");
-        fields.insert("element".into(), element.into());
+/// A plan from the data of one of version [`OLDER_FORMAT`].
+fn of_older(value: Value, language: &'static str) -> Result<Plan, FileError> {
+    if let Some((path, message)) = older::newer(&value) {
+        return Err(FileError::Field { language, path, message });
     }
-    if let Some(memory) = value.get_mut("memory").and_then(Value::as_object_mut) {
-        let arena = ["buffers", "workspace"].iter().filter_map(|part| memory.get(*part)?.as_u64());
-        let arena: u64 = arena.fold(0, u64::saturating_add);
-        memory.insert("arena".into(), arena.into());
-    }
-    let mut plan = of_value(&value, language)?;
-    for cnn in &mut plan.cnns {
-        let shapes: BTreeMap<String, Shape> =
-            cnn.layers.iter().map(|layer| (layer.output.clone(), layer.output_shape.clone())).collect();
-        for layer in cnn.layers.iter_mut().filter(|layer| layer.primitive == "generic") {
-            let seen = |input: &LayerInput| input.view.clone().or_else(|| shapes.get(&input.tensor).cloned());
-            let inputs: Vec<Shape> = layer.inputs.iter().filter_map(seen).collect();
-            let inputs: Vec<&Shape> = inputs.iter().collect();
-            if let Some(first) = primitives::all().find(|row| (row.computes)(&layer.operator, &inputs)) {
-                layer.primitive = first.name.into();
-            }
-        }
-    }
+    let mut plan = of_value(&older::renewed(value), language)?;
+    older::name_primitives(&mut plan);
     Ok(plan)
+}
+
+/// The plan, if its text has the fields of a plan and no others.
+fn exact(plan: Plan, given: &Value, language: &'static str) -> Result<Plan, FileError> {
+    let field = |(path, message)| FileError::Field { language, path, message };
+    let written =
+        serde_json::to_value(&plan).map_err(|error| field(("the plan".into(), error.to_string())))?;
+    fields::difference(given, &written).map_or(Ok(plan), |difference| Err(field(difference)))
 }
 
 /// The message of an error without its place.
@@ -293,6 +274,7 @@ fn write_string(string: &str, text: &mut String) {
 mod tests {
     use super::*;
     use crate::check::tests::plans;
+    use crate::operator::{ElementWise, Function, Operator};
 
     #[test]
     fn both_forms_hold_every_plan() {
@@ -318,6 +300,23 @@ mod tests {
         }
     }
 
+    /// The data of a plan as version 1 had it.
+    fn older(plan: &Plan) -> Value {
+        let mut older = serde_json::to_value(plan).unwrap();
+        older["format"] = OLDER_FORMAT.into();
+        for tensor in older["tensors"].as_array_mut().unwrap() {
+            let fields = tensor.as_object_mut().unwrap();
+            assert_eq!(fields.remove("element"), Some("f32".into()));
+            fields.insert("element_bytes".into(), 4.into());
+        }
+        let layers = older["cnns"].as_array_mut().unwrap().iter_mut();
+        for layer in layers.flat_map(|cnn| cnn["layers"].as_array_mut().unwrap()) {
+            layer["primitive"] = "generic".into();
+        }
+        older["memory"].as_object_mut().unwrap().remove("arena");
+        older
+    }
+
     /// Both forms of a plan as version 1 had it.
     #[test]
     fn older_plans_are_read() {
@@ -325,23 +324,95 @@ mod tests {
         for (name, plan) in
             plans::all().into_iter().filter(|(name, _)| !["converted", "lowered"].contains(name))
         {
-            let mut older = serde_json::to_value(&plan).unwrap();
-            older["format"] = OLDER_FORMAT.into();
-            for tensor in older["tensors"].as_array_mut().unwrap() {
-                let fields = tensor.as_object_mut().unwrap();
-                assert_eq!(fields.remove("element"), Some("f32".into()));
-                fields.insert("element_bytes".into(), 4.into());
-            }
-            let layers = older["cnns"].as_array_mut().unwrap().iter_mut();
-            for layer in layers.flat_map(|cnn| cnn["layers"].as_array_mut().unwrap()) {
-                layer["primitive"] = "generic".into();
-            }
-            older["memory"].as_object_mut().unwrap().remove("arena");
+            let older = older(&plan);
             let mut ron = String::new();
             write_ron(&older, false, 0, &mut ron);
             for text in [older.to_string(), ron] {
                 assert_eq!(Plan::parse(&text).as_ref(), Ok(&plan), "{name}");
             }
+        }
+    }
+
+    /// Edits a value at a pointer, and gives the error of reading it as JSON and as RON.
+    fn error(plan: &Value, pointer: &str, edit: &dyn Fn(&mut serde_json::Map<String, Value>)) -> String {
+        let mut plan = plan.clone();
+        edit(plan.pointer_mut(pointer).and_then(Value::as_object_mut).unwrap());
+        let mut ron = String::new();
+        write_ron(&plan, false, 0, &mut ron);
+        let [json, ron] = [plan.to_string(), ron].map(|text| Plan::parse(&text).unwrap_err().to_string());
+        assert_eq!(json.strip_prefix("JSON, "), ron.strip_prefix("RON, "));
+        json
+    }
+
+    #[test]
+    fn fields_of_no_plan_are_errors() {
+        let plan = serde_json::to_value(plans::pair()).unwrap();
+        let add = |pointer: &str, field: &str| {
+            error(&plan, pointer, &|fields| drop(fields.insert(field.into(), Value::Null)))
+        };
+        for (pointer, field, place) in [
+            ("/cnns/0/layers/1", "view", "JSON, at `cnns[0].layers[1]`: unknown field `view` beside "),
+            ("/cnns/0/layers/1", "paged", "JSON, at `cnns[0].layers[1]`: unknown field `paged` beside "),
+            (
+                "/partitions/0/schedule/0",
+                "to",
+                "JSON, at `partitions[0].schedule[0]`: unknown field `to` beside ",
+            ),
+        ] {
+            let error = add(pointer, field);
+            assert!(error.starts_with(place), "{error}");
+        }
+        // A step that is two.
+        let both =
+            error(&plan, "/partitions/0/schedule/0", &|step| drop(step.insert("fire".into(), "in".into())));
+        assert!(both.starts_with("JSON, at `partitions[0].schedule[0]`: unknown field `body`"), "{both}");
+        let missing = error(&plan, "/constraints", &|fields| drop(fields.remove("memory")));
+        assert_eq!(missing, "JSON, at `constraints`: missing field `memory`");
+        let mut clipped = plans::branch();
+        let clip = Function::Clip { min: None, max: Some(6.0) };
+        clipped.cnns[0].layers[1].operator = Operator::ElementWise(ElementWise { function: clip });
+        let clipped = serde_json::to_value(clipped).unwrap();
+        let attributes = "/cnns/0/layers/1/attributes";
+        let missing = error(&clipped, attributes, &|fields| drop(fields.remove("min")));
+        assert_eq!(missing, "JSON, at `cnns[0].layers[1].attributes`: missing field `min`");
+        let unknown = error(&clipped, attributes, &|fields| drop(fields.insert("alpha".into(), 1.into())));
+        assert_eq!(
+            unknown,
+            "JSON, at `cnns[0].layers[1].attributes`: unknown field `alpha` beside `function`, `max`, `min`"
+        );
+    }
+
+    /// What only newer plans have.
+    #[test]
+    fn older_plans_have_no_newer_fields() {
+        let plan = older(&plans::pair());
+        for (pointer, field, value, expected) in [
+            (
+                "",
+                "store",
+                Value::Null,
+                "at `the plan`: unknown field `store`: plans of `csdfc-plan/1` do not have it",
+            ),
+            ("/memory", "arena", 7040.into(), "at `memory`: unknown field `arena`"),
+            ("/cnns/0", "read_ns", 1.into(), "at `cnns[0]`: unknown field `read_ns`"),
+            ("/cnns/0/layers/1", "time", Value::Null, "at `cnns[0].layers[1]`: unknown field `time`"),
+            (
+                "/cnns/0/layers/2",
+                "parameters_of",
+                "l1".into(),
+                "at `cnns[0].layers[2]`: unknown field `parameters_of`",
+            ),
+            ("/tensors/1", "element", "f32".into(), "at `tensors[1]`: unknown field `element`"),
+            ("/tensors/1", "layout", "HCW".into(), "at `tensors[1]`: `layout` is \"HCW\"; in plans of"),
+            (
+                "/cnns/0/layers/1",
+                "primitive",
+                "indirect-gemm-hwc-hwc".into(),
+                "at `cnns[0].layers[1]`: `primitive` is \"indirect-gemm-hwc-hwc\"; in plans of",
+            ),
+        ] {
+            let error = error(&plan, pointer, &|fields| drop(fields.insert(field.into(), value.clone())));
+            assert!(error.strip_prefix("JSON, ").is_some_and(|error| error.starts_with(expected)), "{error}");
         }
     }
 
@@ -375,7 +446,7 @@ mod tests {
             ron.replace("csdfc-plan/2", "csdfc-plan/9"),
             "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/2` and `csdfc-plan/1`",
         );
-        check(ron.replace("threads: 1", "threads: ~"), "RON, line 264, column 13: Unexpected char '~'");
+        check(ron.replace("threads: 1", "threads: ~"), "RON, line 268, column 13: Unexpected char '~'");
         check(
             ron.replacen("ring_rows: 5", "ring_rows: \"5\"", 1),
             "RON, at `tensors[0]`: invalid type: string \"5\", expected u64",

@@ -5,8 +5,10 @@
 //! runs them: it depends on no other crate of ours.
 
 pub mod check;
+mod fields;
 pub mod file;
 pub mod format;
+mod older;
 pub mod operator;
 pub mod plan;
 pub mod shape;

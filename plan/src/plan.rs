@@ -391,7 +391,7 @@ pub struct Partition {
 
 /// One node of a looped schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected `fire`, or `repeat` and a `body` of steps")]
 pub enum Step {
     /// One firing of a layer: `{"fire": layer}`.
     Fire {

@@ -305,9 +305,10 @@ fn any_time_is_drawn() {
     let folder = folder();
     plan(folder.path(), "builtin:lenet5", &["--rows", "all"]);
     let text = std::fs::read_to_string(folder.path().join("plan.json")).unwrap();
-    for ns in [-1.0, 0.0, 1e300, f64::MAX] {
+    for ns in [0.0, 1e300, f64::MAX] {
         let mut plan: Value = serde_json::from_str(&text).unwrap();
-        for layer in plan["cnns"][0]["layers"].as_array_mut().unwrap() {
+        // The first is the input, which has no time.
+        for layer in plan["cnns"][0]["layers"].as_array_mut().unwrap().iter_mut().skip(1) {
             layer["time"] = json!({"ns": ns, "basis": "modelled"});
         }
         std::fs::write(folder.path().join("plan.json"), plan.to_string()).unwrap();

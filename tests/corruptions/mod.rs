@@ -9,6 +9,7 @@
 
 mod analysis;
 mod data;
+mod fields;
 mod harmless;
 mod integers;
 mod loads;

@@ -7,7 +7,7 @@ mod arm;
 mod build;
 mod capi;
 mod joint;
-mod kernels;
+pub mod kernels;
 mod paged;
 mod profile;
 mod together;

@@ -9,7 +9,7 @@ mod layouts;
 mod lines;
 mod narrow;
 mod operators;
-mod shared;
+pub mod shared;
 mod slices;
 mod sums;
 mod textbook;

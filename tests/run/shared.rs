@@ -41,7 +41,7 @@ fn conv(filters: usize, kernel: usize, stride: usize, bias: bool, activation: Op
 
 /// A head of two convolutions, of a mean and of a product, at these levels of a pyramid of an image and smaller ones. The last
 /// level has other strides and activations.
-fn heads(levels: &[usize]) -> Network {
+pub fn heads(levels: &[usize]) -> Network {
     let mut drawn = generate::sixteenths(11);
     let mut weights = |dims: &[usize]| {
         let count = dims.iter().product();

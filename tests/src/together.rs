@@ -6,15 +6,20 @@ use csdfc_plan::plan::{Plan, Ring};
 /// Places tried for each ring.
 const TRIES: usize = 48;
 
-/// Corrects every sum that depends on where rings lie. The bound is that of the checker.
+/// Corrects every sum that depends on where rings lie. The bound, and the moment of the most bytes, are those of the
+/// checker.
 pub fn settle(plan: &mut Plan) {
     (plan.certificate.bound, plan.certificate.claimed) = (None, None);
     resize(plan);
-    let bound = csdfc_plan::check(plan).err().into_iter().flatten().find_map(|violation| match violation {
-        Violation::Sum { what, expected, .. } if what == "memory.bound" => expected.parse().ok(),
-        _ => None,
-    });
-    plan.memory.bound = bound.unwrap_or(plan.memory.bound);
+    for violation in csdfc_plan::check(plan).err().into_iter().flatten() {
+        match violation {
+            Violation::Sum { what, expected, .. } if what == "memory.bound" => {
+                plan.memory.bound = expected.parse().unwrap_or(plan.memory.bound);
+            }
+            Violation::Witness { moment } => plan.certificate.bound = Some(moment),
+            _ => {}
+        }
+    }
     plan.memory.proven = plan.memory.arena == plan.memory.bound;
 }
 

@@ -420,10 +420,17 @@ impl Parts<'_> {
                 RequestKind::Ring => format!("{cnn}/{}", layer.output),
             }
         };
+        // Edges of one tensor, and the halves of an edge, are the tensor.
+        let mut tensors: Vec<String> = Vec::new();
+        for name in peak.stored.iter().map(tensor) {
+            if !tensors.contains(&name) {
+                tensors.push(name);
+            }
+        }
         plan::Certificate {
             bound: (peak.bytes > 0).then(|| plan::PeakWitness {
                 firing: peak.firings.iter().filter_map(firing).collect(),
-                tensors: peak.stored.iter().map(tensor).collect(),
+                tensors,
                 bytes: peak.bytes,
             }),
             claimed: (self.arrangement.least > peak.bytes).then_some(self.arrangement.least),

@@ -134,8 +134,8 @@ fn in_order_of(cnn: &Cnn, network: Network) -> Network {
     if lawful { network.reordered(&order) } else { network }
 }
 
-/// Where the layers of a plan differ from those of the network.
-fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
+/// Where the layers of a CNN of a plan differ from those of a network.
+pub fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
     let mut found = Vec::new();
     let tensors = plan.tensors.iter().filter(|tensor| tensor.cnn == cnn.name);
     let quantisations: BTreeMap<&str, Quantisation> =

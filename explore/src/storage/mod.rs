@@ -231,14 +231,18 @@ impl<'a> Storage<'a> {
             for (m, &(cnn, p)) in element.iter().enumerate() {
                 let own: Vec<usize> = (0..items.len()).filter(|i| is_own(*i) && homes[*i] == [m]).collect();
                 let line = self.line(items, cnn, row_by_row);
-                let Some(peak) = peak(&line.moments(&own, &self.executions[cnn].windows[p])) else {
+                let window = &self.executions[cnn].windows[p];
+                let Some(peak) = peak(&line.moments(&own, window)) else {
+                    // All that it stores is shared, at any of its firings.
+                    firings.push((cnn, window.start));
                     continue;
                 };
                 bytes += peak.bytes;
                 firings.push((cnn, peak.firing));
                 stored.extend(line.stored(&own, peak.firing));
             }
-            if bytes > best.bytes {
+            // The fullest moment of a CNN's own line is one of an element, if some of its partitions run then.
+            if bytes >= best.bytes {
                 best = Peak { bytes, firings, stored };
             }
         }
@@ -256,7 +260,7 @@ impl<'a> Storage<'a> {
         let of_cnn = || element.iter().enumerate().filter(|(_, (cnn, _))| *cnn == item.cnn);
         let users: Vec<usize> =
             of_cnn().filter(|(_, (_, p))| item.request.touched.contains(p)).map(|(m, _)| m).collect();
-        if !users.is_empty() || item.request.pipelined {
+        if !users.is_empty() {
             return users;
         }
         let occupied = self.occupied(item);

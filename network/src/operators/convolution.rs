@@ -107,7 +107,7 @@ pub(super) fn conv_transpose_macs(conv: &ConvTranspose, x: &Shape) -> u64 {
 }
 
 /// Input row i adds to output rows `i·stride − top + k·dilation`, k below the kernel's height. With a dilation, rows
-/// that lie between rows read count as read.
+/// that lie between rows read count as read. Output rows behind the last that any input row adds to need nothing more.
 pub(super) fn conv_transpose_rows(conv: &ConvTranspose, [rows_in, rows_out]: [usize; 2]) -> RowAccess {
     let (stride, top) = (conv.stride[0].max(1) as i128, conv.pads[0] as i128);
     let reach = (conv.kernel[0] as i128 - 1) * conv.dilation[0] as i128;
@@ -116,9 +116,12 @@ pub(super) fn conv_transpose_rows(conv: &ConvTranspose, [rows_in, rows_out]: [us
     }
     // Both are at least 0 and at most rows_in, so they fit.
     let cut = |row: i128| row.clamp(0, rows_in as i128) as usize;
-    let table = (0..rows_out as i128).map(|y| {
-        let first = -(reach - y - top).div_euclid(stride);
-        cut(first)..cut((y + top).div_euclid(stride) + 1)
+    let span = |y: i128| (-(reach - y - top).div_euclid(stride), (y + top).div_euclid(stride) + 1);
+    let is_made = |y: &i128| span(*y).0 < span(*y).1;
+    let end = (0..rows_out as i128).rev().find(is_made).map_or(0, |last| last + 1);
+    let table = (0..rows_out as i128).map(|y| match span(y) {
+        (first, last) if y < end => cut(first)..cut(last),
+        _ => rows_in..rows_in,
     });
     RowAccess::Rows(table.collect())
 }

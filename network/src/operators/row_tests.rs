@@ -199,6 +199,29 @@ fn multiplications() {
     check(pad(PadMode::Edge, 1, 1), &[Shape::image(1, 2, 3)], 0);
 }
 
+/// Of a 1×1 transposed convolution of stride 3 whose last row is cropped, the last row of the input is not read. It passes
+/// through the last firing that reads any.
+#[test]
+fn rows_that_a_transposed_convolution_crops() {
+    let conv = ConvTranspose {
+        filters: 1,
+        kernel: [1, 1],
+        stride: [3, 1],
+        dilation: [1, 1],
+        pads: [0, 0, 1, 0],
+        output_padding: [0, 0],
+        groups: 1,
+        bias: false,
+        activation: None,
+    };
+    let operator = Operator::ConvTranspose(conv);
+    let inputs = [Shape::image(1, 5, 1)];
+    let output = output_shape(&operator, &inputs).unwrap();
+    let access = row_access(&operator, &inputs[0], &inputs, &output, 0);
+    let expected = vec![1, 0, 0, 1, 0, 0, 1, 0, 0, 2, 0, 0];
+    assert_eq!(acquire_release(&access, 5, 12, 1), (expected.clone(), expected));
+}
+
 proptest! {
     /// Input row i of a transposed convolution adds to output row `i·stride − top + k·dilation`: the table covers
     /// all of these, and without dilation or gaps no row more.

@@ -41,8 +41,8 @@
 //! stages runs.
 //!
 //! # What the certificate says
-//! Its witness names the rings that occupy bytes at the peak, and the number of their bytes. The checker verifies that
-//! these rings alone reach the bound. A plan is `proven` if its arena equals the bound.
+//! Its witness names a moment of the most bytes: the layers that fire, the rings that occupy bytes, and the number of
+//! their bytes. The checker verifies all of it (`witness`). A plan is `proven` if its arena equals the bound.
 //!
 //! Sometimes packing finds that no placement reaches the bound, whichever layers make their rows one by one. The higher
 //! lower bound that it found is `certificate.claimed`. Nothing in a plan proves it: the checker only compares it with
@@ -58,15 +58,15 @@ use super::{Findings, MAX_WORK};
 
 /// The data from which the bound is computed.
 pub(super) struct Moments<'a> {
-    index: &'a Index<'a>,
+    pub(super) index: &'a Index<'a>,
     /// The rings of each CNN.
-    lives: &'a [Vec<Life<'a>>],
+    pub(super) lives: &'a [Vec<Life<'a>>],
     /// The time line of each CNN.
     lines: Vec<TimeLine<'a>>,
     /// Each partition's firings on the line of its CNN.
-    windows: Vec<Range<usize>>,
+    pub(super) windows: Vec<Range<usize>>,
     /// The elements of `parallel`, as partitions.
-    elements: BTreeSet<Vec<usize>>,
+    pub(super) elements: BTreeSet<Vec<usize>>,
 }
 
 impl<'a> Moments<'a> {
@@ -140,19 +140,24 @@ impl<'a> Moments<'a> {
         peak
     }
 
-    fn line(&self, partition: usize) -> &TimeLine<'a> {
+    pub(super) fn line(&self, partition: usize) -> &TimeLine<'a> {
         &self.lines[self.index.partitions[partition].cnn]
     }
 
     fn of_element(&self, members: &[usize], is_counted: &impl Fn(&Life<'_>) -> bool) -> u64 {
         let (own, shared) = self.homes(members, is_counted);
+        self.bytes(members, &own, &shared)
+    }
+
+    /// The peaks of what each member of an element has to itself, and all that they share.
+    pub(super) fn bytes(&self, members: &[usize], own: &[Vec<bool>], shared: &[&Life<'_>]) -> u64 {
         let bytes = shared.iter().map(|life| life.store.bytes()).fold(0, u64::saturating_add);
         let peak = |(counted, p): (&Vec<bool>, &usize)| self.line(*p).peak(counted, &self.windows[*p]);
         own.iter().zip(members).map(peak).fold(bytes, u64::saturating_add)
     }
 
     /// The rings that each member of an element has to itself, by store, and the rings that several members share.
-    fn homes(
+    pub(super) fn homes(
         &self,
         members: &[usize],
         is_counted: &impl Fn(&Life<'_>) -> bool,
@@ -167,7 +172,7 @@ impl<'a> Moments<'a> {
             let passes = |p: &usize| {
                 let window = &self.windows[*p];
                 let meets = life.first < window.end && window.start <= life.last;
-                !life.store.is_cut() && self.index.partitions[*p].cnn == life.cnn && meets
+                self.index.partitions[*p].cnn == life.cnn && meets
             };
             let mut homes: Vec<usize> = (0..members.len()).filter(|&m| uses(&members[m])).collect();
             if homes.is_empty() {

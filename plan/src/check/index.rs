@@ -82,6 +82,11 @@ impl<'a> CnnIndex<'a> {
         (0..self.layers[layer].inputs.len()).map(|operand| self.seen(layer, operand)).collect()
     }
 
+    /// `cnn/layer`.
+    pub fn layer_name(&self, layer: usize) -> String {
+        format!("{}/{}", self.cnn.name, self.layers[layer].layer.name)
+    }
+
     /// `cnn/tensor`.
     pub fn tensor_name(&self, tensor: usize) -> String {
         format!("{}/{}", self.cnn.name, self.layers[tensor].tensor.name)

@@ -1,8 +1,9 @@
 //! Rule 5: which rings may share bytes. The replay checks whether the bytes are free when they are written. The same
 //! lifetimes also give the number of bytes that must be stored at once.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
+
+use crate::plan::PeakWitness;
 
 use super::bound::{Moments, Peak};
 use super::index::Index;
@@ -17,8 +18,8 @@ use super::{Findings, MAX_WORK, Resolved, Violation, paged};
 pub(super) struct Lifetimes {
     /// The most bytes that are occupied at the same time. No placement of the rings takes fewer.
     pub bound: u64,
-    /// The most bytes that the rings named by the certificate occupy at the same time.
-    pub witnessed: u64,
+    /// A moment of the most bytes, if something is stored and the certificate does not name such a moment.
+    pub unstated: Option<PeakWitness>,
     /// The most bytes that workspaces occupy at the same time.
     pub workspaces: u64,
 }
@@ -37,14 +38,14 @@ pub(super) fn check(
     let line = |c: usize| TimeLine::new(&index.cnns[c], &rates[c], &stores[c], schedules);
     let moments = Moments::new(index, &lives, (0..index.cnns.len()).map(line).collect(), schedules);
     if !moments.check_work(&mut findings) {
-        return findings.or(Lifetimes { bound: 0, witnessed: 0, workspaces: 0 });
+        return findings.or(Lifetimes { bound: 0, unstated: None, workspaces: 0 });
     }
     let bound = moments.bound(|_| true);
-    let witnesses = index.plan.certificate.bound.iter().flat_map(|witness| &witness.tensors);
-    let named: BTreeSet<&String> = witnesses.collect();
-    let witnessed = moments.bound(|life| named.contains(&life.store.name));
+    let stated = index.plan.certificate.bound.as_ref();
+    let is_stated = stated.is_some_and(|witness| moments.is_witness(witness, bound));
+    let unstated = (bound > 0 && !is_stated).then(|| moments.witness(bound, schedules));
     let workspaces = moments.bound(|life| life.store.is_workspace());
-    findings.or(Lifetimes { bound, witnessed, workspaces })
+    findings.or(Lifetimes { bound, unstated, workspaces })
 }
 
 /// The moment of an accepted plan at which the most bytes are occupied.

@@ -46,7 +46,7 @@
 //!    below `keep(l, o, o)` of what it reads by rows are released, and no others. Here `keep` is that of one row per
 //!    firing.
 //! 8. *Sums* (`sums`). Every sum equals the sum of its parts. `memory.bound` is the most bytes that are occupied at one
-//!    moment (`bound`). The rings that the certificate names occupy that many bytes by themselves. `proven` is true
+//!    moment (`bound`). The certificate names such a moment, and all that is stored then (`witness`). `proven` is true
 //!    exactly if the arena is as large as the bound, and `met` exactly if the plan meets the constraints. Partitions
 //!    that run at the same time keep no more cores busy than there are. The checker does not prove
 //!    `certificate.claimed`. It refuses a claim that is not above the bound, or that is above the arena.
@@ -55,6 +55,7 @@
 
 mod bound;
 mod concurrent;
+mod delivery;
 mod edges;
 mod families;
 mod index;
@@ -82,6 +83,7 @@ mod sums;
 pub(crate) mod tests;
 mod violation;
 mod winograd;
+mod witness;
 
 use serde::Serialize;
 

@@ -77,6 +77,11 @@ impl<'a> TimeLine<'a> {
         TimeLine { cnn, held, stores, uses: Uses::new(cnn, held, stores), firings, blocks }
     }
 
+    /// The layer that fires at this place of the frame.
+    pub fn layer(&self, firing: usize) -> usize {
+        self.firings[firing] as usize
+    }
+
     /// Number of its rings.
     pub fn rings(&self) -> usize {
         self.stores.len()

@@ -6,8 +6,8 @@ use crate::operator::{
 use crate::shape::{Order, Shape};
 
 use super::index::Index;
-use super::resample;
 use super::{Findings, MAX_ELEMENTS, Violation};
+use super::{delivery, resample};
 
 /// Largest attribute that shape arithmetic takes.
 const MAX_ATTRIBUTE: usize = 1 << 31;
@@ -56,6 +56,9 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
     };
     if !arity.contains(&inputs.len()) {
         return Err(format!("{} with {} inputs", operator.kind(), inputs.len()));
+    }
+    if let Operator::Input(input) = operator {
+        return delivery::fault(input, stated).map_or_else(|| Ok(stated.clone()), Err);
     }
     let Some(&x) = inputs.first() else { return Ok(stated.clone()) };
     let shape = match operator {

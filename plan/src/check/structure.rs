@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::format::{Element, Layout, Quantisation};
-use crate::operator::Operator;
+use crate::operator::{InputElement, Operator};
 use crate::plan::{Cnn, FORMAT, Partition, Plan, StorageModel, Tensor};
 use crate::shape::Shape;
 
@@ -245,6 +245,9 @@ fn concurrency(
     let mut concurrent = vec![vec![false; partitions.len()]; partitions.len()];
     for (i, element) in plan.parallel.iter().enumerate() {
         let place = format!("element {i} of `parallel`");
+        if element.is_empty() {
+            findings.push(Violation::Structure { place: place.clone(), why: "it names no partition".into() });
+        }
         let mut members: Vec<usize> = Vec::new();
         for name in element {
             match ids.get(name.as_str()) {
@@ -322,12 +325,10 @@ fn check_partitions(index: &Index<'_>, cnn: &CnnIndex<'_>, findings: &mut Findin
 
 fn check_ends(cnn: &CnnIndex<'_>, findings: &mut Findings) {
     let place = || format!("CNN `{}`", cnn.cnn.name);
-    let stated: BTreeSet<&String> = cnn.cnn.inputs.iter().collect();
     let is_input = |entry: &&LayerIndex<'_>| matches!(entry.layer.operator, Operator::Input(_));
-    let expected: BTreeSet<&String> =
-        cnn.layers.iter().filter(is_input).map(|entry| &entry.layer.name).collect();
-    if stated != expected {
-        let why = format!("its inputs are the layers {expected:?}, not {stated:?}");
+    let expected: Vec<&String> = cnn.layers.iter().filter(is_input).map(|entry| &entry.layer.name).collect();
+    if !cnn.cnn.inputs.iter().eq(expected.iter().copied()) {
+        let why = format!("its inputs are the layers {expected:?}, not {:?}", cnn.cnn.inputs);
         findings.push(Violation::Structure { place: place(), why });
     }
     for output in &cnn.cnn.outputs {
@@ -399,11 +400,15 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
         (_, None) => {}
     }
     let is_input = matches!(layer.operator, Operator::Input(_));
+    let is_of_bytes = matches!(&layer.operator, Operator::Input(input) if input.element == InputElement::U8);
     let tensors_model = index.plan.storage_model == StorageModel::Tensors;
     match (tensor.external, tensor.ring) {
         (false, _) if *is_output => wrong("it is a network output, but not external".into()),
         (true, _) if !is_output && !is_input => wrong("it is external, but neither input nor output".into()),
         (true, Some(_)) if !is_output => wrong("it is delivered whole, but has a ring".into()),
+        (true, Some(_)) if tensors_model && readers.is_empty() => {
+            wrong("no layer reads it, but it has a ring".into());
+        }
         (false, None) if tensors_model => wrong("it has neither a ring nor the caller's copy".into()),
         (true, None) if tensors_model && is_input && layer.rows_per_firing < tensor.rows() as u64 => {
             wrong(format!(
@@ -413,6 +418,12 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
         }
         (_, None) if tensors_model && index.is_cut(c, l) => {
             wrong("it goes to a partition that runs at the same time, but has no ring".into());
+        }
+        (true, None) if tensors_model && !is_input && !readers.is_empty() => {
+            wrong("layers read it, but it has no ring".into());
+        }
+        (true, None) if tensors_model && is_of_bytes && !readers.is_empty() => {
+            wrong("layers read the floats that are made of its bytes, but it has no ring for them".into());
         }
         (_, Some(_)) if !tensors_model => wrong("it has a ring, which model `edges` does not have".into()),
         _ => {}

@@ -1,6 +1,6 @@
 //! Rule 8: every sum is what its parts add up to.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::format::Element;
 use crate::operator::Operator;
@@ -68,8 +68,9 @@ pub(super) fn check(
     findings.sum("memory.external.outputs", memory.external.outputs, sum(outputs));
 
     check_rates_of_frames(plan, &mut findings);
+    check_times(index, &mut findings);
     check_loads(plan, &mut findings);
-    check_certificate(index, stores, lifetimes, &mut findings);
+    check_certificate(plan, lifetimes, &mut findings);
     check_claimed(plan, lifetimes.bound, &mut findings);
     findings.or(())
 }
@@ -141,11 +142,46 @@ fn check_rates_of_frames(plan: &Plan, findings: &mut Findings) {
             findings.push(wrong(format!("constraints.fps of `{name}`"), fps));
         }
     }
-    let latencies = plan.constraints.latency_ns.keys().map(|name| (name, "constraints.latency_ns"));
-    for (name, place) in plan.constraints.fps.keys().map(|name| (name, "constraints.fps")).chain(latencies) {
+    for (i, point) in plan.pareto.iter().enumerate() {
+        for (name, &fps) in point.fps.iter().filter(|(_, fps)| !(fps.is_finite() && **fps > 0.0)) {
+            findings.push(wrong(format!("pareto[{i}].fps of `{name}`"), fps));
+        }
+    }
+    let constraints = &plan.constraints;
+    let limits = [
+        ("constraints.fps", keys(&constraints.fps)),
+        ("constraints.latency_ns", keys(&constraints.latency_ns)),
+    ];
+    let points = plan
+        .pareto
+        .iter()
+        .flat_map(|point| [("pareto.fps", keys(&point.fps)), ("pareto.choices", keys(&point.choices))]);
+    let all = limits.into_iter().chain(points).chain([("search.choices", keys(&plan.search.choices))]);
+    for (place, name) in all.flat_map(|(place, names)| names.into_iter().map(move |name| (place, name))) {
         if !plan.cnns.iter().any(|cnn| cnn.name == *name) {
             let (kind, name, place) = ("CNN".into(), name.clone(), place.into());
             findings.push(Violation::UnknownName { kind, name, place });
+        }
+    }
+}
+
+fn keys<T>(map: &BTreeMap<String, T>) -> Vec<&String> {
+    map.keys().collect()
+}
+
+/// Checks that the times of layers are times, and that no input has one.
+fn check_times(index: &Index<'_>, findings: &mut Findings) {
+    for cnn in &index.cnns {
+        for entry in &cnn.layers {
+            let Some(time) = &entry.layer.time else { continue };
+            let is_input = matches!(entry.layer.operator, Operator::Input(_));
+            if is_input || !(time.ns.is_finite() && time.ns >= 0.0) {
+                findings.push(Violation::Sum {
+                    what: format!("time of layer `{}/{}`", cnn.cnn.name, entry.layer.name),
+                    stated: time.ns.to_string(),
+                    expected: if is_input { "absent".into() } else { "nanoseconds".into() },
+                });
+            }
         }
     }
 }
@@ -168,6 +204,11 @@ fn check_loads(plan: &Plan, findings: &mut Findings) {
                 place: format!("partition `{}`", partition.name),
             });
         }
+    }
+    let is_used = |name: &String| plan.partitions.iter().any(|partition| partition.processor == *name);
+    for name in plan.device.cores.keys().filter(|name| !is_used(name)) {
+        let why = format!("no partition runs on `{name}`");
+        findings.push(Violation::Structure { place: "device.cores".into(), why });
     }
     for (number, element) in plan.parallel.iter().enumerate() {
         for (processor, &cores) in &plan.device.cores {
@@ -204,29 +245,12 @@ fn check_claimed(plan: &Plan, bound: u64, findings: &mut Findings) {
     }
 }
 
-/// Checks that the witness of the bound names rings of the plan, each once, and that these rings alone take that many
-/// bytes.
-fn check_certificate(
-    index: &Index<'_>,
-    stores: &[Vec<Store>],
-    lifetimes: &Lifetimes,
-    findings: &mut Findings,
-) {
-    let Some(witness) = &index.plan.certificate.bound else { return };
-    findings.sum("certificate.bound.bytes", witness.bytes, Some(index.plan.memory.bound));
-    if index.plan.storage_model != StorageModel::Tensors {
-        return;
+/// Checks that the certificate names a moment of the most bytes, if anything is stored.
+fn check_certificate(plan: &Plan, lifetimes: &Lifetimes, findings: &mut Findings) {
+    if let Some(moment) = &lifetimes.unstated {
+        findings.push(Violation::Witness { moment: moment.clone() });
+    } else if lifetimes.bound == 0 && plan.certificate.bound.is_some() {
+        let why = "nothing is stored, so that it should be null".into();
+        findings.push(Violation::Structure { place: "certificate.bound".into(), why });
     }
-    let known: BTreeSet<&String> = stores.iter().flatten().map(|store| &store.name).collect();
-    let mut named = BTreeSet::new();
-    for name in &witness.tensors {
-        let (kind, name_of) = ("ring".to_owned(), name.clone());
-        if !known.contains(name) {
-            let place = "certificate.bound".into();
-            findings.push(Violation::UnknownName { kind, name: name_of, place });
-        } else if !named.insert(name) {
-            findings.push(Violation::DuplicateName { kind, name: name_of });
-        }
-    }
-    findings.sum("the tensors of certificate.bound", witness.bytes, Some(lifetimes.witnessed));
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::plan::PeakWitness;
 use crate::shape::Shape;
 
 /// Half-open range of bytes in the arena.
@@ -59,6 +60,8 @@ pub enum Violation {
     Overlap { first: String, second: String, addresses: Addresses },
     #[error("partitions `{first_partition}` and `{second_partition}` run at the same time and `{first}` and `{second}` share bytes {addresses:?}")]
     SharedByConcurrent { first_partition: String, second_partition: String, first: String, second: String, addresses: Addresses },
+    #[error("certificate.bound is no moment of the most bytes; one is when {firing} fire, of {bytes} bytes: {tensors}", firing = moment.firing.join(" and "), bytes = moment.bytes, tensors = moment.tensors.join(", "))]
+    Witness { moment: PeakWitness },
     #[error("partition `{partition}`, firing {firing}: layer `{layer}` reads row {row} of `{tensor}` before it is written")]
     NotWritten { partition: String, firing: u64, layer: String, tensor: String, row: u64 },
     #[error("partition `{partition}`, firing {firing}: layer `{layer}` reads row {row} of `{tensor}` at {addresses:?}, where {found} lies")]

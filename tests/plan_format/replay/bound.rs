@@ -1,5 +1,7 @@
 //! Section 10: what `bound` counts.
 
+use std::collections::BTreeSet;
+
 use super::model::{Cnn, Kind, Plan, Ring};
 
 /// The bound of the rings that count.
@@ -8,8 +10,21 @@ pub fn bound(plan: &Plan<'_>, counts: &dyn Fn(&Ring) -> bool) -> u64 {
 }
 
 fn of_element(plan: &Plan<'_>, element: &[usize], counts: &dyn Fn(&Ring) -> bool) -> u64 {
-    let mut bytes = 0;
-    let mut own: Vec<Vec<usize>> = vec![Vec::new(); element.len()];
+    let Stored { own, shared } = stored(plan, element, counts);
+    let shared: u64 = shared.iter().map(|ring| ring.bytes()).sum();
+    shared + element.iter().zip(&own).map(|(&p, own)| peak(plan, p, own)).sum::<u64>()
+}
+
+/// What is stored while the partitions of an element run.
+struct Stored<'p> {
+    /// By partition, its own rings, by their places among those of its CNN.
+    own: Vec<Vec<usize>>,
+    /// Rings of several.
+    shared: Vec<&'p Ring>,
+}
+
+fn stored<'p>(plan: &'p Plan<'_>, element: &[usize], counts: &dyn Fn(&Ring) -> bool) -> Stored<'p> {
+    let mut stored = Stored { own: vec![Vec::new(); element.len()], shared: Vec::new() };
     for (c, cnn) in plan.cnns.iter().enumerate() {
         for (s, ring) in cnn.rings.iter().enumerate().filter(|(_, ring)| counts(ring)) {
             let members = || 0..element.len();
@@ -19,22 +34,40 @@ fn of_element(plan: &Plan<'_>, element: &[usize], counts: &dyn Fn(&Ring) -> bool
                 plan.partitions[element[m]].cnn == c && ring.life[0] < end && begin <= ring.life[1]
             };
             let is_alone = |p: usize| !ring.partitions.iter().any(|&q| q != p && plan.together[p][q]);
-            match users.as_slice() {
-                [] if ring.is_cut() => {}
-                [] => {
-                    let passed: Vec<usize> = members().filter(meets).collect();
-                    match passed.as_slice() {
-                        [] => {}
-                        [m] => own[*m].push(s),
-                        _ => bytes += ring.bytes(),
-                    }
-                }
-                [m] if !ring.is_cut() || is_alone(element[*m]) => own[*m].push(s),
-                _ => bytes += ring.bytes(),
+            let homes = if users.is_empty() { members().filter(meets).collect() } else { users };
+            match homes.as_slice() {
+                [] => {}
+                [m] if !ring.is_cut() || is_alone(element[*m]) => stored.own[*m].push(s),
+                _ => stored.shared.push(ring),
             }
         }
     }
-    bytes + element.iter().zip(&own).map(|(&p, own)| peak(plan, p, own)).sum::<u64>()
+    stored
+}
+
+/// Section 11: whether layers of these names, one of each partition of an element, fire at a moment of that element at
+/// which exactly the tensors of these names occupy `bytes`.
+pub fn is_moment(plan: &Plan<'_>, firing: &[&str], tensors: &[&str], bytes: u64) -> bool {
+    let of_element = |element: &&Vec<usize>| of_element(plan, element, &|_| true) == bytes;
+    plan.elements.iter().filter(|element| element.len() == firing.len()).filter(of_element).any(|element| {
+        let Stored { own, shared } = stored(plan, element, &|_| true);
+        let mut sets: BTreeSet<BTreeSet<&str>> =
+            BTreeSet::from([shared.iter().map(|ring| ring.name.as_str()).collect()]);
+        for (&p, own) in element.iter().zip(&own) {
+            let cnn = &plan.cnns[plan.partitions[p].cnn];
+            let (most, mut full) = (peak(plan, p, own), BTreeSet::new());
+            moments(plan, p, own, &mut |l, sizes| {
+                let fires = firing.contains(&format!("{}/{}", cnn.name, cnn.layers[l].name).as_str());
+                if fires && sizes.iter().sum::<u64>() == most {
+                    let is_used =
+                        |(&s, &size): (&usize, &u64)| (size > 0).then(|| cnn.rings[s].name.as_str());
+                    full.insert(own.iter().zip(sizes).filter_map(is_used).collect::<BTreeSet<&str>>());
+                }
+            });
+            sets = sets.iter().flat_map(|set| full.iter().map(move |own| set | own)).collect();
+        }
+        sets.contains(&tensors.iter().copied().collect())
+    })
 }
 
 /// The firings of a partition on its CNN's line.
@@ -46,6 +79,13 @@ fn window(plan: &Plan<'_>, p: usize) -> [usize; 2] {
 
 /// The most bytes that rings occupy at a moment of a partition.
 fn peak(plan: &Plan<'_>, p: usize, own: &[usize]) -> u64 {
+    let mut most = 0;
+    moments(plan, p, own, &mut |_, sizes| most = most.max(sizes.iter().sum()));
+    most
+}
+
+/// The moments of a partition: the layer that fires, and the bytes that each of its own rings occupies.
+fn moments(plan: &Plan<'_>, p: usize, own: &[usize], see: &mut dyn FnMut(usize, &[u64])) {
     let c = plan.partitions[p].cnn;
     let cnn = &plan.cnns[c];
     let line = plan.line(&plan.partitions_of(c));
@@ -54,7 +94,6 @@ fn peak(plan: &Plan<'_>, p: usize, own: &[usize]) -> u64 {
     // Rows begun of each tensor, and released of each tensor that a layer holds.
     let mut begun = vec![0; cnn.layers.len()];
     let mut released: Vec<Vec<u64>> = cnn.layers.iter().map(|layer| vec![0; layer.held.len()]).collect();
-    let mut most = 0;
     for (at, &l) in line.iter().enumerate().take(end) {
         let layer = &cnn.layers[l];
         let firing = fired[l];
@@ -69,7 +108,7 @@ fn peak(plan: &Plan<'_>, p: usize, own: &[usize]) -> u64 {
             begun[l] = row + 1;
             if begin <= at {
                 let bytes = |&s: &usize| occupied(cnn, &cnn.rings[s], at, &begun, &released);
-                most = most.max(own.iter().map(bytes).sum());
+                see(l, &own.iter().map(bytes).collect::<Vec<u64>>());
             }
         }
         for (held, released) in layer.held.iter().zip(&mut released[l]) {
@@ -77,7 +116,6 @@ fn peak(plan: &Plan<'_>, p: usize, own: &[usize]) -> u64 {
         }
         fired[l] += 1;
     }
-    most
 }
 
 fn occupied(cnn: &Cnn, ring: &Ring, at: usize, begun: &[u64], released: &[Vec<u64>]) -> u64 {

@@ -6,14 +6,15 @@ mod bound;
 mod families;
 pub mod model;
 pub mod rows;
+mod schedule;
 mod shared;
 mod sums;
 
 use serde_json::Value;
 
 use self::model::Plan;
-pub use self::model::notation;
 pub use self::rows::rates;
+pub use self::schedule::notation;
 
 /// Why a plan is refused, or is none.
 pub type Refusal = String;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::families;
 use super::rows::{Held, Shape, rates, spans};
+use super::schedule::schedule;
 use super::{Refusal, list, names, number, same, text};
 
 /// A plan. Partitions are counted over all CNNs, layers in their CNN; a tensor goes by the layer that writes it.
@@ -229,7 +230,11 @@ impl<'a> Plan<'a> {
             let members = element.as_array().ok_or("an element of `parallel` that is no list")?;
             let place = |name: &Value| name.as_str().and_then(|name| places.get(name).copied());
             let members = members.iter().map(|name| place(name).ok_or("an unknown partition"));
-            elements.push(members.collect::<Result<Vec<usize>, _>>()?);
+            let members = members.collect::<Result<Vec<usize>, _>>()?;
+            if members.is_empty() || members.iter().collect::<BTreeSet<_>>().len() < members.len() {
+                return Err("an element of `parallel` that is empty, or names a partition twice".into());
+            }
+            elements.push(members);
         }
         if !(0..stated.len()).all(|p| elements.iter().any(|element| element.contains(&p))) {
             return Err("a partition that nothing runs".into());
@@ -262,6 +267,11 @@ impl<'a> Plan<'a> {
             let number_of = |tensor: &str| tensor_of(cnn, tensor);
             let outputs = list(cnn, "outputs")?.iter().map(|output| number_of(text(output, "tensor")?));
             let outputs = outputs.collect::<Result<_, _>>()?;
+            let inputs = layers.iter().filter(|layer| layer.op == "input").map(|layer| layer.name.as_str());
+            same("inputs", names(cnn, "inputs")?, inputs.collect())?;
+            for layer in layers.iter().filter(|layer| layer.op == "input") {
+                check_delivery(layer)?;
+            }
             let name = text(cnn, "name")?.to_owned();
             let mut new = Cnn { name, layers, rings: Vec::new(), groups, outputs };
             new.rings = plan.rings(&new, &own)?;
@@ -354,14 +364,21 @@ impl<'a> Plan<'a> {
             }
             let tensor = self.tensor(cnn, l)?;
             let cut = layer.readers.iter().any(|&reader| is_cut(l, reader));
+            let is_read = !layer.readers.is_empty();
             if tensor.get("ring_rows").is_none() {
-                if !layer.external || cut || layer.op == "input" && layer.r < height {
+                let is_read_there =
+                    layer.op == "input" && layer.r == height && layer.attributes["element"] != "u8";
+                if !layer.external
+                    || cut
+                    || layer.op == "input" && layer.r < height
+                    || is_read && !is_read_there
+                {
                     return Err(format!("{} has no ring", layer.name));
                 }
                 continue;
             }
-            if layer.external && !cnn.outputs.contains(&l) {
-                return Err(format!("{} is delivered whole and has a ring", layer.name));
+            if layer.external && !(cnn.outputs.contains(&l) && is_read) {
+                return Err(format!("only the caller needs what {} makes, but it has a ring", layer.name));
             }
             let (rows, offset) = (number(tensor, "ring_rows")?, number(tensor, "offset")?);
             same("bytes of a ring", number(tensor, "bytes")?, rows * layer.row_bytes)?;
@@ -421,6 +438,25 @@ struct Held1 {
     half: Option<u64>,
     base: u64,
     rows: u64,
+}
+
+/// Section 5, `input`: bytes come from a camera, and only they do.
+fn check_delivery(layer: &Layer) -> Result<(), Refusal> {
+    let (element, camera) = (text(&layer.attributes, "element")?, &layer.attributes["camera"]);
+    let is_right = match (element, camera.is_null()) {
+        ("f32", is_absent) => is_absent,
+        ("u8", false) => {
+            let channels = layer.shape.channels();
+            let per_channel = ["mean", "scale"].map(|field| camera[field].as_array().map(Vec::as_slice));
+            let fits =
+                per_channel.iter().all(|numbers| numbers.map(<[Value]>::len) == Some(channels as usize));
+            let is_scaled =
+                per_channel[1].unwrap_or_default().iter().all(|scale| scale.as_f64() != Some(0.0));
+            layer.shape.is_image() && fits && is_scaled && (camera["order"] != "BGR" || channels == 3)
+        }
+        _ => false,
+    };
+    if is_right { Ok(()) } else { Err(format!("{} cannot be handed over so", layer.name)) }
 }
 
 /// Partitions of a CNN that run at the same time, over others too.
@@ -645,56 +681,4 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         )?;
     }
     Ok(layers)
-}
-
-/// The firings of a partition's frame; that they are as many as they must.
-fn schedule(stated: &Value, p: usize, layers: &[Layer]) -> Result<Vec<usize>, Refusal> {
-    fn walk(
-        steps: &[Value],
-        layers: &BTreeMap<&str, usize>,
-        firings: &mut Vec<usize>,
-    ) -> Result<(), Refusal> {
-        for step in steps {
-            if firings.len() > 1 << 24 {
-                return Err("a schedule without end".into());
-            }
-            if let Some(layer) = step["fire"].as_str() {
-                firings.push(*layers.get(layer).ok_or_else(|| format!("it fires `{layer}`"))?);
-            } else {
-                let body = list(step, "body")?;
-                let times = number(step, "repeat")?;
-                if times == 0 || body.is_empty() {
-                    return Err("a loop of nothing".into());
-                }
-                for _ in 0..times {
-                    walk(body, layers, firings)?;
-                }
-            }
-        }
-        Ok(())
-    }
-    let own = layers.iter().enumerate().filter(|(_, layer)| layer.partition == p);
-    let own: BTreeMap<&str, usize> = own.map(|(l, layer)| (layer.name.as_str(), l)).collect();
-    let mut firings = Vec::new();
-    walk(list(stated, "schedule")?, &own, &mut firings)?;
-    for &l in own.values() {
-        let times = firings.iter().filter(|&&other| other == l).count() as u64;
-        same("times that a layer fires", times, layers[l].firings)?;
-    }
-    same("notation", text(stated, "notation")?, notation(list(stated, "schedule")?)?.as_str())?;
-    Ok(firings)
-}
-
-/// A schedule on a line.
-pub fn notation(steps: &[Value]) -> Result<String, Refusal> {
-    let step = |step: &Value| -> Result<String, Refusal> {
-        if let Some(layer) = step["fire"].as_str() {
-            return Ok(format!("[{layer}]"));
-        }
-        let (times, body) = (number(step, "repeat")?, list(step, "body")?);
-        let inner = notation(body)?;
-        let is_single = body.len() == 1 && body[0].get("fire").is_some();
-        Ok(if is_single { format!("{inner}×{times}") } else { format!("({inner})×{times}") })
-    };
-    Ok(steps.iter().map(step).collect::<Result<Vec<_>, _>>()?.join(","))
 }

@@ -220,7 +220,10 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
             let (s, d, k) = (vertical("stride")?, vertical("dilation")?, vertical("kernel")?);
             let t = vertical("pads")?;
             let up = |x: i64| -(-x).div_euclid(s);
-            by_row(&|o| Some([up(o + t - (k - 1) * d), (o + t).div_euclid(s) + 1]))
+            by_row(&|o| {
+                let [first, end] = [up(o + t - (k - 1) * d), (o + t).div_euclid(s) + 1];
+                (first < end).then_some([first, end])
+            })
         }
         "concat" if number(attributes, "axis")? == axis as u64 => {
             let before: u64 = layer.operands[..operand].iter().map(|other| other.seen.rows()).sum();

@@ -1,11 +1,11 @@
 //! Sections 7, 10 and 11: figures that follow from others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::arena::check_apart;
-use super::bound::bound;
+use super::bound::{bound, is_moment};
 use super::families;
 use super::model::{Kind, Layer, Plan, Ring, Tiles, floats, tiles};
 use super::rows::Shape;
@@ -62,12 +62,7 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     let least = bound(plan, &|_| true);
     same("bound", stated("bound")?, least)?;
     let certificate = &plan.value["certificate"];
-    if let (false, false) = (certificate["bound"].is_null(), plan.is_edges) {
-        same("bytes of the witness", number(&certificate["bound"], "bytes")?, least)?;
-        let tensors = names(&certificate["bound"], "tensors")?;
-        let alone = bound(plan, &|ring| tensors.contains(&ring.name.as_str()));
-        same("bytes of the witness's rings", alone, least)?;
-    }
+    check_moment(plan, &certificate["bound"], least)?;
     let proven = memory["proven"].as_bool().ok_or("no `proven`")?;
     same("proven", proven, arena == least)?;
     if let Some(claimed) = certificate["claimed"].as_u64()
@@ -92,6 +87,22 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     let is_prompt = limits.all(|(cnn, most)| latency(cnn).is_some_and(|ns| Some(ns) <= most.as_u64()));
     check_loads(plan)?;
     same("met", constraints["met"].as_bool().ok_or("no `met`")?, fits && is_fast && is_prompt)
+}
+
+/// Checks that the certificate states a moment of the most bytes, if anything is stored.
+fn check_moment(plan: &Plan<'_>, stated: &Value, least: u64) -> Result<(), Refusal> {
+    same("whether a moment is stated", !stated.is_null(), least > 0)?;
+    if stated.is_null() {
+        return Ok(());
+    }
+    same("bytes of the moment", number(stated, "bytes")?, least)?;
+    let (firing, tensors) = (names(stated, "firing")?, names(stated, "tensors")?);
+    let are_named_once =
+        [&firing, &tensors].iter().all(|names| names.iter().collect::<BTreeSet<_>>().len() == names.len());
+    if !are_named_once || !is_moment(plan, &firing, &tensors, least) {
+        return Err(format!("when {firing:?} fire, not exactly {tensors:?} are stored in {least} bytes"));
+    }
+    Ok(())
 }
 
 /// Checks that partitions which run at the same time on a processor need no more cores than it has.

@@ -5,6 +5,7 @@ mod limits;
 pub(crate) mod plans;
 mod refused;
 mod shapes;
+mod witnesses;
 
 use super::check;
 use crate::plan::Plan;

@@ -203,6 +203,13 @@ impl Plan {
         (m.external.inputs, m.external.outputs) = external;
     }
 
+    /// States at which firings, one of each partition that runs then, the most bytes are stored, and what is stored then.
+    fn witness(&mut self, firing: &[&str], tensors: &[&str]) {
+        let [firing, tensors] =
+            [firing, tensors].map(|names| names.iter().map(|name| name.to_string()).collect());
+        self.certificate.bound = Some(PeakWitness { firing, tensors, bytes: self.memory.bound });
+    }
+
     fn edge(&mut self, buffer: usize, tensor: &str, consumer: &str, rows: u64, half: Option<u8>) {
         let tensor = self.tensors.iter().find(|t| t.name == tensor).unwrap();
         self.buffers[buffer].holds.push(Edge {
@@ -241,11 +248,7 @@ pub fn lowered() -> Plan {
     let memory = &mut plan.memory;
     (memory.arena, memory.workspace, memory.bound, memory.proven) = (16_640, 9600, 16_640, true);
     memory.total = memory.parameters_stored + memory.arena;
-    plan.certificate.bound = Some(PeakWitness {
-        firing: vec!["pair/l1".into()],
-        tensors: ["pair/t_in", "pair/t_l1", "workspace of pair/l1"].map(String::from).into(),
-        bytes: 16_640,
-    });
+    plan.witness(&["pair/l1"], &["pair/t_in", "pair/t_l1", "workspace of pair/l1"]);
     plan
 }
 
@@ -268,6 +271,7 @@ pub fn pair() -> Plan {
     plan.add_partition("p", &schedule, notation);
     plan.parallel = vec![vec!["p".into()]];
     plan.memory(2432 + 6432, 7040, 32 * 384 + 32 * 1024, 7040, (0, 32 * 1024));
+    plan.witness(&["pair/l1"], &["pair/t_in", "pair/t_l1"]);
     plan
 }
 
@@ -283,6 +287,7 @@ pub fn pipelined() -> Plan {
     plan.add_partition("p2", &[repeat(32, &[b])], "[l2]×32");
     plan.parallel = vec![vec!["p1".into(), "p2".into()]];
     plan.memory(2432 + 6432, 7040, 32 * 384 + 2 * 32 * 1024, 7040, (0, 32 * 1024));
+    plan.witness(&["pair/l1", "pair/l2"], &["pair/t_in", "pair/t_l1"]);
     plan
 }
 
@@ -315,11 +320,7 @@ pub fn branch() -> Plan {
 /// The sums of a branch. The first row of `t_c` is made from all rows of `t_a` and `t_b`, 128 bytes each.
 fn add_branch_sums(plan: &mut Plan, buffers: u64) {
     plan.memory(0, buffers, 3 * 128 + 256, 320, (128, 256));
-    plan.certificate.bound = Some(PeakWitness {
-        firing: vec!["branch/c".into()],
-        tensors: ["branch/t_a", "branch/t_b", "branch/t_c"].map(String::from).into(),
-        bytes: 320,
-    });
+    plan.witness(&["branch/c"], &["branch/t_a", "branch/t_b", "branch/t_c"]);
 }
 
 /// The branch with rings that follow those that they are made from as closely as they may: `t_a` a row before `t_z`;
@@ -348,6 +349,7 @@ pub fn drain() -> Plan {
     plan.add_partition("p", &[i, a, repeat(8, &[b, e, c]), d], "[in],[a],([b],[e],[c])×8,[d]");
     plan.parallel = vec![vec!["p".into()]];
     plan.memory(0, 352, 4 * 256, 352, (256, 256));
+    plan.witness(&["drain/c"], &["drain/t_a", "drain/t_b", "drain/t_e", "drain/t_c"]);
     plan
 }
 
@@ -374,6 +376,7 @@ pub fn operands() -> Plan {
     plan.add_partition("p", &[i, z, a, b, repeat(4, &[c]), d], "[in],[z],[a],[b],[c]×4,[d]");
     plan.parallel = vec![vec!["p".into()]];
     plan.memory(4 * 74, 416, 4 * 128, 416, (128, 128));
+    plan.witness(&["operands/c"], &["operands/t_z", "operands/t_a", "operands/t_b", "operands/t_c"]);
     // Biases of 2 filters, 36 weights of each, and 14 zeros, in lines of 64 bytes.
     plan.memory.parameters_stored = 64 * (2 * (1 + 36) + 14u64).div_ceil(16);
     plan.memory.total = plan.memory.parameters_stored + 416;
@@ -408,6 +411,7 @@ pub fn staged() -> Plan {
     // The tensor between partitions that run at the same time is stored twice, if nothing is saved. While a and b run:
     // t_z, t_a, and the most of t_y and of t_b.
     plan.memory(0, 384, 128 + 3 * 64 + 2 * 128 + 192, 128 + 128 + 64 + 64, (128, 192));
+    plan.witness(&["staged/a", "staged/b"], &["staged/t_z", "staged/t_a", "staged/t_y", "staged/t_b"]);
     plan
 }
 
@@ -435,6 +439,7 @@ pub fn converted() -> Plan {
     plan.add_partition("p", &["in", "k", "r", "b", "d"].map(fire), "[in],[k],[r],[b],[d]");
     plan.parallel = vec![vec!["p".into()]];
     plan.memory(0, 256, 3 * 128, 160, (128, 128));
+    plan.witness(&["converted/r"], &["converted/t_k", "converted/t_r"]);
     plan
 }
 
@@ -474,6 +479,7 @@ pub fn edges() -> Plan {
         plan.edge(buffer, tensor, consumer, 4, None);
     }
     plan.memory(0, 512, 5 * 128 + 256, 512, (0, 256));
+    plan.witness(&["branch/c"], &["branch/t_a", "branch/t_b", "branch/t_c"]);
     plan
 }
 
@@ -494,6 +500,7 @@ pub fn double_buffered() -> Plan {
     plan.edge(1, "t_a", "b", 4, Some(1));
     plan.edge(2, "t_a", "b", 4, Some(2));
     plan.memory(0, 384, 384, 384, (0, 128));
+    plan.witness(&["relus/a", "relus/b"], &["relus/t_in", "relus/t_a"]);
     plan
 }
 
