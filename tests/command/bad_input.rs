@@ -77,7 +77,7 @@ fn models() {
     refused(
         "onnx_unsupported",
         "model.onnx",
-        &onnx::model(&[4, 3, 3, 3], &[conv, ("Loop", &["a"], "y")]),
+        &onnx::model(&[4, 3, 3, 3], &[conv, ("Scan", &["a"], "y")]),
         &[],
     );
     refused("onnx_no_producer", "model.onnx", &onnx::model(&[4, 3, 3, 3], &[("Relu", &["z"], "y")]), &[]);

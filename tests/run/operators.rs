@@ -122,9 +122,9 @@ fn inputs(count: usize) -> Vec<f32> {
 
 fn outputs(network: Network, rows: RowsChoice, x: &Value) -> Vec<Value> {
     let application = Application::of_network("a", normalise(network, Fusion::Full), rows);
-    let layers = &application.cnns[0].network.layers;
+    let network = &application.cnns[0].network;
     let parameters = |_: usize, layer: usize, parameter: usize| {
-        layers[layer].parameters[parameter].values().map_err(|error| error.to_string())
+        network.parameter(layer, parameter)
     };
     Runner::new(&plan(&application), &parameters).unwrap().infer(0, std::slice::from_ref(x)).unwrap()
 }
