@@ -155,7 +155,9 @@ fn over_axes(
     keep_dims: bool,
     operator: impl Fn(Vec<usize>, bool) -> Operator,
 ) -> Result<Tensor, Fault> {
-    let reduced = if let Some(added) = line::added(builder, x) {
+    // A reduction of a transposed image becomes one of the image itself, since its passes look through Transposes.
+    let is_moved = matches!(builder.network.layer(x.operand.layer).operator, Operator::Transpose(_));
+    let reduced = if let Some(added) = line::added(builder, x).filter(|_| !is_moved) {
         let image = line::image(builder, node, x, added)?;
         let axes = axes.iter().map(|axis| added.axis(*axis)).collect();
         builder.layer(node, operator(axes, true), &[&image], Vec::new())?
