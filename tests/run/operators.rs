@@ -123,9 +123,7 @@ fn inputs(count: usize) -> Vec<f32> {
 fn outputs(network: Network, rows: RowsChoice, x: &Value) -> Vec<Value> {
     let application = Application::of_network("a", normalise(network, Fusion::Full), rows);
     let network = &application.cnns[0].network;
-    let parameters = |_: usize, layer: usize, parameter: usize| {
-        network.parameter(layer, parameter)
-    };
+    let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
     Runner::new(&plan(&application), &parameters).unwrap().infer(0, std::slice::from_ref(x)).unwrap()
 }
 
