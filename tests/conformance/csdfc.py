@@ -190,12 +190,18 @@ class Many:
 
 
 def file_name(tensor):
-    """The file of a tensor in a folder of csdfc's."""
+    """The file of a tensor in a folder of csdfc's: a name of more than 240 bytes ends in a hash (FNV-1a)."""
     def byte(at, value):
         plain = chr(value).isascii() and (chr(value).isalnum() or chr(value) in "._-")
         return chr(value) if plain and (at or value != ord(".")) else f"%{value:02X}"
 
-    return "".join(byte(at, value) for at, value in enumerate(tensor.encode())) + ".npy"
+    whole = "".join(byte(at, value) for at, value in enumerate(tensor.encode()))
+    if len(whole) <= 240:
+        return f"{whole}.npy"
+    hashed = 0xCBF29CE484222325
+    for value in tensor.encode():
+        hashed = (hashed ^ value) * 0x100000001B3 % 2**64
+    return re.sub("%.?$", "", whole[:220]) + f"~{hashed:016x}.npy"
 
 
 def reason(words):
