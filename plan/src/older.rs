@@ -20,8 +20,11 @@ const NEWER: &[(&[&str], &[&str])] = &[
     (&["tensors"], &["element", "quantisation"]),
 ];
 
+/// Where the objects are, a field of theirs, and its value.
+type Fixed = (&'static [&'static str], &'static str, fn() -> Value);
+
 /// Fields that had one value only.
-const FIXED: &[(&[&str], &str, fn() -> Value)] = &[
+const FIXED: &[Fixed] = &[
     (&["memory"], "workspace", || json!(0)),
     (&["cnns", "layers"], "primitive", || json!("generic")),
     (&["cnns", "layers"], "layout_in", || json!("HWC")),

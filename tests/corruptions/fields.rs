@@ -111,8 +111,9 @@ fn operators() -> Vec<(String, Network)> {
                 let kind = if value.is_string() { value.to_string() } else { String::new() };
                 places.push(format!("{place}{kind}"));
             });
-            let is_new = places.into_iter().fold(false, |is_new, place| seen.insert(place) || is_new);
-            if is_new {
+            let before = seen.len();
+            seen.extend(places);
+            if seen.len() > before {
                 let mut network = Network::default();
                 let input = |[own, shape]: &[Shape; 2]| {
                     let operand = generate::input(&mut network, own.clone());

@@ -420,19 +420,17 @@ fn the_replay_and_the_checker_agree() {
                 plans.push(plan);
             }
             if drawn.cnns.len() == 1 && drawn.cnns[0].partitions.len() == 1 && seed % 2 == 1 {
-                let network = if seed % 4 == 1 {
-                    in_precisions(network.clone(), &vec![Precision::Mixed; network.layers.len()])
-                } else {
-                    narrow(network, seed % 8 == 3)
-                };
-                let primitives = || network.layers.iter().map(|layer| layer.primitive());
-                of_mixed += primitives().filter(|primitive| primitive.is_mixed()).count();
-                of_scaled += primitives().filter(|primitive| primitive.scaled_weight().is_some()).count();
-                let application = generate::of_one(network, storage, RowsChoice::All);
-                let plan = outcome(&application).plan;
-                plans.extend((0..3).map(|_| broken(&plan, &mut random)));
-                plans.push(with_other_bytes(&plan, &mut random));
-                plans.push(plan);
+                let mixed = in_precisions(network.clone(), &vec![Precision::Mixed; network.layers.len()]);
+                for network in [mixed, narrow(network, seed % 4 == 3)] {
+                    let primitives = || network.layers.iter().map(|layer| layer.primitive());
+                    of_mixed += primitives().filter(|primitive| primitive.is_mixed()).count();
+                    of_scaled += primitives().filter(|primitive| primitive.scaled_weight().is_some()).count();
+                    let application = generate::of_one(network, storage, RowsChoice::All);
+                    let plan = outcome(&application).plan;
+                    plans.extend((0..3).map(|_| broken(&plan, &mut random)));
+                    plans.push(with_other_bytes(&plan, &mut random));
+                    plans.push(plan);
+                }
             }
             if storage == StorageModel::Tensors && seed % 10 == 0 {
                 let network = sliced::network(&mut random);
@@ -476,7 +474,9 @@ fn the_replay_and_the_checker_agree() {
             }
         }
     }
-    println!("{accepted} plans accepted, {refused} refused");
+    println!(
+        "{accepted} plans accepted, {refused} refused; {of_scaled} of scaled weights, {of_mixed} of mixed"
+    );
     assert!(accepted > 500 && refused > 500, "{accepted}, {refused}");
     assert!(of_integers > 50 && of_mixed > 50 && sliced > 50, "{of_integers}, {of_mixed}, {sliced}");
     assert!(of_scaled > 50 && again > 20, "{of_scaled}, {again}");

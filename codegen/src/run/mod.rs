@@ -176,10 +176,10 @@ impl<'p> Runner<'p> {
         let bytes = calls().map(|call| weights::stored_len(call) as u64).sum();
         let mut weights = Blob::for_layers(calls()).ok_or(RunError::Memory { bytes })?;
         for (c, state) in cnns.iter_mut().enumerate() {
-            for l in 0..state.calls.len() {
+            for (l, (call, keeper)) in state.calls.iter().zip(&keepers[c]).enumerate() {
                 let values = |parameter: usize| parameters(c, l, parameter);
-                let packed = match (&state.calls[l], keepers[c][l]) {
-                    (Some(call), keeper) if state.paged[l].is_none() => match state.weights.get(keeper) {
+                let packed = match call {
+                    Some(call) if state.paged[l].is_none() => match state.weights.get(*keeper) {
                         Some(kept) => Ok(kept.clone()),
                         None => weights.push(call, &values),
                     },

@@ -22,11 +22,14 @@ const MOST: f32 = 16_777_216.0;
 /// Multiply-accumulates that count as much as one element against the budget of what is computed at import.
 const MACS_OF_ELEMENT: u64 = 256;
 
+/// How the operators import a node.
+type Import<'a> = dyn Fn(&mut Builder, &Node) -> Result<Vec<Value>, Fault> + 'a;
+
 /// The outputs of a node of constants. Its first operand is the input of the network into which `import` turns the node.
 pub(in crate::import) fn compute(
     builder: &mut Builder,
     node: &Node,
-    import: &dyn Fn(&mut Builder, &Node) -> Result<Vec<Value>, Fault>,
+    import: &Import,
 ) -> Result<Vec<Value>, Fault> {
     let Some(Value::Constant(first)) = node.input(0) else { return fault!("operand 0 is missing") };
     if matches!(node.operator, "Conv" | "ConvTranspose") && first.dims.len() > 2 && first.dims[0] > 1 {
@@ -76,7 +79,7 @@ fn one_by_one(
     builder: &mut Builder,
     node: &Node,
     batch: &Constant,
-    import: &dyn Fn(&mut Builder, &Node) -> Result<Vec<Value>, Fault>,
+    import: &Import,
 ) -> Result<Vec<Value>, Fault> {
     let mut values = Vec::new();
     let mut dims = Vec::new();

@@ -50,7 +50,7 @@ pub(super) fn max_unpool(builder: &mut Builder, node: &Node) -> Result<Tensor, F
     let input = spatial(x)?;
     let Some(kernel) = node.ints("kernel_shape")? else { return fault!("it has no kernel_shape") };
     let (kernel, stride) = (pair(kernel, "kernel_shape")?, node.pair("strides", 1)?);
-    let pads = node.ints("pads")?.map_or(Ok(vec![0; 4]), |pads| dimensions(pads))?;
+    let pads = node.ints("pads")?.map_or(Ok(vec![0; 4]), dimensions)?;
     let &[top, left, bottom, right] = pads.as_slice() else { return fault!("its pads are {pads:?}") };
     let side = |axis: usize, pads: usize| {
         (input[axis] - 1).saturating_mul(stride[axis]).saturating_add(kernel[axis]).checked_sub(pads)

@@ -30,10 +30,10 @@ pub(super) fn lstm(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fau
     if steps > MAX_PARTS {
         return fault!("it takes {steps} steps; csdfc takes at most {MAX_PARTS}");
     }
-    if let Some(lengths) = node.optional(4, "sequence_lens")? {
-        if lengths.to_ints()?.iter().any(|length| *length != steps as i64) {
-            return fault!("its sequences are not all {steps} steps long");
-        }
+    if let Some(lengths) = node.optional(4, "sequence_lens")?
+        && lengths.to_ints()?.iter().any(|length| *length != steps as i64)
+    {
+        return fault!("its sequences are not all {steps} steps long");
     }
     if node.has("clip") {
         return fault!("it clips its gates, which is not supported");

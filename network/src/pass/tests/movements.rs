@@ -131,14 +131,13 @@ fn squares_that_become_channels_are_space_to_depth() {
 
 #[test]
 fn channel_shuffles_are_slices_of_channels() {
-    let spellings: [(bool, &[usize], &[usize], &[usize]); 4] = [
-        (false, &[1, 2, 2, 6, 8], &[0, 2, 1, 3, 4], &[1, 4, 6, 8]),
-        (false, &[2, 2, 6, 8], &[1, 0, 2, 3], &[1, 4, 6, 8]),
-        (false, &[2, 2, 48], &[1, 0, 2], &[1, 4, 6, 8]),
-        (true, &[1, 6, 8, 2, 2], &[0, 1, 2, 4, 3], &[1, 6, 8, 4]),
-    ];
-    for (last, dims, perm, seen) in spellings {
-        let operators = becomes(&spelt(last, &[Moved::Transpose(dims, perm)], seen));
+    for (last, dims, perm, seen) in [
+        (false, [1, 2, 2, 6, 8].as_slice(), [0, 2, 1, 3, 4].as_slice(), [1, 4, 6, 8]),
+        (false, &[2, 2, 6, 8], &[1, 0, 2, 3], [1, 4, 6, 8]),
+        (false, &[2, 2, 48], &[1, 0, 2], [1, 4, 6, 8]),
+        (true, &[1, 6, 8, 2, 2], &[0, 1, 2, 4, 3], [1, 6, 8, 4]),
+    ] {
+        let operators = becomes(&spelt(last, &[Moved::Transpose(dims, perm)], &seen));
         let kinds: Vec<&str> = operators.iter().map(Operator::kind).collect();
         assert_eq!(kinds, ["slice", "slice", "concat"], "{dims:?} {perm:?}");
     }
