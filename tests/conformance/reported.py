@@ -22,6 +22,7 @@ MOST = {
     "12_reshape_transpose_idioms/upsample_by_expand": 349_000,
     "13_matmul_on_channels_last_image/convnext_matmul": 136_473,
     "14_uint8_weights_zero_point_not_128/conv_zp121": 27_000,
+    "25_global_pool_keeps_the_whole_map/conv_conv_gap": 40_000,
     "27_mem_argmax_keepdims0/seg_argmax": 27_700,
     "28_mem_line_over_4096/audio5000": 132_710,
     "33_shared_initialisers_stored_twice/head_over_three_levels": 60_000,

@@ -8,9 +8,9 @@
 //! was.
 //!
 //! How much is fused is a [`Fusion`] level. Storage model `edges` counts layers as the papers do. Storage model
-//! `tensors` also makes residual additions (`residual`) and concats (`parts`) operands of convolutions. A plan does
-//! not state its level, so `saved::reload` of the compiler tries them all. `inspect` shows each storage model
-//! at its own level.
+//! `tensors` also makes residual additions (`residual`) and concats (`parts`) operands of convolutions, and lets global
+//! pools begin with rows (`pools`). A plan does not state its level, so `saved::reload` of the compiler tries them all.
+//! `inspect` shows each storage model at its own level.
 
 use csdfc_plan::plan::StorageModel;
 
@@ -29,6 +29,7 @@ mod narrow;
 mod numbering;
 pub mod order;
 mod parts;
+mod pools;
 mod precision;
 mod prologues;
 mod recognise;
@@ -88,18 +89,19 @@ impl Fusion {
 /// 8. pre-activations: no batch norm, activation or per-channel constant is read by convolutions alone. It is the
 ///    prologue of each of these.
 ///
-/// With [`Fusion::Full`], there are two more:
+/// With [`Fusion::Full`], there are three more:
 ///
 /// 9. residuals: no addition of whole tensors is the only reader of a convolution that has no activation. The
 ///    convolution adds to its sums. (This comes after all passes that change filters or find epilogues of additions.)
 /// 10. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
+/// 11. pools: no global pool reads a large image that nobody else reads. It reads what a pooling of rows makes of it.
 ///
 /// At every level, layers on which no output depends are removed. If no kernel can read an operand as it lies, a layer
 /// of its own moves it. Then layers between 8-bit integers compute on integers ([`integers`], [`fuse_integers`]), and other
 /// layers keep narrower weights as the model's file has them.
 pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     type Pass = fn(Network) -> Network;
-    let passes: [(&str, Pass); 10] = [
+    let passes: [(&str, Pass); 11] = [
         ("move_by_rows", movements::by_rows),
         ("turn_rows", columns::of_rows),
         ("undo_transposes", transposes::undone),
@@ -110,6 +112,7 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
         ("fold_before_convolutions", before::convolutions),
         ("fuse_additions", residual::additions),
         ("read_parts", parts::concats),
+        ("pool_by_rows", pools::in_two),
     ];
     let passes = match fusion {
         Fusion::None => &[],

@@ -1,7 +1,7 @@
 //! A textbook interpreter of the operators that passes touch, in 64-bit floats: the oracle of their tests.
 
 use csdfc_plan::operator::{
-    BinaryFunction, DepthToSpace, Function, Operator, PadMode, PoolKind, SpaceToDepth,
+    BinaryFunction, DepthToSpace, Function, Operator, PadMode, PoolKind, ReduceFunction, SpaceToDepth,
 };
 use csdfc_plan::shape::Order;
 
@@ -145,6 +145,7 @@ fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
         }),
         Operator::Pool(pool) => each(out, |o| {
             let (mut sum, mut inside, mut with_padding, mut largest) = (0.0, 0.0, 0.0, f64::NEG_INFINITY);
+            let mut squares = 0.0;
             for i in indices(&pool.kernel) {
                 let row = (o[2] * pool.stride[0] + i[0] * pool.dilation[0]) as i64 - pool.pads[0] as i64;
                 let column = (o[3] * pool.stride[1] + i[1] * pool.dilation[1]) as i64 - pool.pads[1] as i64;
@@ -155,13 +156,31 @@ fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
                 let value = padded(x, dims, &[0, o[1] as i64, row, column], f64::NAN);
                 if !value.is_nan() {
                     (sum, inside, largest) = (sum + value, inside + 1.0, value.max(largest));
+                    squares += value * value;
                 }
             }
             match pool.kind {
                 PoolKind::Max => largest,
                 PoolKind::Average { count_include_pad: true } => sum / with_padding,
                 PoolKind::Average { count_include_pad: false } => sum / inside,
+                PoolKind::Lp { p: 2 } => squares.sqrt(),
                 PoolKind::Lp { .. } | PoolKind::MaxIndex => panic!("no test has one"),
+            }
+        }),
+        Operator::Reduce(reduce) if reduce.keep_dims => each(out, |o| {
+            let mut sizes = dims.clone();
+            sizes
+                .iter_mut()
+                .enumerate()
+                .filter(|(axis, _)| !reduce.axes.contains(axis))
+                .for_each(|(_, size)| *size = 1);
+            let values = indices(&sizes)
+                .map(|i| at(x, dims, &i.iter().zip(o).map(|(i, o)| i + o).collect::<Vec<_>>()));
+            match reduce.function {
+                ReduceFunction::Mean => values.sum::<f64>() / sizes.iter().product::<usize>() as f64,
+                ReduceFunction::Max => values.fold(f64::NEG_INFINITY, f64::max),
+                ReduceFunction::Lp { p: 2 } => values.map(|value| value * value).sum::<f64>().sqrt(),
+                _ => panic!("no test has one"),
             }
         }),
         Operator::Concat(concat) if concat.axis == 1 => together(layer, operands),

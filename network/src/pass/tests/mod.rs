@@ -17,6 +17,7 @@ use crate::{Layer, LayerId, Network, NetworkOutput, Operand};
 mod interpret;
 mod movements;
 mod operands;
+mod pools;
 mod spellings;
 
 /// A network under construction; layers are called `0`, `1`, … and their tensors `t0`, `t1`, ….

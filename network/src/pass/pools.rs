@@ -1,0 +1,87 @@
+//! Global pools of large images, in two layers.
+
+use csdfc_plan::operator::{Operator, Pool, PoolKind, ReduceFunction};
+use csdfc_plan::shape::Shape;
+
+use super::names::Names;
+use crate::{Layer, LayerId, Network, Operand};
+
+/// A global pool stays as it is if rows of its image and what becomes of them would take more than this part of the image.
+/// So those of classifiers, of 7×7 or 14×14, stay.
+const PART: usize = 8;
+
+/// A global pool needs its image whole. Here, a mean, maximum or norm of a large image that nobody else reads becomes a
+/// pooling of a few rows each, which goes by rows, and the global pool of what that makes.
+pub(super) fn in_two(network: Network) -> Network {
+    let mut uses = vec![0; network.layers.len()];
+    let operands = network.layers.iter().flat_map(|layer| &layer.inputs);
+    for operand in operands.chain(network.outputs.iter().map(|output| &output.operand)) {
+        uses[operand.layer.0] += 1;
+    }
+    let mut names = Names::of(&network);
+    let Network { layers, outputs } = network;
+    let mut result = Network { outputs, ..Network::default() };
+    // The new place of each layer.
+    let mut places: Vec<LayerId> = Vec::new();
+    for mut layer in layers {
+        let reads_alone = layer.inputs.first().is_some_and(|operand| uses[operand.layer.0] == 1);
+        for operand in &mut layer.inputs {
+            operand.layer = places[operand.layer.0];
+        }
+        let reads_rows = |operand: &Operand| result.layer(operand.layer).shape.keeps_rows(&operand.shape);
+        let begins = reads_alone && layer.inputs.first().is_some_and(reads_rows);
+        // What the pooling makes of a very large image is large, too.
+        while begins && let Some((pool, seen)) = rows_of(&layer) {
+            let mut unique = |base: &str| names.unique(format!("{base}_rows"));
+            let pool = Layer { name: unique(&layer.name), output: unique(&layer.output), ..pool };
+            layer.inputs = vec![Operand { layer: result.add(pool), shape: seen }];
+        }
+        places.push(result.add(layer));
+    }
+    for output in &mut result.outputs {
+        output.operand.layer = places[output.operand.layer.0];
+    }
+    result
+}
+
+/// A layer that pools a few whole rows each, with which a global pool may begin; and its operand as the global pool then
+/// sees it. The layer has no names yet.
+fn rows_of(layer: &Layer) -> Option<(Layer, Shape)> {
+    let (Operator::Reduce(reduce), [operand], None) =
+        (&layer.operator, layer.inputs.as_slice(), layer.quantisation)
+    else {
+        return None;
+    };
+    let kind = match reduce.function {
+        ReduceFunction::Mean => PoolKind::Average { count_include_pad: false },
+        ReduceFunction::Max => PoolKind::Max,
+        ReduceFunction::Lp { p } => PoolKind::Lp { p },
+        _ => return None,
+    };
+    let Operand { shape, .. } = operand;
+    let (row, column) = (shape.row_axis()?, shape.column_axis()?);
+    let [height, width] = [row, column].map(|axis| shape.dims[axis]);
+    // What lies there at once: the rows of one window, and all that the windows make.
+    let pixels = |rows: usize| rows * width + height / rows;
+    let rows = (1..=height).filter(|rows| height % rows == 0).min_by_key(|rows| pixels(*rows))?;
+    if reduce.axes != [row, column] || pixels(rows) * PART > height * width {
+        return None;
+    }
+    let mut seen = shape.clone();
+    (seen.dims[row], seen.dims[column]) = (height / rows, 1);
+    let kernel = [rows, width];
+    let pool = Pool { kind, kernel, stride: kernel, dilation: [1, 1], pads: [0; 4], ceil: false };
+    let image = Shape::image(shape.channels(), height, width);
+    let pool = Layer {
+        name: String::new(),
+        output: String::new(),
+        onnx_nodes: Vec::new(),
+        operator: Operator::Pool(pool),
+        inputs: vec![Operand { layer: operand.layer, shape: image }],
+        parameters: Vec::new(),
+        shape: Shape::image(shape.channels(), height / rows, 1),
+        primitive: None,
+        quantisation: None,
+    };
+    Some((pool, seen))
+}
