@@ -8,7 +8,7 @@ use csdfc::open;
 
 use super::{
     analyze, check, emit, inspect, logging, offload, pack, pages, plan, profile, quantize,
-    report as report_plan, reproduce, run as run_plan, select,
+    report as report_plan, reproduce, run as run_plan, select, status,
 };
 use crate::cli::{Cli, Command};
 
@@ -40,6 +40,7 @@ pub fn invoke(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 fn run(cli: &Cli) -> Result<Ending, Error> {
     logging::start(&cli.global)?;
+    let _working = status::begin(work(&cli.command));
     match &cli.command {
         Command::Inspect(args) => {
             let mut app = open::open(&args.model)?;
@@ -60,6 +61,26 @@ fn run(cli: &Cli) -> Result<Ending, Error> {
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Completions(args) => pages::completions(args),
         Command::Man(args) => pages::man(args),
+    }
+}
+
+/// What a command does, for the status line.
+fn work(command: &Command) -> &'static str {
+    match command {
+        Command::Inspect(_) => "reading the model",
+        Command::Plan(_) => "planning",
+        Command::Check(_) => "checking the plan",
+        Command::Run(_) => "running the plan",
+        Command::Report(_) => "drawing the plan",
+        Command::Emit(_) => "writing the crate",
+        Command::Analyze(_) => "analysing the graph",
+        Command::Offload(_) => "planning the steps",
+        Command::Pack(_) => "packing",
+        Command::Profile(_) => "measuring",
+        Command::Quantize(_) => "quantising",
+        Command::Select(_) => "selecting primitives",
+        Command::Reproduce(_) => "making the tables",
+        Command::Completions(_) | Command::Man(_) => "writing the pages",
     }
 }
 

@@ -8,6 +8,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use super::status;
 use crate::cli::{Global, LogFormat};
 
 /// The variable whose filter, a level or levels by module, replaces `-v` and `-q`.
@@ -38,7 +39,10 @@ pub fn start(global: &Global) -> Result<(), Error> {
     // With -vv, each pass logs at its end how long it took.
     let spans = if level >= LevelFilter::DEBUG { FmtSpan::CLOSE } else { FmtSpan::NONE };
     let log = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(|| {
+            status::clear();
+            std::io::stderr()
+        })
         .with_ansi(global.colour())
         .with_span_events(spans);
     let log = match global.log_format {

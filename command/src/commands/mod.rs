@@ -26,4 +26,5 @@ mod report;
 mod reproduce;
 mod run;
 mod select;
+mod status;
 mod watcher;

@@ -7,11 +7,14 @@ use std::path::Path;
 use csdfc::error::Error;
 use serde::Serialize;
 
+use super::status;
+
 /// Writes a result to standard output. If the reader has gone away, as in `csdfc … | head`, that is no error.
 ///
 /// # Errors
 /// When it cannot be written for another reason.
 pub fn print(text: &str) -> Result<(), Error> {
+    status::clear();
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Error::write("standard output", error)),

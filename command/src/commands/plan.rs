@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 use super::read::read_text;
 use super::watcher::Watcher;
-use super::{frames, output};
+use super::{frames, output, status, watcher};
 use crate::cli::{Format, PlanArgs};
 use crate::picture::front::FrontPicture;
 use crate::report;
@@ -61,16 +61,15 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         limit: args.budget.map_or(Limit::Default, Limit::from),
         scope: if args.budget.is_some() || args.front.pareto.is_some() { Scope::Front } else { Scope::Plan },
         stop: &watcher.stop,
-        progress: &|progress| watcher.show(progress),
+        progress: &watcher::show,
     };
     let paths = |application: &Application| {
         application.cnns.iter().map(|cnn| identity::path_from(plan_folder, &cnn.model)).collect()
     };
     let chosen = match app.spec.is_open() {
-        true => choose(&app, saved.is_some(), &paths, &watch, &|progress| watcher.show_measured(progress)),
+        true => choose(&app, saved.is_some(), &paths, &watch, &watcher::show_measured),
         false => as_stated(args, &app, saved.as_ref(), &paths, &watch),
     };
-    watcher.done();
     let Chosen { application, device, planned, accuracies, would } = chosen?;
     let driver::Planned { plan, shortfall, refused, .. } = planned;
     if let Some(why) = refused {
@@ -116,6 +115,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
             format!("{}\n  {would}", shortfall::text(&plan, &nearest))
         }
     };
+    status::clear();
     // If standard error is closed, nobody reads the message. The exit code says it too.
     let _ = writeln!(std::io::stderr(), "csdfc: {text}");
     Ok(Ending::No)

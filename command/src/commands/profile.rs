@@ -13,8 +13,8 @@ use csdfc::profile::{self, Progress, Request, machine};
 use csdfc_emit::module_name;
 use tracing::info;
 
-use super::output;
 use super::watcher::Watcher;
+use super::{output, status};
 use crate::cli::Format;
 use crate::cli::profile::ProfileArgs;
 use crate::report;
@@ -57,7 +57,7 @@ pub fn profile(args: &ProfileArgs) -> Result<Ending, Error> {
         let (begun, mut saved) = (Instant::now(), Instant::now());
         let mut measured = found.processors.get(CPU).map(|cpu| cpu.measured.clone()).unwrap_or_default();
         let mut tell = |progress: Progress, known: &[_]| {
-            watcher.show_text(&line(&cnn.name, progress, begun.elapsed()));
+            status::show(&line(&cnn.name, progress, begun.elapsed()));
             if saved.elapsed() > SAVED_EVERY {
                 saved = Instant::now();
                 if let Some(cpu) = found.processors.get_mut(CPU) {
@@ -76,7 +76,6 @@ pub fn profile(args: &ProfileArgs) -> Result<Ending, Error> {
             break;
         }
     }
-    watcher.done();
 
     let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let version = env!("CARGO_PKG_VERSION").into();

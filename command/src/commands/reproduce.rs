@@ -7,8 +7,7 @@ use csdfc::error::{Ending, Error};
 use csdfc::offload::Budget;
 use csdfc_codegen::run::RunError;
 
-use super::output;
-use super::watcher::StatusLine;
+use super::{output, status};
 use crate::cli::reproduce::{Paper, ReproduceArgs};
 use crate::reproduce;
 
@@ -18,29 +17,26 @@ use crate::reproduce;
 /// # Errors
 /// When a file cannot be written.
 pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
-    let line = StatusLine::new();
-    let tell = |text: &str| line.show(text);
     let device = || DeviceProfile::find(&args.device, Path::new(""));
     // What is not the same twice, and so in no file.
     let mut said = String::new();
     let files = match args.paper {
         Paper::S1 => {
-            reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed, &tell)
+            reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed, &status::show)
         }
         // Without the feature, kernels have no vector code, and their times would mislead.
         Paper::Mec if !args.no_times && !cfg!(feature = "run") => return Err(RunError::NotBuilt.into()),
-        Paper::Mec => Ok(reproduce::mec::files(!args.no_times, &tell)),
-        Paper::Pbqp => reproduce::selection::pbqp::files(&device()?, &tell),
-        Paper::Taso => reproduce::selection::taso::files(&device()?, &tell).map(|(files, solved)| {
+        Paper::Mec => Ok(reproduce::mec::files(!args.no_times, &status::show)),
+        Paper::Pbqp => reproduce::selection::pbqp::files(&device()?, &status::show),
+        Paper::Taso => reproduce::selection::taso::files(&device()?, &status::show).map(|(files, solved)| {
             said = solved;
             files
         }),
-        Paper::Joint => reproduce::joint::files(&tell),
-        Paper::Paging => reproduce::paging::files(&tell),
-        Paper::Precision => reproduce::precision::files(args.seed, &tell),
-        Paper::Table12 => reproduce::table12::files(args.seed, &tell),
+        Paper::Joint => reproduce::joint::files(&status::show),
+        Paper::Paging => reproduce::paging::files(&status::show),
+        Paper::Precision => reproduce::precision::files(args.seed, &status::show),
+        Paper::Table12 => reproduce::table12::files(args.seed, &status::show),
     };
-    line.done();
     let files = files?;
     let mut written = String::new();
     for (name, content) in files {

@@ -15,6 +15,9 @@ use crate::storage::Effort;
 /// good that twice as many evaluations enlarge the front's hypervolume by far less than one percent.
 const EVALUATIONS: u64 = 800;
 
+/// Layers that are evaluated in them at most. Each takes time, and networks of hundreds of layers take minutes otherwise.
+const LAYERS: u64 = 200_000;
+
 /// Genomes of a generation, unless there are more to start from.
 const POPULATION: usize = 64;
 
@@ -51,7 +54,10 @@ pub(super) fn evolve(
     starts.sort_unstable();
     starts.dedup();
     let (evaluations, time) = match watch.limit {
-        Limit::Default => (Some(EVALUATIONS + starts.len() as u64), None),
+        Limit::Default => {
+            let layers = evaluator.task.network.layers.len() as u64;
+            (Some(EVALUATIONS.min(LAYERS / layers.max(1)) + starts.len() as u64), None)
+        }
         Limit::Evaluations(evaluations) => (Some(evaluations), None),
         Limit::Time(time) => (None, Some(time.saturating_sub(settings.started.elapsed()))),
     };
