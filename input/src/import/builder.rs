@@ -19,10 +19,11 @@ use rten_onnx::onnx::{DataType, TensorProto};
 use super::constant::{self, Constant, MAX_READ, count};
 use super::error::{Fault, fault};
 use super::node::{Node, Tensor};
-use super::ops::line;
+use super::ops::{gather, line};
+use csdfc_network::operators;
+use csdfc_network::pass::{self, Step};
 use csdfc_network::weights::Weights;
 use csdfc_network::{Layer, LayerId, Network, Operand};
-use csdfc_network::{operators, pass};
 
 /// Most layers of a network, and nodes of a model.
 pub(super) const MAX_LAYERS: usize = 100_000;
@@ -306,6 +307,9 @@ impl Builder {
         if dims == tensor.dims() {
             return self.view(node, tensor, tensor.operand.shape.clone());
         }
+        if let Some(moved) = self.by_rows(node, tensor, &dims)? {
+            return Ok(moved);
+        }
         let own = &self.network.layer(tensor.operand.layer).shape;
         // Rank 4 over a channels-last tensor would be taken for the other order of its rows.
         let confusing = is_channels_last(own) && dims.len() == 4;
@@ -314,6 +318,53 @@ impl Builder {
             return self.view(node, &moved, Shape::new(dims));
         }
         self.view(node, tensor, Shape::new(dims))
+    }
+
+    /// The tensor in these dimensions, made row by row of an earlier image or earlier lines, if it is one of these and
+    /// layers have only moved its elements since.
+    fn by_rows(&mut self, node: &Node, tensor: &Tensor, dims: &[usize]) -> Result<Option<Tensor>, Fault> {
+        let id = tensor.operand.layer;
+        let seen = |dims: Vec<usize>, order| (dims.clone(), order, Shape { dims, order });
+        let lines = Shape::new(dims);
+        let candidates = match *dims {
+            [1, _, _, _] => {
+                [Order::ChannelsFirst, Order::ChannelsLast].map(|order| seen(dims.to_vec(), order)).to_vec()
+            }
+            [1, channels, length] => {
+                [vec![1, channels, length], vec![1, channels, length, 1], vec![1, channels, 1, length]]
+                    .map(|dims| (dims, Order::ChannelsFirst, lines.clone()))
+                    .to_vec()
+            }
+            _ => return Ok(None),
+        };
+        let found = candidates
+            .into_iter()
+            .find_map(|(dims, order, shape)| Some((pass::movement(&self.network, id, &dims, order)?, shape)));
+        let Some((movement, shape)) = found else { return Ok(None) };
+        let moves = |step: &Step| match step {
+            Step::Operator(operator) => pass::moves_exactly(operator),
+            Step::Channels(_) => true,
+        };
+        if tensor.integers.is_some() && !movement.steps.iter().all(moves) {
+            return Ok(None);
+        }
+        let chain = movement.chain.iter().rev().flat_map(|id| &self.network.layer(*id).onnx_nodes);
+        let index = |label: &String| self.nodes.iter().position(|node| node.label == *label);
+        let views: Vec<usize> = chain.filter_map(index).chain(tensor.views.iter().copied()).collect();
+        let own = &self.network.layer(movement.source).shape;
+        let first = match own.order {
+            Order::ChannelsLast if own.is_image() => Shape::image(own.channels(), own.dims[1], own.dims[2]),
+            _ => own.clone(),
+        };
+        let operand = Operand { layer: movement.source, shape: first };
+        let mut made = Tensor { operand, views, ..tensor.clone() };
+        for step in &movement.steps {
+            made = match step {
+                Step::Operator(operator) => self.layer(node, operator.clone(), &[&made], Vec::new())?,
+                Step::Channels(places) => gather::taken(self, node, &made, 1, places)?,
+            };
+        }
+        self.view(node, &made, shape).map(Some)
     }
 
     /// The tensor with its dimensions permuted. This is a view if it moves nothing, else a layer.

@@ -8,9 +8,9 @@
 //! was.
 //!
 //! How much is fused is a [`Fusion`] level. Storage model `edges` counts layers as the papers do. Storage model
-//! `tensors` also makes residual additions (`residual`) and concats (`parts`) operands of convolutions, and lets global
-//! pools begin with rows (`pools`). A plan does not state its level, so `saved::reload` of the compiler tries them all.
-//! `inspect` shows each storage model at its own level.
+//! `tensors` also makes residual additions (`residual`) and concats (`parts`) operands of convolutions. A plan does
+//! not state its level, so `saved::reload` of the compiler tries them all. `inspect` shows each storage model
+//! at its own level.
 
 use csdfc_plan::plan::StorageModel;
 
@@ -40,8 +40,10 @@ mod transposes;
 
 pub use integers::{integers, moves_exactly, of_integers, of_moved_integers};
 pub use legalise::legalise;
+pub use movements::{Movement, movement};
 pub use names::Names;
 pub use narrow::stored_weights;
+pub use numbering::Step;
 pub use precision::{Precision, in_precisions, primitive_of};
 pub use reorder::{PartitionLayers, reorder};
 
@@ -89,12 +91,13 @@ impl Fusion {
 /// 8. pre-activations: no batch norm, activation or per-channel constant is read by convolutions alone. It is the
 ///    prologue of each of these.
 ///
-/// With [`Fusion::Full`], there are three more:
+/// 9. pools: no global pool reads a large image that nobody else reads. It reads what a pooling of rows makes of it.
 ///
-/// 9. residuals: no addition of whole tensors is the only reader of a convolution that has no activation. The
+/// With [`Fusion::Full`], there are two more:
+///
+/// 10. residuals: no addition of whole tensors is the only reader of a convolution that has no activation. The
 ///    convolution adds to its sums. (This comes after all passes that change filters or find epilogues of additions.)
-/// 10. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
-/// 11. pools: no global pool reads a large image that nobody else reads. It reads what a pooling of rows makes of it.
+/// 11. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
 ///
 /// At every level, layers on which no output depends are removed. If no kernel can read an operand as it lies, a layer
 /// of its own moves it. Then layers between 8-bit integers compute on integers ([`integers`], [`fuse_integers`]), and other
@@ -110,13 +113,13 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
         ("fold_affine", fold::affine),
         ("fuse_activations", fuse::activations),
         ("fold_before_convolutions", before::convolutions),
+        ("pool_by_rows", pools::in_two),
         ("fuse_additions", residual::additions),
         ("read_parts", parts::concats),
-        ("pool_by_rows", pools::in_two),
     ];
     let passes = match fusion {
         Fusion::None => &[],
-        Fusion::Paper => &passes[..8],
+        Fusion::Paper => &passes[..9],
         Fusion::Full => &passes[..],
     };
     for (name, pass) in passes {
@@ -127,7 +130,7 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     narrow::weights(fuse_integers(network, fusion))
 }
 
-/// Applies the eighth and the tenth pass of [`normalise`] to layers that compute on integers ([`integers`]). Networks
+/// Applies the eighth and the eleventh pass of [`normalise`] to layers that compute on integers ([`integers`]). Networks
 /// without integers stay as they are.
 pub fn fuse_integers(network: Network, fusion: Fusion) -> Network {
     if fusion == Fusion::None || network.layers.iter().all(|layer| layer.quantisation.is_none()) {

@@ -4,6 +4,9 @@
 //! `Transpose` or `Expand`, then `Reshape`. The layers between see the image in a shape of other rows, and so need it
 //! whole. Here, a chain of such layers is read as the image that it makes. If each row of that comes from a few rows of
 //! an earlier image ([`numbering`]), operators by rows take the place of the chain.
+//!
+//! Import asks for the [`Movement`] of each `Reshape`, so that what follows is read as layers on images. The pass finds
+//! chains that no `Reshape` closes.
 
 use csdfc_plan::operator::{
     Concat, Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale, Slice, Transpose,
@@ -101,16 +104,19 @@ fn repetition(resize: &Resize, x: &Shape) -> Option<[usize; 2]> {
     repeats.then_some([times(0, height)?, times(1, width)?])
 }
 
-/// The layers that take the place of layer `id`, whose tensor is this image to its readers. `new` has the places of
-/// earlier layers in the result.
-fn replacement(
-    network: &Network,
-    id: LayerId,
-    image: Shape,
-    new: &[LayerId],
-    result: &Network,
-    names: &mut Names,
-) -> Option<Vec<Layer>> {
+/// A tensor that layers have made of an earlier one by moving its elements row by row.
+pub struct Movement {
+    /// The earlier tensor: an image, or lines `[1, C, L]`.
+    pub source: LayerId,
+    /// What makes the same of it, one after another. If it is lines, only channels change.
+    pub steps: Vec<Step>,
+    /// The layers that these steps replace, the last first.
+    pub chain: Vec<LayerId>,
+}
+
+/// How the tensor of layer `id` was made, if it is an image or lines in these dimensions. Those of an image are in this
+/// order.
+pub fn movement(network: &Network, id: LayerId, dims: &[usize], order: Order) -> Option<Movement> {
     let mut chain = vec![id];
     let mut found = None;
     while let Some(first) = chain.last().filter(|_| chain.len() <= MOST_LAYERS) {
@@ -121,30 +127,49 @@ fn replacement(
         let source = layer.inputs[0].layer;
         let from = &network.layer(source).shape;
         // A layer by itself may go by rows already.
-        let is_by_rows = chain.len() == 1 && from == &layer.inputs[0].shape && layer.shape == image;
-        if from.is_image()
-            && !is_by_rows
-            && let Some(steps) = steps(network, &chain, source, &image)
-        {
-            found = Some((chain.clone(), source, steps));
+        let is_by_rows = chain.len() == 1 && from == &layer.inputs[0].shape && layer.shape.dims == dims;
+        if !is_by_rows && let Some(steps) = steps(network, &chain, source, dims, order) {
+            found = Some(Movement { source, steps, chain: chain.clone() });
         }
         chain.push(source);
     }
-    let (chain, source, steps) = found?;
+    found
+}
+
+/// The layers that take the place of layer `id`, whose tensor is this image to its readers. `new` has the places of
+/// earlier layers in the result.
+fn replacement(
+    network: &Network,
+    id: LayerId,
+    image: Shape,
+    new: &[LayerId],
+    result: &Network,
+    names: &mut Names,
+) -> Option<Vec<Layer>> {
+    let Movement { source, steps, chain } = movement(network, id, &image.dims, image.order)?;
     let made = Made { network, names, first: result.layers.len(), layers: Vec::new(), id };
     made.replace(&chain, (new[source.0], &network.layer(source).shape), &steps, image)
 }
 
-/// The steps from the image `source` to the tensor of a chain of layers, the last first, seen as an image.
-fn steps(network: &Network, chain: &[LayerId], source: LayerId, image: &Shape) -> Option<Vec<Step>> {
+/// The steps from the tensor of `source` to that of a chain of layers, the last first, in these dimensions: both are images
+/// or both lines.
+fn steps(
+    network: &Network,
+    chain: &[LayerId],
+    source: LayerId,
+    seen_as: &[usize],
+    order: Order,
+) -> Option<Vec<Step>> {
     let from = &network.layer(source).shape;
+    if !matches!((from.dims.as_slice(), seen_as), ([1, _, _, _], [1, _, _, _]) | ([1, _, _], [1, _, _])) {
+        return None;
+    }
     let [count, height, width] = size(from);
-    let mut dims = vec![
-        Digits::new(),
-        numbering::whole(Axis::Channels, count),
-        numbering::whole(Axis::Rows, height),
-        numbering::whole(Axis::Columns, width),
-    ];
+    let mut dims = vec![Digits::new(), numbering::whole(Axis::Channels, count)];
+    dims.extend(
+        [(Axis::Rows, height), (Axis::Columns, width)].map(|(axis, size)| numbering::whole(axis, size)),
+    );
+    dims.truncate(from.rank());
     if from.order == Order::ChannelsLast {
         dims = permuted(&dims, &FROM_FIRST);
     }
@@ -163,9 +188,19 @@ fn steps(network: &Network, chain: &[LayerId], source: LayerId, image: &Shape) -
         };
         own = &layer.shape;
     }
-    let [_, channels, rows, columns] = seen(dims, own, image)?.try_into().ok()?;
+    // The elements are those of `own` in its order, whatever the dimensions mean.
+    let mut dims = numbering::view(dims.concat(), seen_as)?;
+    if dims.len() == 4 && order == Order::ChannelsLast {
+        dims = permuted(&dims, &FROM_LAST);
+    }
+    dims.resize(4, Digits::new());
+    let [_, channels, rows, columns] = dims.try_into().ok()?;
     let steps = numbering::steps([channels, rows, columns], [count, height, width])?;
-    (!steps.is_empty()).then_some(steps)
+    let is_possible = |step: &Step| match step {
+        Step::Channels(places) => runs(places).len() <= MOST_SLICES,
+        Step::Operator(_) => from.is_image(),
+    };
+    steps.iter().all(is_possible).then_some(steps)
 }
 
 /// The dimensions of a channels-first image in the order of a channels-last one, and the other way round.
@@ -186,9 +221,12 @@ fn permuted(dims: &[Digits], perm: &[usize]) -> Vec<Digits> {
     perm.iter().map(|axis| dims[*axis].clone()).collect()
 }
 
-/// Channels, height and width.
-fn size(image: &Shape) -> [usize; 3] {
-    [image.channels(), image.rows(), image.row_elements() / image.channels()]
+/// Channels, height and width of an image; of lines, their number, their length and 1.
+fn size(from: &Shape) -> [usize; 3] {
+    match from.dims.as_slice() {
+        &[_, channels, length] => [channels, length, 1],
+        _ => [from.channels(), from.rows(), from.row_elements() / from.channels()],
+    }
 }
 
 /// Layers in the place of another.
@@ -212,6 +250,9 @@ impl Made<'_> {
         steps: &[Step],
         image: Shape,
     ) -> Option<Vec<Layer>> {
+        if steps.is_empty() {
+            return None;
+        }
         let [channels, height, width] = size(from);
         let mut operand = Operand { layer: source, shape: Shape::image(channels, height, width) };
         for step in steps {
@@ -232,12 +273,8 @@ impl Made<'_> {
 
     /// Adds slices of channels, and their concat.
     fn reorder(&mut self, x: &Operand, places: &[usize]) -> Option<Operand> {
-        let runs = runs(places);
-        if runs.len() > MOST_SLICES {
-            return None;
-        }
         let mut slices = Vec::new();
-        for run in runs {
+        for run in runs(places) {
             let (mut starts, mut steps, mut lengths) = (vec![0; 4], vec![1; 4], x.shape.dims.clone());
             (starts[1], steps[1], lengths[1]) = (run.start, run.step, run.length);
             slices.push(self.add(Operator::Slice(Slice { starts, steps, lengths }), vec![x.clone()])?);

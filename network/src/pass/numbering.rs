@@ -81,7 +81,7 @@ fn joined(digits: &[Digit]) -> Digits {
 
 /// A step from an image to an image whose rows come from a few rows of the former.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub enum Step {
     /// These channels, in this order.
     Channels(Vec<usize>),
     /// An operator of one operand.

@@ -64,7 +64,8 @@ fn rows_of(layer: &Layer) -> Option<(Layer, Shape)> {
     // What lies there at once: the rows of one window, and all that the windows make.
     let pixels = |rows: usize| rows * width + height / rows;
     let rows = (1..=height).filter(|rows| height % rows == 0).min_by_key(|rows| pixels(*rows))?;
-    if reduce.axes != [row, column] || pixels(rows) * PART > height * width {
+    let is_global = reduce.axes == [row, column] || (reduce.axes == [row] && width == 1);
+    if !is_global || pixels(rows) * PART > height * width {
         return None;
     }
     let mut seen = shape.clone();

@@ -209,7 +209,7 @@ fn places(indices: &[i64], axis: usize, size: usize) -> Result<Vec<usize>, Fault
 }
 
 /// The parts of a tensor at these places along a dimension.
-fn taken(
+pub(in crate::import) fn taken(
     builder: &mut Builder,
     node: &Node,
     x: &Tensor,

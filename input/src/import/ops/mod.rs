@@ -9,7 +9,7 @@ mod dense;
 mod einsum;
 pub(super) mod element_wise;
 mod fused;
-mod gather;
+pub(super) mod gather;
 mod integer_types;
 pub(super) mod integers;
 pub(super) mod layout;

@@ -166,3 +166,61 @@ fn a_slice_of_everything_is_no_layer() {
     assert_eq!(slice(3, 1), ["element_wise"]);
     assert_eq!(slice(2, 1), ["slice", "element_wise"]);
 }
+
+/// A Transpose of a tensor in these dimensions, between Reshapes: each step has a name, dimensions and a perm.
+fn moved(model: Model, from: &str, to: &str, steps: &[(&[i64], &[i64])], seen: &[i64]) -> Model {
+    let (mut model, mut last) = (model, from.to_owned());
+    for (i, (dims, perm)) in steps.iter().enumerate() {
+        let [shape, cut, turned] = ["s", "c", "t"].map(|name| format!("{to}_{name}{i}"));
+        model = model.ints(&shape, dims).node("Reshape", &[&last, &shape], &[&cut], vec![]);
+        model = model.node("Transpose", &[&cut], &[&turned], vec![ints("perm", perm)]);
+        last = turned;
+    }
+    let shape = format!("{to}_s");
+    model.ints(&shape, seen).node("Reshape", &[&last, &shape], &[to], vec![])
+}
+
+#[test]
+fn movements_become_layers_by_rows_so_that_what_follows_reads_images() {
+    let shuffle: (&[i64], &[i64]) = (&[1, 4, 2, 6, 5], &[0, 2, 1, 3, 4]);
+    let shuffled = ["slice", "slice", "concat"];
+    // A shuffle before a product of channels-last pixels: no Transpose is left.
+    let model = Model::new(13, &[1, 8, 6, 5], &["y"]).floats("w", &[8, 3]);
+    let model = moved(model, "x", "m", &[shuffle], &[1, 8, 6, 5])
+        .node("Transpose", &["m"], &["l"], vec![ints("perm", &[0, 2, 3, 1])])
+        .node("MatMul", &["l", "w"], &["p"], vec![])
+        .node("Transpose", &["p"], &["y"], vec![ints("perm", &[0, 3, 1, 2])]);
+    let (kinds, dims) = path(&model);
+    assert_eq!(
+        (kinds[..3].to_vec(), kinds.len(), dims),
+        (shuffled.to_vec(), 4, vec![1, 3, 6, 5]),
+        "{kinds:?}"
+    );
+    // Of a channels-last tensor, whose pixels a softmax reads.
+    let last = (&[1i64, 6, 5, 2, 2][..], &[0i64, 1, 2, 4, 3][..]);
+    let model =
+        moved(channels_last(), "d", "m", &[last], &[1, 6, 5, 4]).node("Softmax", &["m"], &["y"], vec![]);
+    assert_eq!(
+        path(&model),
+        ([&["conv", "softmax"][..], &shuffled, &["softmax"]].concat(), vec![1, 6, 5, 4])
+    );
+    // Of lines that are images, and of lines that are not.
+    let lines = (&[1i64, 4, 2, 30][..], &[0i64, 2, 1, 3][..]);
+    let model =
+        Model::new(13, &[1, 3, 32], &["y"]).floats("w", &[8, 3, 3]).node("Conv", &["x", "w"], &["a"], vec![]);
+    let model = moved(model, "a", "m", &[lines], &[1, 8, 30]).node("Relu", &["m"], &["y"], vec![]);
+    assert_eq!(path(&model).0, [&["conv"][..], &shuffled, &["element_wise"]].concat());
+    assert_eq!(model.import().unwrap().layers.last().unwrap().shape.dims, [1, 8, 30, 1]);
+    let model = moved(Model::new(13, &[1, 8, 30], &["y"]), "x", "m", &[lines], &[1, 8, 30]);
+    let model = model.node("Relu", &["m"], &["y"], vec![]);
+    assert_eq!(path(&model).0, [&shuffled[..], &["element_wise"]].concat());
+    assert_eq!(model.import().unwrap().layers.last().unwrap().shape.dims, [1, 8, 30]);
+    // A shuffle and the one that undoes it.
+    let back: (&[i64], &[i64]) = (&[1, 2, 4, 6, 5], &[0, 2, 1, 3, 4]);
+    let model = moved(Model::new(13, &[1, 8, 6, 5], &["y"]), "x", "m", &[shuffle, back], &[1, 8, 6, 5]);
+    assert_eq!(path(&model.node("Relu", &["m"], &["y"], vec![])).0, ["element_wise"]);
+    // Rows and columns that change places have no rows.
+    let turned: (&[i64], &[i64]) = (&[1, 8, 2, 3, 5], &[0, 1, 3, 2, 4]);
+    let model = moved(Model::new(13, &[1, 8, 6, 5], &["y"]), "x", "m", &[turned], &[1, 8, 6, 5]);
+    assert_eq!(path(&model.node("Relu", &["m"], &["y"], vec![])).0, ["transpose", "element_wise"]);
+}
