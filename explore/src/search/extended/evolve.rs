@@ -16,7 +16,7 @@ use crate::storage::Effort;
 const EVALUATIONS: u64 = 800;
 
 /// Layers that are evaluated in them at most. Each takes time, and networks of hundreds of layers take minutes otherwise.
-const LAYERS: u64 = 200_000;
+const LAYERS: u64 = 150_000;
 
 /// Genomes of a generation, unless there are more to start from.
 const POPULATION: usize = 64;

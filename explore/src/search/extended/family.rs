@@ -13,6 +13,9 @@ use crate::network::{LayerId, Network};
 /// Rows of the tallest tensor that a firing makes, in the choices looked at.
 const ROWS: [u64; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 
+/// Most prefixes that a search starts from.
+const MOST_PREFIXES: usize = 250;
+
 /// The choices for one CNN. A genome has two genes for each layer: its step on the ladder, and whether a segment ends
 /// after it.
 #[derive(Debug)]
@@ -112,8 +115,8 @@ impl<'a> Family<'a> {
         self.genome(&vec![firings; self.least.len()], &[])
     }
 
-    /// The genomes of all prefixes: the layers of the prefix fire once per row, in one segment, and the others once,
-    /// block by block.
+    /// The genomes of all prefixes, or of [`MOST_PREFIXES`] evenly among them: the layers of the prefix fire once per row,
+    /// in one segment, and the others once, block by block.
     pub fn prefixes(&self) -> Vec<Vec<i64>> {
         let most = self.ladder.last().copied().unwrap_or(1);
         let ends: Vec<LayerId> = self.network.ids().filter(|id| self.ends[id.0]).collect();
@@ -122,7 +125,8 @@ impl<'a> Family<'a> {
                 (0..self.least.len()).map(|layer| if layer <= ends[at].0 { most } else { 1 }).collect();
             self.genome(&firings, &ends[at..])
         };
-        (0..ends.len()).map(prefix).collect()
+        let count = ends.len().min(MOST_PREFIXES);
+        (0..count).map(|at| prefix(at * ends.len() / count)).collect()
     }
 
     /// Makes genomes with the same meaning equal. An input fires as often as the first layer that reads it, or once if
