@@ -9,17 +9,18 @@ use crate::weights::{WeightSource, Weights};
 use crate::{Layer, LayerId, Network, Operand, operators};
 
 /// Turns images of one row, as which some exporters write lines, into images of one column: `[1, C, 1, L]` into
-/// `[1, C, L, 1]`, which has the same elements in memory and goes by rows. Windows begin with columns, and operators behind
-/// them go on with columns.
+/// `[1, C, L, 1]`, which has the same elements in memory and goes by rows. Windows begin with columns, and so do operators
+/// that lead to windows. Operators behind them go on with columns.
 pub(super) fn of_rows(network: Network) -> Network {
     let names = Names::of(&network);
+    let leads = leads(&network);
     let Network { layers, outputs } = network;
     let mut pass = Pass { network: Network::default(), names, places: Vec::new(), turned: Vec::new() };
-    for mut layer in layers {
+    for (mut layer, leads) in layers.into_iter().zip(leads) {
         for operand in &mut layer.inputs {
             operand.layer = pass.places[operand.layer.0];
         }
-        let (layer, is_turned) = match pass.column(&layer) {
+        let (layer, is_turned) = match pass.column(&layer, leads) {
             Some(column) => (pass.with_columns(column), true),
             None => (pass.as_it_was(layer), false),
         };
@@ -50,16 +51,13 @@ impl Pass {
     }
 
     /// The layer with its operands and its output turned, if it is a layer on images of one row that goes on with columns
-    /// or begins with them.
-    fn column(&self, layer: &Layer) -> Option<Layer> {
+    /// or begins with them, perhaps since it leads to windows.
+    fn column(&self, layer: &Layer, leads: bool) -> Option<Layer> {
         let shape = turned(&layer.shape)?;
         let seen: Vec<Shape> =
             layer.inputs.iter().map(|operand| turned(&operand.shape)).collect::<Option<_>>()?;
         let is_long = seen.iter().chain([&shape]).any(|shape| shape.rows() > 1);
-        let begins = matches!(
-            layer.operator,
-            Operator::Conv(_) | Operator::ConvTranspose(_) | Operator::Pool(_) | Operator::Resize(_)
-        );
+        let begins = leads || has_windows(layer);
         let goes_on = layer.inputs.iter().any(|operand| self.turned[operand.layer.0]);
         if !is_long || !(begins || goes_on) {
             return None;
@@ -144,6 +142,26 @@ impl Pass {
         }
         self.add(copy, false)
     }
+}
+
+fn has_windows(layer: &Layer) -> bool {
+    matches!(
+        layer.operator,
+        Operator::Conv(_) | Operator::ConvTranspose(_) | Operator::Pool(_) | Operator::Resize(_)
+    )
+}
+
+/// For each layer, whether windows read its image of one row, perhaps through operators that compute the same on columns.
+fn leads(network: &Network) -> Vec<bool> {
+    let mut leads = vec![false; network.layers.len()];
+    for (at, layer) in network.layers.iter().enumerate().rev() {
+        let goes_on = leads[at] && turned_operator(layer).is_some();
+        for operand in layer.inputs.iter().filter(|_| goes_on || has_windows(layer)) {
+            let is_whole = network.layer(operand.layer).shape == operand.shape;
+            leads[operand.layer.0] |= is_whole && turned(&operand.shape).is_some();
+        }
+    }
+    leads
 }
 
 /// An image of one row as one of one column.

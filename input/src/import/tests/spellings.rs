@@ -292,6 +292,19 @@ fn images_of_one_row_go_by_columns() {
     }
 }
 
+#[test]
+fn what_leads_to_windows_goes_by_columns() {
+    let model = Model::new(12, &[1, 4, 1, 600], &["y"])
+        .tensor(small("w", &[4, 4, 1, 5]))
+        .ints("order", &[2, 3, 0, 1])
+        .node("Tanh", &["x"], &["t"], vec![])
+        .node("Gather", &["t", "order"], &["g"], vec![int("axis", 1)]);
+    let model = window(model, Way::Row, "Conv", ["g", "y"], &["w"], 5);
+    let network = normalise(model.import().unwrap(), Fusion::Full);
+    let made = network.layers.iter().filter(|layer| !layer.is_input());
+    assert!(made.clone().all(|layer| layer.shape.dims[2..] == [600, 1]), "{:?}", made.collect::<Vec<_>>());
+}
+
 /// Concats along the length, slices, pads and an addition between windows on lines, which are images for the windows.
 fn joined(is_image: bool) -> Model {
     let way = if is_image { Way::RowForWindow } else { Way::Line };
