@@ -92,7 +92,8 @@ fn assert_little_is_left(counts: &BTreeMap<&str, Count>, least: usize) {
     assert!(counts.values().any(|count| count.one_by_one > 0));
     let mut saved: Vec<f64> = counts.values().flat_map(|count| &count.saved).copied().collect();
     saved.sort_by(f64::total_cmp);
-    let median = saved.get(saved.len() / 2).copied().unwrap_or(0.0);
+    let middle = [saved.len().saturating_sub(1) / 2, saved.len() / 2];
+    let median = middle.map(|at| saved.get(at).copied().unwrap_or(0.0)).iter().sum::<f64>() / 2.0;
     println!("in the median of {}, {median} of the bytes are left", saved.len());
     assert!(median < 0.01, "{saved:?}");
 }
@@ -105,7 +106,7 @@ fn no_plan_that_says_it_is_the_least_can_be_packed_lower() {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn none_of_thousands_of_plans_can_be_packed_lower() {
-    assert_little_is_left(&repacked(1000..1300, Effort { orders: 1000, decisions: 20_000 }), 2000);
+    assert_little_is_left(&repacked(1000..1260, Effort { orders: 1000, decisions: 20_000 }), 2000);
 }
 
 /// Networks that the searches solve only in part.
