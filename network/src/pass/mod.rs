@@ -96,7 +96,7 @@ impl Fusion {
 /// With [`Fusion::Full`], there are two more:
 ///
 /// 10. residuals: no addition of whole tensors is the only reader of a convolution that has no activation. The
-///    convolution adds to its sums. (This comes after all passes that change filters or find epilogues of additions.)
+///     convolution adds to its sums. (This comes after all passes that change filters or find epilogues of additions.)
 /// 11. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
 ///
 /// At every level, layers on which no output depends are removed. If no kernel can read an operand as it lies, a layer
