@@ -77,14 +77,18 @@ def quantised(tool, file, seed):
 def from_integers(made, feeds, given):
     """The tensors of integers as ONNX Runtime makes each from those given."""
     model = onnx.load(made)
+    shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+              for value in onnx.shape_inference.infer_shapes(model).graph.value_info}
     wanted = [node.output[0] for node in model.graph.node if node.op_type == "QuantizeLinear" and node.output[0] in given]
     feeds = dict(feeds)
     for tensor in wanted:
         for node in model.graph.node:
             node.input[:] = [f"{name}, given" if name == tensor else name for name in node.input]
-        feeds[f"{tensor}, given"] = given[tensor]
+        # csdfc makes an image of one row as one of one column.
+        array = given[tensor].reshape(shapes.get(tensor, given[tensor].shape))
+        feeds[f"{tensor}, given"] = array
         model.graph.input.append(
-            helper.make_tensor_value_info(f"{tensor}, given", TensorProto.UINT8, given[tensor].shape))
+            helper.make_tensor_value_info(f"{tensor}, given", TensorProto.UINT8, array.shape))
         model.graph.output.append(helper.make_empty_tensor_value_info(tensor))
     session = models.start(model.SerializeToString(), optimise=False)
     feeds = {value.name: feeds[value.name] for value in session.get_inputs()}

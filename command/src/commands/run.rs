@@ -172,7 +172,7 @@ impl Frames<'_> {
             if file.exists() {
                 let reference = npy::read(&file)?;
                 result.layers_compared += 1;
-                let comparison = Comparison::of(&layer.output, &value, &reference);
+                let comparison = Comparison::of_layer(&layer.output, &value, reference);
                 if !comparison.is_equal() && result.first_difference.is_none() {
                     result.first_difference =
                         Some(report::LayerDifference { layer: layer.name.clone(), comparison });

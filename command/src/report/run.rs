@@ -149,6 +149,14 @@ impl Comparison {
         Comparison { name: name.to_owned(), mismatch, difference, largest, relative }
     }
 
+    /// Compares a layer's tensor with its reference. The tensor may have more dimensions of 1, or have them elsewhere, since
+    /// csdfc makes lines, and images of one row, as images of one column.
+    pub fn of_layer(name: &str, value: &Value, reference: Value) -> Self {
+        let long = |value: &Value| value.dims.iter().copied().filter(|dim| *dim != 1).collect::<Vec<_>>();
+        let dims = if long(value) == long(&reference) { value.dims.clone() } else { reference.dims };
+        Self::of(name, value, &Value { dims, data: reference.data })
+    }
+
     /// Whether the two are equal within [`TOLERANCE`].
     pub fn is_equal(&self) -> bool {
         self.mismatch.is_none() && self.relative <= TOLERANCE
@@ -246,6 +254,14 @@ mod tests {
         check(&[f32::INFINITY, 1.0], &[f32::INFINITY, 1.0], 0.0, true);
         check(&[1e-3], &[0.0], f64::INFINITY, false);
         assert!(!Comparison::of("x", &value(&[0.0]), &value(&[0.0, 0.0])).is_equal());
+    }
+
+    #[test]
+    fn lines_are_compared_with_images_of_one_column() {
+        let value = |dims: &[usize]| Value { dims: dims.to_vec(), data: Data::F32(vec![1.0; 6]) };
+        let check = |dims: &[usize]| Comparison::of_layer("x", &value(&[1, 2, 3, 1]), value(dims)).is_equal();
+        assert!(check(&[1, 2, 3]) && check(&[1, 2, 1, 3]));
+        assert!(!check(&[1, 3, 2]) && !check(&[6]));
     }
 
     #[test]
