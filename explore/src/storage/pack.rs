@@ -20,7 +20,7 @@ pub(super) struct Placed {
     pub least: u64,
 }
 
-/// Steps of the search that finds out whether the rings would lie lower if more layers made their rows one by one.
+/// Steps of the search that finds out how low the rings could lie if more layers made their rows one by one.
 const STEPS_BEYOND: u64 = 3_000_000;
 
 /// Places rings such that no two use an address at the same time, and only chosen layers make rows one by one at a
@@ -43,12 +43,21 @@ pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effor
         Effort::Final if best.packing.bytes > peak.bytes => {
             let all = problem(storage, items, peak, RowByRow::All);
             let below = best.packing.bytes - 1;
-            let beyond = |all| packing::decide(all, below, &mut Budget::new(Limit::Work(STEPS_BEYOND))).bound;
-            all.as_ref().map_or(0, beyond).min(best.packing.bytes)
+            all.map_or(0, |all| bound_beyond(&all, below)).min(best.packing.bytes)
         }
         _ => 0,
     };
     Placed { packing: best.packing, least: least.max(peak.bytes) }
+}
+
+/// A lower bound of all packings: more than `below` if none fits so many bytes, else as high as the search gets.
+fn bound_beyond(problem: &Problem, below: u64) -> u64 {
+    let budget = &mut Budget::new(Limit::Work(STEPS_BEYOND));
+    let decided = packing::decide(problem, below, budget);
+    match decided.packing.bytes <= below {
+        true => packing::pack(problem, budget).bound.max(decided.bound),
+        false => decided.bound,
+    }
 }
 
 /// Rings as a packing problem. `None` if their sizes are beyond any memory.
