@@ -307,13 +307,14 @@ impl Builder {
         if dims == tensor.dims() {
             return self.view(node, tensor, tensor.operand.shape.clone());
         }
-        if let Some(moved) = self.by_rows(node, tensor, &dims)? {
-            return Ok(moved);
-        }
         let own = &self.network.layer(tensor.operand.layer).shape;
+        let is_reordered = is_reordered(own, &tensor.operand.shape);
         // Rank 4 over a channels-last tensor would be taken for the other order of its rows.
         let confusing = is_channels_last(own) && dims.len() == 4;
-        if is_reordered(own, &tensor.operand.shape) || confusing {
+        if !is_reordered && let Some(moved) = self.by_rows(node, tensor, &dims)? {
+            return Ok(moved);
+        }
+        if is_reordered || confusing {
             let moved = self.channels_first(node, tensor)?;
             return self.view(node, &moved, Shape::new(dims));
         }

@@ -219,6 +219,15 @@ fn movements_become_layers_by_rows_so_that_what_follows_reads_images() {
     let back: (&[i64], &[i64]) = (&[1, 2, 4, 6, 5], &[0, 2, 1, 3, 4]);
     let model = moved(Model::new(13, &[1, 8, 6, 5], &["y"]), "x", "m", &[shuffle, back], &[1, 8, 6, 5]);
     assert_eq!(path(&model.node("Relu", &["m"], &["y"], vec![])).0, ["element_wise"]);
+    // Its pixels are read in another order than they lie.
+    let model = Model::new(13, &[1, 8, 6, 5], &["y"])
+        .ints("s", &[1, 4, 2, 30])
+        .ints("t", &[1, 8, 6, 5])
+        .node("Reshape", &["x", "s"], &["a"], vec![])
+        .node("Transpose", &["a"], &["b"], vec![ints("perm", &[0, 2, 1, 3])])
+        .node("Transpose", &["b"], &["c"], vec![ints("perm", &[0, 2, 3, 1])])
+        .node("Reshape", &["c", "t"], &["y"], vec![]);
+    assert!(!path(&model).0.contains(&"concat"));
     // Rows and columns that change places have no rows.
     let turned: (&[i64], &[i64]) = (&[1, 8, 2, 3, 5], &[0, 1, 3, 2, 4]);
     let model = moved(Model::new(13, &[1, 8, 6, 5], &["y"]), "x", "m", &[turned], &[1, 8, 6, 5]);
