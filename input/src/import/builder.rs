@@ -324,24 +324,9 @@ impl Builder {
     /// The tensor in these dimensions, made row by row of an earlier image or earlier lines, if it is one of these and
     /// layers have only moved its elements since.
     fn by_rows(&mut self, node: &Node, tensor: &Tensor, dims: &[usize]) -> Result<Option<Tensor>, Fault> {
-        let id = tensor.operand.layer;
-        let seen = |dims: Vec<usize>, order| (dims.clone(), order, Shape { dims, order });
-        let lines = Shape::new(dims);
-        let candidates = match *dims {
-            [1, _, _, _] => {
-                [Order::ChannelsFirst, Order::ChannelsLast].map(|order| seen(dims.to_vec(), order)).to_vec()
-            }
-            [1, channels, length] => {
-                [vec![1, channels, length], vec![1, channels, length, 1], vec![1, channels, 1, length]]
-                    .map(|dims| (dims, Order::ChannelsFirst, lines.clone()))
-                    .to_vec()
-            }
-            _ => return Ok(None),
+        let Some(movement) = pass::movement(&self.network, tensor.operand.layer, dims) else {
+            return Ok(None);
         };
-        let found = candidates
-            .into_iter()
-            .find_map(|(dims, order, shape)| Some((pass::movement(&self.network, id, &dims, order)?, shape)));
-        let Some((movement, shape)) = found else { return Ok(None) };
         let moves = |step: &Step| match step {
             Step::Operator(operator) => pass::moves_exactly(operator),
             Step::Channels(_) => true,
@@ -365,7 +350,7 @@ impl Builder {
                 Step::Channels(places) => gather::taken(self, node, &made, 1, places)?,
             };
         }
-        self.view(node, &made, shape).map(Some)
+        self.view(node, &made, movement.seen).map(Some)
     }
 
     /// The tensor with its dimensions permuted. This is a view if it moves nothing, else a layer.

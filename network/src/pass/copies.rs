@@ -5,35 +5,24 @@ use csdfc_plan::operator::{Operator, Transpose};
 use csdfc_plan::shape::Shape;
 
 use super::names::Names;
-use crate::{Layer, LayerId, Network, Operand};
+use super::rewrite;
+use crate::{Layer, Network, Operand};
 
 /// Inserts a layer that moves an operand into the shape in which a layer sees it, if no kernel can compute the layer
 /// otherwise. For example, a convolution reads rows of an image, and a reshape may have cut the image into other rows.
 pub(super) fn copies(network: Network) -> Network {
     let mut names = Names::of(&network);
-    let Network { layers, outputs } = network;
-    let mut result = Network::default();
-    // The new place of each layer.
-    let mut places: Vec<LayerId> = Vec::new();
-    for mut layer in layers {
-        for operand in &mut layer.inputs {
-            operand.layer = places[operand.layer.0];
+    rewrite::with_layers_before(network, |result, _, layer| {
+        if layer.is_input() || is_bound(result, layer) {
+            return;
         }
-        if !layer.is_input() && !is_bound(&result, &layer) {
-            for place in 0..layer.inputs.len() {
-                let operand = layer.inputs[place].clone();
-                if result.layer(operand.layer).shape != operand.shape {
-                    layer.inputs[place] = copy(&mut result, &mut names, &layer, operand);
-                }
+        for place in 0..layer.inputs.len() {
+            let operand = layer.inputs[place].clone();
+            if result.layer(operand.layer).shape != operand.shape {
+                layer.inputs[place] = copy(result, &mut names, layer, operand);
             }
         }
-        places.push(result.add(layer));
-    }
-    result.outputs = outputs;
-    for output in &mut result.outputs {
-        output.operand.layer = places[output.operand.layer.0];
-    }
-    result
+    })
 }
 
 /// Whether a kernel computes a layer as it sees its operands.

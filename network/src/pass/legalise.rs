@@ -11,6 +11,7 @@ use csdfc_plan::format::{Element, Format, Layout};
 use csdfc_plan::operator::Operator;
 
 use super::names::Names;
+use super::rewrite;
 use crate::{Layer, LayerId, Network, Operand};
 
 /// The network with conversions in two places: wherever a chosen primitive reads another format than its operand has,
@@ -20,15 +21,8 @@ use crate::{Layer, LayerId, Network, Operand};
 /// a layer goes back to its first primitive.
 pub fn legalise(network: Network) -> Network {
     let mut names = Names::of(&network);
-    let Network { layers, outputs } = network;
-    let mut result = Network { layers: Vec::new(), outputs };
     let mut converted = BTreeMap::new();
-    // The new place of each layer.
-    let mut places: Vec<LayerId> = Vec::new();
-    for mut layer in layers {
-        for operand in &mut layer.inputs {
-            operand.layer = places[operand.layer.0];
-        }
+    let mut result = rewrite::with_layers_before(network, |result, _, layer| {
         let sees_views =
             layer.inputs.iter().any(|operand| result.layer(operand.layer).shape != operand.shape);
         if sees_views && layer.primitive().layouts() != [Layout::Hwc; 2] {
@@ -36,12 +30,11 @@ pub fn legalise(network: Network) -> Network {
         }
         let reads = layer.primitive().reads();
         for operand in &mut layer.inputs {
-            operand.layer = convert(&mut result, &mut names, &mut converted, operand.layer, reads);
+            operand.layer = convert(result, &mut names, &mut converted, operand.layer, reads);
         }
-        places.push(result.add(layer));
-    }
+    });
     for place in 0..result.outputs.len() {
-        let made = places[result.outputs[place].operand.layer.0];
+        let made = result.outputs[place].operand.layer;
         let element = match result.layer(made).format().element {
             Element::F16 | Element::U8 => Element::F32,
             other => other,

@@ -112,11 +112,27 @@ pub struct Movement {
     pub steps: Vec<Step>,
     /// The layers that these steps replace, the last first.
     pub chain: Vec<LayerId>,
+    /// The tensor as these dimensions show it: an image in either order, or lines.
+    pub seen: Shape,
 }
 
-/// How the tensor of layer `id` was made, if it is an image or lines in these dimensions. Those of an image are in this
-/// order.
-pub fn movement(network: &Network, id: LayerId, dims: &[usize], order: Order) -> Option<Movement> {
+/// How the tensor of layer `id`, its elements in the order in which they are, was made, if it is an image or lines in
+/// these dimensions.
+pub fn movement(network: &Network, id: LayerId, dims: &[usize]) -> Option<Movement> {
+    match *dims {
+        [1, _, _, _] => [Order::ChannelsFirst, Order::ChannelsLast]
+            .into_iter()
+            .find_map(|order| made(network, id, dims, Shape { dims: dims.to_vec(), order })),
+        // Lines may be images of one column, or of one row.
+        [1, channels, length] => [dims, &[1, channels, length, 1], &[1, channels, 1, length]]
+            .into_iter()
+            .find_map(|as_image| made(network, id, as_image, Shape::new(dims))),
+        _ => None,
+    }
+}
+
+/// The same for a tensor whose dimensions are read as these, in the order of `seen`.
+fn made(network: &Network, id: LayerId, dims: &[usize], seen: Shape) -> Option<Movement> {
     let mut chain = vec![id];
     let mut found = None;
     while let Some(first) = chain.last().filter(|_| chain.len() <= MOST_LAYERS) {
@@ -128,12 +144,12 @@ pub fn movement(network: &Network, id: LayerId, dims: &[usize], order: Order) ->
         let from = &network.layer(source).shape;
         // A layer by itself may go by rows already.
         let is_by_rows = chain.len() == 1 && from == &layer.inputs[0].shape && layer.shape.dims == dims;
-        if !is_by_rows && let Some(steps) = steps(network, &chain, source, dims, order) {
-            found = Some(Movement { source, steps, chain: chain.clone() });
+        if !is_by_rows && let Some(steps) = steps(network, &chain, source, dims, seen.order) {
+            found = Some((source, steps, chain.clone()));
         }
         chain.push(source);
     }
-    found
+    found.map(|(source, steps, chain)| Movement { source, steps, chain, seen })
 }
 
 /// The layers that take the place of layer `id`, whose tensor is this image to its readers. `new` has the places of
@@ -146,7 +162,7 @@ fn replacement(
     result: &Network,
     names: &mut Names,
 ) -> Option<Vec<Layer>> {
-    let Movement { source, steps, chain } = movement(network, id, &image.dims, image.order)?;
+    let Movement { source, steps, chain, .. } = movement(network, id, &image.dims)?;
     let made = Made { network, names, first: result.layers.len(), layers: Vec::new(), id };
     made.replace(&chain, (new[source.0], &network.layer(source).shape), &steps, image)
 }
@@ -171,7 +187,7 @@ fn steps(
     );
     dims.truncate(from.rank());
     if from.order == Order::ChannelsLast {
-        dims = permuted(&dims, &FROM_FIRST);
+        dims = permuted(&dims, &TO_LAST);
     }
     let mut own = from;
     for id in chain.iter().rev() {
@@ -191,7 +207,7 @@ fn steps(
     // The elements are those of `own` in its order, whatever the dimensions mean.
     let mut dims = numbering::view(dims.concat(), seen_as)?;
     if dims.len() == 4 && order == Order::ChannelsLast {
-        dims = permuted(&dims, &FROM_LAST);
+        dims = permuted(&dims, &TO_FIRST);
     }
     dims.resize(4, Digits::new());
     let [_, channels, rows, columns] = dims.try_into().ok()?;
@@ -204,15 +220,15 @@ fn steps(
 }
 
 /// The dimensions of a channels-first image in the order of a channels-last one, and the other way round.
-const FROM_FIRST: [usize; 4] = [0, 2, 3, 1];
-const FROM_LAST: [usize; 4] = [0, 3, 1, 2];
+const TO_LAST: [usize; 4] = [0, 2, 3, 1];
+const TO_FIRST: [usize; 4] = [0, 3, 1, 2];
 
 /// The digits of the dimensions of a view of a tensor.
 fn seen(dims: Vec<Digits>, own: &Shape, view: &Shape) -> Option<Vec<Digits>> {
     let dims = match (own.order, view.order) {
         _ if own.rank() != 4 || view.rank() != 4 || own.order == view.order => dims,
-        (Order::ChannelsFirst, _) => permuted(&dims, &FROM_FIRST),
-        (Order::ChannelsLast, _) => permuted(&dims, &FROM_LAST),
+        (Order::ChannelsFirst, _) => permuted(&dims, &TO_LAST),
+        (Order::ChannelsLast, _) => permuted(&dims, &TO_FIRST),
     };
     numbering::view(dims.concat(), &view.dims)
 }

@@ -4,7 +4,8 @@ use csdfc_plan::operator::{Operator, Pool, PoolKind, ReduceFunction};
 use csdfc_plan::shape::Shape;
 
 use super::names::Names;
-use crate::{Layer, LayerId, Network, Operand};
+use super::rewrite;
+use crate::{Layer, Network, Operand};
 
 /// A global pool stays as it is if rows of its image and what becomes of them would take more than this part of the image.
 /// So those of classifiers, of 7×7 or 14×14, stay.
@@ -13,35 +14,20 @@ const PART: usize = 8;
 /// A global pool needs its image whole. Here, a mean, maximum or norm of a large image that nobody else reads becomes a
 /// pooling of a few rows each, which goes by rows, and the global pool of what that makes.
 pub(super) fn in_two(network: Network) -> Network {
-    let mut uses = vec![0; network.layers.len()];
-    let operands = network.layers.iter().flat_map(|layer| &layer.inputs);
-    for operand in operands.chain(network.outputs.iter().map(|output| &output.operand)) {
-        uses[operand.layer.0] += 1;
-    }
+    let uses = rewrite::uses(&network);
+    let is_alone = |layer: &Layer| layer.inputs.first().is_some_and(|operand| uses[operand.layer.0] == 1);
+    let reads_alone: Vec<bool> = network.layers.iter().map(is_alone).collect();
     let mut names = Names::of(&network);
-    let Network { layers, outputs } = network;
-    let mut result = Network { outputs, ..Network::default() };
-    // The new place of each layer.
-    let mut places: Vec<LayerId> = Vec::new();
-    for mut layer in layers {
-        let reads_alone = layer.inputs.first().is_some_and(|operand| uses[operand.layer.0] == 1);
-        for operand in &mut layer.inputs {
-            operand.layer = places[operand.layer.0];
-        }
+    rewrite::with_layers_before(network, |result, id, layer| {
         let reads_rows = |operand: &Operand| result.layer(operand.layer).shape.keeps_rows(&operand.shape);
-        let begins = reads_alone && layer.inputs.first().is_some_and(reads_rows);
+        let begins = reads_alone[id.0] && layer.inputs.first().is_some_and(reads_rows);
         // What the pooling makes of a very large image is large, too.
-        while begins && let Some((pool, seen)) = rows_of(&layer) {
+        while begins && let Some((pool, seen)) = rows_of(layer) {
             let mut unique = |base: &str| names.unique(format!("{base}_rows"));
             let pool = Layer { name: unique(&layer.name), output: unique(&layer.output), ..pool };
             layer.inputs = vec![Operand { layer: result.add(pool), shape: seen }];
         }
-        places.push(result.add(layer));
-    }
-    for output in &mut result.outputs {
-        output.operand.layer = places[output.operand.layer.0];
-    }
-    result
+    })
 }
 
 /// A layer that pools a few whole rows each, with which a global pool may begin; and its operand as the global pool then

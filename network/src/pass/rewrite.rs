@@ -1,6 +1,7 @@
-//! The rewriting that every pass needs: absorbing one layer into another, and removing layers that nobody reads.
+//! The rewriting that passes need: absorbing one layer into another, adding layers before one, and removing layers that
+//! nobody reads.
 
-use crate::{LayerId, Network};
+use crate::{Layer, LayerId, Network};
 
 /// A pass in progress over the layers in topological order.
 ///
@@ -16,12 +17,7 @@ pub(super) struct Rewrite {
 
 impl Rewrite {
     pub(super) fn new(network: Network) -> Self {
-        let mut uses = vec![0; network.layers.len()];
-        let operands = network.layers.iter().flat_map(|layer| &layer.inputs);
-        for operand in operands.chain(network.outputs.iter().map(|output| &output.operand)) {
-            uses[operand.layer.0] += 1;
-        }
-        Rewrite { stands_for: network.ids().collect(), uses, network }
+        Rewrite { stands_for: network.ids().collect(), uses: uses(&network), network }
     }
 
     pub(super) fn visit(&mut self, id: LayerId) {
@@ -73,6 +69,40 @@ impl Rewrite {
         }
         drop_dead(self.network)
     }
+}
+
+/// How many operands and network outputs read the tensor of each layer.
+pub(super) fn uses(network: &Network) -> Vec<usize> {
+    let mut uses = vec![0; network.layers.len()];
+    let operands = network.layers.iter().flat_map(|layer| &layer.inputs);
+    for operand in operands.chain(network.outputs.iter().map(|output| &output.operand)) {
+        uses[operand.layer.0] += 1;
+    }
+    uses
+}
+
+/// The network, layer by layer. `before` may add layers to the new network and let the layer read them. It is given the
+/// layer's old place, and the layer itself, whose operands are already those of the new network.
+pub(super) fn with_layers_before(
+    network: Network,
+    mut before: impl FnMut(&mut Network, LayerId, &mut Layer),
+) -> Network {
+    let ids = network.ids();
+    let Network { layers, outputs } = network;
+    let mut result = Network { outputs, ..Network::default() };
+    // The new place of each layer.
+    let mut places: Vec<LayerId> = Vec::new();
+    for (id, mut layer) in ids.zip(layers) {
+        for operand in &mut layer.inputs {
+            operand.layer = places[operand.layer.0];
+        }
+        before(&mut result, id, &mut layer);
+        places.push(result.add(layer));
+    }
+    for output in &mut result.outputs {
+        output.operand.layer = places[output.operand.layer.0];
+    }
+    result
 }
 
 /// Drops the layers, network inputs among them, on which no network output depends.
