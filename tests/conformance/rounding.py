@@ -23,7 +23,7 @@ BY = 2.0 ** -22
 # the way between two pixels off, which differ by some units.
 INTERPOLATED_BY = 2.0 ** -15
 # Whose constants say what is computed, not of what.
-SETTINGS = {"Clip", "Expand", "Pad", "Resize", "Upsample"}
+SETTINGS = {"Clip", "Expand", "NonMaxSuppression", "Pad", "Resize", "Upsample"}
 
 
 def allowed(drawn, model, feeds, expected):
