@@ -70,7 +70,7 @@ def beside_runtime(tool, name, drawn):
     model = drawn.model()
     onnx.save(model, file)
     # ONNX Runtime's own fusions refuse some networks (a Pad into a pool).
-    runtime_model = _for_runtime(model, drawn.kept)
+    runtime_model = _for_runtime(model, drawn)
     try:
         session = models.start(runtime_model.SerializeToString(), optimise=False, threads=1)
     except models.Unread as why:
@@ -102,20 +102,21 @@ def beside_runtime(tool, name, drawn):
     plan.unlink()
 
 
-def _for_runtime(model, kept):
-    """The model in operators that ONNX Runtime has: its Swish is x · sigmoid(αx) in three. What a NonMaxSuppression keeps
-    is followed by rows of -1, up to as many as `kept` says."""
+def _for_runtime(model, drawn):
+    """The model in operators that ONNX Runtime has: its Swish is x · sigmoid(αx) in three, whose tensors get shapes like
+    those drawn. What a NonMaxSuppression keeps is followed by rows of -1, up to as many as `drawn.kept` says."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     del made.graph.node[:]
     for node in model.graph.node:
         if node.op_type == "NonMaxSuppression":
-            made.graph.node.extend(_with_more_rows(made.graph, node, kept[node.output[0]]))
+            made.graph.node.extend(_with_more_rows(made.graph, node, drawn.kept[node.output[0]]))
             continue
         if node.op_type != "Swish":
             made.graph.node.append(node)
             continue
         (x,), (y,) = node.input, node.output
+        drawn.shapes |= {f"{y}.scaled": drawn.shapes[y], f"{y}.gate": drawn.shapes[y]}
         alpha = [attribute.f for attribute in node.attribute] or [1.0]
         made.graph.initializer.append(helper.make_tensor(f"{y}.alpha", TensorProto.FLOAT, [1], alpha))
         made.graph.node.extend([
