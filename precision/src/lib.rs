@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use csdfc_codegen::run::Value;
 
 use self::accuracy::Open;
-use self::search::{Candidate, Search};
+use self::search::{Candidate, Found, Search};
 use csdfc::app::load::{self, Loaded};
 use csdfc::app::precisions;
 use csdfc::app::resolve::{Application, resolve};
@@ -143,9 +143,7 @@ pub fn plan(
         )?);
     }
     let mut search = Search::new(&models, &device, open, plan, tell);
-    let (found, would) = search.find(&base)?;
-    let Candidate { application, planned, .. } = found;
-    let accuracies = search.accuracies(&application, &planned)?;
+    let Found { candidate: Candidate { application, planned, .. }, accuracies, would } = search.find(&base)?;
     Ok(Chosen { application, planned, accuracies, would, device })
 }
 

@@ -45,6 +45,15 @@ impl Candidate {
     }
 }
 
+/// A plan, and how much it errs.
+pub(super) struct Found {
+    pub candidate: Candidate,
+    /// The error of each open CNN.
+    pub accuracies: Vec<Accuracy>,
+    /// If the plan does not meet the constraints, the allowances with which they would be met, if there are any.
+    pub would: Option<Vec<Accuracy>>,
+}
+
 /// The steps of all CNNs, and the means to plan with them.
 pub(super) struct Search<'a> {
     models: &'a Models<'a>,
@@ -70,40 +79,45 @@ impl<'a> Search<'a> {
         Search { models, device, open, plan, tell, ordered: Vec::new(), steps: Vec::new() }
     }
 
-    /// The plan that is the answer, or the nearest one. In this case also the allowances with which the constraints would be
-    /// met.
-    pub fn find(&mut self, base: &Application) -> Result<(Candidate, Option<Vec<Accuracy>>), Error> {
+    /// The plan that is the answer, or the nearest one.
+    pub fn find(&mut self, base: &Application) -> Result<Found, Error> {
         let wants_least = driver::wants_least(base);
         if !wants_least && let Some(first) = self.planned(0)?.filter(Candidate::is_met) {
-            return Ok((first, None));
+            return self.found(first);
         }
         let allowed = self.order(base)?;
         info!(steps = self.steps.len(), allowed, "layers in order");
         let found = if wants_least { self.least(allowed)? } else { self.fewest(0, allowed)? };
         if let Some(found) = found {
+            let found = self.found(found)?;
             // The plan may compute with other primitives than those that were measured.
-            let is_within =
-                self.accuracies(&found.application, &found.planned)?.iter().all(Accuracy::is_within);
-            let most = if is_within || found.taken == allowed { None } else { self.planned(allowed)? };
-            return Ok((most.filter(Candidate::is_met).unwrap_or(found), None));
+            let is_within = found.accuracies.iter().all(Accuracy::is_within);
+            let most = if is_within || found.candidate.taken == allowed { None } else { self.planned(allowed)? };
+            return most.filter(Candidate::is_met).map_or(Ok(found), |most| self.found(most));
         }
         let application = self.application(allowed)?;
         let planned = (self.plan)(&application, self.device)?;
         let nearest = Candidate { taken: allowed, application, planned };
         if nearest.is_met() {
-            return Ok((nearest, None));
+            return self.found(nearest);
         }
-        let Some(beyond) = self.fewest(allowed, self.steps.len())? else { return Ok((nearest, None)) };
+        let Some(beyond) = self.fewest(allowed, self.steps.len())? else { return self.found(nearest) };
         let would = self.allowances(beyond.taken)?;
-        Ok(if would.is_empty() { (beyond, None) } else { (nearest, Some(would)) })
+        if would.is_empty() {
+            return self.found(beyond);
+        }
+        Ok(Found { would: Some(would), ..self.found(nearest)? })
     }
 
-    /// The error of a plan of the application, for each open CNN.
-    pub fn accuracies(&self, application: &Application, planned: &Planned) -> Result<Vec<Accuracy>, Error> {
+    /// Runs a plan of the application, for the error of each open CNN.
+    fn found(&self, candidate: Candidate) -> Result<Found, Error> {
+        let Candidate { application, planned, .. } = &candidate;
         let mut runner = accuracy::runner(&planned.plan, application)?;
         let of =
             |open: &Open| Ok(open.accuracy(open.error_in(&mut runner)?, &application.cnns[open.cnn].network));
-        self.open.iter().map(of).collect()
+        let accuracies: Vec<Accuracy> = self.open.iter().map(of).collect::<Result<_, Error>>()?;
+        drop(runner);
+        Ok(Found { candidate, accuracies, would: None })
     }
 
     /// The allowances that permit this many steps, for the CNNs whose allowance is too small.

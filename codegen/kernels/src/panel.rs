@@ -12,6 +12,9 @@ use super::arch::PANEL;
 use super::element::F16;
 use super::weight::{Scaled, Weight};
 
+/// Steps of a panel that are packed at a time: 4 KiB.
+const STEPS: usize = 64;
+
 /// Shape of packed weights: `groups` times `filters` sums of `steps` products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Panels {
@@ -112,12 +115,17 @@ impl Panels {
             let (elements, after) = rest.split_at_mut(width * self.each());
             let (biases, elements) = elements.split_at_mut(width);
             let (weights, last) = elements.split_at_mut(width * self.steps);
+            // Some steps of all channels at a time, so that the lines that they are written to stay in the cache.
+            for (block, weights) in weights.chunks_mut(width * STEPS).enumerate() {
+                for lane in 0..width {
+                    for (step, to) in (STEPS * block..).zip(weights.iter_mut().skip(lane).step_by(width)) {
+                        *to = weight(next + lane, step);
+                    }
+                }
+            }
             for lane in 0..width {
                 let filter = next + lane;
                 biases[lane] = if bias.is_empty() { 0.0 } else { bias[filter] };
-                for step in 0..self.steps {
-                    weights[width * step + lane] = weight(filter, step);
-                }
                 if self.slopes {
                     last[lane] = slopes[if slopes.len() == 1 { 0 } else { filter }];
                 }
@@ -146,13 +154,16 @@ impl Panels {
             let (scales, to) = to.split_at_mut(size_of::<f32>() * width);
             let (half_biases, to) = to.split_at_mut(size_of::<F16>() * width);
             let (integers, half_slopes) = to.split_at_mut(width * self.steps);
-            for lane in 0..width {
-                let of_lane = || weights.iter().skip(lane).step_by(width);
-                let scale = of_lane().fold(0.0f32, |most, w| most.max(w.abs())) / 127.0;
-                scales[size_of::<f32>() * lane..][..size_of::<f32>()].copy_from_slice(&scale.to_ne_bytes());
-                for (to, w) in integers.iter_mut().skip(lane).step_by(width).zip(of_lane()) {
-                    *to = integer(w / scale) as u8;
-                }
+            let mut by = [0.0f32; PANEL];
+            for step in weights.chunks_exact(width) {
+                by.iter_mut().zip(step).for_each(|(most, w)| *most = most.max(w.abs()));
+            }
+            by.iter_mut().for_each(|most| *most /= 127.0);
+            for (scale, to) in by.iter().zip(scales.chunks_exact_mut(size_of::<f32>())) {
+                to.copy_from_slice(&scale.to_ne_bytes());
+            }
+            for (step, to) in weights.chunks_exact(width).zip(integers.chunks_exact_mut(width)) {
+                to.iter_mut().zip(step).zip(&by).for_each(|((to, w), scale)| *to = integer(w / scale) as u8);
             }
             narrow(biases, half_biases);
             narrow(slopes, half_slopes);
