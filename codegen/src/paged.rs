@@ -105,7 +105,7 @@ impl Paged {
     pub fn pack(
         &self,
         call: &Call,
-        values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
+        values: &weights::Values<'_>,
         take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
     ) -> Result<(), String> {
         let bytes = weights::stored_len(call);

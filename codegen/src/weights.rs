@@ -1,5 +1,6 @@
 //! The packed parameters of a plan.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use csdfc_kernels::element::F16;
@@ -9,6 +10,9 @@ use crate::bind::{self, Call, Packing};
 use crate::bytes::{Bytes, LINE};
 use csdfc_plan::check::CnnIndex;
 use csdfc_plan::format::Element;
+
+/// Values of one parameter tensor of a layer, asked for by its place among the layer's parameters.
+pub type Values<'a> = dyn Fn(usize) -> Result<Cow<'a, [f32]>, String> + 'a;
 
 /// The packed parameters of many layers, one after another.
 #[derive(Debug)]
@@ -35,11 +39,7 @@ impl Blob {
     ///
     /// # Errors
     /// When values cannot be read, or their number is wrong.
-    pub fn push(
-        &mut self,
-        call: &Call,
-        values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
-    ) -> Result<Range<usize>, String> {
+    pub fn push(&mut self, call: &Call, values: &Values<'_>) -> Result<Range<usize>, String> {
         let start = self.used;
         self.used += stored_len(call);
         pack(call, values, &mut self.data[start..self.used])?;
@@ -68,13 +68,10 @@ pub fn keepers(cnn: &CnnIndex<'_>, is_computed: impl Fn(usize) -> bool) -> Vec<u
 ///
 /// # Errors
 /// When values cannot be read, or their number is wrong.
-pub fn pack(
-    call: &Call,
-    values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
-    packed: &mut [u8],
-) -> Result<(), String> {
+pub fn pack(call: &Call, values: &Values<'_>, packed: &mut [u8]) -> Result<(), String> {
     for constant in &call.constants {
-        let parameters: Vec<Vec<f32>> = constant.parameters.clone().map(values).collect::<Result<_, _>>()?;
+        let parameters: Vec<Cow<'_, [f32]>> =
+            constant.parameters.clone().map(values).collect::<Result<_, _>>()?;
         let packed = &mut packed[constant.range.clone()];
         match (&constant.packing, call.elements()) {
             (Packing::Integers(integers), _) => integers.pack(&parameters, packed)?,

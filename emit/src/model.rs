@@ -179,7 +179,7 @@ impl<'r> Model<'r> {
             };
             let values = |parameter: usize| match parameters {
                 Some(parameters) => parameters(c, l, parameter),
-                None => Ok(Vec::new()),
+                None => Ok(Vec::new().into()),
             };
             if let Some(call) = &model.calls[l] {
                 match (paged(call).map_err(fail)?, model.weights.get(keeper)) {
@@ -392,11 +392,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 /// Appends the packed parameters of a layer to the bytes of the layers before it. At most one layer's parameters are in
 /// memory twice.
-fn append(
-    call: &Call,
-    values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
-    bytes: &mut Vec<u8>,
-) -> Result<(), String> {
+fn append(call: &Call, values: &weights::Values<'_>, bytes: &mut Vec<u8>) -> Result<(), String> {
     let mut packed =
         Bytes::zeros(weights::stored_len(call)).ok_or("there is no memory for its parameters")?;
     weights::pack(call, values, &mut packed)?;

@@ -2,6 +2,7 @@
 
 use csdfc_codegen::bind::Call;
 use csdfc_codegen::paged::Paged;
+use csdfc_codegen::weights::Values;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::checksum::crc32c;
 
@@ -18,12 +19,7 @@ impl PagedLayer {
     ///
     /// # Errors
     /// When parameters cannot be read or packed.
-    pub fn pack(
-        paged: Paged,
-        call: &Call,
-        values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
-        store: &mut Vec<u8>,
-    ) -> Result<Self, String> {
+    pub fn pack(paged: Paged, call: &Call, values: &Values<'_>, store: &mut Vec<u8>) -> Result<Self, String> {
         let isa = Isa::detect();
         let mut checksums = Vec::new();
         let mut take = |packed: &[u8]| {

@@ -4,6 +4,7 @@
 //! floats. Folding a batch norm into a convolution multiplies each filter by a constant. This multiplication, too,
 //! waits until the values are read.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -242,6 +243,17 @@ impl Weights {
     /// # Errors
     /// When an external data file cannot be read or is too short.
     pub fn values(&self) -> std::io::Result<Vec<f32>> {
+        self.read().map(Cow::into_owned)
+    }
+
+    /// The values, in row-major order, borrowed if they are in memory as they are.
+    ///
+    /// # Errors
+    /// As [`Weights::values`].
+    pub fn read(&self) -> std::io::Result<Cow<'_, [f32]>> {
+        if let (WeightSource::Values(values), None) = (&self.source, &self.scale) {
+            return Ok(values[..].into());
+        }
         let mut values = match &self.source {
             WeightSource::Values(values) => values.to_vec(),
             WeightSource::Bytes { bytes, element } => element.decode(bytes),
@@ -273,7 +285,7 @@ impl Weights {
                 *value *= factors[i / inner % factors.len()];
             }
         }
-        Ok(values)
+        Ok(values.into())
     }
 
     /// The same weights with their values in memory, so that they are not read or drawn again whenever somebody asks.

@@ -143,7 +143,8 @@ pub fn plan(
         )?);
     }
     let mut search = Search::new(&models, &device, open, plan, tell);
-    let Found { candidate: Candidate { application, planned, .. }, accuracies, would } = search.find(&base)?;
+    let Found { candidate: Candidate { application, planned, .. }, accuracies, would } =
+        search.find(&base)?;
     Ok(Chosen { application, planned, accuracies, would, device })
 }
 

@@ -92,7 +92,8 @@ impl<'a> Search<'a> {
             let found = self.found(found)?;
             // The plan may compute with other primitives than those that were measured.
             let is_within = found.accuracies.iter().all(Accuracy::is_within);
-            let most = if is_within || found.candidate.taken == allowed { None } else { self.planned(allowed)? };
+            let most =
+                if is_within || found.candidate.taken == allowed { None } else { self.planned(allowed)? };
             return most.filter(Candidate::is_met).map_or(Ok(found), |most| self.found(most));
         }
         let application = self.application(allowed)?;

@@ -13,6 +13,7 @@ mod profile;
 mod together;
 mod trace;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -31,7 +32,9 @@ use csdfc_tests::{app, application, plan, skipped};
 const FRAMES: usize = 3;
 
 /// The values of parameters: CNN, layer, parameter.
-fn values_of(application: &Application) -> impl Fn(usize, usize, usize) -> Result<Vec<f32>, String> {
+fn values_of<'a>(
+    application: &'a Application,
+) -> impl Fn(usize, usize, usize) -> Result<Cow<'a, [f32]>, String> + 'a {
     move |cnn, layer, parameter| application.cnns[cnn].network.parameter(layer, parameter)
 }
 

@@ -8,6 +8,7 @@
 //! in an order of their own, or transformed. All other parameters are kept as they are, or as the pixels of an image.
 //! The parameters of each layer begin at a multiple of 64 bytes, and their size is rounded up to such a multiple.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use csdfc_kernels::activation::Activation;
@@ -203,9 +204,8 @@ impl Packing {
     ///
     /// # Errors
     /// When their number is wrong, or they are packed as narrower numbers: see [`Integers::pack`], `mixed` and `scaled`.
-    pub fn pack(&self, parameters: &[Vec<f32>], packed: &mut [f32]) -> Result<(), String> {
-        let none = Vec::new();
-        let parameter = |index: usize| parameters.get(index).unwrap_or(&none).as_slice();
+    pub fn pack(&self, parameters: &[Cow<'_, [f32]>], packed: &mut [f32]) -> Result<(), String> {
+        let parameter = |index: usize| parameters.get(index).map_or(&[][..], |values| values);
         let expect = |index: usize, elements: usize| match parameter(index).len() {
             found if found == elements => Ok(()),
             found => Err(format!("its parameter {index} has {found} elements, not {elements}")),

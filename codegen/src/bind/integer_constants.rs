@@ -12,6 +12,7 @@ use csdfc_kernels::quantised::binary::{QBinary, QFunction};
 use csdfc_kernels::quantised::conv::QConv;
 use csdfc_kernels::quantised::gemm::QGemm;
 use csdfc_kernels::quantised::pre::QPre;
+use std::borrow::Cow;
 
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::BinaryFunction;
@@ -112,7 +113,7 @@ impl Integers {
     ///
     /// # Errors
     /// When their number is wrong, or weights are not 8-bit integers times their scale.
-    pub fn pack(&self, parameters: &[Vec<f32>], packed: &mut [u8]) -> Result<(), String> {
+    pub fn pack(&self, parameters: &[Cow<'_, [f32]>], packed: &mut [u8]) -> Result<(), String> {
         match self {
             Integers::Conv { conv, bias, scales } => {
                 let elements =
@@ -222,7 +223,7 @@ fn of_two(function: BinaryFunction, a: f32, b: f32) -> f32 {
 }
 
 /// Scales and shifts of a convolution's prologue, if there are any. They come after its weights and biases.
-fn before<'p>(parameters: &'p [Vec<f32>], bias: bool, q: &QConv) -> Result<[&'p [f32]; 2], String> {
+fn before<'p>(parameters: &'p [Cow<'_, [f32]>], bias: bool, q: &QConv) -> Result<[&'p [f32]; 2], String> {
     let first = 1 + usize::from(bias);
     match (q.pre, parameters.get(first..first + 2)) {
         (Some(QPre { affine: true, .. }), Some([scales, shifts]))
@@ -250,20 +251,20 @@ impl Units {
     /// From the weights, biases and scales of the output channels, each a sum of the same number of products. `of`
     /// gives the output channel of a weight. The least offset is taken with which weights are bytes, if they may have one.
     fn of(
-        parameters: &[Vec<f32>],
+        parameters: &[Cow<'_, [f32]>],
         bias: bool,
         [read, made]: [f32; 2],
         [units, products]: [usize; 2],
         has_offset: bool,
         of: impl Fn(usize) -> usize,
     ) -> Result<Self, String> {
-        let none = Vec::new();
-        let parameter = |index: usize, elements: usize| match parameters.get(index).unwrap_or(&none) {
-            found if found.len() == elements => Ok(found),
-            found => Err(format!("its parameter {index} has {} elements, not {elements}", found.len())),
-        };
+        let parameter =
+            |index: usize, elements: usize| match parameters.get(index).map_or(&[][..], |found| found) {
+                found if found.len() == elements => Ok(found),
+                found => Err(format!("its parameter {index} has {} elements, not {elements}", found.len())),
+            };
         let weights = parameter(0, units * products)?;
-        let biases = if bias { parameter(1, units)? } else { &none };
+        let biases = if bias { parameter(1, units)? } else { &[] };
         let scales = parameter(parameters.len().saturating_sub(1), units)?;
         // A quotient of two zeros is NaN, and counts as 0.
         let integer = |(at, &weight): (usize, &f32)| {

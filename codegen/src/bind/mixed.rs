@@ -4,6 +4,7 @@
 use csdfc_kernels::conv::mixed::{MixedConv, MixedGemm};
 use csdfc_kernels::element::F16;
 use csdfc_kernels::gemm::Gemm;
+use std::borrow::Cow;
 
 use csdfc_plan::operator::{Function, Operator};
 use csdfc_plan::shape::Shape;
@@ -62,8 +63,8 @@ pub(super) fn stored_halves(operator: &Operator, inputs: &[&Shape], elements: u6
 ///
 /// # Errors
 /// When their number is wrong, or a weight is NaN.
-pub(crate) fn pack(panels: &Packing, parameters: &[Vec<f32>], packed: &mut [u8]) -> Result<(), String> {
-    let weights = parameters.first().map_or(&[][..], Vec::as_slice);
+pub(crate) fn pack(panels: &Packing, parameters: &[Cow<'_, [f32]>], packed: &mut [u8]) -> Result<(), String> {
+    let weights = parameters.first().map_or(&[][..], |weights| weights);
     if let Some(weight) = weights.iter().find(|weight| !weight.is_finite()) {
         return Err(format!(
             "one of its weights is {weight}, which no 8-bit integer stands for: give it another precision"

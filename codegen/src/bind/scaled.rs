@@ -3,6 +3,7 @@
 
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::scaled::ScaledConv;
+use std::borrow::Cow;
 
 use csdfc_plan::operator::{Function, Operator};
 use csdfc_plan::shape::Shape;
@@ -86,7 +87,7 @@ pub(super) fn stored_floats(operator: &Operator, inputs: &[&Shape], halves: bool
 pub(crate) fn pack(
     panels: &Packing,
     halves: bool,
-    parameters: &[Vec<f32>],
+    parameters: &[Cow<'_, [f32]>],
     packed: &mut [u8],
 ) -> Result<(), String> {
     let (Some(conv), Some((scales, parameters))) = (panels.conv(), parameters.split_last()) else {

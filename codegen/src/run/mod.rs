@@ -19,6 +19,7 @@ mod state;
 mod value;
 pub mod whole;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -100,7 +101,7 @@ pub enum RunError {
 }
 
 /// Values of one parameter tensor, asked for by CNN, layer, and its place among the layer's parameters.
-pub type Parameters<'a> = dyn Fn(usize, usize, usize) -> Result<Vec<f32>, String> + 'a;
+pub type Parameters<'a> = dyn Fn(usize, usize, usize) -> Result<Cow<'a, [f32]>, String> + 'a;
 
 /// The instruction set of this processor.
 ///

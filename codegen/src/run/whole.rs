@@ -37,7 +37,7 @@ pub fn make(
     site: &Site<'_>,
     bytes: u64,
     inputs: &[&[u8]],
-    values: &dyn Fn(usize) -> Result<Vec<f32>, String>,
+    values: &weights::Values<'_>,
 ) -> Result<Bytes, RunError> {
     super::instruction_set()?;
     let cannot = |why: String| RunError::Layer { cnn: String::new(), layer: primitive.name().into(), why };

@@ -17,7 +17,7 @@ fn slopes_are_those_of_the_channels_seen() {
     let call = bind(primitive, &Site::whole(&operator, [(&own, &seen)].into_iter(), &seen)).unwrap();
     let slopes: Vec<f32> = (1..=24).map(|i| i as f32).collect();
     let [mut weights, mut x, mut made] = [0; 3].map(|_| Bytes::zeros(4 * 24).unwrap());
-    weights::pack(&call, &|_| Ok(slopes.clone()), &mut weights).unwrap();
+    weights::pack(&call, &|_| Ok(slopes.as_slice().into()), &mut weights).unwrap();
     SpanMut::of_bytes(&mut x).all().fill(-1.0f32);
     let x = Source { data: &x, slots: Slots::Ring(0) };
     let output = Target { data: &mut made, slots: Slots::Ring(0) };

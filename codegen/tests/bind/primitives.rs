@@ -238,7 +238,7 @@ impl<'a> Bench<'a> {
             let stored = self.primitive.stored_bytes(operator, &[input], elements);
             assert_eq!(stored, last.next_multiple_of(LINE) as u64, "{:?}", self.primitive);
             let mut weights = not_a_number(last / 4);
-            weights::pack(&call, &|index| Ok(parameters[index].clone()), &mut weights).unwrap();
+            weights::pack(&call, &|index| Ok(parameters[index].as_slice().into()), &mut weights).unwrap();
             let (mut target, mut workspace) =
                 (not_a_number(rings[1] * row + 2 * GUARD), vec![f32::NAN; workspace_len + 2 * GUARD]);
             let mut workers = self.workers.borrow_mut();

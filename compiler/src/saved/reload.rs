@@ -1,6 +1,7 @@
 //! Loads the networks of a plan again from its models. `run` and `emit` need the values of their weights, and `check`
 //! compares the plan's layers with those of its models.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -62,7 +63,7 @@ impl Networks {
     ///
     /// # Errors
     /// When there is no such parameter, or its values cannot be read.
-    pub fn parameter(&self, cnn: usize, layer: usize, parameter: usize) -> Result<Vec<f32>, String> {
+    pub fn parameter(&self, cnn: usize, layer: usize, parameter: usize) -> Result<Cow<'_, [f32]>, String> {
         let network = self.0.get(cnn).ok_or_else(|| format!("there is no CNN {cnn}"))?;
         network.parameter(layer, parameter)
     }

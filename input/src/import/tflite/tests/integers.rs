@@ -58,7 +58,8 @@ fn scales_are_dealt_out_along_the_dimension_of_the_outputs() {
     (bias.scales, bias.points, bias.axis) = (vec![0.125, 0.25, 0.5], vec![0; 3], 3);
     let stated = model.import().unwrap();
     model.tensors[2].axis = 0;
-    let values = |network: &csdfc_network::Network| network.parameter(layer_of(network), 1).unwrap();
+    let values =
+        |network: &csdfc_network::Network| network.parameter(layer_of(network), 1).unwrap().into_owned();
     assert_eq!(values(&stated), values(&model.import().unwrap()));
     model.tensors[1].axis = 7;
     let error = model.import().unwrap_err().to_string();

@@ -281,7 +281,7 @@ fn sparse_constants_get_their_zeros() {
     let (_, model) = constants();
     let network = model.import().unwrap();
     let gemm = network.layers.iter().position(|layer| layer.operator.kind() == "gemm").unwrap();
-    assert_eq!(network.parameter(gemm, 0).unwrap(), [0.0, 2.0, 0.0, 3.0, 1.0, 0.0]);
+    assert_eq!(*network.parameter(gemm, 0).unwrap(), [0.0, 2.0, 0.0, 3.0, 1.0, 0.0]);
 }
 
 #[test]
@@ -297,5 +297,5 @@ fn blocks_of_sparse_constants_lie_side_by_side() {
     let y = model.made(&[1, 2]);
     model.operator("FULLY_CONNECTED", &[x, weights, -1], &[y], &[]);
     model.outputs = vec![y];
-    assert_eq!(model.import().unwrap().parameter(1, 0).unwrap(), [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 0.0]);
+    assert_eq!(*model.import().unwrap().parameter(1, 0).unwrap(), [0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 0.0]);
 }
