@@ -5,22 +5,22 @@
 
 use std::path::Path;
 
-use csdfc::app::resolve::RowsChoice;
-use csdfc::cost::timing::Timing;
-use csdfc::device::DeviceProfile;
-use csdfc::frame::choice::Choice;
-use csdfc::frame::execution::Rings;
-use csdfc::frame::lower;
-use csdfc::frame::task;
-use csdfc::frame::task::CnnTask;
-use csdfc::network::LayerId;
-use csdfc::open;
-use csdfc::search::evaluate::Evaluator;
-use csdfc::search::watch::Watch;
-use csdfc::search::{Variant, extended};
-use csdfc::storage::Effort;
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::resolve::RowsChoice;
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::units::MemoryGoal;
+use csdfc_network::LayerId;
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::cost::timing::Timing;
+use csdfc_planner::frame::choice::Choice;
+use csdfc_planner::frame::execution::Rings;
+use csdfc_planner::frame::lower;
+use csdfc_planner::frame::task;
+use csdfc_planner::frame::task::CnnTask;
+use csdfc_planner::open;
+use csdfc_planner::search::evaluate::Evaluator;
+use csdfc_planner::search::watch::Watch;
+use csdfc_planner::search::{Variant, extended};
+use csdfc_planner::storage::Effort;
 use csdfc_tests::{generate, plan};
 use proptest::prelude::*;
 

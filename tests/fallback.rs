@@ -5,13 +5,13 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use csdfc::app::{Application, MemoryGoal};
-use csdfc::device::DeviceProfile;
-use csdfc::driver::{self, Planned};
-use csdfc::frame::choice::Choice;
-use csdfc::search::known::Start;
-use csdfc::search::watch::Watch;
+use csdfc_input::app::{Application, MemoryGoal};
+use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::driver::{self, Planned};
+use csdfc_planner::frame::choice::Choice;
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::Watch;
 use csdfc_tests::application;
 
 /// Plans for least memory, and refuses the first `count` plans. Returns the planned result and all plans that were

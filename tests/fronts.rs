@@ -3,15 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use csdfc::app::spec::{ConstraintsSpec, Method, RowsSpec};
-use csdfc::device::DeviceProfile;
-use csdfc::driver;
-use csdfc::open::{self, Opened};
-use csdfc::search::compare::{dominates, hypervolume};
-use csdfc::search::known::Start;
-use csdfc::search::watch::{Limit, Watch};
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::spec::{ConstraintsSpec, Method, RowsSpec};
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::driver;
+use csdfc_planner::open::{self, Opened};
+use csdfc_planner::search::compare::{dominates, hypervolume};
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::{Limit, Watch};
 use csdfc_tests::app;
 
 /// The applications that are quick enough for every build, and the others.

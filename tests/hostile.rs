@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use csdfc::saved::front::SavedFront;
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::saved::front::SavedFront;
 use csdfc_tests::{application, hostile, outcome, random, root};
 use rand::RngExt;
 
@@ -50,10 +50,10 @@ fn check(reader: impl Fn(&[u8]), file: &[u8]) {
 fn graphs() {
     let application = application(APP);
     let network = &application.cnns[0].network;
-    let rates = csdfc::frame::lower::RateTable::new(network);
-    let rows = csdfc::frame::choice::Choice::all(network).rows;
+    let rates = csdfc_planner::frame::lower::RateTable::new(network);
+    let rows = csdfc_planner::frame::choice::Choice::all(network).rows;
     let layers: Vec<_> = network.ids().collect();
-    let lowering = csdfc::frame::lower::lower(&rates, &layers, &rows, StorageModel::Tensors);
+    let lowering = csdfc_planner::frame::lower::lower(&rates, &layers, &rows, StorageModel::Tensors);
     let graph = lowering.map(|lowering| csdf::sdf3::write(&lowering.graph, "lenet5"));
     check(hostile::sdf3, graph.unwrap_or_default().as_bytes());
 }

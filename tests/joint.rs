@@ -9,22 +9,22 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use csdfc::app::MemoryGoal;
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::app::spec::Primitives;
-use csdfc::device::DeviceProfile;
-use csdfc::device::measured::{Measured, Sample, scenario};
-use csdfc::driver::{self, Planned};
-use csdfc::network::{Layer, LayerId, Network, Operand};
-use csdfc::search::known::Start;
-use csdfc::search::watch::{Limit, Progress, Watch};
-use csdfc::selection;
 use csdfc_codegen::bind::Primitive;
 use csdfc_codegen::run::{Data, Runner, Value};
+use csdfc_input::app::MemoryGoal;
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::app::spec::Primitives;
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::device::measured::{Measured, Sample, scenario};
+use csdfc_network::{Layer, LayerId, Network, Operand};
 use csdfc_plan::check;
 use csdfc_plan::operator::{Conv, Operator};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
+use csdfc_planner::driver::{self, Planned};
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::{Limit, Progress, Watch};
+use csdfc_planner::selection;
 use csdfc_tests::{application, generate, random};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
@@ -79,7 +79,7 @@ fn network(random: &mut ChaCha8Rng, layers: usize, has_branches: bool) -> Networ
     for end in ends {
         network
             .outputs
-            .push(csdfc::network::NetworkOutput { name: format!("out{end}"), operand: made[end].clone() });
+            .push(csdfc_network::NetworkOutput { name: format!("out{end}"), operand: made[end].clone() });
     }
     network
 }
@@ -87,7 +87,7 @@ fn network(random: &mut ChaCha8Rng, layers: usize, has_branches: bool) -> Networ
 pub(super) fn subject(network: Network) -> Application {
     let layers: Vec<LayerId> = network.ids().collect();
     let partition =
-        csdfc::app::Partition { name: "a".into(), layers, processor: "cpu".into(), schedule: None };
+        csdfc_input::app::Partition { name: "a".into(), layers, processor: "cpu".into(), schedule: None };
     let cnn = generate::of_network("a", network, vec![partition]);
     generate::of_cnns(vec![cnn], vec![vec!["a".into()]], StorageModel::Tensors, RowsChoice::Default)
 }

@@ -3,15 +3,15 @@
 
 use std::path::Path;
 
-use csdfc::app::resolve::Application;
-use csdfc::app::spec::Method;
-use csdfc::app::{MemoryGoal, Prefer, RowsChoice};
-use csdfc::device::DeviceProfile;
-use csdfc::driver::{self, Planned};
-use csdfc::saved::front::SavedFront;
-use csdfc::search::known::Start;
-use csdfc::search::watch::{Scope, Watch};
+use csdfc_input::app::resolve::Application;
+use csdfc_input::app::spec::Method;
+use csdfc_input::app::{MemoryGoal, Prefer, RowsChoice};
+use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan::{ParetoPoint, Plan};
+use csdfc_planner::driver::{self, Planned};
+use csdfc_planner::saved::front::SavedFront;
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::{Scope, Watch};
 use csdfc_tests::{application, outcome, outcome_from};
 
 /// The application without constraints, and the plans seen.

@@ -6,15 +6,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::app::spec::Primitives;
-use csdfc::app::{MemoryGoal, Prefer};
-use csdfc::device::DeviceProfile;
-use csdfc::device::measured::{Measured, Sample, scenario};
-use csdfc::driver::{self, Planned};
-use csdfc::profile::{self, Request};
-use csdfc::saved::front::SavedFront;
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::app::spec::Primitives;
+use csdfc_input::app::{MemoryGoal, Prefer};
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::device::measured::{Measured, Sample, scenario};
 use csdfc_plan::plan::{Plan, TimeBasis};
+use csdfc_planner::driver::{self, Planned};
+use csdfc_planner::profile::{self, Request};
+use csdfc_planner::saved::front::SavedFront;
 use csdfc_tests::application;
 
 const FIRST: &str = "indirect-gemm-hwc-hwc";

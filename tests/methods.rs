@@ -7,17 +7,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::app::spec::{Method, RowsSpec};
-use csdfc::device::{Core, DeviceProfile, Processor};
-use csdfc::driver;
-use csdfc::network::LayerId;
-use csdfc::search::known::Start;
-use csdfc::search::watch::{Limit, Watch};
-use csdfc::units::MemoryGoal;
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::app::spec::{Method, RowsSpec};
+use csdfc_input::device::{Core, DeviceProfile, Processor};
+use csdfc_input::units::MemoryGoal;
+use csdfc_network::LayerId;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_planner::driver;
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::{Limit, Watch};
 use csdfc_tests::{app, generate};
 
 /// Genomes that the extended search evaluates for each of hundreds of CNNs.
@@ -80,7 +80,7 @@ fn dominates(a: &Worth, b: &Worth) -> bool {
 
 /// The layers for which it makes a difference whether they go by parts.
 fn genes(application: &Application) -> Vec<(usize, LayerId)> {
-    let of = |(c, cnn): (usize, &csdfc::app::resolve::Cnn)| {
+    let of = |(c, cnn): (usize, &csdfc_input::app::resolve::Cnn)| {
         let network = &cnn.network;
         let tall = network.ids().filter(|id| network.layer(*id).rows() > 1);
         tall.map(|id| (c, id)).collect::<Vec<_>>()

@@ -7,17 +7,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use csdfc::app::resolve::Application;
-use csdfc::app::spec::{Method, RowsSpec};
-use csdfc::builtin;
-use csdfc::device::DeviceProfile;
-use csdfc::driver;
-use csdfc::open;
-use csdfc::search::known::Start;
-use csdfc::search::watch::{Scope, Watch};
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::app::spec::{Method, RowsSpec};
+use csdfc_input::builtin;
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
+use csdfc_planner::driver;
+use csdfc_planner::open;
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::{Scope, Watch};
 use csdfc_tests::{models, outcome, plan, root, skipped};
 
 /// The requests to the planner, as options of the command line.

@@ -4,13 +4,13 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![expect(clippy::print_stdout, reason = "the figures are for the reader of --nocapture")]
 
-use csdfc::app::resolve::Application;
-use csdfc::app::spec::RowsSpec;
-use csdfc::open;
-use csdfc::search::code;
-use csdfc::search::known::Start;
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::app::spec::RowsSpec;
+use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::{ParetoPoint, Plan};
+use csdfc_planner::open;
+use csdfc_planner::search::code;
+use csdfc_planner::search::known::Start;
 use csdfc_tests::{models, outcome, outcome_from, plan};
 
 fn application(source: &str, rows: RowsSpec, memory: Option<MemoryGoal>) -> Application {

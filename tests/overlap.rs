@@ -4,17 +4,17 @@
 
 use std::ops::Range;
 
-use csdfc::app::resolve::Application;
-use csdfc::frame::choice::Choice;
-use csdfc::frame::execution::{self, Execution, Rings};
-use csdfc::frame::lower::RateTable;
-use csdfc::frame::request::{FiringOrder, Request};
-use csdfc::frame::task;
-use csdfc::network::{LayerId, Network};
-use csdfc::open;
-use csdfc::storage::{Effort, Storage, arrange};
+use csdfc_input::app::resolve::Application;
+use csdfc_network::{LayerId, Network};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::frame::choice::Choice;
+use csdfc_planner::frame::execution::{self, Execution, Rings};
+use csdfc_planner::frame::lower::RateTable;
+use csdfc_planner::frame::request::{FiringOrder, Request};
+use csdfc_planner::frame::task;
+use csdfc_planner::open;
+use csdfc_planner::storage::{Effort, Storage, arrange};
 use csdfc_tests::generate;
 use csdfc_tests::moments::{Moment, Ring, moments};
 use proptest::prelude::*;

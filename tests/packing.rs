@@ -4,17 +4,17 @@
 
 use std::time::{Duration, Instant};
 
-use csdfc::builtin;
-use csdfc::frame::choice::Choice;
-use csdfc::frame::execution;
-use csdfc::frame::execution::Rings;
-use csdfc::frame::lower::RateTable;
-use csdfc::frame::task;
-use csdfc::open;
-use csdfc::packing::{Block, Budget, Life, Limit, Problem, Solution, Stopped, greedy, lives, pack};
-use csdfc::storage::{Effort, Storage, arrange};
-use csdfc::units::MemoryGoal;
+use csdfc_input::builtin;
+use csdfc_input::units::MemoryGoal;
+use csdfc_packing::{Block, Budget, Life, Limit, Problem, Solution, Stopped, greedy, lives, pack};
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::frame::choice::Choice;
+use csdfc_planner::frame::execution;
+use csdfc_planner::frame::execution::Rings;
+use csdfc_planner::frame::lower::RateTable;
+use csdfc_planner::frame::task;
+use csdfc_planner::open;
+use csdfc_planner::storage::{Effort, Storage, arrange};
 use csdfc_tests::{app, application, plan};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

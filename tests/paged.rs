@@ -2,24 +2,25 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use csdfc::app::resolve::{Application, Constraints, Paged, RowsChoice};
-use csdfc::app::spec::WeightsPlace;
-use csdfc::app::{Origin, spec};
-use csdfc::builtin;
-use csdfc::network::{Network, NetworkOutput};
-use csdfc::open::Opened;
-use csdfc::operators::output_shape;
-use csdfc::pass;
-use csdfc::search::code;
-use csdfc::search::known::Start;
-use csdfc::units::MemoryGoal;
+use std::path::PathBuf;
+
 use csdfc_codegen::run::{Data, Value};
+use csdfc_input::app::resolve::{Application, Constraints, Paged, RowsChoice};
+use csdfc_input::app::spec::WeightsPlace;
+use csdfc_input::app::{Origin, spec};
+use csdfc_input::builtin;
+use csdfc_input::units::MemoryGoal;
+use csdfc_network::operators::output_shape;
+use csdfc_network::pass;
+use csdfc_network::{Network, NetworkOutput};
 use csdfc_plan::operator::{Conv, Gemm, Operator};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
+use csdfc_planner::open::Opened;
+use csdfc_planner::search::code;
+use csdfc_planner::search::known::Start;
 use csdfc_precision::quantise::{Options, quantise};
 use csdfc_tests::{application, generate, outcome_from, plan, rates, sliced};
-use std::path::PathBuf;
 
 /// A few percent of what the weights alone take, in bytes, and every weight read once a frame.
 #[test]
@@ -65,7 +66,7 @@ fn networks_take_less_if_they_read_weights_again() {
 }
 
 fn paged(name: &str, goal: MemoryGoal) -> Plan {
-    let mut opened = csdfc::open::open(&format!("builtin:{name}")).unwrap();
+    let mut opened = csdfc_planner::open::open(&format!("builtin:{name}")).unwrap();
     (opened.spec.weights, opened.spec.constraints.memory) = (WeightsPlace::Paged, Some(goal));
     plan(&opened.resolve().unwrap())
 }
@@ -83,7 +84,7 @@ fn weights_are_read_again_where_memory_has_too_little_room() {
     assert!(least.cnns[0].bytes_read.unwrap() > all);
     for place in [WeightsPlace::Paged, WeightsPlace::Auto] {
         let within = |bytes: u64| {
-            let mut opened = csdfc::open::open("builtin:resnet8").unwrap();
+            let mut opened = csdfc_planner::open::open("builtin:resnet8").unwrap();
             (opened.spec.weights, opened.spec.constraints.memory) = (place, Some(MemoryGoal::Bytes(bytes)));
             let plan = plan(&opened.resolve().unwrap());
             assert_eq!(plan.constraints.met, bytes >= least.memory.total, "{bytes}: {}", plan.memory.total);

@@ -7,16 +7,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use csdfc::app::spec::RowsSpec;
-use csdfc::device::DeviceProfile;
-use csdfc::device::measured::{Measured, Sample, scenario};
-use csdfc::network::Layer;
-use csdfc::open;
 use csdfc_codegen::bind::Primitive;
 use csdfc_command::reproduce::{mec, precision, s1, selection, table12};
+use csdfc_input::app::spec::RowsSpec;
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::device::measured::{Measured, Sample, scenario};
+use csdfc_network::Layer;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Edge, Plan, StorageModel};
 use csdfc_plan::shape::Shape;
+use csdfc_planner::open;
 use csdfc_tests::{app, plan, root};
 
 const ELEMENT_BYTES: u64 = 4;

@@ -5,18 +5,18 @@
 
 use std::path::Path;
 
-use csdfc::app::MemoryGoal;
-use csdfc::app::resolve::Application;
-use csdfc::device::DeviceProfile;
-use csdfc::driver;
-use csdfc::error::Error;
-use csdfc::network::Network;
-use csdfc::open::Opened;
-use csdfc::saved::reload;
-use csdfc::search::known::Start;
-use csdfc::search::watch::Watch;
 use csdfc_codegen::run::{Data, Runner, Value};
+use csdfc_input::app::MemoryGoal;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::device::DeviceProfile;
+use csdfc_network::Network;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::driver;
+use csdfc_planner::error::Error;
+use csdfc_planner::open::Opened;
+use csdfc_planner::saved::reload;
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::Watch;
 use csdfc_precision::{self as precision, Calibration, Chosen};
 use csdfc_tests::{application, opened, outcome, random};
 use rand::RngExt;

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc::app::spec::Method;
-use csdfc::app::{Application, MemoryGoal, Prefer, RowsChoice};
-use csdfc::frame::choice::Choice;
-use csdfc::network::{Layer, Network, Operand};
-use csdfc::saved::front::SavedFront;
-use csdfc::search::known::Start;
+use csdfc_input::app::spec::Method;
+use csdfc_input::app::{Application, MemoryGoal, Prefer, RowsChoice};
+use csdfc_network::{Layer, Network, Operand};
 use csdfc_plan::check;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_planner::frame::choice::Choice;
+use csdfc_planner::saved::front::SavedFront;
+use csdfc_planner::search::known::Start;
 use csdfc_tests::generate::application;
 use csdfc_tests::{outcome, outcome_from, rates};
 use proptest::prelude::*;

@@ -4,14 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use csdf::{Goal, StorageOptions, Unit, smallest, verify_storage};
-use csdfc::app::spec::{Method, RowsSpec};
-use csdfc::builtin;
-use csdfc::frame::choice::Choice;
-use csdfc::frame::lower::{RateTable, lower};
-use csdfc::frame::task;
-use csdfc::open;
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::spec::{Method, RowsSpec};
+use csdfc_input::builtin;
+use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::frame::choice::Choice;
+use csdfc_planner::frame::lower::{RateTable, lower};
+use csdfc_planner::frame::task;
+use csdfc_planner::open;
 use csdfc_tests::{app, plan};
 
 /// Rows and bytes of all rings.

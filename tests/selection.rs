@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use csdfc::app::resolve::Application;
-use csdfc::device::DeviceProfile;
-use csdfc::device::measured::{Measured, Sample, scenario};
-use csdfc::network::{Layer, Operand};
-use csdfc::pass;
-use csdfc::selection::{CostTable, cost_table};
 use csdfc_codegen::bind::Primitive;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::device::measured::{Measured, Sample, scenario};
+use csdfc_network::pass;
+use csdfc_network::{Layer, Operand};
 use csdfc_plan::operator::Operator;
+use csdfc_planner::selection::{CostTable, cost_table};
 use csdfc_select::instance::{Kind, PrimitiveOption};
 use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer};
 use csdfc_tests::application;

@@ -7,13 +7,13 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
-use csdfc::app::Application;
-use csdfc::device::{Core, DeviceProfile, Processor, WorkerSharing};
-use csdfc::driver;
-use csdfc::search::known::Start;
-use csdfc::search::watch::Watch;
+use csdfc_input::app::Application;
+use csdfc_input::device::{Core, DeviceProfile, Processor, WorkerSharing};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Cnn, Layer, Plan, Step, StorageModel};
+use csdfc_planner::driver;
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::Watch;
 use csdfc_tests::{generate, rates};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

@@ -168,7 +168,8 @@ fn unsafe_code_says_why_it_is_sound() {
 fn the_guide_lists_the_operators() {
     let page = read("docs/guide/src/operators.md");
     let (onnx, tflite) = page.split_once("## TFLite").unwrap();
-    for (page, supported) in [(onnx, csdfc::import::SUPPORTED), (tflite, csdfc::import::SUPPORTED_BY_TFLITE)]
+    for (page, supported) in
+        [(onnx, csdfc_input::import::SUPPORTED), (tflite, csdfc_input::import::SUPPORTED_BY_TFLITE)]
     {
         // Operators have capitals; an option of the command may be named beside them.
         let words = page.split('`').skip(1).step_by(2);

@@ -7,15 +7,15 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use csdfc::app::resolve::Application;
-use csdfc::app::spec::Method;
-use csdfc::device::DeviceProfile;
-use csdfc::driver::{self, Planned};
-use csdfc::frame::choice::Choice;
-use csdfc::search::baseline::without_pipelines;
-use csdfc::search::known::Start;
-use csdfc::search::watch::{Limit, Scope, Shares, Watch};
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::app::spec::Method;
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::units::MemoryGoal;
+use csdfc_planner::driver::{self, Planned};
+use csdfc_planner::frame::choice::Choice;
+use csdfc_planner::search::baseline::without_pipelines;
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::{Limit, Scope, Shares, Watch};
 use csdfc_tests::application;
 
 const PIPELINE: &str = r#"(name: "pipeline", cnns: [(name: "a", model: "builtin:resnet8",

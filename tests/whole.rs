@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use csdfc::app::resolve::Application;
-use csdfc::app::spec::RowsSpec;
-use csdfc::network::LayerId;
-use csdfc::operators;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::app::spec::RowsSpec;
+use csdfc_network::LayerId;
+use csdfc_network::operators;
 use csdfc_plan::plan::{Memory, StorageModel};
 use csdfc_tests::{app, plan};
 

@@ -6,6 +6,7 @@
 
 pub mod cli;
 pub mod commands;
+pub mod error;
 pub mod page;
 pub mod picture;
 pub mod report;

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use csdfc::error::Error;
 use csdfc_plan::plan::{Cnn, Plan};
 use csdfc_plan::timeline::Timeline;
 use serde_json::{Value, json};
+
+use crate::error::Error;
 
 /// The trace of a timeline of a plan.
 ///

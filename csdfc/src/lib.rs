@@ -10,4 +10,8 @@
 //! # Ok::<(), csdfc::BuildError>(())
 //! ```
 
-pub use csdfc_compiler::{Build, BuildError, check, plan};
+mod build;
+
+pub use build::{Build, BuildError};
+pub use csdfc_plan::check::check;
+pub use csdfc_plan::plan;

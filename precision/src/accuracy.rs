@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use csdfc_codegen::run::{Data, Runner, Value};
+use csdfc_input::app::resolve::Application;
+use csdfc_input::app::spec::Precision;
+use csdfc_network::Network;
+use csdfc_network::pass;
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::error::Error;
 
 use super::{Accuracy, Calibration};
 use crate::quantise::frames;
 use crate::quantise::measure::Squares;
 use crate::quantise::simulate::Simulation;
-use csdfc::app::resolve::Application;
-use csdfc::app::spec::Precision;
-use csdfc::error::Error;
-use csdfc::network::Network;
-use csdfc::pass;
 
 /// A CNN with open precisions.
 pub(super) struct Open {

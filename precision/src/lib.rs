@@ -31,18 +31,18 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use csdfc_codegen::run::Value;
+use csdfc_input::app::load::{self, Loaded};
+use csdfc_input::app::precisions;
+use csdfc_input::app::resolve::{Application, resolve};
+use csdfc_input::app::spec::{AppSpec, Precision};
+use csdfc_input::device::DeviceProfile;
+use csdfc_network::Network;
+use csdfc_planner::driver::Planned;
+use csdfc_planner::error::Error;
+use csdfc_planner::open::Opened;
 
 use self::accuracy::Open;
 use self::search::{Candidate, Found, Search};
-use csdfc::app::load::{self, Loaded};
-use csdfc::app::precisions;
-use csdfc::app::resolve::{Application, resolve};
-use csdfc::app::spec::{AppSpec, Precision};
-use csdfc::device::DeviceProfile;
-use csdfc::driver::Planned;
-use csdfc::error::Error;
-use csdfc::network::Network;
-use csdfc::open::Opened;
 
 /// Frames that a CNN is measured on.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 //! Mixed precision saves at most a quarter more, and rounds weights eight times as coarsely. Moreover, a layer needs no
 //! conversions if all layers around it have 16-bit floats.
 
-use csdfc::app::spec::Precision;
+use csdfc_input::app::spec::Precision;
 
 /// What a layer saves and costs at a precision.
 #[derive(Debug, Clone, Copy, PartialEq)]

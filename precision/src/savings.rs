@@ -1,15 +1,15 @@
 //! The memory or time that a layer saves at a lower precision, counting only what is short.
 
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::app::spec::{Precision, Primitives};
+use csdfc_input::device::DeviceProfile;
+use csdfc_network::Network;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::driver;
+use csdfc_planner::error::Error;
 
 use super::Models;
 use super::accuracy::Open;
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::app::spec::{Precision, Primitives};
-use csdfc::device::DeviceProfile;
-use csdfc::driver;
-use csdfc::error::Error;
-use csdfc::network::Network;
 
 /// What layers take at each precision.
 pub(super) struct Savings {

@@ -1,20 +1,20 @@
 //! Which steps are taken.
 
 use csdfc_codegen::bind::Primitive;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::app::spec::Precision;
+use csdfc_input::device::DeviceProfile;
+use csdfc_network::Layer;
+use csdfc_network::pass;
+use csdfc_planner::driver::{self, Planned, assemble};
+use csdfc_planner::error::Error;
+use csdfc_planner::frame::task;
 use tracing::{info, info_span, warn};
 
 use super::accuracy::{self, Open};
 use super::order::{self, Alternative, Alternatives, Step};
 use super::savings::Savings;
 use super::{Accuracy, Models, Plan, Progress};
-use csdfc::app::resolve::Application;
-use csdfc::app::spec::Precision;
-use csdfc::device::DeviceProfile;
-use csdfc::driver::{self, Planned, assemble};
-use csdfc::error::Error;
-use csdfc::frame::task;
-use csdfc::network::Layer;
-use csdfc::pass;
 
 /// Frames on which a single layer is measured. Few suffice, since its error is only compared with those of others.
 const FRAMES_OF_A_LAYER: usize = 2;

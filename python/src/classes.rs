@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use csdfc_compiler::BuildError;
-use csdfc_compiler::packing::Solution;
-use csdfc_compiler::plan::Plan as Data;
-use csdfc_compiler::saved::identity;
+use csdfc_planner::BuildError;
+use csdfc_planner::packing::Solution;
+use csdfc_planner::plan::Plan as Data;
+use csdfc_planner::saved::identity;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;

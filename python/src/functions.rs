@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use csdfc_command::commands::invoke::invoke;
-use csdfc_compiler::Build;
-use csdfc_compiler::minimalloc::MOST_ROWS;
-use csdfc_compiler::packing::{self, Block, Budget, Life, Limit, lives};
+use csdfc_planner::Build;
+use csdfc_planner::minimalloc::MOST_ROWS;
+use csdfc_planner::packing::{self, Block, Budget, Life, Limit, lives};
 use pyo3::prelude::*;
 
 use super::classes::{Error, Packing, Plan, raised};

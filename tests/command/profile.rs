@@ -63,7 +63,7 @@ fn a_store_is_measured_with_the_machine() {
     assert_eq!((first.code, first.stdout.contains("store")), (0, false), "{}", first.stderr);
     let stored = || {
         let text = std::fs::read_to_string(folder.join("board.ron")).unwrap();
-        csdfc::device::DeviceProfile::parse(&text, "board.ron").unwrap().store.unwrap()
+        csdfc_input::device::DeviceProfile::parse(&text, "board.ron").unwrap().store.unwrap()
     };
     // The rate of a device about which nothing is known.
     assert_eq!(stored().bytes_per_second, 250_000_000);

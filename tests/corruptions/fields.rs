@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::network::{Network, NetworkOutput, Operand};
-use csdfc::pass::{Fusion, fuse_integers, integers};
-use csdfc::saved::reload;
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_network::pass::{Fusion, fuse_integers, integers};
+use csdfc_network::{Network, NetworkOutput, Operand};
 use csdfc_plan::check::check;
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
+use csdfc_planner::saved::reload;
 use csdfc_tests::quantised::{dense_block, quantised};
 use csdfc_tests::{application, generate, plan, random, sliced};
 use serde_json::{Value, json};

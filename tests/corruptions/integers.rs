@@ -1,7 +1,7 @@
 //! Plans of layers on 8-bit integers that misstate the numbers for which the integers stand.
 
-use csdfc::app::resolve::RowsChoice;
-use csdfc::pass::{Fusion, fuse_integers};
+use csdfc_input::app::resolve::RowsChoice;
+use csdfc_network::pass::{Fusion, fuse_integers};
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{Conv, Operator};
 use csdfc_plan::plan::{Plan, StorageModel};

@@ -1,6 +1,6 @@
 //! Corruptions of weights that are read from a store: slices, blocks, and when loads may start.
 
-use csdfc::app::resolve::{Application, Paged, RowsChoice};
+use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
 use csdfc_plan::plan::{FiringName, PagedWeights, Plan, Ring, StorageModel};
 use csdfc_tests::together::settle;
 use csdfc_tests::{application, generate, plan, random, rates, sliced};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use csdfc::app::resolve::Application;
 use csdfc_codegen::run::{Data, Value};
+use csdfc_input::app::resolve::Application;
 use csdfc_plan::shape::Shape;
 use csdfc_tests::{application, skipped};
 

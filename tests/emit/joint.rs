@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use csdfc::app::MemoryGoal;
-use csdfc::network::{Network, NetworkOutput};
+use csdfc_input::app::MemoryGoal;
+use csdfc_network::{Network, NetworkOutput};
 use csdfc_plan::check;
 use csdfc_plan::shape::Shape;
 use csdfc_tests::generate;

@@ -4,12 +4,12 @@ mod lines;
 
 use std::collections::BTreeSet;
 
-use csdfc::app::partition::Partition;
-use csdfc::app::resolve::{Application, Cnn, RowsChoice};
-use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
-use csdfc::pass::Precision;
 use csdfc_codegen::bind::{self, Call, Form, Literal, Primitive, Site};
+use csdfc_input::app::partition::Partition;
+use csdfc_input::app::resolve::{Application, Cnn, RowsChoice};
 use csdfc_kernels::sources::SOURCES;
+use csdfc_network::pass::Precision;
+use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc_plan::check::primitives;
 use csdfc_plan::format::{Layout, Quantisation};
 use csdfc_plan::operator::{
@@ -491,7 +491,7 @@ fn by_primitives() -> Network {
     for (layer, name) in network.layers[first..].iter_mut().zip(names) {
         layer.primitive = Some(Primitive::find(name).expect("a primitive"));
     }
-    csdfc::pass::legalise(network)
+    csdfc_network::pass::legalise(network)
 }
 
 /// The network of a group. If `through`, its inputs pass through another layer and so come from rings; otherwise they
@@ -557,13 +557,13 @@ pub fn application() -> Application {
     for (c, group) in groups.iter().enumerate() {
         let network = network(group, c % 2 == 1);
         let [halved, mixed] = [Precision::Half, Precision::Mixed].map(|precision| {
-            csdfc::pass::in_precisions(network.clone(), &vec![precision; network.layers.len()])
+            csdfc_network::pass::in_precisions(network.clone(), &vec![precision; network.layers.len()])
         });
         // Numbers from −4 to 4, in steps that no tensor is made of.
         let to = Some(Quantisation { scale: 0.031, zero_point: 129 });
         let quantisations: Vec<_> =
             network.layers.iter().map(|layer| to.filter(|_| !layer.operator.makes_indices())).collect();
-        let integers = csdfc::pass::integers(quantised(&network, &quantisations));
+        let integers = csdfc_network::pass::integers(quantised(&network, &quantisations));
         let all =
             [(String::new(), network), ("_16".into(), halved), ("_m".into(), mixed), ("_8".into(), integers)];
         for (name, network) in all.map(|(end, network)| (format!("{}{end}", group.name), network)) {
@@ -576,7 +576,8 @@ pub fn application() -> Application {
             cnns.push(generate::of_network(&name, network, vec![whole]));
         }
     }
-    let dense = csdfc::pass::fuse_integers(dense_block(&mut random(1)), csdfc::pass::Fusion::Full);
+    let dense =
+        csdfc_network::pass::fuse_integers(dense_block(&mut random(1)), csdfc_network::pass::Fusion::Full);
     let [bytes, halves] =
         [false, true].map(|are_halves| narrow(&sliced::network(&mut random(2)), are_halves));
     for (name, network) in [

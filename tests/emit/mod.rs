@@ -17,12 +17,12 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::network::{Layer, Network, NetworkOutput, Operand};
 use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_command::commands::{self, npy};
 use csdfc_emit::Options;
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_network::{Layer, Network, NetworkOutput, Operand};
 use csdfc_plan::operator::{ElementWise, Function, Input, InputElement, Operator};
 use csdfc_plan::plan::{Output, Plan};
 use csdfc_plan::shape::Shape;

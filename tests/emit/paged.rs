@@ -1,6 +1,6 @@
 //! Emitted crates whose weights are read from a store, and stores that fail.
 
-use csdfc::app::resolve::{Application, Paged, RowsChoice};
+use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
 use csdfc_plan::plan::StorageModel;
 use csdfc_tests::crates::{COUNTING, thread_sanitizer};
 use csdfc_tests::{application, generate, random, rates, sliced};

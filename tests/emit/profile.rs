@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use csdfc::app::resolve::Application;
-use csdfc::device::DeviceProfile;
-use csdfc::device::measured::Measured;
-use csdfc::profile::{self, Request};
 use csdfc_command::commands;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::device::measured::Measured;
+use csdfc_planner::profile::{self, Request};
 use csdfc_tests::{application, crates};
 
 /// The crate `board`, in a folder of its own. It measures an application with the primitives that the request names.

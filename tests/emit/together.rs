@@ -1,10 +1,10 @@
 //! A layer may write in part where it reads, row by row and as closely as possible. It must make the same output as in
 //! separate memory.
 
-use csdfc::app::partition::Partition;
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::network::{Network, NetworkOutput, Operand};
 use csdfc_codegen::run::{Runner, Value};
+use csdfc_input::app::partition::Partition;
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_network::{Network, NetworkOutput, Operand};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{BinaryFunction, ElementWise, Function, Operator};
 use csdfc_plan::plan::{Plan, StorageModel};

@@ -2,10 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 
-use csdfc::app::partition::Partition;
-use csdfc::app::resolve::{Application, Cnn, RowsChoice};
-use csdfc::network::{LayerId, Network, NetworkOutput, Operand};
 use csdfc_codegen::run::{Data, Runner, Value};
+use csdfc_input::app::partition::Partition;
+use csdfc_input::app::resolve::{Application, Cnn, RowsChoice};
+use csdfc_network::{LayerId, Network, NetworkOutput, Operand};
 use csdfc_plan::check::{self, Violation};
 use csdfc_plan::operator::{Concat, Conv, Operator, Pool, PoolKind};
 use csdfc_plan::plan::{Plan, StorageModel};

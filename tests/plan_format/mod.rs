@@ -7,13 +7,13 @@ pub mod replay;
 
 use std::collections::BTreeSet;
 
-use csdfc::app::resolve::{Application, Paged, RowsChoice};
-use csdfc::app::spec::{Method, RowsSpec};
-use csdfc::network::weights::Weights;
-use csdfc::network::{Network, NetworkOutput};
-use csdfc::pass::{Precision, in_precisions, integers, legalise};
-use csdfc::units::MemoryGoal;
 use csdfc_codegen::bind::Primitive;
+use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
+use csdfc_input::app::spec::{Method, RowsSpec};
+use csdfc_input::units::MemoryGoal;
+use csdfc_network::pass::{Precision, in_precisions, integers, legalise};
+use csdfc_network::weights::Weights;
+use csdfc_network::{Network, NetworkOutput};
 use csdfc_plan::check;
 use csdfc_plan::format::{Element, Quantisation};
 use csdfc_plan::operator::{Conv, Operator};
@@ -410,7 +410,7 @@ fn the_replay_and_the_checker_agree() {
             let network = &drawn.cnns[0].network;
             if drawn.cnns.len() == 1 && drawn.cnns[0].partitions.len() == 1 && seed % 2 == 0 {
                 let to = Quantisation { scale: 0.03, zero_point: 100 };
-                let to = |layer: &csdfc::network::Layer| Some(to).filter(|_| !layer.operator.makes_indices());
+                let to = |layer: &csdfc_network::Layer| Some(to).filter(|_| !layer.operator.makes_indices());
                 let to: Vec<_> = network.layers.iter().map(to).collect();
                 let network = integers(quantised(network, &to));
                 let application = generate::of_one(network, storage, RowsChoice::All);

@@ -1,9 +1,9 @@
 //! Random applications of many kinds.
 
-use csdfc::app::resolve::{Application, Paged, RowsChoice};
-use csdfc::network::{Network, NetworkOutput, Operand};
-use csdfc::pass::{Fusion, Precision, in_precisions, integers};
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
+use csdfc_input::units::MemoryGoal;
+use csdfc_network::pass::{Fusion, Precision, in_precisions, integers};
+use csdfc_network::{Network, NetworkOutput, Operand};
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{Concat, Conv, ElementWise, Function, Operator, Softmax};
 use csdfc_plan::plan::StorageModel;
@@ -127,5 +127,5 @@ fn stacked(random: &mut ChaCha8Rng) -> Network {
             network.outputs.push(NetworkOutput { name: format!("out{}", operand.layer.0), operand });
         }
     }
-    csdfc::pass::normalise(network, Fusion::ALL[0])
+    csdfc_network::pass::normalise(network, Fusion::ALL[0])
 }

@@ -11,12 +11,12 @@ mod search;
 
 use std::collections::BTreeMap;
 
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::network::Network;
-use csdfc::open;
-use csdfc::pass::{Precision, in_precisions};
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::units::MemoryGoal;
+use csdfc_network::Network;
+use csdfc_network::pass::{Precision, in_precisions};
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::open;
 use csdfc_tests::{generate, plan};
 
 use self::rings::Problem;

@@ -1,8 +1,8 @@
 //! Layers that are dealt out to partitions at random: the outputs have the same bytes as with one partition.
 
-use csdfc::app::partition::Partition;
-use csdfc::app::resolve::{Application, Cnn, RowsChoice};
-use csdfc::network::component::components;
+use csdfc_input::app::partition::Partition;
+use csdfc_input::app::resolve::{Application, Cnn, RowsChoice};
+use csdfc_network::component::components;
 use csdfc_plan::plan::StorageModel;
 use csdfc_tests::{app, generate, random};
 use rand::RngExt;

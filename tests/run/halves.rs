@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use csdfc::network::Network;
-use csdfc::network::weights::Weights;
-use csdfc::pass::{Precision, in_precisions};
 use csdfc_codegen::bind::Primitive;
+use csdfc_network::Network;
+use csdfc_network::pass::{Precision, in_precisions};
+use csdfc_network::weights::Weights;
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{ElementWise, Function, Operator};
 use csdfc_plan::plan::StorageModel;

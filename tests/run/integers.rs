@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use csdfc::network::{Network, NetworkOutput, Operand};
-use csdfc::pass::{Fusion, fuse_integers, integers};
 use csdfc_codegen::bind::Primitive;
+use csdfc_network::pass::{Fusion, fuse_integers, integers};
+use csdfc_network::{Network, NetworkOutput, Operand};
 use csdfc_plan::format::{Element, Quantisation};
 use csdfc_plan::operator::Function;
 use csdfc_plan::plan::StorageModel;
@@ -41,7 +41,7 @@ fn quantisations(network: &Network, random: &mut ChaCha8Rng) -> Vec<Option<Quant
         [end(f64::min), end(f64::max)]
     };
     let tensors = tensors(network);
-    let of = |(layer, tensor): (&csdfc::network::Layer, &Vec<f64>)| {
+    let of = |(layer, tensor): (&csdfc_network::Layer, &Vec<f64>)| {
         let share = [1.0, 0.8][random.random_range(0..2)];
         let ends = ends(tensor, share);
         let is_finite = ends.iter().all(|end| end.is_finite() && end.abs() < 1e30);

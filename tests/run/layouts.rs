@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use csdfc::app::partition::Partition;
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::network::{LayerId, Network};
-use csdfc::pass::legalise;
 use csdfc_codegen::bind::Primitive;
+use csdfc_input::app::partition::Partition;
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_network::pass::legalise;
+use csdfc_network::{LayerId, Network};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::StorageModel;

@@ -1,9 +1,9 @@
 //! Tensors of rank 2 and 3 by rows: by parts they have the same bytes as whole, in less memory. Plans that are wrong in
 //! some part are refused.
 
-use csdfc::app::partition::Partition;
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::network::{LayerId, Network, NetworkOutput, Operand};
+use csdfc_input::app::partition::Partition;
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_network::{LayerId, Network, NetworkOutput, Operand};
 use csdfc_plan::check;
 use csdfc_plan::operator::{
     Binary, BinaryFunction, Concat, ConstantOperand, ElementWise, Function, Gemm, InstanceNorm, Operator,

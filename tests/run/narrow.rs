@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use csdfc::app::resolve::RowsChoice;
 use csdfc_codegen::bind::Primitive;
+use csdfc_input::app::resolve::RowsChoice;
 use csdfc_plan::plan::StorageModel;
 use csdfc_tests::quantised::narrow;
 use csdfc_tests::{plan, random};

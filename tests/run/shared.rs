@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use csdfc::app::resolve::{Application, Paged, RowsChoice};
-use csdfc::network::weights::Weights;
-use csdfc::network::{Network, NetworkOutput, Operand};
-use csdfc::pass::{Precision, in_precisions};
+use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
+use csdfc_network::pass::{Precision, in_precisions};
+use csdfc_network::weights::Weights;
+use csdfc_network::{Network, NetworkOutput, Operand};
 use csdfc_plan::check::check;
 use csdfc_plan::operator::{Conv, Function, Gemm, Operator, Pool, PoolKind, Reduce, ReduceFunction};
 use csdfc_plan::plan::{Layer, Plan, StorageModel};
@@ -18,7 +18,7 @@ use super::{bits, run_plan};
 
 /// Adds a layer with these parameters.
 fn push(network: &mut Network, operator: Operator, x: &Operand, parameters: &[Weights]) -> Operand {
-    let shape = csdfc::operators::output_shape(&operator, std::slice::from_ref(&x.shape)).unwrap();
+    let shape = csdfc_network::operators::output_shape(&operator, std::slice::from_ref(&x.shape)).unwrap();
     let made = generate::add(network, operator, vec![x.clone()], shape);
     network.layers[made.layer.0].parameters = parameters.to_vec();
     made

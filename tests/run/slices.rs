@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc::app::resolve::{Application, Constraints, Paged, RowsChoice};
-use csdfc::pass::{Precision, in_precisions};
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::resolve::{Application, Constraints, Paged, RowsChoice};
+use csdfc_input::units::MemoryGoal;
+use csdfc_network::pass::{Precision, in_precisions};
 use csdfc_plan::plan::StorageModel;
 use csdfc_tests::quantised::narrow;
 use csdfc_tests::{plan, random, rates, sliced};

@@ -1,6 +1,6 @@
 //! A textbook evaluation of networks, whole tensor by whole tensor in 64-bit floats. Runs are compared with it.
 
-use csdfc::network::{Layer, Network};
+use csdfc_network::{Layer, Network};
 use csdfc_plan::operator::{
     BinaryFunction, Coordinates, Filter, Function, Operator, PadMode, PoolKind, ReduceFunction, Resize,
     ResizeMode,

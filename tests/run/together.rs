@@ -1,9 +1,9 @@
 //! Rings that share addresses while both live: the same bytes as if they were apart.
 
-use csdfc::app::partition::Partition;
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::builtin::{Builder, ConvOptions, Padding, PoolWindow};
-use csdfc::network::LayerId;
+use csdfc_input::app::partition::Partition;
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::builtin::{Builder, ConvOptions, Padding, PoolWindow};
+use csdfc_network::LayerId;
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_tests::{generate, outcome, random, together};
 use rand::RngExt;

@@ -1,9 +1,9 @@
 //! Networks that csdfc writes as ONNX models and reads again compute the same.
 
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::export::export;
-use csdfc::import::{ImportOptions, import_bytes};
-use csdfc::pass::{Fusion, normalise};
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::export::export;
+use csdfc_input::import::{ImportOptions, import_bytes};
+use csdfc_network::pass::{Fusion, normalise};
 use csdfc_plan::plan::StorageModel;
 use csdfc_tests::generate;
 use proptest::prelude::*;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use csdfc::app::resolve::Application;
 use csdfc_command::commands;
 use csdfc_emit::Options;
+use csdfc_input::app::resolve::Application;
 use csdfc_plan::plan::Plan;
 
 use crate::skipped;

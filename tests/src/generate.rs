@@ -5,14 +5,14 @@ mod views;
 
 use std::collections::BTreeMap;
 
-use csdfc::app::load::ModelSource;
-use csdfc::app::partition::Partition;
-use csdfc::app::resolve::{Application, Cnn, Constraints, RowsChoice};
-use csdfc::app::spec::{Prefer, Primitives, SearchSpec};
-use csdfc::network::weights::{WeightSource, Weights};
-use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand, component};
-use csdfc::operators::{output_shape, parameter_dims};
-use csdfc::pass::Fusion;
+use csdfc_input::app::load::ModelSource;
+use csdfc_input::app::partition::Partition;
+use csdfc_input::app::resolve::{Application, Cnn, Constraints, RowsChoice};
+use csdfc_input::app::spec::{Prefer, Primitives, SearchSpec};
+use csdfc_network::operators::{output_shape, parameter_dims};
+use csdfc_network::pass::Fusion;
+use csdfc_network::weights::{WeightSource, Weights};
+use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand, component};
 use csdfc_plan::operator::{
     BatchNorm, Binary, BinaryFunction, Concat, Conv, ConvTranspose, Coordinates, Crop, DepthToSpace,
     ElementWise, Filter, Function, Gemm, Input, InputElement, InstanceNorm, Operator, Pad, PadMode, Pool,
@@ -364,7 +364,7 @@ fn network(random: &mut Choices<'_>) -> Network {
 fn cnn(name: &str, random: &mut Choices<'_>) -> (Cnn, Vec<Vec<String>>) {
     // All passes run more often than only some.
     let (network, less) = (network(random), random.pick(0, 4).saturating_sub(2));
-    let network = csdfc::pass::normalise(network, Fusion::ALL[less]);
+    let network = csdfc_network::pass::normalise(network, Fusion::ALL[less]);
     let mut partitions: Vec<Partition> = Vec::new();
     let mut together: Vec<Vec<String>> = Vec::new();
     for id in network.ids() {

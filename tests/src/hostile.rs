@@ -5,13 +5,13 @@ use std::num::NonZero;
 use std::path::Path;
 
 use csdf::{Budget, Goal, StorageOptions, sdf3};
-use csdfc::app::load::{self, LoadError, ModelRequest};
-use csdfc::app::resolve::resolve;
-use csdfc::app::{Origin, spec};
-use csdfc::import::{self, ImportOptions};
-use csdfc::saved::front::SavedFront;
-use csdfc::search::known::Start;
+use csdfc_input::app::load::{self, LoadError, ModelRequest};
+use csdfc_input::app::resolve::resolve;
+use csdfc_input::app::{Origin, spec};
+use csdfc_input::import::{self, ImportOptions};
 use csdfc_plan::plan::Plan;
+use csdfc_planner::saved::front::SavedFront;
+use csdfc_planner::search::known::Start;
 use csdfc_select::{Instance, Method, Problem, Quantity, Query};
 
 /// Actors and phases up to which a graph is analysed: all is linear in them at least.

@@ -14,14 +14,14 @@ pub mod together;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use csdfc::app::resolve::Application;
-use csdfc::app::{Origin, spec};
-use csdfc::device::DeviceProfile;
-use csdfc::driver::{self, Planned};
-use csdfc::open::{self, Opened};
-use csdfc::search::known::Start;
-use csdfc::search::watch::Watch;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::app::{Origin, spec};
+use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::driver::{self, Planned};
+use csdfc_planner::open::{self, Opened};
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::Watch;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 

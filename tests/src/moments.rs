@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use csdfc::network::{LayerId, Network, Operand};
-use csdfc::operators::{RowAccess, row_access};
+use csdfc_network::operators::{RowAccess, row_access};
+use csdfc_network::{LayerId, Network, Operand};
 
 /// A ring of rows.
 #[derive(Debug, Clone)]

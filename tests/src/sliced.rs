@@ -1,9 +1,9 @@
 //! Networks whose layers have so many weights that they are read in slices.
 
-use csdfc::app::resolve::{Application, Paged};
-use csdfc::network::{Network, NetworkOutput, Operand};
-use csdfc::operators::output_shape;
-use csdfc::pass::integers;
+use csdfc_input::app::resolve::{Application, Paged};
+use csdfc_network::operators::output_shape;
+use csdfc_network::pass::integers;
+use csdfc_network::{Network, NetworkOutput, Operand};
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{Conv, Function, Gemm, Operator};
 use csdfc_plan::shape::Shape;

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use csdfc::app::Origin;
-use csdfc::app::spec::AppSpec;
-use csdfc::error::Error;
 use csdfc_codegen::file_name::file_name;
+use csdfc_input::app::Origin;
+use csdfc_input::app::spec::AppSpec;
+
+use crate::error::Error;
 
 /// What may be lost, and on which frames that is measured.
 #[derive(Debug, Clone, Args)]

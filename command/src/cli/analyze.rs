@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use csdf::Ratio;
-use csdfc::app::Origin;
-use csdfc::app::spec::{AppSpec, RowsSpec};
-use csdfc::error::Error;
+use csdfc_input::app::Origin;
+use csdfc_input::app::spec::{AppSpec, RowsSpec};
 
 use super::effort::SearchBudget;
 use super::{Format, LoadArgs, rows};
+use crate::error::Error;
 
 /// Arguments of `csdfc analyze`.
 #[derive(Debug, Clone, Args)]

@@ -3,8 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use csdfc::offload;
-use csdfc::search::watch::Limit;
+use csdfc_planner::search::watch::Limit;
 
 /// `10s`, or a number of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +32,11 @@ impl FromStr for SearchBudget {
     }
 }
 
-impl From<SearchBudget> for offload::Budget {
+impl From<SearchBudget> for csdfc_offload::Budget {
     fn from(effort: SearchBudget) -> Self {
         match effort {
-            SearchBudget::Time(time) => offload::Budget::Time(time),
-            SearchBudget::Steps(steps) => offload::Budget::Work(steps),
+            SearchBudget::Time(time) => csdfc_offload::Budget::Time(time),
+            SearchBudget::Steps(steps) => csdfc_offload::Budget::Work(steps),
         }
     }
 }

@@ -20,13 +20,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use csdfc::app::Origin;
-use csdfc::app::spec::{
+use csdfc_input::app::Origin;
+use csdfc_input::app::spec::{
     AppSpec, FpsSpec, LatencySpec, Method, Precision, Prefer, Primitives, RowsSpec, WeightsPlace,
 };
-use csdfc::device;
-use csdfc::suggest::clip;
-use csdfc::units::{MemoryGoal, Nanoseconds};
+use csdfc_input::device;
+use csdfc_input::units::{MemoryGoal, Nanoseconds};
+use csdfc_network::suggest::clip;
 use csdfc_plan::plan::StorageModel;
 
 use self::effort::SearchBudget;
@@ -483,12 +483,12 @@ impl LoadArgs {
     ///
     /// # Errors
     /// When a shape does not say which CNN's input it is.
-    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), csdfc::error::Error> {
+    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
         if self.no_fuse {
             spec.fuse = false;
         }
         for shape in &self.shapes {
-            let named = |cnn: &&mut csdfc::app::spec::CnnSpec| {
+            let named = |cnn: &&mut csdfc_input::app::spec::CnnSpec| {
                 cnn.name.as_ref().is_some_and(|name| {
                     shape.input.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'))
                 })
@@ -501,7 +501,7 @@ impl LoadArgs {
                 cnn.shapes.insert(shape.input.clone(), shape.dims.clone());
             } else {
                 let input = clip(&shape.input);
-                return Err(csdfc::error::Error::Input {
+                return Err(crate::error::Error::Input {
                     message: format!("--shape {input}: the application has several CNNs, and none is named"),
                     help: Some("say which CNN's input it is: --shape CNN/INPUT=…".into()),
                 });
@@ -517,7 +517,7 @@ impl PlanArgs {
     ///
     /// # Errors
     /// As [`LoadArgs::apply`].
-    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), csdfc::error::Error> {
+    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
         self.load.apply(spec, origin)?;
         if let Some(memory) = self.mem {
             spec.constraints.memory = Some(memory);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use csdfc::offload::Unit;
+use csdfc_offload::Unit;
 
 use super::effort::SearchBudget;
 use super::{Format, values};

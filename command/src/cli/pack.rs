@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use csdfc::units;
+use csdfc_input::units;
 
 use super::Format;
 use super::effort::SearchBudget;

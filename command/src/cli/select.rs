@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use csdfc::app::Origin;
-use csdfc::app::spec::AppSpec;
-use csdfc::device;
-use csdfc::units::{self, Nanoseconds};
+use csdfc_input::app::Origin;
+use csdfc_input::app::spec::AppSpec;
+use csdfc_input::device;
+use csdfc_input::units::{self, Nanoseconds};
 use csdfc_select::{Method, Quantity};
 
 use super::{Format, LoadArgs, values};
@@ -80,7 +80,7 @@ impl SelectArgs {
     ///
     /// # Errors
     /// As [`LoadArgs::apply`].
-    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), csdfc::error::Error> {
+    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
         self.load.apply(spec, origin)?;
         if let Some(max_error) = self.max_error {
             spec.max_error = max_error;

@@ -12,7 +12,7 @@ fn plan_args(words: &str) -> Result<PlanArgs, clap::Error> {
 
 fn applied(file: &str, words: &str) -> AppSpec {
     let mut origin = Origin { name: "app.ron".into(), text: Some(file.into()), replaced: Vec::new() };
-    let mut spec = csdfc::app::spec::parse(&origin).unwrap();
+    let mut spec = csdfc_input::app::spec::parse(&origin).unwrap();
     plan_args(words).unwrap().apply(&mut spec, &mut origin).unwrap();
     spec
 }

@@ -1,8 +1,8 @@
 //! The names by which the command line knows values of types that know nothing of it.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use csdfc::app::spec::{Method, Precision, Prefer, Primitives, WeightsPlace};
-use csdfc::offload::Unit;
+use csdfc_input::app::spec::{Method, Precision, Prefer, Primitives, WeightsPlace};
+use csdfc_offload::Unit;
 use csdfc_precision::quantise::Ranges;
 use csdfc_select::Quantity;
 

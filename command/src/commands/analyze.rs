@@ -4,18 +4,18 @@ use std::path::Path;
 use std::time::Instant;
 
 use csdf::{Budget, Channel, Goal, Graph, Missing, Storage, StorageOptions, Unit, sdf3};
-use csdfc::app::resolve::Application;
-use csdfc::error::{Ending, Error};
-use csdfc::frame::choice::Choice;
-use csdfc::frame::lower::{self, RateTable};
-use csdfc::frame::task;
-use csdfc::open;
+use csdfc_input::app::resolve::Application;
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::frame::choice::Choice;
+use csdfc_planner::frame::lower::{self, RateTable};
+use csdfc_planner::frame::task;
+use csdfc_planner::open;
 
 use super::output;
 use crate::cli::Format;
 use crate::cli::analyze::AnalyzeArgs;
 use crate::cli::effort::SearchBudget;
+use crate::error::{Ending, Error};
 use crate::report;
 use crate::report::analyze::{
     Analysis, AnalysisReport, Blocked, Distribution, Named, ScheduleReport, StartTimes, TradeOff,

@@ -1,12 +1,12 @@
 //! `csdfc check`: whether a plan keeps the rules, and whether its layers are those of its models.
 
-use csdfc::error::{Ending, Error};
-use csdfc::saved::reload;
 use csdfc_plan::check as checker;
+use csdfc_planner::saved::reload;
 
 use super::output;
 use super::read::read_plan;
 use crate::cli::{CheckArgs, Format};
+use crate::error::{Ending, Error};
 use crate::report;
 
 /// Most violations of a refused plan that are shown.

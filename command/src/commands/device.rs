@@ -1,8 +1,8 @@
 //! Warns if a plan's frame rates are not those of this machine's processor.
 
-use csdfc::device::DeviceProfile;
-use csdfc::profile::machine;
+use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan::{Device, Plan};
+use csdfc_planner::profile::machine;
 
 /// Warns if the plan's device profile was not measured on this processor.
 pub(super) fn warn_if_other(plan: &Plan) {

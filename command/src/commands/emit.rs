@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use csdfc::error::{Ending, Error};
-use csdfc::saved::reload;
 use csdfc_emit::{MANIFEST, Options};
+use csdfc_planner::saved::reload;
 
 use super::output;
 use super::read::read_plan;
 use crate::cli::EmitArgs;
+use crate::error::{Ending, Error};
 
 /// Emits a plan.
 ///
@@ -71,7 +71,7 @@ pub fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), Error> {
     }
     // The manifest comes last. If the run stops before that, the next run finds exactly the files that it would write.
     due.sort_by_key(|(file, _)| file.ends_with(MANIFEST));
-    due.into_iter().try_for_each(|(file, content)| output::write_file(&file, content))
+    Ok(due.into_iter().try_for_each(|(file, content)| output::write_file(&file, content))?)
 }
 
 /// The files that csdfc wrote into a folder, and the hashes of their contents.

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use csdfc::error::Error;
-use csdfc::network::Network;
 use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::run::{Data, Value, input_dims};
+use csdfc_network::Network;
 use csdfc_plan::operator::{Input, InputElement};
 use csdfc_plan::shape::Shape;
+use csdfc_planner::error::Error;
 use csdfc_precision::quantise::frames::inputs;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

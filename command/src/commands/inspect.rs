@@ -1,12 +1,12 @@
 //! `csdfc inspect`: the layers of an application and what they need; a model as an ONNX file.
 
-use csdfc::error::{Ending, Error};
-use csdfc::export::export;
-use csdfc::open::Opened;
+use csdfc_input::export::export;
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::open::Opened;
 
 use super::output;
 use crate::cli::{Format, InspectArgs};
+use crate::error::{Ending, Error};
 use crate::report;
 
 /// Shows the layers of an application and what they need, and writes its only CNN as an ONNX model if that is asked

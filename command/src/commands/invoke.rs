@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::io::Write;
 
-use csdfc::error::{Ending, Error};
-use csdfc::open;
+use csdfc_planner::open;
 
 use super::{
     analyze, check, emit, inspect, logging, offload, pack, pages, plan, profile, quantize,
     report as report_plan, reproduce, run as run_plan, select, status,
 };
 use crate::cli::{Cli, Command};
+use crate::error::{Ending, Error};
 
 /// Runs the command as `main` does, and returns its exit code. The first argument is the program's name. Results go to
 /// standard output, everything else to standard error. A panic gives code 3, and does not affect later calls.

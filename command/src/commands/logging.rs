@@ -1,6 +1,5 @@
 //! The log, which goes to standard error while a command works.
 
-use csdfc::error::Error;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
@@ -10,6 +9,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::status;
 use crate::cli::{Global, LogFormat};
+use crate::error::Error;
 
 /// The variable whose filter, a level or levels by module, replaces `-v` and `-q`.
 const VARIABLE: &str = "CSDFC_LOG";
@@ -30,7 +30,7 @@ pub fn start(global: &Global) -> Result<(), Error> {
         Ok(filter) if !filter.is_empty() => filter.parse::<Targets>().map_err(|error| Error::Input {
             message: format!("the value of {VARIABLE} is no filter: {error}"),
             help: Some(
-                "give a level (`debug`) or levels by module (`csdfc_compiler::frame::lower=trace,warn`)"
+                "give a level (`debug`) or levels by module (`csdfc_planner::frame::lower=trace,warn`)"
                     .into(),
             ),
         })?,

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use csdfc::error::Error;
 use csdfc_codegen::F16;
 use csdfc_codegen::run::{Data, Value};
+use csdfc_planner::error::Error;
 
 /// The beginning of every file.
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -100,7 +100,8 @@ pub fn parse(bytes: &[u8]) -> Result<Value, String> {
     let dims = shape.split(',').map(str::trim).filter(|dim| !dim.is_empty());
     let dims: Vec<usize> = dims
         .map(|dim| {
-            dim.parse().map_err(|_| format!("its header has a dimension {}", csdfc::suggest::clip(dim)))
+            dim.parse()
+                .map_err(|_| format!("its header has a dimension {}", csdfc_network::suggest::clip(dim)))
         })
         .collect::<Result<_, _>>()?;
     let elements = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim));
@@ -130,7 +131,10 @@ pub fn parse(bytes: &[u8]) -> Result<Value, String> {
     } else {
         let found: String =
             descr.chars().take_while(|c| c.is_ascii_alphanumeric() || "<>|=".contains(*c)).collect();
-        return Err(format!("its elements are `{}`, not <f4, <f2, |u1 or <i8", csdfc::suggest::clip(&found)));
+        return Err(format!(
+            "its elements are `{}`, not <f4, <f2, |u1 or <i8",
+            csdfc_network::suggest::clip(&found)
+        ));
     };
     Ok(Value { dims, data })
 }

@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use csdfc::error::{Ending, Error};
-use csdfc::offload::files::{self, FORMS, Form};
-use csdfc::offload::model::{self as mapping, convolutions};
-use csdfc::offload::optimise::{self, Answer, Budget};
-use csdfc::offload::problem::Options;
-use csdfc::offload::shapes::{self, KINDS};
-use csdfc::offload::simulate::{Data, Rules, Trace, convolve, simulate};
-use csdfc::offload::steps::Computation;
-use csdfc::offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound, program};
-use csdfc::open;
-use csdfc::suggest;
+use csdfc_network::suggest;
+use csdfc_offload::files::{self, FORMS, Form};
+use csdfc_offload::model::{self as mapping, convolutions};
+use csdfc_offload::optimise::{self, Answer, Budget};
+use csdfc_offload::problem::Options;
+use csdfc_offload::shapes::{self, KINDS};
+use csdfc_offload::simulate::{Data, Rules, Trace, convolve, simulate};
+use csdfc_offload::steps::Computation;
+use csdfc_offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound, program};
+use csdfc_planner::open;
 
 use super::output;
 use crate::cli::Format;
 use crate::cli::offload::OffloadArgs;
+use crate::error::{Ending, Error};
 use crate::picture::strategy;
 use crate::report::offload::{self as report, LayerReport, ModelReport};
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use csdfc::error::Error;
+use csdfc_planner::error::Error;
 use serde::Serialize;
 
 use super::status;

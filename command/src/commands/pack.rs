@@ -4,14 +4,14 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
-use csdfc::error::{Ending, Error};
-use csdfc::minimalloc;
-use csdfc::packing::{self, Budget, Limit, PackError, Problem, Solution, infeasible, lives};
+use csdfc_packing::{Budget, Limit, PackError, Problem, Solution, infeasible, lives};
+use csdfc_planner::minimalloc;
 
 use super::output;
 use crate::cli::Format;
 use crate::cli::effort::SearchBudget;
 use crate::cli::pack::PackArgs;
+use crate::error::{Ending, Error};
 use crate::report;
 
 /// Steps of the search if no budget is given. They take some ten seconds.
@@ -61,12 +61,12 @@ pub fn pack(args: &PackArgs) -> Result<Ending, Error> {
 /// Asks first whether the buffers fit, and then how low they can be packed.
 fn solve(problem: &Problem, capacity: Option<u64>, budget: &mut Budget) -> Solution {
     let _span = tracing::info_span!("pack").entered();
-    let Some(capacity) = capacity else { return packing::pack(problem, budget) };
-    let first = packing::decide(problem, capacity, budget);
+    let Some(capacity) = capacity else { return csdfc_packing::pack(problem, budget) };
+    let first = csdfc_packing::decide(problem, capacity, budget);
     if first.packing.bytes > capacity || first.proven() {
         return first;
     }
-    let second = packing::pack(problem, budget);
+    let second = csdfc_packing::pack(problem, budget);
     let packing = if second.packing.bytes <= first.packing.bytes { second.packing } else { first.packing };
     Solution { packing, work: first.work + second.work, ..second }
 }

@@ -1,9 +1,8 @@
 //! `csdfc completions` and `csdfc man`: the command line, for shells and for `man`.
 
-use csdfc::error::{Ending, Error};
-
 use super::output;
 use crate::cli::pages::{self, CompletionsArgs, ManArgs};
+use crate::error::{Ending, Error};
 
 /// Prints the script of a shell.
 ///

@@ -3,20 +3,19 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::app::spec::RowsSpec;
-use csdfc::device::DeviceProfile;
-use csdfc::driver::{self, Explanation};
-use csdfc::error::{Ending, Error};
-use csdfc::network::Network;
-use csdfc::open::{self, Opened};
-use csdfc::saved::front::{PickError, SavedFront};
-use csdfc::saved::identity;
-use csdfc::search::known::Start;
-use csdfc::search::watch::{Limit, Scope, Shares, Watch};
-use csdfc::suggest;
-use csdfc::words::shortfall;
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::app::spec::RowsSpec;
+use csdfc_input::device::DeviceProfile;
+use csdfc_network::Network;
+use csdfc_network::suggest;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::driver::{self, Explanation};
+use csdfc_planner::open::{self, Opened};
+use csdfc_planner::saved::front::{PickError, SavedFront};
+use csdfc_planner::saved::identity;
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::{Limit, Scope, Shares, Watch};
+use csdfc_planner::words::shortfall;
 use csdfc_precision::{self as precision, Accuracy, Calibration, Chosen};
 use tracing::{info, warn};
 
@@ -24,6 +23,7 @@ use super::read::read_text;
 use super::watcher::Watcher;
 use super::{frames, output, status, watcher};
 use crate::cli::{Format, PlanArgs};
+use crate::error::{Ending, Error};
 use crate::picture::front::FrontPicture;
 use crate::report;
 
@@ -175,7 +175,7 @@ fn choose(
         let paths = paths(application);
         driver::plan_from(&Start::default(), application, device, paths, &shares.next(), &driver::judge)
     };
-    precision::plan(app, &frames, &plan, tell)
+    Ok(precision::plan(app, &frames, &plan, tell)?)
 }
 
 /// Explains the primitive of `[CNN/]LAYER`. The names of layers may have slashes too.

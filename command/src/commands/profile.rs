@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-use csdfc::app::resolve::Application;
-use csdfc::device::{DeviceProfile, HOST, Origin, Processor, host_path};
-use csdfc::error::{Ending, Error};
-use csdfc::network::Network;
-use csdfc::open;
-use csdfc::profile::{self, Progress, Request, machine};
 use csdfc_emit::module_name;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::device::{DeviceProfile, HOST, Origin, Processor, host_path};
+use csdfc_network::Network;
+use csdfc_planner::open;
+use csdfc_planner::profile::{self, Progress, Request, machine};
 use tracing::info;
 
 use super::watcher::Watcher;
 use super::{output, status};
 use crate::cli::Format;
 use crate::cli::profile::ProfileArgs;
+use crate::error::{Ending, Error};
 use crate::report;
 
 /// The processor of partitions, unless their application names another.

@@ -1,13 +1,13 @@
 //! `csdfc quantize`: frames from files or a seed, a quantised model, and a report of its errors.
 
-use csdfc::error::{Ending, Error};
-use csdfc::export::export;
-use csdfc::open;
+use csdfc_input::export::export;
+use csdfc_planner::open;
 use csdfc_precision::quantise::{Options, quantise};
 
 use super::{frames, output};
 use crate::cli::quantize::{QuantizeArgs, Scheme};
 use crate::cli::{Format, LoadArgs};
+use crate::error::{Ending, Error};
 use crate::report::quantize as report;
 
 /// Quantises a model.

@@ -3,8 +3,9 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use csdfc::error::Error;
 use csdfc_plan::plan::Plan;
+
+use crate::error::Error;
 
 /// Reads a plan from a file or, for `-`, from standard input. Returns the plan, the name of its source, and the folder
 /// from which the paths of its models start.

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use csdfc::error::{Ending, Error};
-use csdfc::saved::front::SavedFront;
 use csdfc_plan::plan::Plan;
 use csdfc_plan::timeline::{self, Timeline};
+use csdfc_planner::saved::front::SavedFront;
 
 use super::output;
 use super::read::{read_plan, read_text};
 use crate::cli::report::ReportArgs;
+use crate::error::{Ending, Error};
 use crate::{page, trace};
 
 /// Writes the page and the trace of plans.
@@ -63,5 +63,5 @@ fn read(path: &Path) -> Result<(Plan, Timeline), Error> {
 
 fn read_front(path: &Path) -> Result<SavedFront, Error> {
     let (text, name) = read_text(path, "give a front that `csdfc plan --pareto FILE.json` wrote, or a plan")?;
-    SavedFront::parse(&text, &name.display().to_string())
+    Ok(SavedFront::parse(&text, &name.display().to_string())?)
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use csdfc::device::DeviceProfile;
-use csdfc::error::{Ending, Error};
-use csdfc::offload::Budget;
 use csdfc_codegen::run::RunError;
+use csdfc_input::device::DeviceProfile;
+use csdfc_offload::Budget;
 
 use super::{output, status};
 use crate::cli::reproduce::{Paper, ReproduceArgs};
+use crate::error::{Ending, Error};
 use crate::reproduce;
 
 /// Writes a page and its figures into a folder, and says on standard output what was written. A terminal shows how far it

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use csdfc::error::{Ending, Error};
-use csdfc::saved::reload;
-use csdfc::suggest::{self, clip};
 use csdfc_codegen::file_name::file_name;
 use csdfc_codegen::run::{Fired, Runner, Value, input_dims};
+use csdfc_network::suggest::{self, clip};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Cnn, Layer, Plan};
 use csdfc_plan::timeline;
+use csdfc_planner::saved::reload;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
@@ -18,6 +17,7 @@ use super::read::read_plan;
 use super::recorder::Recorder;
 use super::{frames, npy, output};
 use crate::cli::{Format, NamedFile, RunArgs};
+use crate::error::{Ending, Error};
 use crate::report::run::{self as report, CnnRun, Comparison, ProfiledLayer};
 use crate::trace;
 
@@ -286,7 +286,7 @@ fn find(
 
 fn write(folder: &Path, name: &str, value: &Value) -> Result<(), Error> {
     std::fs::create_dir_all(folder).map_err(|error| Error::write(folder, error))?;
-    npy::write(&folder.join(file_name(name) + ".npy"), value)
+    Ok(npy::write(&folder.join(file_name(name) + ".npy"), value)?)
 }
 
 fn milliseconds(time: Duration) -> f64 {

@@ -2,18 +2,17 @@
 
 use std::path::Path;
 
-use csdfc::app::resolve::{Application, Cnn, RowsChoice};
-use csdfc::app::spec::Primitives;
-use csdfc::device::DeviceProfile;
-use csdfc::driver;
-use csdfc::error::{Ending, Error};
-use csdfc::open;
-use csdfc::saved::identity;
-use csdfc::search::known::Start;
-use csdfc::search::watch::Watch;
-use csdfc::selection::{CostTable, Modelled, cost_table};
-use csdfc::suggest;
+use csdfc_input::app::resolve::{Application, Cnn, RowsChoice};
+use csdfc_input::app::spec::Primitives;
+use csdfc_input::device::DeviceProfile;
+use csdfc_network::suggest;
 use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_planner::driver;
+use csdfc_planner::open;
+use csdfc_planner::saved::identity;
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::Watch;
+use csdfc_planner::selection::{CostTable, Modelled, cost_table};
 use csdfc_select::{
     Answer, Instance, InstanceError, Method, Problem, ProgramError, Quantity, Query, answer, front,
 };
@@ -22,6 +21,7 @@ use serde::Serialize;
 use super::{output, read};
 use crate::cli::Format;
 use crate::cli::select::SelectArgs;
+use crate::error::{Ending, Error};
 use crate::report::select as report;
 
 /// Bytes of a KiB, in which instances state memories.
@@ -195,9 +195,10 @@ fn deliver<R: Serialize>(args: &SelectArgs, report: &R, text: impl Fn(&R) -> Str
     if [&args.output, &args.plan_out].into_iter().flatten().any(|path| path == Path::new("-")) {
         return Ok(());
     }
-    output::print(&match args.format {
+    let printed = match args.format {
         Format::Text => text(report),
         Format::Json => output::json(report)?,
         Format::Ron => output::ron(report)?,
-    })
+    };
+    Ok(output::print(&printed)?)
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use csdfc::search::watch::Progress;
-use csdfc::units;
+use csdfc_input::units;
+use csdfc_planner::search::watch::Progress;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 

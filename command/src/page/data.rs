@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use csdfc::saved::front::SavedFront;
 use csdfc_plan::plan::{Certificate, Constraints, Memory, ParetoPoint, Plan, TimeBasis};
 use csdfc_plan::timeline::{Place, Timeline};
+use csdfc_planner::saved::front::SavedFront;
 use serde::Serialize;
 
 use super::hints::hint;

@@ -15,10 +15,11 @@ mod hints;
 mod segments;
 mod thin;
 
-use csdfc::error::Error;
-use csdfc::saved::front::SavedFront;
 use csdfc_plan::plan::Plan;
 use csdfc_plan::timeline::Timeline;
+use csdfc_planner::saved::front::SavedFront;
+
+use crate::error::Error;
 
 const STYLE: &str = include_str!("style.css");
 

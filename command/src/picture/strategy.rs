@@ -1,8 +1,8 @@
 //! Strategies as pictures: the steps side by side, as in the paper's Figure 9, or a page that plays them.
 
-use csdfc::offload::coverage::Coverage;
-use csdfc::offload::problem::Problem;
-use csdfc::offload::strategy::Strategy;
+use csdfc_offload::coverage::Coverage;
+use csdfc_offload::problem::Problem;
+use csdfc_offload::strategy::Strategy;
 use serde::Serialize;
 
 use super::svg::{Anchor, Rect, Svg};
@@ -111,10 +111,11 @@ pub fn player(problem: &Problem, strategy: &Strategy) -> String {
 
 #[cfg(test)]
 mod tests {
+    use csdfc_offload::problem::Options;
+    use csdfc_offload::shapes::{self, Kind};
+    use csdfc_offload::{Accelerator, Convolution, Spec};
+
     use super::*;
-    use csdfc::offload::problem::Options;
-    use csdfc::offload::shapes::{self, Kind};
-    use csdfc::offload::{Accelerator, Convolution, Spec};
 
     fn problem(input: [usize; 2]) -> Problem {
         let convolution = Convolution::new(Spec::new(input, 2, [3, 3], 2)).unwrap();

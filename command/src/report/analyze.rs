@@ -3,11 +3,10 @@
 use std::fmt::Write;
 
 use csdf::Throughput;
-use csdfc::units::grouped;
+use csdfc_input::units::grouped;
+use csdfc_planner::words::table::table;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-
-use csdfc::words::table::table;
 
 /// Channels that the text lists.
 const CHANNEL_LINES: usize = 24;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use csdfc::units::{self, grouped};
+use csdfc_input::units::{self, grouped};
 use csdfc_plan::check::Report;
 use csdfc_plan::plan::Plan;
 use serde::Serialize;

@@ -1,10 +1,9 @@
 //! A table of the primitives that could compute a layer of a plan, with reasons.
 
-use csdfc::driver::{Alternative, Explanation};
-use csdfc::units::grouped;
+use csdfc_input::units::grouped;
 use csdfc_plan::plan::TimeBasis;
-
-use csdfc::words::table::table;
+use csdfc_planner::driver::{Alternative, Explanation};
+use csdfc_planner::words::table::table;
 
 /// The alternatives of a layer, and why they were not chosen.
 pub fn text(explanation: &Explanation) -> String {

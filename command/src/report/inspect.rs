@@ -1,19 +1,19 @@
 //! A model as a table: layers, shapes, multiply-accumulates, parameters, memory.
 
-use csdfc::app::resolve::Application;
-use csdfc::error::Error;
-use csdfc::frame::choice::Choice;
-use csdfc::frame::execution::{Rings, execute};
-use csdfc::frame::lower::RateTable;
-use csdfc::frame::request::Request;
-use csdfc::frame::task;
-use csdfc::operators;
-use csdfc::storage::{self, Effort, Storage};
-use csdfc::units::{self, grouped};
+use csdfc_input::app::resolve::Application;
+use csdfc_input::units::{self, grouped};
+use csdfc_network::operators;
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::frame::choice::Choice;
+use csdfc_planner::frame::execution::{Rings, execute};
+use csdfc_planner::frame::lower::RateTable;
+use csdfc_planner::frame::request::Request;
+use csdfc_planner::frame::task;
+use csdfc_planner::storage::{self, Effort, Storage};
+use csdfc_planner::words::table::table;
 use serde::Serialize;
 
-use csdfc::words::table::table;
+use crate::error::Error;
 
 /// The result of `inspect` for an application.
 #[derive(Debug, Serialize)]

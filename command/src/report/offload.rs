@@ -2,12 +2,11 @@
 
 use std::fmt::Write;
 
-use csdfc::offload::problem::Cost;
-use csdfc::offload::{Answer, Groups, OffloadError, Problem, Unit};
-use csdfc::units::grouped;
+use csdfc_input::units::grouped;
+use csdfc_offload::problem::Cost;
+use csdfc_offload::{Answer, Groups, OffloadError, Problem, Unit};
+use csdfc_planner::words::table::table;
 use serde::Serialize;
-
-use csdfc::words::table::table;
 
 /// Most lines of groups that are shown to people.
 const GROUP_LINES: usize = 12;

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use csdfc::minimalloc::BufferRow;
-use csdfc::packing::infeasible::InfeasibleCore;
-use csdfc::packing::{Solution, Stopped};
-use csdfc::units::{self, grouped};
+use csdfc_input::units::{self, grouped};
+use csdfc_packing::infeasible::InfeasibleCore;
+use csdfc_packing::{Solution, Stopped};
+use csdfc_planner::minimalloc::BufferRow;
+use csdfc_planner::words::table::table;
 use serde::Serialize;
-
-use csdfc::words::table::table;
 
 /// A packing as data.
 #[derive(Debug, Serialize)]

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use csdfc::suggest;
-use csdfc::units::{self, grouped};
-use csdfc::words::flight::{self, Flight};
-use csdfc::words::limits;
-use csdfc::words::table::table;
+use csdfc_input::units::{self, grouped};
+use csdfc_network::suggest;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Layer, Plan, StorageModel, TimeBasis};
 use csdfc_plan::timeline::timeline;
+use csdfc_planner::words::flight::{self, Flight};
+use csdfc_planner::words::limits;
+use csdfc_planner::words::table::table;
 
 /// Points of the front that the table shows.
 const FRONT_LINES: usize = 8;

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use csdfc::app::resolve::Application;
-use csdfc::cost::Seat;
-use csdfc::cost::measured::{fastest, samples};
-use csdfc::device::measured::Sample;
-use csdfc::device::{DeviceProfile, Processor};
-use csdfc::network::Layer;
-use csdfc::profile::Reading;
-
-use csdfc::words::table::table;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::device::measured::Sample;
+use csdfc_input::device::{DeviceProfile, Processor};
+use csdfc_network::Layer;
+use csdfc_planner::cost::Seat;
+use csdfc_planner::cost::measured::{fastest, samples};
+use csdfc_planner::profile::Reading;
+use csdfc_planner::words::table::table;
 
 /// One line for each convolution for which several primitives were measured, the speed of the store, and the file of
 /// the profile.

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use csdfc::selection::Modelled;
-use csdfc::units::grouped;
+use csdfc_input::units::grouped;
+use csdfc_planner::selection::Modelled;
+use csdfc_planner::words::table::table;
 use csdfc_select::{Answer, Chosen, FrontAnswer, Method, Problem, Quantity, Query};
 use serde::Serialize;
-
-use csdfc::words::table::table;
 
 /// Most points of a front that are shown to people.
 const POINTS: usize = 40;

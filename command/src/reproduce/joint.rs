@@ -4,16 +4,16 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use csdfc::app::MemoryGoal;
-use csdfc::app::resolve::Application;
-use csdfc::device::DeviceProfile;
-use csdfc::driver::{self, Planned, Ways};
-use csdfc::error::Error;
-use csdfc::open::{self, AppSource};
-use csdfc::units::grouped;
+use csdfc_input::app::MemoryGoal;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::units::grouped;
 use csdfc_plan::check;
+use csdfc_planner::driver::{self, Planned, Ways};
+use csdfc_planner::open::{self, AppSource};
 
 use super::Tell;
+use crate::error::Error;
 
 /// The profile, which comes with csdfc.
 const DEVICE: &str = "epyc-vm";
@@ -78,7 +78,7 @@ fn application(name: &str, text: Option<&str>) -> Result<Application, Error> {
     };
     opened.spec.device = Some(DEVICE.into());
     opened.spec.constraints.memory = None;
-    opened.resolve()
+    Ok(opened.resolve()?)
 }
 
 /// The times at a budget, in nanoseconds.

@@ -3,21 +3,21 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use csdfc::app::MemoryGoal;
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::app::spec::WeightsPlace;
-use csdfc::cost::Seat;
-use csdfc::device::DeviceProfile;
-use csdfc::device::store::Store;
-use csdfc::driver;
-use csdfc::error::Error;
-use csdfc::network::LayerId;
-use csdfc::open;
-use csdfc::units::grouped;
+use csdfc_input::app::MemoryGoal;
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::app::spec::WeightsPlace;
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::device::store::Store;
+use csdfc_input::units::grouped;
+use csdfc_network::LayerId;
 use csdfc_plan::check;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::cost::Seat;
+use csdfc_planner::driver;
+use csdfc_planner::open;
 
 use super::Tell;
+use crate::error::Error;
 
 /// The profile whose store is replaced.
 const DEVICE: &str = "generic";
@@ -68,7 +68,7 @@ pub fn files(tell: Tell<'_>) -> Result<Vec<(String, String)>, Error> {
 fn application(name: &str, memory: Option<MemoryGoal>, weights: WeightsPlace) -> Result<Application, Error> {
     let mut opened = open::open(&format!("builtin:{name}"))?;
     (opened.spec.constraints.memory, opened.spec.weights) = (memory, weights);
-    opened.resolve()
+    Ok(opened.resolve()?)
 }
 
 fn planned(application: &Application, device: &DeviceProfile) -> Result<Plan, Error> {

@@ -3,14 +3,14 @@
 
 use std::fmt::Write;
 
-use csdfc::app::MemoryGoal;
-use csdfc::app::spec::{Method, Precision, WeightsPlace};
-use csdfc::error::Error;
-use csdfc::search::watch::Watch;
+use csdfc_input::app::MemoryGoal;
+use csdfc_input::app::spec::{Method, Precision, WeightsPlace};
 use csdfc_plan::plan::Plan;
+use csdfc_planner::search::watch::Watch;
 
 use super::Tell;
 use super::table12::plans::{checked, opened, plan};
+use crate::error::Error;
 
 const INTRODUCTION: &str = "# Precisions: Tables 4 to 7 and 13
 

@@ -3,16 +3,16 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use csdfc::builtin;
-use csdfc::error::Error;
-use csdfc::offload::model::{NamedLayer, convolutions};
-use csdfc::offload::problem::{Cost, Options};
-use csdfc::offload::shapes::{self, Kind};
-use csdfc::offload::{Accelerator, Budget, Convolution, OffloadError, Problem, Spec, optimise};
-use csdfc::units::grouped;
+use csdfc_input::builtin;
+use csdfc_input::units::grouped;
+use csdfc_offload::model::{NamedLayer, convolutions};
+use csdfc_offload::problem::{Cost, Options};
+use csdfc_offload::shapes::{self, Kind};
+use csdfc_offload::{Accelerator, Budget, Convolution, OffloadError, Problem, Spec, optimise};
 use rayon::prelude::*;
 
 use super::Tell;
+use crate::error::Error;
 use crate::picture::chart::{Chart, HeatMap, Series};
 use crate::picture::strategy;
 

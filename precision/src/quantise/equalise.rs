@@ -6,11 +6,10 @@
 //! or a Relu is between the two: Relu(s·x) = s·Relu(x) for positive s. A bound, as of a Relu6, would have to differ
 //! from channel to channel.
 
+use csdfc_network::weights::Weights;
+use csdfc_network::{Layer, LayerId, Network};
 use csdfc_plan::operator::{Conv, Function, Operator};
-
-use csdfc::error::Error;
-use csdfc::network::weights::Weights;
-use csdfc::network::{Layer, LayerId, Network};
+use csdfc_planner::error::Error;
 
 /// How often all pairs are gone through. A pair that was equalised changes those beside it.
 const ROUNDS: usize = 8;

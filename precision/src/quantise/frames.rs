@@ -1,11 +1,11 @@
 //! Frames on which networks are measured.
 
 use csdfc_codegen::run::{Data, Value, input_dims};
+use csdfc_network::{Layer, Network};
 use csdfc_plan::operator::{Input, InputElement, Operator};
+use csdfc_planner::error::Error;
 
 use super::refused;
-use csdfc::error::Error;
-use csdfc::network::{Layer, Network};
 
 /// The inputs of a network, and how each is handed over.
 pub fn inputs(network: &Network) -> impl Iterator<Item = (&Layer, &Input)> {

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use csdfc_codegen::run::{Data, Value};
+use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc_plan::operator::{Input, InputElement, Operator};
+use csdfc_planner::error::Error;
 use serde::Serialize;
 
 use super::scheme::{Converted, Role, Scheme};
 use super::simulate::Simulation;
-use csdfc::error::Error;
-use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
 
 /// How much a quantised network errs.
 #[derive(Debug, Clone, PartialEq, Serialize)]

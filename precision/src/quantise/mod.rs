@@ -21,10 +21,9 @@ mod scheme;
 pub(crate) mod simulate;
 
 use csdfc_codegen::run::Value;
-
-use csdfc::error::Error;
-use csdfc::network::Network;
-use csdfc::pass;
+use csdfc_network::Network;
+use csdfc_network::pass;
+use csdfc_planner::error::Error;
 
 pub use measure::{LayerError, OutputError, Report};
 pub use ranges::Ranges;

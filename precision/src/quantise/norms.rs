@@ -5,7 +5,7 @@
 //! everything from the norm's input to its quotient stays with floats, and the same holds for softmax and for
 //! normalisation by a length. Convolutions, products of matrices, activations and sums of two tensors are outside.
 
-use csdfc::network::{Layer, LayerId, Network};
+use csdfc_network::{Layer, LayerId, Network};
 use csdfc_plan::operator::{BinaryFunction, Function, Operator};
 
 /// Whether each layer is inside a norm or the like.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use csdfc_codegen::run::Value;
+use csdfc_network::Network;
 use csdfc_plan::format::Quantisation;
+use csdfc_planner::error::Error;
 
 use super::refused;
 use super::simulate::Simulation;
-use csdfc::error::Error;
-use csdfc::network::Network;
 
 /// How the range of a tensor follows from its elements in all frames. Every range has 0 in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

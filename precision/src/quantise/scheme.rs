@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use csdfc_codegen::bind::Primitive;
+use csdfc_network::pass::{self, Names};
+use csdfc_network::weights::{Integers, WeightSource, Weights};
+use csdfc_network::{Layer, LayerId, Network, Operand};
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{BinaryFunction, Function, Gemm, Operator, PoolKind};
+use csdfc_planner::error::Error;
 use petgraph::unionfind::UnionFind;
 
 use super::equalise::values;
 use super::norms;
 use super::ranges::quantisation;
-use csdfc::error::Error;
-use csdfc::network::weights::{Integers, WeightSource, Weights};
-use csdfc::network::{Layer, LayerId, Network, Operand};
-use csdfc::pass::{self, Names};
 
 /// How each layer computes, and what its tensor consists of.
 pub(super) struct Scheme {

@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use csdfc_codegen::run::{Data, Runner, Value};
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::device::DeviceProfile;
+use csdfc_network::pass::{self, Fusion};
+use csdfc_network::{Layer, Network};
 use csdfc_plan::plan::Plan;
-
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::device::DeviceProfile;
-use csdfc::driver;
-use csdfc::error::Error;
-use csdfc::network::{Layer, Network};
-use csdfc::pass::{self, Fusion};
+use csdfc_planner::driver;
+use csdfc_planner::error::Error;
 
 /// A network and a plan of it without parts.
 pub(crate) struct Simulation {

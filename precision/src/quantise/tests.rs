@@ -1,6 +1,12 @@
 //! Ranges beside their definitions, equalisation beside the network that it came from, and small networks as a whole.
 
 use csdfc_codegen::run::{Data, Value};
+use csdfc_input::builtin::{Builder, ConvOptions, Padding, PoolWindow, flatten};
+use csdfc_input::export::export;
+use csdfc_input::import::{ImportOptions, import_bytes};
+use csdfc_network::pass::{self, Fusion};
+use csdfc_network::weights::Weights;
+use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{
     Binary, BinaryFunction, ConstantOperand, ElementWise, Function, Operator, Reduce, ReduceFunction,
@@ -12,12 +18,6 @@ use rand::{RngExt, SeedableRng};
 use super::ranges::{Elements, quantisation};
 use super::simulate::Simulation;
 use super::{Options, Quantised, Ranges, equalise, quantise};
-use csdfc::builtin::{Builder, ConvOptions, Padding, PoolWindow, flatten};
-use csdfc::export::export;
-use csdfc::import::{ImportOptions, import_bytes};
-use csdfc::network::weights::Weights;
-use csdfc::network::{Layer, LayerId, Network, NetworkOutput, Operand};
-use csdfc::pass::{self, Fusion};
 
 /// Convolutions, one of them depthwise, with a batch norm, a sum, a concat, pools and a fully connected layer.
 fn small() -> Network {
@@ -119,7 +119,7 @@ fn push(network: &mut Network, operator: Operator, reads: &[LayerId], parameters
         output: format!("t_{name}"),
         name,
         onnx_nodes: Vec::new(),
-        shape: csdfc::operators::output_shape(&operator, &shapes).unwrap(),
+        shape: csdfc_network::operators::output_shape(&operator, &shapes).unwrap(),
         operator,
         inputs,
         parameters,
@@ -348,7 +348,7 @@ fn what_cannot_be_quantised_is_refused() {
     let conv = broken.layers.iter_mut().find(|layer| matches!(layer.operator, Operator::Conv(_))).unwrap();
     let mut values = conv.parameters[0].values().unwrap();
     values[0] = f32::INFINITY;
-    conv.parameters[0] = csdfc::network::weights::Weights::of(conv.parameters[0].dims.clone(), values);
+    conv.parameters[0] = csdfc_network::weights::Weights::of(conv.parameters[0].dims.clone(), values);
     let error = quantise(broken, &good, Options::default()).unwrap_err().to_string();
     assert!(error.contains("inf") || error.contains("NaN"), "{error}");
 }

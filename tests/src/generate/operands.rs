@@ -1,7 +1,7 @@
 //! Random layers that passes turn into operands of convolutions: concats, whose parts the convolutions read, and
 //! additions, which the convolutions compute.
 
-use csdfc::network::{Network, Operand};
+use csdfc_network::{Network, Operand};
 use csdfc_plan::operator::{
     BatchNorm, Binary, BinaryFunction, Concat, Conv, ElementWise, Function, Operator, Pool, PoolKind,
 };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use csdfc::units::grouped;
+use csdfc_input::units::grouped;
 use csdfc_kernels::conv::mec::{Solution, T};
 use csdfc_kernels::conv::mec_batch::MecBatch;
 

@@ -6,14 +6,15 @@ pub mod taso;
 
 use std::collections::BTreeSet;
 
-use csdfc::device::DeviceProfile;
-use csdfc::error::Error;
-use csdfc::open;
-use csdfc::selection::{CostTable, cost_table};
+use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::open;
+use csdfc_planner::selection::{CostTable, cost_table};
 use csdfc_select::baselines::SUM2D;
 use csdfc_select::instance::{Kind, Layout, PrimitiveOption};
 use csdfc_select::{Answer, Instance, InstanceError, Method, Problem, Quantity, Query, answer};
+
+use crate::error::Error;
 
 /// The profile unless another is given.
 pub const DEVICE: &str = "epyc-vm";

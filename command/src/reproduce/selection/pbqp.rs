@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use csdfc::device::DeviceProfile;
-use csdfc::error::Error;
+use csdfc_input::device::DeviceProfile;
 use csdfc_select::baselines::{self, NoBaseline, SUM2D, family};
 use csdfc_select::instance::Kind;
 use csdfc_select::problem::Selection;
@@ -13,6 +12,7 @@ use csdfc_select::{Instance, Method, Problem};
 
 use super::super::Tell;
 use super::{OVER_FIRST, Subject, cell, command, fastest, left_out, problem, threads};
+use crate::error::Error;
 use crate::picture::chart::HeatMap;
 
 /// The networks of the evaluation, and three more: their names in the paper, and their built-in names.

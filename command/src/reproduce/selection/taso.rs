@@ -4,13 +4,13 @@
 use std::fmt::Write;
 use std::time::Instant;
 
-use csdfc::device::DeviceProfile;
-use csdfc::error::Error;
+use csdfc_input::device::DeviceProfile;
 use csdfc_select::baselines;
 use csdfc_select::{Method, Problem, Quantity, Query, front};
 
 use super::super::Tell;
 use super::{OVER_FIRST, Subject, cell, command, fastest, left_out, problem};
+use crate::error::Error;
 use crate::picture::chart::{Chart, Series};
 
 /// The networks of the evaluation: their names in the paper, and their built-in names.

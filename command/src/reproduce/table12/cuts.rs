@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use csdfc::app::spec::Method;
-use csdfc::error::Error;
-use csdfc::search::watch::{Limit, Watch};
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::spec::Method;
+use csdfc_input::units::MemoryGoal;
+use csdfc_planner::search::watch::{Limit, Watch};
 
 use super::plans::{checked, opened, size};
 use super::printed::Application;
+use crate::error::Error;
 use crate::reproduce::Tell;
 
 /// The last layers of other first partitions, by CNN.

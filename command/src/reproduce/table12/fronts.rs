@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use csdfc::app::spec::Method;
-use csdfc::error::Error;
-use csdfc::search::compare::{dominates, hypervolume};
-use csdfc::search::watch::{Limit, Progress, Watch};
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::spec::Method;
+use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::search::compare::{dominates, hypervolume};
+use csdfc_planner::search::watch::{Limit, Progress, Watch};
 
 use super::plans::{checked, opened};
 use super::printed::Application;
+use crate::error::Error;
 use crate::reproduce::Tell;
 
 /// The plans of an application by the default method.

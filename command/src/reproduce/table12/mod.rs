@@ -11,15 +11,15 @@ mod rows;
 
 use std::fmt::Write;
 
-use csdfc::app::spec::{Method, RowsSpec};
-use csdfc::error::Error;
-use csdfc::search::watch::Watch;
+use csdfc_input::app::spec::{Method, RowsSpec};
 use csdfc_plan::plan::{Edge, Plan};
+use csdfc_planner::search::watch::Watch;
 
 use self::plans::{ELEMENT_BYTES, checked, opened};
 use self::printed::{APPLICATIONS, Buffers, TABLE_1, TABLE_8, TABLE_9};
 use self::rows::Row;
 use super::Tell;
+use crate::error::Error;
 
 /// The example of Tables 1, 8 and 9.
 const EXAMPLE: &str = include_str!("../../../apps/adaptive_classifier.ron");
@@ -154,9 +154,10 @@ fn buffers(plan: &Plan, printed: Buffers) -> String {
 
 #[cfg(test)]
 mod tests {
+    use csdfc_input::units::MemoryGoal;
+
     use super::plans::{BASELINES, size};
     use super::*;
-    use csdfc::units::MemoryGoal;
 
     #[test]
     fn the_tables_of_the_example_are_the_papers() {

@@ -1,16 +1,16 @@
 //! The method of Pisarchyk and Lee (2020, the paper's \[23\]) as published: greedy by size for offset calculation,
 //! within one CNN. The layers of the CNN run one after another, and each makes its whole tensor.
 
+use csdfc_input::app::resolve::Application;
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::frame::choice::Choice;
+use csdfc_planner::frame::execution::{self, Rings};
+use csdfc_planner::frame::lower::RateTable;
+use csdfc_planner::frame::task;
+use csdfc_planner::search::baseline;
+use csdfc_planner::storage::Storage;
 
-use csdfc::app::resolve::Application;
-use csdfc::error::Error;
-use csdfc::frame::choice::Choice;
-use csdfc::frame::execution::{self, Rings};
-use csdfc::frame::lower::RateTable;
-use csdfc::frame::task;
-use csdfc::search::baseline;
-use csdfc::storage::Storage;
+use crate::error::Error;
 
 /// Bytes of all CNNs' arenas, one beside the other: a place for every edge (model `edges`) or every tensor (`tensors`).
 ///

@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use csdfc::app::Origin;
-use csdfc::app::spec::{self, Method};
-use csdfc::device::DeviceProfile;
-use csdfc::driver;
-use csdfc::error::Error;
-use csdfc::open::Opened;
-use csdfc::search::known::Start;
-use csdfc::search::watch::Watch;
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::Origin;
+use csdfc_input::app::spec::{self, Method};
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::driver;
+use csdfc_planner::open::Opened;
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::Watch;
+
+use crate::error::Error;
 
 /// Bytes of an element.
 pub(super) const ELEMENT_BYTES: u64 = 4;

@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use csdfc::app::spec::Method;
-use csdfc::error::Error;
-use csdfc::search::watch::{Limit, Watch};
-use csdfc::units::MemoryGoal;
+use csdfc_input::app::spec::Method;
+use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_planner::search::watch::{Limit, Watch};
 
 use super::cuts::{self, Cut};
 use super::fronts::{self, Extended};
 use super::plans::{BASELINES, opened, plan, size};
 use super::printed::{Application, Figures};
+use crate::error::Error;
 use crate::reproduce::Tell;
 use crate::reproduce::table12::offsets;
 
@@ -102,7 +102,7 @@ pub fn offsets(printed: &Application, baselines: &[Plan]) -> Result<[f64; 2], Er
 /// The plans of Algorithm 2 under each memory constraint. It searches only if reusing buffers is not enough. Then it
 /// takes the smallest plan that it finds, whatever the constraint, so one search is enough.
 fn constrained(printed: &Application, seed: u64, method: Method, tell: Tell<'_>) -> Result<Vec<Plan>, Error> {
-    let told = |progress: &csdfc::search::watch::Progress<'_>| {
+    let told = |progress: &csdfc_planner::search::watch::Progress<'_>| {
         let name = method.name();
         tell(&format!("application {}: {name}, {} chromosomes", printed.name, progress.evaluations));
     };

@@ -28,24 +28,23 @@ mod views;
 use std::cell::RefCell;
 use std::path::Path;
 
+use csdfc_codegen::run::{Data as Elements, Runner, Value as Frame};
+use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::device::DeviceProfile;
+use csdfc_network::Network;
+use csdfc_network::pass::{Fusion, normalise};
+use csdfc_planner::driver;
+use csdfc_planner::error::Error;
 use rten_onnx::onnx::{
     AttributeProto, AttributeType, DataType, Dimension, GraphProto, ModelProto, NodeProto,
     OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };
-
-use csdfc::app::resolve::{Application, RowsChoice};
-use csdfc::device::DeviceProfile;
-use csdfc::driver;
-use csdfc::error::Error;
-use csdfc_codegen::run::{Data as Elements, Runner, Value as Frame};
 
 use super::builder::Builder;
 use super::constant::{Constant, Data};
 use super::error::ImportError;
 use super::node::{Node, Value};
 use super::{ImportOptions, import_bytes, ops};
-use csdfc_network::Network;
-use csdfc_network::pass::{Fusion, normalise};
 
 /// A model of one input `x` and the outputs named; constants are added as they are needed.
 pub(super) struct Model {

@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 
+use csdfc_input::app::resolve::RowsChoice;
+use csdfc_network::Network;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use rten_onnx::onnx::{AttributeProto, AttributeType, DataType, NodeProto, TensorProto};
@@ -11,8 +13,6 @@ use super::quantised::{scale, stored, zero};
 use super::{Model, float, int, ints, run, text};
 use crate::import::error::ImportError;
 use crate::import::{ImportOptions, import_bytes};
-use csdfc::app::resolve::RowsChoice;
-use csdfc_network::Network;
 
 /// Mutated files of each sample.
 const CASES: usize = 4000;

@@ -1,0 +1,317 @@
+//! Planning in a build script: an application's plan becomes a module of the crate that is built.
+//!
+//! [`Build::emit`] plans as `csdfc plan` does and writes what `csdfc emit` writes, as a module below `OUT_DIR`. A
+//! record of what it read and wrote, with hashes, lies there too ([`record`]), so that nothing is planned twice.
+
+mod record;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use csdfc_emit::ModuleOptions;
+use csdfc_input::app::name::default_name;
+use csdfc_input::app::resolve::Application;
+use csdfc_input::app::spec::FpsSpec;
+use csdfc_input::device::{self, DeviceProfile};
+use csdfc_input::units::MemoryGoal;
+use csdfc_network::weights::WeightSource;
+use csdfc_plan::plan::Plan;
+use csdfc_planner::driver::{self, Planned};
+use csdfc_planner::error::Error;
+use csdfc_planner::open::{self, Opened};
+use csdfc_planner::saved::identity;
+use csdfc_planner::search::known::Start;
+use csdfc_planner::search::watch::Watch;
+use csdfc_planner::words::{limits, shortfall};
+use miette::Diagnostic;
+
+use self::record::Record;
+
+/// A plan that a build script makes, with its constraints.
+///
+/// In `build.rs`:
+///
+/// ```no_run
+/// # use csdfc_compiler as csdfc;
+/// fn main() -> Result<(), csdfc::BuildError> {
+///     csdfc::Build::new("models/net.onnx").memory("2MB").fps(30).emit()?;
+///     Ok(())
+/// }
+/// ```
+///
+/// In `src/main.rs`, whose edition is 2024:
+///
+/// ```ignore
+/// include!(concat!(env!("OUT_DIR"), "/net.rs"));
+///
+/// let arena = net::Arena::take().expect("nobody else took it");
+/// let mut model = net::Model::new(arena);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Build {
+    source: String,
+    memory: Option<String>,
+    fps: Option<f64>,
+    device: Option<String>,
+    module: Option<String>,
+    std: bool,
+    folder: Option<PathBuf>,
+}
+
+/// Why [`Build`] made no plan, or wrote none. `{:?}`, which Cargo prints, is as readable as `{}`.
+#[derive(thiserror::Error)]
+pub enum BuildError {
+    /// An input is wrong, or a file cannot be read or written.
+    #[error("{}", explained(.0))]
+    Failed(#[from] Error),
+    /// No plan meets the constraints.
+    #[error("{text}")]
+    Unmet {
+        /// What can be reached, and which tensors take most of the memory.
+        text: String,
+        /// The nearest plan.
+        nearest: Box<Plan>,
+    },
+}
+
+impl Build {
+    /// A plan of an application file, `FILE.onnx`, `FILE.tflite`, or `builtin:NAME`. Relative paths start from the
+    /// folder of the package.
+    pub fn new(source: impl AsRef<Path>) -> Self {
+        Build {
+            source: source.as_ref().to_string_lossy().into_owned(),
+            memory: None,
+            fps: None,
+            device: None,
+            module: None,
+            std: true,
+            folder: None,
+        }
+    }
+
+    /// Most bytes that parameters, buffers and workspace may take together: `2MB`, `512KiB`, or `min` for as few as
+    /// possible.
+    pub fn memory(mut self, most: impl Into<String>) -> Self {
+        self.memory = Some(most.into());
+        self
+    }
+
+    /// Fewest frames per second, of every CNN.
+    pub fn fps(mut self, fewest: impl Into<f64>) -> Self {
+        self.fps = Some(fewest.into());
+        self
+    }
+
+    /// The device whose frame rates count: a name that csdfc knows, or a profile's file (`.ron`).
+    pub fn device(mut self, device: impl Into<String>) -> Self {
+        self.device = Some(device.into());
+        self
+    }
+
+    /// The module's path from the root of the crate, `net` or `nets::net`, if it is not named after the source.
+    pub fn module(mut self, path: impl Into<String>) -> Self {
+        self.module = Some(path.into());
+        self
+    }
+
+    /// The crate has no standard library. The compiler's target then decides the instruction set, and there is one
+    /// thread.
+    pub fn no_std(mut self) -> Self {
+        self.std = false;
+        self
+    }
+
+    /// Where to write, in place of `OUT_DIR`.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Plans, and checks the plan.
+    ///
+    /// # Errors
+    /// When the application cannot be read or planned, or no plan meets the constraints.
+    pub fn plan(&self) -> Result<Plan, BuildError> {
+        let opened = self.open()?;
+        planned(&opened, &opened.resolve()?, Path::new(""))
+    }
+
+    /// Plans, and writes the plan's code as a module. The crate includes `OUT_DIR/NAME.rs`. All other files of the
+    /// module are in the folder `OUT_DIR/NAME`, whose path is returned. This folder also holds the plan, `plan.json`,
+    /// and, if weights are paged, `store.bin`, which the program reads. Tells Cargo on standard output which files
+    /// matter. If neither these files nor the question have changed, nothing is planned.
+    ///
+    /// # Errors
+    /// As [`Build::plan`], and when the module's path is not valid, there is no folder, or a file cannot be written.
+    pub fn emit(&self) -> Result<PathBuf, BuildError> {
+        let out = match (&self.folder, std::env::var_os("OUT_DIR")) {
+            (Some(folder), _) => folder.clone(),
+            (None, Some(folder)) => folder.into(),
+            (None, None) => {
+                return Err(BuildError::Failed(Error::Input {
+                    message: "there is no OUT_DIR to write to: this is no build script".into(),
+                    help: Some("name a folder: `Build::folder`".into()),
+                }));
+            }
+        };
+        let path =
+            self.module.clone().unwrap_or_else(|| csdfc_emit::module_name(&default_name(&self.source)));
+        let name = path.rsplit("::").next().unwrap_or(&path).to_owned();
+        let (folder, asked) = (out.join(&name), self.asked());
+        if let Some(record) = Record::read(&folder).filter(|record| record.holds(&asked)) {
+            tell_cargo(record.files.keys())?;
+            return Ok(folder);
+        }
+        // The files that it names are known before any of them is found to be wrong.
+        let opened = self.open()?;
+        let mut files = self.files_of(&opened);
+        tell_cargo(&files)?;
+        let application = opened.resolve()?;
+        let external: Vec<PathBuf> =
+            external(&application).into_iter().filter(|file| !files.contains(file)).collect();
+        tell_cargo(&external)?;
+        files.extend(external);
+        let record = Record::of(asked, &files)?;
+
+        std::fs::create_dir_all(folder.join("src")).map_err(|error| Error::write(&folder, error))?;
+        Record::remove(&folder)?;
+        let plan = planned(&opened, &application, &folder)?;
+        let values = |cnn: usize, layer, parameter| application.cnns[cnn].network.parameter(layer, parameter);
+        let options = ModuleOptions { path: &path, std: self.std };
+        let mut written = csdfc_emit::emit_module(&plan, &values, &options).map_err(Error::from)?;
+        written.push(("plan.json".into(), plan.to_json().into_bytes()));
+        let written = written.into_iter().map(|(file, content)| (folder.join(file), content));
+        for (file, content) in written.chain([(out.join(format!("{name}.rs")), included(&name).into_bytes())])
+        {
+            let parent = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+            parent
+                .and_then(|()| std::fs::write(&file, content))
+                .map_err(|error| Error::write(&file, error))?;
+        }
+        record.write(&folder)?;
+        Ok(folder)
+    }
+
+    /// The question, as text.
+    fn asked(&self) -> String {
+        format!("csdfc {} {self:?}", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// The application that is to be planned.
+    fn open(&self) -> Result<Opened, Error> {
+        let mut opened = open::open(&self.source)?;
+        let constraints = &mut opened.spec.constraints;
+        if let Some(memory) = &self.memory {
+            let goal: Result<MemoryGoal, _> = memory.parse();
+            constraints.memory =
+                Some(goal.map_err(|error| Error::Input { message: error.to_string(), help: None })?);
+        }
+        if let Some(fps) = self.fps {
+            if !(fps.is_finite() && fps > 0.0) {
+                let message = format!("{fps} frames per second: give a number above 0");
+                return Err(Error::Input { message, help: None });
+            }
+            constraints.fps = FpsSpec { every: Some(fps), of: BTreeMap::new() };
+        }
+        if let Some(device) = &self.device {
+            opened.spec.device = Some(device::from_here(device));
+        }
+        if opened.spec.is_open() {
+            let message = format!("{}: a build script does not choose precisions", self.source);
+            let help = "state precisions in place of `auto`, for instance those that `csdfc plan` chose for the layers";
+            return Err(Error::Input { message, help: Some(help.into()) });
+        }
+        Ok(opened)
+    }
+
+    /// The files that the application names: its own, models, the device's profile.
+    fn files_of(&self, opened: &Opened) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        if !open::is_model(&self.source) {
+            files.push(PathBuf::from(&self.source));
+        }
+        let models = opened.spec.cnns.iter().map(|cnn| &cnn.model);
+        files.extend(
+            models.filter(|model| !model.starts_with("builtin:")).map(|model| opened.folder.join(model)),
+        );
+        match opened.spec.device.as_deref() {
+            Some(device) if device.ends_with(".ron") => files.push(opened.folder.join(device)),
+            Some(device::HOST) => files.extend(device::host_path()),
+            _ => {}
+        }
+        files
+    }
+}
+
+/// The plan of an application, for a file of `folder`.
+fn planned(opened: &Opened, application: &Application, folder: &Path) -> Result<Plan, BuildError> {
+    let device = DeviceProfile::find(&application.device, &opened.folder).map_err(Error::from)?;
+    let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
+    let watch = Watch::unwatched();
+    let Planned { plan, shortfall, refused, .. } =
+        driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::judge)?;
+    if let Some(why) = refused {
+        return Err(BuildError::Failed(Error::Bug(why)));
+    }
+    match shortfall {
+        None => Ok(plan),
+        Some(nearest) => {
+            let text = format!("{}\n{}", shortfall::text(&plan, &nearest), limits::text(&plan));
+            Err(BuildError::Unmet { text, nearest: Box::new(plan) })
+        }
+    }
+}
+
+/// Files beside the models that hold weights.
+fn external(application: &Application) -> Vec<PathBuf> {
+    let layers = application.cnns.iter().flat_map(|cnn| &cnn.network.layers);
+    let mut files: Vec<PathBuf> = layers
+        .flat_map(|layer| &layer.parameters)
+        .filter_map(|weights| match &weights.source {
+            WeightSource::File { path, .. } => Some(path.clone()),
+            _ => None,
+        })
+        .collect();
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// What the crate includes: a module whose file lies below. The crate's lints do not apply to it.
+fn included(name: &str) -> String {
+    format!(
+        "#[allow(warnings, clippy::all, clippy::pedantic, clippy::restriction)]\n#[path = \"{name}/src/mod.rs\"]\npub mod \
+         {name};\n"
+    )
+}
+
+/// Tells Cargo that the build script must run again when one of these files changes.
+fn tell_cargo<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    files
+        .into_iter()
+        .try_for_each(|file| writeln!(out, "cargo::rerun-if-changed={}", file.display()))
+        .map_err(|error| Error::write("standard output", error))
+}
+
+/// An error, its causes, and what to do about it, a line each.
+fn explained(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text += &format!("\n  caused by: {next}");
+        cause = next.source();
+    }
+    if let Some(help) = error.help() {
+        text += &format!("\n  help: {help}");
+    }
+    text
+}
+
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "csdfc: {self}")
+    }
+}

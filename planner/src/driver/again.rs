@@ -1,0 +1,140 @@
+//! Weights that are read again within a frame, because memory has too little room to keep them.
+//!
+//! A layer by parts keeps its weights from its first firing to its last. If no such plan fits the memory, each firing
+//! may read the weights again instead, slice by slice. Then a block of one panel suffices. First, csdfc searches for a
+//! plan in which all layers read their weights again. Then it takes the layers one after another, beginning with the
+//! layer that reads the most bytes, and lets each keep its weights if that takes no more memory than the budget. If the
+//! least memory (`min`) is asked for, every weight is read once, because no budget forces more reading.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use csdfc_input::app::resolve::{Application, Cnn, Paged};
+use csdfc_plan::plan;
+use csdfc_plan::timeline::{self, PlaceKind, Timeline};
+use tracing::info;
+
+use super::better::is_better;
+use super::primitives::Plan;
+use super::{LayerOf, Planned, limit};
+use crate::error::Error;
+use crate::frame::task;
+use crate::search::code;
+use crate::search::known::Start;
+
+/// The plan. If it lacks memory, and a plan in which some layers read their weights again takes less, that plan.
+pub(super) fn smaller(
+    planned: Planned,
+    application: &Application,
+    start: &Start,
+    plan: Plan<'_>,
+) -> Result<Planned, Error> {
+    let Some(paged) = who(application, &planned) else { return Ok(planned) };
+    let with = |again: &BTreeSet<LayerOf>| Application {
+        paged: Some(Paged { again: again.clone(), ..paged.clone() }),
+        may_be_paged: None,
+        ..application.clone()
+    };
+    let stored = sliceable(&with(&BTreeSet::new()));
+    let mut again: BTreeSet<LayerOf> = stored.keys().cloned().collect();
+    let mut best = plan(start, &with(&again))?;
+    // If nobody asked for paged weights, a plan that misses the constraints does not replace the plan with all weights
+    // in memory, whose shortfall is reported.
+    let serves = application.paged.is_some() || best.plan.constraints.met;
+    let is_smaller = best.plan.memory.total < planned.plan.memory.total;
+    if !serves || !is_smaller || !is_better(&best, &planned, application) {
+        return Ok(planned);
+    }
+    let most = limit(application).unwrap_or(0).max(best.plan.memory.total);
+    let Some(picked) = picked(&best, application) else { return Ok(best) };
+    let mut seen = timeline::timeline(&best.plan).ok();
+    for layer in by_bytes(&best) {
+        let bytes = stored.get(&layer).copied().unwrap_or(0);
+        if seen.as_ref().is_some_and(|seen| !may_keep(&best.plan, seen, &layer, bytes, most)) {
+            continue;
+        }
+        let mut fewer = again.clone();
+        fewer.remove(&layer);
+        let mut tried = plan(&picked, &with(&fewer))?;
+        let is_met = tried.refused.is_none() && (tried.shortfall.is_none() || best.shortfall.is_some());
+        info!(
+            layer = layer.1,
+            total = tried.plan.memory.total,
+            bytes = bytes_read(&tried),
+            "keeps its weights"
+        );
+        if is_met && tried.plan.memory.total <= most && bytes_read(&tried) < bytes_read(&best) {
+            // The plan states the search that found its choices.
+            tried.plan.search = best.plan.search;
+            tried.plan.pareto = best.plan.pareto;
+            (best, again) = (tried, fewer);
+            seen = timeline::timeline(&best.plan).ok();
+        }
+    }
+    Ok(best)
+}
+
+/// How weights are paged, if memory forces layers to read them again; otherwise `None`.
+fn who<'a>(application: &'a Application, planned: &Planned) -> Option<&'a Paged> {
+    let is_forced = limit(application).is_some_and(|limit| planned.plan.memory.total > limit);
+    application.paged.as_ref().or(application.may_be_paged.as_ref()).filter(|_| is_forced)
+}
+
+/// The layers whose weights can be read in slices, with the bytes of their weights.
+fn sliceable(application: &Application) -> BTreeMap<LayerOf, u64> {
+    let mut layers = BTreeMap::new();
+    for (cnn, task) in task::tasks(application).iter().enumerate() {
+        let stored =
+            |id| task.paging(id).filter(|paging| paging.slicing.is_some()).map(|paging| paging.stored);
+        let name = |id| (cnn, task.network.layer(id).name.clone());
+        layers.extend(task.network.ids().filter_map(|id| Some((name(id), stored(id)?))));
+    }
+    layers
+}
+
+/// Whether a layer could keep `bytes` bytes of weights in a total of `most` bytes. This is optimistic: rings may lie
+/// anywhere, and other blocks take no room. It asks only whether the bytes in use between the layer's firings leave
+/// enough room.
+fn may_keep(plan: &plan::Plan, seen: &Timeline, (cnn, name): &LayerOf, bytes: u64, most: u64) -> bool {
+    let layers = &plan.cnns[*cnn].layers;
+    let own = seen.firings.iter().filter(|firing| firing.cnn == *cnn && layers[firing.layer].name == *name);
+    let own: Vec<(f64, f64)> = own.map(|firing| (firing.start_ns, firing.end_ns)).collect();
+    let (Some((_, from)), Some((to, _))) = (own.first(), own.last()) else { return true };
+    let is_between =
+        |ns: f64| *from < ns && ns < *to && !own.iter().any(|(start, end)| *start <= ns && ns <= *end);
+    let is_block = |life: &&timeline::Life| seen.places[life.place].kind == PlaceKind::Block;
+    let lives = |life: &timeline::Life, ns: f64| {
+        let (first, last) = (life.steps.first(), life.steps.last());
+        first.zip(last).is_some_and(|((start, _), (end, _))| *start <= ns && ns <= *end)
+    };
+    let without_blocks = |[ns, used]: &[f64; 2]| {
+        let blocks = seen.lives.iter().filter(is_block).filter(|life| lives(life, *ns));
+        (*used as u64).saturating_sub(blocks.map(|life| seen.places[life.place].bytes()).sum())
+    };
+    let used = seen.usage.iter().filter(|[ns, _]| is_between(*ns)).map(without_blocks).max();
+    used.unwrap_or(0) + bytes <= most - plan.memory.parameters_resident.unwrap_or(0)
+}
+
+/// The choices of a plan.
+fn picked(planned: &Planned, application: &Application) -> Option<Start> {
+    let choices = &planned.plan.search.choices;
+    let choice = |cnn: &Cnn| code::read(choices.get(&cnn.name)?, &cnn.network).ok();
+    application.cnns.iter().map(choice).collect::<Option<_>>().map(Start::Picked)
+}
+
+/// The layers that read their weights again. The layer that reads the most bytes more than once comes first.
+fn by_bytes(planned: &Planned) -> Vec<LayerOf> {
+    let cnns = planned.plan.cnns.iter().enumerate();
+    let layers = cnns.flat_map(|(c, cnn)| cnn.layers.iter().map(move |layer| (c, layer)));
+    let mut again: Vec<(u64, LayerOf)> = layers
+        .filter(|(_, layer)| layer.times_read() > 1)
+        .map(|(c, layer)| (layer.parameters * (layer.firings - 1), (c, layer.name.clone())))
+        .collect();
+    // Stable: of equals, the first comes first.
+    again.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+    again.into_iter().map(|(_, layer)| layer).collect()
+}
+
+/// Bytes of weights that a frame of each CNN reads, in all.
+fn bytes_read(planned: &Planned) -> u64 {
+    planned.plan.cnns.iter().filter_map(|cnn| cnn.bytes_read).sum()
+}

@@ -1,0 +1,129 @@
+//! Weights that are paged only because memory has too little room for them.
+//!
+//! The smallest plan with all weights paged says how much room is left. This room has two uses. Weights that stay in
+//! memory need no reading. Larger blocks let loads start early, while other layers are computed, and several layers use
+//! the same block within a frame. Which use of a byte saves more time depends on the network and on the store. So csdfc
+//! tries several shares of the room for weights that stay, leaves the rest to blocks, and takes the best plan.
+//!
+//! Two orders say which weights stay. In both, small weights come first, since each saves the latency of a read. Then
+//! one order takes the largest weights. The other order takes the weights whose reading, when all are paged, makes the
+//! frame longest for each of their bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use csdfc_input::app::resolve::{Application, Cnn, Paged};
+use csdfc_input::units::MemoryGoal;
+use tracing::info;
+
+use super::better::{better, order};
+use super::primitives::Plan;
+use super::{LayerOf, Planned};
+use crate::error::Error;
+use crate::frame::task;
+use crate::search::code;
+use crate::search::known::Start;
+
+/// Weights of no more bytes than this are small.
+const SMALL: u64 = 64 * 1024;
+
+/// Shares of the room that weights which stay may take, in percent.
+const SHARES: [u64; 6] = [100, 90, 75, 50, 25, 10];
+
+/// For this many sets of weights that stay, a plan is searched for. All other sets are planned with the choices of one
+/// front.
+const SEARCHED: usize = 2;
+
+/// The most searches: one for the smallest plan, one for a plan with all the room for blocks, and one for each of the
+/// best sets.
+pub(super) const SEARCHES: usize = 2 + SEARCHED;
+
+/// The best plan with some weights paged, if one meets the constraints.
+pub(super) fn paged(
+    application: &Application,
+    may_be_paged: &Paged,
+    limit: u64,
+    plan: Plan<'_>,
+) -> Result<Option<Planned>, Error> {
+    let with = |resident: &BTreeSet<LayerOf>| Application {
+        paged: Some(Paged { resident: resident.clone(), ..Paged::default() }),
+        may_be_paged: None,
+        ..application.clone()
+    };
+    let all = with(&may_be_paged.resident);
+    let mut least = all.clone();
+    least.constraints.memory = Some(MemoryGoal::Min);
+    let least = plan(&Start::default(), &least)?.plan;
+    let Some(room) = limit.checked_sub(least.memory.total) else { return Ok(None) };
+    let mut best = plan(&Start::default(), &all)?;
+    let mut sketches: Vec<(Planned, BTreeSet<LayerOf>)> = Vec::new();
+    for layers in orders(&all, &best.exposed) {
+        for share in SHARES {
+            let mut left = room / 100 * share;
+            let mut resident = may_be_paged.resident.clone();
+            for (bytes, layer) in &layers {
+                if *bytes <= left {
+                    left -= bytes;
+                    resident.insert(layer.clone());
+                }
+            }
+            let kept = room / 100 * share - left;
+            if kept == 0 || sketches.iter().any(|(_, sketched)| *sketched == resident) {
+                continue;
+            }
+            let application = with(&resident);
+            let mut sketch: Option<Planned> = None;
+            for start in starts(&least, &application, limit - kept) {
+                let planned = plan(&start, &application)?;
+                sketch = Some(match sketch {
+                    Some(sketch) => better(sketch, planned, &application),
+                    None => planned,
+                });
+            }
+            sketches.extend(sketch.map(|sketch| (sketch, resident)));
+        }
+    }
+    // Stable, so that of equals the first stays first.
+    sketches.sort_by(|(a, _), (b, _)| order(a, b, application));
+    for (rank, (sketch, resident)) in sketches.into_iter().enumerate() {
+        if rank < SEARCHED {
+            best = better(best, plan(&Start::default(), &with(&resident))?, application);
+        }
+        let fps = sketch.plan.cnns.iter().map(|cnn| cnn.fps).collect::<Vec<f64>>();
+        info!(resident = resident.len(), ?fps, total = sketch.plan.memory.total, "pages the rest");
+        best = better(best, sketch, application);
+    }
+    Ok(best.plan.constraints.met.then_some(best))
+}
+
+/// Choices with which to plan in about this many bytes: the fastest of a front that fits them, and the smallest. If the
+/// choices are for other layers, a search.
+fn starts(front: &csdfc_plan::plan::Plan, application: &Application, bytes: u64) -> Vec<Start> {
+    let fitting = front.pareto.iter().find(|point| point.memory <= bytes);
+    let points = [fitting.map(|point| &point.choices), Some(&front.search.choices)];
+    let choice = |choices: &BTreeMap<String, String>, cnn: &Cnn| {
+        code::read(choices.get(&cnn.name)?, &cnn.network).ok()
+    };
+    let picked = |choices: &BTreeMap<String, String>| {
+        application.cnns.iter().map(|cnn| choice(choices, cnn)).collect::<Option<_>>().map(Start::Picked)
+    };
+    let mut starts: Vec<Start> = points.into_iter().flatten().filter_map(picked).collect();
+    starts.dedup();
+    if starts.is_empty() { vec![Start::default()] } else { starts }
+}
+
+/// The layers whose weights may stay, with the bytes of their weights, in both orders.
+fn orders(application: &Application, exposed: &BTreeMap<LayerOf, f64>) -> [Vec<(u64, LayerOf)>; 2] {
+    let mut layers = Vec::new();
+    for (cnn, task) in task::tasks(application).iter().enumerate() {
+        let layer = |id| Some((task.paging(id)?.stored, (cnn, task.network.layer(id).name.clone())));
+        layers.extend(task.network.ids().filter_map(layer));
+    }
+    // Small weights, the smallest first; then the others, the largest first.
+    layers.sort_by_key(|(bytes, _)| if *bytes <= SMALL { (0, *bytes) } else { (1, u64::MAX - *bytes) });
+    let large = layers.partition_point(|(bytes, _)| *bytes <= SMALL);
+    let mut by_exposure = layers.clone();
+    let each =
+        |(bytes, layer): &(u64, LayerOf)| exposed.get(layer).map_or(0.0, |ns| ns.max(0.0)) / *bytes as f64;
+    by_exposure[large..].sort_by(|a, b| each(b).total_cmp(&each(a)));
+    [layers, by_exposure]
+}

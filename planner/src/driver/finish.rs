@@ -1,0 +1,92 @@
+//! The last step: places the rings of the chosen variants, with patience, and writes the plan.
+
+use std::collections::BTreeMap;
+
+use csdfc_input::app::spec::Method;
+use csdfc_input::device::DeviceProfile;
+use csdfc_plan::plan;
+use tracing::{info, info_span};
+
+use super::Planned;
+use super::assemble::{self, Parts};
+use crate::paging::{blocks, loads};
+use crate::search::subject::Subject;
+use crate::search::{Found, Shortfall, code};
+use crate::storage::{Effort, Storage};
+
+/// All parts of a plan except the variants.
+pub(super) struct Finish<'a> {
+    pub(super) subject: &'a Subject<'a>,
+    pub(super) device: &'a DeviceProfile,
+    pub(super) method: Option<Method>,
+    /// Most bytes in total that are asked for.
+    pub(super) limit: Option<u64>,
+    /// Path of each CNN's model, as the plan shall state it.
+    pub(super) model_paths: Vec<String>,
+}
+
+impl Finish<'_> {
+    /// Places the rings of the chosen variants, and writes the plan. Nobody has judged it yet.
+    pub(super) fn finish(&self, found: Found) -> Planned {
+        let Finish { subject, device, method, limit, .. } = *self;
+        let Subject { application, tasks, timings, elements, .. } = *subject;
+        info!(evaluations = found.evaluations, "searched");
+
+        let mut variants = found.variants;
+        let storage = Storage { executions: variants.iter().map(|v| &v.execution).collect(), elements };
+        let mut arrangement = info_span!("arrange").in_scope(|| subject.arrange(&storage, Effort::Final));
+        let mut exposed = BTreeMap::new();
+        if application.paged.is_some() {
+            arrangement = info_span!("blocks").in_scope(|| blocks::grow(subject, &mut variants, arrangement));
+            let room = limit.map(|limit| limit.saturating_sub(subject.parameters));
+            let budget = room.unwrap_or(0).max(arrangement.bytes);
+            arrangement = blocks::overlap(subject, &mut variants, arrangement, budget);
+            for (cnn, ((variant, task), timing)) in variants.iter_mut().zip(tasks).zip(timings).enumerate() {
+                let frame = blocks::frame(task, timing, &variant.execution);
+                (variant.period_ns, variant.latency_ns) = (frame.period_ns, frame.latency_ns);
+                let each = task.network.layers.iter().zip(loads::exposed(task, timing, &variant.execution));
+                exposed.extend(each.map(|(layer, ns)| ((cnn, layer.name.clone()), ns)));
+            }
+        }
+        let storage = Storage { executions: variants.iter().map(|v| &v.execution).collect(), elements };
+        info!(bytes = arrangement.bytes, bound = arrangement.bound.bytes, "arranged");
+        let choices = application.cnns.iter().zip(&variants);
+        let choices =
+            choices.map(|(cnn, v)| (cnn.name.clone(), code::write(&v.choice(), &cnn.network))).collect();
+        let plan = info_span!("assemble").in_scope(|| {
+            assemble::assemble(Parts {
+                application,
+                tasks,
+                timings,
+                chosen: &variants.iter().collect::<Vec<_>>(),
+                storage: &storage,
+                arrangement: &arrangement,
+                device,
+                search: plan::Search {
+                    method: method.map_or("given", Method::name).into(),
+                    seed: application.search.seed,
+                    evaluations: found.evaluations,
+                    stopped: found.stopped.name().into(),
+                    choices,
+                },
+                pareto: found.pareto,
+                memory_limit: limit,
+                model_paths: self.model_paths.clone(),
+            })
+        });
+        let shortfall = found.shortfall.filter(|_| !plan.constraints.met);
+        if shortfall.is_none() && !plan.constraints.met {
+            // The search counts one read per layer, so it took this plan for a little faster than it is.
+            let rates =
+                || application.cnns.iter().zip(&variants).map(|(cnn, v)| (cnn.name.clone(), v.rate()));
+            let shortfall = Shortfall {
+                least_memory: None,
+                memory_at_rates: None,
+                rates_in_memory: limit.map(|_| rates().collect()),
+                best_rates: rates().collect(),
+            };
+            return Planned { plan, shortfall: Some(shortfall), refused: None, exposed };
+        }
+        Planned { plan, shortfall, refused: None, exposed }
+    }
+}

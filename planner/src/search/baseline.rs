@@ -1,0 +1,100 @@
+//! The methods with which the main paper compares itself (Table 12): no reduction, greedy reuse as in Pisarchyk and Lee
+//! (2020, its \[23\]), and parts everywhere as in Minakova and Stefanov (2020, its \[17\]). They do not search. Each is
+//! one variant of each CNN and a way to share buffers, in storage model `edges`.
+
+use csdfc_input::app::resolve::Application;
+use csdfc_input::app::spec::Method;
+use csdfc_network::Network;
+use csdfc_plan::plan::StorageModel;
+
+use super::Variant;
+use super::evaluate::own_elements;
+use super::simple::VariantFront;
+use super::watch::Stopped;
+use crate::cost::timing::Timing;
+use crate::frame::choice::Choice;
+use crate::frame::execution::{self, Rings};
+use crate::frame::lower::RateTable;
+use crate::frame::task::CnnTask;
+use crate::storage::edges::{self, BufferSharing};
+use crate::storage::{Effort, Storage};
+
+/// The choice of a method that has only one. `None` for all other methods.
+pub fn choice(method: Method, network: &Network) -> Option<Choice> {
+    match method {
+        Method::None | Method::Reuse => Some(Choice::none(network)),
+        Method::Parts => Some(Choice::all(network)),
+        Method::Paper | Method::PaperPrinted | Method::Simple | Method::Extended => None,
+    }
+}
+
+/// Which edges share buffers under a method.
+pub fn sharing(method: Method) -> BufferSharing {
+    match method {
+        Method::None | Method::Parts => BufferSharing::Nothing,
+        Method::Reuse => BufferSharing::Cnn,
+        Method::PaperPrinted => BufferSharing::Printed,
+        Method::Paper | Method::Simple | Method::Extended => BufferSharing::Application,
+    }
+}
+
+/// The only variant of a CNN under a choice.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn front(
+    task: &CnnTask<'_>,
+    timing: &Timing<'_>,
+    choice: &Choice,
+    sharing: BufferSharing,
+) -> Result<VariantFront, csdf::Error> {
+    let mut variant = variant(task, &RateTable::new(task.network), timing, choice)?;
+    let elements = own_elements(task);
+    let alone = Storage { executions: vec![&variant.execution], elements: &elements };
+    variant.buffers = edges::arrange(&alone, sharing, Effort::Final).bytes;
+    Ok(VariantFront { variants: vec![variant], evaluations: 1, stopped: Stopped::Complete })
+}
+
+/// The variant of a CNN under a choice, in storage model `edges`. [`Variant::buffers`] is not computed yet.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn variant(
+    task: &CnnTask<'_>,
+    rates: &RateTable<'_>,
+    timing: &Timing<'_>,
+    choice: &Choice,
+) -> Result<Variant, csdf::Error> {
+    let execution = execution::execute(task, rates, choice, StorageModel::Edges, Rings::OnDemand)?;
+    let frame = timing.frame(task, &choice.rows, &[]);
+    Ok(Variant {
+        name: choice.name.clone(),
+        execution,
+        buffers: 0,
+        period_ns: frame.period_ns,
+        latency_ns: frame.latency_ns,
+    })
+}
+
+/// The application with the partitions of each CNN one after another. A method that knows nothing of pipelines may then
+/// let them share buffers (main paper, section 8.1). CNNs that run at the same time still do.
+pub fn without_pipelines(application: &Application) -> Application {
+    let cnn_of = |name: &String| {
+        application.cnns.iter().position(|cnn| cnn.partitions.iter().any(|p| p.name == *name))
+    };
+    let mut parallel: Vec<Vec<String>> = Vec::new();
+    for element in &application.parallel {
+        let mut parts: Vec<Vec<String>> = Vec::new();
+        for (i, one) in element.iter().enumerate() {
+            let others = element[i + 1..].iter().filter(|other| cnn_of(one) != cnn_of(other));
+            parts.extend(others.map(|other| vec![one.clone(), other.clone()]));
+            parts.push(vec![one.clone()]);
+        }
+        let is_pipeline = element
+            .iter()
+            .enumerate()
+            .any(|(i, one)| element[i + 1..].iter().any(|other| cnn_of(one) == cnn_of(other)));
+        parallel.extend(if is_pipeline { parts } else { vec![element.clone()] });
+    }
+    Application { parallel, ..application.clone() }
+}

@@ -1,0 +1,262 @@
+//! The extended search, the default: rows per firing for each layer, and where segments end.
+//!
+//! A network is a chain of blocks with *cut tensors* between them ([`cuts`]). The search has these steps:
+//!
+//! 1. *Segments* ([`stream`]). Which rows a layer makes, and when, depends only on the layers after it. So one
+//!    execution on demand, from the first layer to a cut, gives the bytes and time of every segment that ends at this
+//!    cut. A few hundred executions give those of thousands of segments, each with some twenty numbers of firings per
+//!    frame.
+//! 2. *Chains* ([`chains`]). The bytes of a chain of segments are those of its largest segment. Its time is the sum of
+//!    all times. Keeping the undominated chains at each cut therefore gives the exact front.
+//! 3. *Evolution* (`family`, `evolve`). NSGA-II starts from that front, from the simple choices, and from the choices
+//!    of old plans (`--from`). It changes single layers, runs of layers, and barriers, and evaluates sketched
+//!    placements. It adds well below one percent of hypervolume.
+//! 4. *Placement*. The choices that were found are placed in memory, with the smallest rings, like any other choice.
+//! 5. *Refinement* (`refine`), if weights are paged: the smallest choice may become smaller if segments end elsewhere.
+//!
+//! There are two special cases:
+//!
+//! - In a network in which at most eight layers can go by parts, all their choices are tried.
+//! - Inception networks have several tensors between their modules. For such a network, one more choice streams row by
+//!   row from each such place to the next. Chains of such segments are not searched for. The chain model assumes that a
+//!   segment makes its outputs in step. But a segment whose input image is whole makes them one after another.
+
+pub mod chains;
+pub mod cuts;
+mod evolve;
+pub(super) mod family;
+mod moments;
+mod refine;
+pub mod stream;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Instant;
+
+use csdfc_network::LayerId;
+use csdfc_plan::plan::StorageModel;
+use rayon::prelude::*;
+
+use self::chains::Chain;
+use self::family::Family;
+use self::stream::Segment;
+use super::simple::{self, VariantFront};
+use super::watch::{Progress, Stopped, Watch};
+use crate::cost::timing::Timing;
+use crate::frame::choice::Choice;
+use crate::frame::execution::Rings;
+use crate::frame::task::CnnTask;
+use crate::search::evaluate::Evaluator;
+use crate::search::{Variant, ways};
+use crate::storage::Effort;
+
+/// If at most so many layers of a network can go by parts, all combinations are tried of layers that make one row at a
+/// time.
+const ENUMERATED: usize = 8;
+
+/// Searches the choices for one CNN. It starts from the choices of old plans, among others.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn front(
+    task: &CnnTask<'_>,
+    timing: &Timing<'_>,
+    storage: StorageModel,
+    seed: u64,
+    name: &str,
+    known: &[&Choice],
+    watch: &Watch<'_>,
+) -> Result<VariantFront, csdf::Error> {
+    let started = Instant::now();
+    let tell = |evaluations, front, least| {
+        (watch.progress)(&Progress { of: name, evaluations, front, least });
+    };
+    tell(0, 0, 0);
+    let evaluator = Evaluator::new(task, timing, storage);
+    let family = Family::new(task);
+    let mut starts = chains(&evaluator, &family, &|| watch.is_over(started))?;
+    starts.extend(family.ladder.iter().map(|firings| family.steady(*firings)));
+    starts.extend(family.prefixes());
+    starts.extend(known.iter().map(|choice| family.like(choice)));
+    let found = evolve::evolve(
+        &evaluator,
+        &family,
+        starts,
+        &evolve::EvolutionSettings { seed, name, started, watch },
+    );
+    tell(found.evaluations, 0, 0);
+    let mut choices = simple::choices(task.network);
+    choices.extend(bits(task));
+    choices.extend(found.genomes.iter().map(|genome| family.choice(genome)));
+    if found.stopped > Stopped::Evaluations {
+        // If the time is over, place the choices that were found. Also place those that need no search, so that there
+        // is an answer.
+        choices.retain(|choice| choice.barriers.is_some() || choice.name == "none");
+    }
+    let mut front = simple::front_of(task, timing, storage, &choices)?;
+    if found.stopped <= Stopped::Evaluations {
+        let least = front.variants.iter().map(|variant| variant.buffers).min().unwrap_or(u64::MAX);
+        let smaller = block_by_block(&evaluator, &family, least)?.into_iter().collect::<Vec<_>>();
+        let smaller =
+            VariantFront { evaluations: smaller.len() as u64, variants: smaller, stopped: found.stopped };
+        front.join(smaller, timing.deadline_ns);
+        let smallest = front.variants.iter().min_by_key(|variant| variant.buffers);
+        if let Some(smallest) = smallest.filter(|_| !task.paging.is_empty())
+            && let Some(refined) = refine::refined(&evaluator, smallest)?
+        {
+            let refined = VariantFront { evaluations: 1, variants: vec![refined], stopped: found.stopped };
+            front.join(refined, timing.deadline_ns);
+        }
+    }
+    Ok(VariantFront { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })
+}
+
+/// The choice that goes row by row, with a segment's end at each place after which few bytes are kept. `None` if all
+/// these places have a single tensor, or if the choice takes no fewer bytes than `least`. Between the modules of an
+/// inception network, several tensors are kept, if its concats are images in parts. Chains of such segments are not
+/// searched for, because their cost would be wrong: a segment that reads whole tensors makes its outputs one after
+/// another, but in the tail from which its cost would be taken, it makes them in step. The rings of this choice are
+/// many and short, and take patience to place.
+fn block_by_block(
+    evaluator: &Evaluator<'_>,
+    family: &Family<'_>,
+    least: u64,
+) -> Result<Option<Variant>, csdf::Error> {
+    let (task, network) = (evaluator.task, evaluator.task.network);
+    let (mut ends, mut has_several) = (Vec::new(), false);
+    for partition in task.partitions.iter().filter(|partition| partition.steps.is_none()) {
+        let layers = &partition.layers;
+        let cuts = cuts::cuts(network, layers);
+        // A quarter of the bytes is left for the rings of a segment.
+        let low = cuts::low(network, layers, least - least / 4);
+        has_several |= low.iter().any(|at| !cuts.contains(at));
+        ends.extend(low.into_iter().filter(|at| at + 1 < layers.len()).map(|at| layers[at]));
+    }
+    if !has_several {
+        return Ok(None);
+    }
+    let most = family.ladder.last().copied().unwrap_or(1);
+    let choice = family.choice(&family.genome(&vec![most; network.layers.len()], &ends));
+    if evaluator.bound(&evaluator.execute(&choice, Rings::OnDemand)?) >= least {
+        return Ok(None);
+    }
+    let execution = evaluator.execute(&choice, Rings::Smallest)?;
+    let all = execution.costly();
+    let variant = ways::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
+    Ok((variant.buffers < least).then_some(variant))
+}
+
+/// The genomes of the best chains of segments. For a CNN with several partitions, the chains of the partitions are
+/// combined. For each memory, it combines the fastest chains within that memory, and for each time, the smallest chains
+/// within that time.
+fn chains(
+    evaluator: &Evaluator<'_>,
+    family: &Family<'_>,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Vec<i64>>, csdf::Error> {
+    let partitions = evaluator.task.partitions.iter().enumerate();
+    let of_partition = |(p, partition): (usize, &crate::frame::task::PartitionTask)| match partition.steps {
+        Some(_) => Ok(Vec::new()),
+        None => partition_chains(evaluator, family, p, is_over),
+    };
+    let each: Vec<Vec<Paced>> = partitions.map(of_partition).collect::<Result<_, _>>()?;
+    let mut bytes: Vec<u64> = each.iter().flatten().map(|paced| paced.bytes).collect();
+    let mut times: Vec<f64> = each.iter().flatten().map(|paced| paced.time_ns).collect();
+    bytes.sort_unstable();
+    times.sort_unstable_by(f64::total_cmp);
+    let fastest_within = |most: &u64| -> Vec<Option<&Paced>> {
+        each.iter().map(|all| all.iter().find(|paced| paced.bytes <= *most).or(all.last())).collect()
+    };
+    let smallest_within = |most: &f64| -> Vec<Option<&Paced>> {
+        each.iter().map(|all| all.iter().rev().find(|paced| paced.time_ns <= *most).or(all.first())).collect()
+    };
+    let mut together: Vec<Vec<Option<&Paced>>> = bytes.iter().map(fastest_within).collect();
+    together.extend(times.iter().map(smallest_within));
+    let genome = |parts: Vec<Option<&Paced>>| {
+        let mut firings = vec![1; evaluator.task.network.layers.len()];
+        let mut barriers = Vec::new();
+        for paced in parts.into_iter().flatten() {
+            for (id, often) in &paced.firings {
+                firings[id.0] = *often;
+            }
+            barriers.extend(&paced.barriers);
+        }
+        family.genome(&firings, &barriers)
+    };
+    let mut genomes: Vec<Vec<i64>> = together.into_iter().map(genome).collect();
+    genomes.dedup();
+    Ok(genomes)
+}
+
+/// How one partition is executed.
+#[derive(Debug)]
+struct Paced {
+    bytes: u64,
+    time_ns: f64,
+    /// How often each of its layers fires.
+    firings: Vec<(LayerId, u64)>,
+    /// The layers after which segments end.
+    barriers: Vec<LayerId>,
+}
+
+/// The segments of a partition, and its cuts. If the search is over, the segments that are known by then.
+pub(super) fn segments(
+    evaluator: &Evaluator<'_>,
+    family: &Family<'_>,
+    partition: usize,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<(Vec<usize>, Vec<Segment>), csdf::Error> {
+    let layers = &evaluator.task.partitions[partition].layers;
+    let cuts = cuts::cuts(evaluator.task.network, layers);
+    let rows: Vec<Vec<u64>> =
+        family.ladder.iter().map(|firings| family.choice(&family.steady(*firings)).rows).collect();
+    let runs: Vec<(usize, usize)> =
+        (0..rows.len()).flat_map(|step| (0..cuts.len()).map(move |to| (to, step))).collect();
+    let tails = |&(to, step): &(usize, usize)| match step > 0 && is_over() {
+        true => Ok(Vec::new()),
+        false => stream::tails(evaluator, partition, &cuts, to, family.ladder[step], &rows[step]),
+    };
+    let segments: Vec<Vec<Segment>> = runs.par_iter().map(tails).collect::<Result<_, _>>()?;
+    Ok((cuts, segments.into_iter().flatten().collect()))
+}
+
+/// The best chains of one partition, the fastest first. If the search is over, the best chains of the segments that are
+/// known by then.
+fn partition_chains(
+    evaluator: &Evaluator<'_>,
+    family: &Family<'_>,
+    partition: usize,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Paced>, csdf::Error> {
+    let layers = &evaluator.task.partitions[partition].layers;
+    let (cuts, segments) = segments(evaluator, family, partition, is_over)?;
+    let paced = |chain: Chain| {
+        let mut firings = Vec::with_capacity(layers.len());
+        let mut barriers = Vec::new();
+        for segment in chain.segments.iter().map(|index| &segments[*index]) {
+            let end = cuts[segment.to - 1];
+            firings.extend(layers[firings.len()..=end].iter().map(|id| (*id, segment.firings)));
+            barriers.push(layers[end]);
+        }
+        barriers.pop();
+        Paced { bytes: chain.bytes, time_ns: chain.time_ns, firings, barriers }
+    };
+    Ok(chains::front(&segments, cuts.len()).into_iter().map(paced).collect())
+}
+
+/// Every choice of one row or all rows for each layer, for a network of few layers.
+fn bits(task: &CnnTask<'_>) -> Vec<Choice> {
+    let network = task.network;
+    let by_parts: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).rows() > 1).collect();
+    if by_parts.len() > ENUMERATED {
+        return Vec::new();
+    }
+    let choice = |bits: usize| {
+        let mut choice = Choice { name: format!("parts {bits:#b}"), ..Choice::none(network) };
+        let parts = by_parts.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+        parts.for_each(|(_, id)| choice.rows[id.0] = 1);
+        choice
+    };
+    (0..1 << by_parts.len()).map(choice).collect()
+}

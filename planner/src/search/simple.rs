@@ -1,0 +1,228 @@
+//! The simple plans, without a search: no parts, all parts, and for every prefix of the layers "prefix by rows, rest
+//! layer by layer".
+
+use csdfc_network::Network;
+use csdfc_plan::plan::StorageModel;
+use rayon::prelude::*;
+
+use crate::cost::timing::Timing;
+use crate::frame::choice::Choice;
+use crate::frame::execution::{Execution, Rings};
+use crate::frame::task::CnnTask;
+use crate::search::Variant;
+use crate::search::evaluate::Evaluator;
+use crate::search::watch::Stopped;
+use crate::search::ways::{self, Way};
+use crate::storage::Effort;
+
+/// The simple choices.
+pub fn choices(network: &Network) -> Vec<Choice> {
+    let height = |layer: usize| network.layers[layer].rows();
+    let prefixes = (1..network.layers.len()).filter(|length| height(length - 1) > 1);
+    let mut choices = vec![Choice::none(network)];
+    choices.extend(prefixes.map(|length| Choice::prefix(network, length)));
+    choices.push(Choice::all(network));
+    choices
+}
+
+/// The same choice with its inputs delivered whole, if it has them by rows. The caller's frame then costs no ring.
+fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
+    let mut rows = choice.rows.clone();
+    for (id, layer) in network.layers.iter().enumerate().filter(|(_, layer)| layer.is_input()) {
+        rows[id] = layer.rows() as u64;
+    }
+    let name = format!("{}, inputs whole", choice.name);
+    (rows != choice.rows).then(|| Choice { name, rows, ..choice.clone() })
+}
+
+/// The variants of a CNN that are worth choosing.
+#[derive(Debug)]
+pub struct VariantFront {
+    /// Variants that take less memory than every faster one, or than every faster one within the deadline. The fastest
+    /// comes first.
+    pub variants: Vec<Variant>,
+    /// Choices that were evaluated.
+    pub evaluations: u64,
+    /// Why the search ended.
+    pub stopped: Stopped,
+}
+
+impl VariantFront {
+    /// Adds variants that were evaluated elsewhere.
+    pub fn join(&mut self, more: VariantFront, deadline_ns: Option<u64>) {
+        self.evaluations += more.evaluations;
+        self.variants.extend(more.variants);
+        self.variants = undominated(std::mem::take(&mut self.variants), deadline_ns);
+    }
+}
+
+/// Evaluates the simple choices for one CNN.
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn front(
+    task: &CnnTask<'_>,
+    timing: &Timing<'_>,
+    storage: StorageModel,
+) -> Result<VariantFront, csdf::Error> {
+    front_of(task, timing, storage, &choices(task.network))
+}
+
+/// Evaluates choices. In storage model `tensors`, it also evaluates the best of them with whole inputs. (In `edges`, a
+/// whole input is a whole buffer, so no plan gains from it.)
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn front_of(
+    task: &CnnTask<'_>,
+    timing: &Timing<'_>,
+    storage: StorageModel,
+    choices: &[Choice],
+) -> Result<VariantFront, csdf::Error> {
+    let mut front = evaluate(task, timing, choices, storage)?;
+    if storage == StorageModel::Tensors {
+        let whole: Vec<Choice> =
+            front.variants.iter().filter_map(|best| inputs_whole(task.network, &best.choice())).collect();
+        front.join(evaluate(task, timing, &whole, storage)?, timing.deadline_ns);
+    }
+    Ok(front)
+}
+
+/// Evaluates choices for one CNN in parallel, each in the ways that it leaves open. Results are in order. Only choices
+/// whose liveness bound may be good enough are placed, and of those, only the undominated ones get the smallest rings.
+/// (In storage model `edges`, they keep the rings of the execution on demand, as in the paper.)
+///
+/// # Errors
+/// Those of the dataflow analyses.
+pub fn evaluate(
+    task: &CnnTask<'_>,
+    timing: &Timing<'_>,
+    choices: &[Choice],
+    storage: StorageModel,
+) -> Result<VariantFront, csdf::Error> {
+    let evaluator = Evaluator::new(task, timing, storage);
+    let execute = |choice: &Choice| -> Result<(Execution, Vec<Way>), csdf::Error> {
+        let mut execution = evaluator.execute(choice, Rings::OnDemand)?;
+        let ways = ways::ways(&evaluator, choice, &mut execution);
+        Ok((execution, ways))
+    };
+    let executed: Vec<(Execution, Vec<Way>)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
+    let mut all: Vec<(&Choice, &Execution, &Way)> = Vec::new();
+    for (choice, (execution, ways)) in choices.iter().zip(&executed) {
+        all.extend(ways.iter().map(|way| (choice, execution, way)));
+    }
+    all.sort_by(|(.., a), (.., b)| a.period_ns.total_cmp(&b.period_ns));
+    let mut least = Least::of(timing.deadline_ns);
+    let mut placed = Vec::new();
+    // If every layer goes by rows, the search for smaller rings gains most. So this variant may yet become the smallest
+    // of all.
+    let mut by_rows = None;
+    for (choice, execution, way) in all {
+        if execution.rows.iter().all(|rows| *rows == 1) {
+            by_rows = Some(evaluator.variant(choice, execution.clone(), u64::MAX));
+        }
+        if least.is_above(way.latency_ns, way.bound) {
+            let (rings, effort) = (Rings::OnDemand, Effort::Candidate);
+            let variant = ways::placed(&evaluator, choice, execution, &way.one_by_one, rings, effort)?;
+            least.lower_to(&variant);
+            placed.push(variant);
+        }
+    }
+    let mut variants = undominated(placed, timing.deadline_ns);
+    if storage == StorageModel::Tensors {
+        variants.extend(by_rows);
+        let tightened = variants.into_par_iter().map(|variant| {
+            let choice = variant.choice();
+            let execution = evaluator.execute(&choice, Rings::Smallest)?;
+            let buffers = evaluator.buffers(&execution, Effort::Front);
+            let better = buffers <= variant.buffers;
+            Ok(if better { evaluator.variant(&choice, execution, buffers) } else { variant })
+        });
+        variants = undominated(tightened.collect::<Result<_, csdf::Error>>()?, timing.deadline_ns);
+    }
+    Ok(VariantFront { variants, evaluations: choices.len() as u64, stopped: Stopped::Complete })
+}
+
+/// The variants that take less memory than every faster one, the fastest first. Variants within a deadline are also
+/// compared among themselves, since in a pipeline, a variant with a lower rate may finish a frame sooner.
+fn undominated(mut variants: Vec<Variant>, deadline_ns: Option<u64>) -> Vec<Variant> {
+    variants.sort_by(|a, b| a.period_ns.total_cmp(&b.period_ns));
+    let mut least = Least::of(deadline_ns);
+    variants.retain(|variant| {
+        let better = least.is_above(variant.latency(), variant.buffers);
+        least.lower_to(variant);
+        better
+    });
+    variants
+}
+
+/// The fewest bytes of the variants so far.
+struct Least {
+    deadline_ns: Option<u64>,
+    of_all: u64,
+    in_time: u64,
+}
+
+impl Least {
+    fn of(deadline_ns: Option<u64>) -> Self {
+        Least { deadline_ns, of_all: u64::MAX, in_time: u64::MAX }
+    }
+
+    fn is_in_time(&self, latency_ns: u64) -> bool {
+        self.deadline_ns.is_some_and(|most| latency_ns <= most)
+    }
+
+    /// Whether a variant of this latency would be better with so many bytes.
+    fn is_above(&self, latency_ns: u64, bytes: u64) -> bool {
+        bytes < self.of_all || (self.is_in_time(latency_ns) && bytes < self.in_time)
+    }
+
+    fn lower_to(&mut self, variant: &Variant) {
+        self.of_all = self.of_all.min(variant.buffers);
+        if self.is_in_time(variant.latency()) {
+            self.in_time = self.in_time.min(variant.buffers);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::occupancy::AddressSharing;
+
+    /// A variant with a lower rate may finish a frame sooner. It stays if only it is within the deadline, or if it is
+    /// the smallest of those within the deadline.
+    #[test]
+    fn variants_within_a_deadline_compete_among_themselves() {
+        let execution = Execution {
+            rows: Vec::new(),
+            barriers: None,
+            orders: Vec::new(),
+            windows: Vec::new(),
+            requests: Vec::new(),
+            sharing: AddressSharing::default(),
+            one_by_one: Vec::new(),
+        };
+        let variant = |&(period_ns, latency_ns, buffers): &(f64, f64, u64)| Variant {
+            name: String::new(),
+            execution: execution.clone(),
+            buffers,
+            period_ns,
+            latency_ns,
+        };
+        let given = [(1.0, 10.0, 50), (2.0, 8.0, 70), (3.0, 7.0, 60), (4.0, 6.0, 65), (5.0, 9.0, 40)];
+        for (deadline_ns, expected) in [
+            (None, vec![50, 40]),
+            (Some(10), vec![50, 40]),
+            (Some(9), vec![50, 70, 60, 40]),
+            (Some(8), vec![50, 70, 60, 40]),
+            (Some(7), vec![50, 60, 40]),
+            (Some(6), vec![50, 65, 40]),
+            (Some(5), vec![50, 40]),
+        ] {
+            let left = undominated(given.iter().map(variant).collect(), deadline_ns);
+            let left: Vec<u64> = left.iter().map(|variant| variant.buffers).collect();
+            assert_eq!(left, expected, "{deadline_ns:?}");
+        }
+    }
+}

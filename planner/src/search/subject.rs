@@ -1,0 +1,36 @@
+//! An application as a search sees it.
+
+use csdfc_input::app::resolve::Application;
+use csdfc_plan::plan::StorageModel;
+
+use crate::cost::timing::Timing;
+use crate::frame::task::CnnTask;
+use crate::storage::edges::{self, BufferSharing};
+use crate::storage::{self, Arrangement, Effort, Storage};
+
+/// An application, and what follows from it before anything is searched for.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The application: constraints, preference and parameters of the search.
+    pub application: &'a Application,
+    /// Its CNNs, cut into partitions.
+    pub tasks: &'a [CnnTask<'a>],
+    /// Of each CNN, how its frames are timed.
+    pub timings: &'a [Timing<'a>],
+    /// The set J: partitions that run at the same time, each as the index of its CNN and its index within that CNN.
+    pub elements: &'a [Vec<(usize, usize)>],
+    /// Bytes of the parameters as they are stored.
+    pub parameters: u64,
+    /// How edges share buffers. With [`BufferSharing::Printed`], the paper's search also begins at random.
+    pub sharing: BufferSharing,
+}
+
+impl Subject<'_> {
+    /// Places all rings. In storage model `edges`, edges share buffers as the method says.
+    pub fn arrange(&self, storage: &Storage<'_>, effort: Effort) -> Arrangement {
+        match self.application.storage {
+            StorageModel::Edges => edges::arrange(storage, self.sharing, effort),
+            model @ StorageModel::Tensors => storage::arrange(storage, model, effort),
+        }
+    }
+}

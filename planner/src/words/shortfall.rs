@@ -1,0 +1,53 @@
+//! What can be reached if constraints cannot be met, in words.
+
+use std::collections::BTreeMap;
+
+use csdfc_input::units;
+use csdfc_plan::plan::Plan;
+
+use crate::search::{Rate, Shortfall};
+
+/// What can be reached if a plan's constraints cannot be met.
+pub fn text(plan: &Plan, nearest: &Shortfall) -> String {
+    let mut lines = vec!["no plan meets all constraints; this is the nearest".to_owned()];
+    let asked = &plan.constraints;
+    // Print latencies if there are limits on them. Print frame rates if there are limits on these, or if there are no
+    // limits at all.
+    let with_fps = !asked.fps.is_empty() || asked.latency_ns.is_empty();
+    let rates = |rates: &BTreeMap<String, Rate>| {
+        let rate = |(name, rate): (&String, &Rate)| {
+            let fps = with_fps.then(|| format!("{:.1} fps", rate.fps));
+            let latency = (!asked.latency_ns.is_empty()).then(|| units::time(rate.latency_ns));
+            format!("{name} {}", fps.into_iter().chain(latency).collect::<Vec<_>>().join(" in "))
+        };
+        rates.iter().map(rate).collect::<Vec<_>>().join(", ")
+    };
+    if let Some(limit) = asked.memory {
+        match &nearest.rates_in_memory {
+            Some(found) => lines.push(format!("within {}: {}", units::bytes(limit), rates(found))),
+            None if plan.store.is_none() && plan.memory.parameters_stored > limit => lines.push(format!(
+                "nothing fits {} with all parameters in memory: they alone take {}",
+                units::bytes(limit),
+                units::bytes(plan.memory.parameters_stored)
+            )),
+            None => lines.extend(nearest.least_memory.map(|least| {
+                format!(
+                    "no plan found fits {}: the least total found is {} (--mem min)",
+                    units::bytes(limit),
+                    units::bytes(least)
+                )
+            })),
+        }
+    }
+    let what = match (asked.fps.is_empty(), asked.latency_ns.is_empty()) {
+        (true, true) => return lines.join("\n  "),
+        (false, true) => "frame rates",
+        (true, false) => "latencies",
+        (false, false) => "frame rates and latencies",
+    };
+    lines.push(match nearest.memory_at_rates {
+        Some(bytes) => format!("the {what} asked for take {} in total", units::bytes(bytes)),
+        None => format!("the best {what} in any memory: {}", rates(&nearest.best_rates)),
+    });
+    lines.join("\n  ")
+}
