@@ -8,12 +8,12 @@
 
 use std::process::Command;
 
-use csdfc_codegen::file_name::file_name;
-use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_command::commands::{self, npy};
 use csdfc_input::app::resolve::Application;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Cnn, Plan};
+use csdfc_runtime::file_name::file_name;
+use csdfc_runtime::run::{Data, Runner, Value, input_dims};
 use csdfc_tests::crates::{emitted, run};
 use csdfc_tests::{app, application, models, plan, skipped};
 

@@ -9,8 +9,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use csdfc_codegen::bind::Primitive;
-use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_input::app::MemoryGoal;
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::app::spec::Primitives;
@@ -25,6 +23,8 @@ use csdfc_planner::driver::{self, Planned};
 use csdfc_planner::search::known::Start;
 use csdfc_planner::search::watch::{Limit, Progress, Watch};
 use csdfc_planner::selection;
+use csdfc_runtime::bind::Primitive;
+use csdfc_runtime::run::{Data, Runner, Value};
 use csdfc_tests::{application, generate, random};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;

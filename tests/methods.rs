@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::app::spec::{Method, RowsSpec};
 use csdfc_input::device::{Core, DeviceProfile, Processor};
@@ -18,6 +17,7 @@ use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_planner::driver;
 use csdfc_planner::search::known::Start;
 use csdfc_planner::search::watch::{Limit, Watch};
+use csdfc_runtime::run::{Data, Runner, Value, input_dims};
 use csdfc_tests::{app, generate};
 
 /// Genomes that the extended search evaluates for each of hundreds of CNNs.

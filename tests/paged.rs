@@ -4,7 +4,6 @@
 
 use std::path::PathBuf;
 
-use csdfc_codegen::run::{Data, Value};
 use csdfc_input::app::resolve::{Application, Constraints, Paged, RowsChoice};
 use csdfc_input::app::spec::WeightsPlace;
 use csdfc_input::app::{Origin, spec};
@@ -20,6 +19,7 @@ use csdfc_planner::open::Opened;
 use csdfc_planner::search::code;
 use csdfc_planner::search::known::Start;
 use csdfc_precision::quantise::{Options, quantise};
+use csdfc_runtime::run::{Data, Value};
 use csdfc_tests::{application, generate, outcome_from, plan, rates, sliced};
 
 /// A few percent of what the weights alone take, in bytes, and every weight read once a frame.

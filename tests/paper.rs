@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use csdfc_codegen::bind::Primitive;
 use csdfc_command::reproduce::{mec, precision, s1, selection, table12};
 use csdfc_input::app::spec::RowsSpec;
 use csdfc_input::device::DeviceProfile;
@@ -17,6 +16,7 @@ use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Edge, Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_planner::open;
+use csdfc_runtime::bind::Primitive;
 use csdfc_tests::{app, plan, root};
 
 const ELEMENT_BYTES: u64 = 4;

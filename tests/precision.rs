@@ -5,7 +5,6 @@
 
 use std::path::Path;
 
-use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_input::app::MemoryGoal;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::device::DeviceProfile;
@@ -18,6 +17,7 @@ use csdfc_planner::saved::reload;
 use csdfc_planner::search::known::Start;
 use csdfc_planner::search::watch::Watch;
 use csdfc_precision::{self as precision, Calibration, Chosen};
+use csdfc_runtime::run::{Data, Runner, Value};
 use csdfc_tests::{application, opened, outcome, random};
 use rand::RngExt;
 

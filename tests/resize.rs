@@ -3,13 +3,13 @@
 
 #![expect(clippy::expect_used, reason = "a panic is how a test fails")]
 
-use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_input::app::{Partition, RowsChoice};
 use csdfc_network::operators::{RowAccess, row_access};
 use csdfc_network::{Network, NetworkOutput};
 use csdfc_plan::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::run::{Data, Runner, Value};
 use csdfc_tests::{generate, plan};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use csdfc_codegen::bind::Primitive;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::device::DeviceProfile;
 use csdfc_input::device::measured::{Measured, Sample, scenario};
@@ -13,6 +12,7 @@ use csdfc_network::pass;
 use csdfc_network::{Layer, Operand};
 use csdfc_plan::operator::Operator;
 use csdfc_planner::selection::{CostTable, cost_table};
+use csdfc_runtime::bind::Primitive;
 use csdfc_select::instance::{Kind, PrimitiveOption};
 use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer};
 use csdfc_tests::application;

@@ -11,53 +11,53 @@ use csdfc_tests::root;
 /// Longest source file, in lines.
 const LONGEST: usize = 700;
 
-/// The crates of ours that each may depend on.
-const DIRECTION: [(&str, &[&str]); 16] = [
+/// Every crate, by its folder, and the crates of ours that it may depend on.
+const DIRECTION: [(&str, &[&str]); 15] = [
     ("csdf", &[]),
     ("ga", &[]),
     ("codegen/kernels", &[]),
-    ("plan", &[]),
-    ("codegen", &["csdfc-kernels", "csdfc-plan"]),
-    ("emit", &["csdfc-codegen", "csdfc-kernels", "csdfc-plan"]),
-    ("network", &["csdfc-codegen", "csdfc-plan"]),
-    ("input", &["csdfc", "csdfc-codegen", "csdfc-network", "csdfc-plan"]),
-    ("packing", &[]),
-    ("offload", &["csdfc-input", "csdfc-network", "csdfc-plan"]),
-    ("explore", EXPLORE),
-    ("compiler", COMPILER),
-    ("precision", &["csdfc", "csdfc-codegen", "csdfc-plan"]),
-    ("select", &[]),
+    ("codegen/runtime", &["csdfc-kernels", "csdfc-plan"]),
+    ("codegen/emit", &["csdfc-kernels", "csdfc-plan", "csdfc-runtime"]),
+    ("compiler/plan", &[]),
+    ("compiler/network", &["csdfc-kernels", "csdfc-plan", "csdfc-runtime"]),
+    // Its tests also plan and run what they import.
+    ("compiler/input", &["csdfc-input", "csdfc-network", "csdfc-plan", "csdfc-planner", "csdfc-runtime"]),
+    ("compiler/packing", &[]),
+    ("compiler/select", &[]),
+    ("compiler/offload", &["csdfc-input", "csdfc-network", "csdfc-plan"]),
+    ("compiler/planner", PLANNER),
+    ("compiler/precision", &["csdfc-input", "csdfc-network", "csdfc-plan", "csdfc-planner", "csdfc-runtime"]),
+    ("compiler/command", COMMAND),
     (
-        "command",
-        &[
-            "csdf",
-            "csdfc",
-            "csdfc-codegen",
-            "csdfc-emit",
-            "csdfc-kernels",
-            "csdfc-plan",
-            "csdfc-precision",
-            "csdfc-select",
-        ],
+        "compiler/csdfc",
+        &["csdfc-command", "csdfc-emit", "csdfc-input", "csdfc-network", "csdfc-plan", "csdfc-planner"],
     ),
-    ("csdfc", &["csdfc-command", "csdfc-compiler"]),
 ];
 
-/// Those of the searches.
-const EXPLORE: &[&str] =
-    &["csdf", "csdfc-codegen", "csdfc-ga", "csdfc-input", "csdfc-network", "csdfc-packing", "csdfc-plan"];
-
-/// Those of the compiler.
-const COMPILER: &[&str] = &[
+const PLANNER: &[&str] = &[
     "csdf",
-    "csdfc-codegen",
     "csdfc-emit",
-    "csdfc-explore",
+    "csdfc-ga",
     "csdfc-input",
+    "csdfc-network",
+    "csdfc-packing",
+    "csdfc-plan",
+    "csdfc-runtime",
+    "csdfc-select",
+];
+
+const COMMAND: &[&str] = &[
+    "csdf",
+    "csdfc-emit",
+    "csdfc-input",
+    "csdfc-kernels",
     "csdfc-network",
     "csdfc-offload",
     "csdfc-packing",
     "csdfc-plan",
+    "csdfc-planner",
+    "csdfc-precision",
+    "csdfc-runtime",
     "csdfc-select",
 ];
 
@@ -114,7 +114,35 @@ fn crates_depend_in_one_direction() {
             dependencies.iter().filter(|name| ours(name) && !allowed.contains(&name.as_str())).collect();
         assert!(foreign.is_empty(), "{folder} depends on {foreign:?}");
     }
-    assert!(dependencies(&read("compiler/Cargo.toml")).contains("csdfc-codegen"));
+    assert!(dependencies(&read("compiler/Cargo.toml")).contains("csdfc-runtime"));
+}
+
+/// A crate in the folder `compiler/x` is the package `csdfc-x`, and `csdfc_x` in paths.
+#[test]
+fn crates_are_named_as_their_folders() {
+    for (folder, _) in DIRECTION {
+        let leaf = folder.rsplit('/').next().unwrap();
+        let name = if leaf.starts_with("csdf") { leaf.into() } else { format!("csdfc-{leaf}") };
+        assert!(
+            read(&format!("{folder}/Cargo.toml")).starts_with(&format!("[package]\nname = \"{name}\"\n")),
+            "{folder}"
+        );
+        assert!(read("Cargo.toml").contains(&format!("\"{folder}\"")), "{folder} is no member");
+    }
+    let members =
+        read("Cargo.toml").lines().find(|line| line.starts_with("members")).unwrap().matches('"').count() / 2;
+    assert_eq!(members, DIRECTION.len() + 1, "all members but the tests");
+}
+
+/// What a crate offers is its own, but for the package that build scripts use.
+#[test]
+fn no_crate_offers_what_another_makes() {
+    for (folder, _) in DIRECTION.iter().filter(|(folder, _)| *folder != "compiler/csdfc") {
+        for path in files(&root().join(folder).join("src"), ".rs") {
+            let source = std::fs::read_to_string(&path).unwrap();
+            assert!(!source.contains("pub use csdf"), "{}", path.display());
+        }
+    }
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use csdfc_codegen::run::{Data, Value};
 use csdfc_command::commands::npy;
 use csdfc_plan::plan::Plan;
+use csdfc_runtime::run::{Data, Value};
 
 use super::{fails, folder, run};
 

@@ -83,7 +83,7 @@ fn a_store_is_measured_with_the_machine() {
 fn profiles_of_other_machines_are_left_alone() {
     let folder = folder();
     let folder = folder.path();
-    let generic = include_str!("../../input/src/device/targets/generic.ron");
+    let generic = include_str!("../../compiler/input/src/device/targets/generic.ron");
     std::fs::write(folder.join("board.ron"), generic.replace("analytic", "measured on a toaster")).unwrap();
     let error = fails(folder, &["profile", "builtin:lenet5", "--device-out", "board.ron"]);
     assert!(error.contains("a toaster") && error.contains("--device-out"), "{error}");

@@ -1,8 +1,8 @@
 //! Models that csdfc writes: built-in networks, and quantised ones.
 
-use csdfc_codegen::run::{Data, Value};
 use csdfc_command::commands::npy;
 use csdfc_plan::format::Element;
+use csdfc_runtime::run::{Data, Value};
 
 use super::{fails, folder, run};
 

@@ -20,12 +20,12 @@ mod storage;
 use std::cell::Cell;
 use std::path::Path;
 
-use csdfc_codegen::bind::Primitive;
 use csdfc_input::app::resolve::Application;
 use csdfc_plan::check::{Violation, check};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_planner::saved::reload;
+use csdfc_runtime::bind::Primitive;
 use csdfc_tests::{application, plan, random, together};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;

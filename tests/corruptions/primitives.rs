@@ -1,9 +1,9 @@
 //! Corruptions of the primitives and attributes of layers.
 
-use csdfc_codegen::bind::Primitive;
 use csdfc_plan::format::{Element, Layout};
 use csdfc_plan::plan::{Layer, Plan, Workspace};
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::bind::Primitive;
 use rand::RngExt;
 use serde_json::Value;
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use csdfc_codegen::run::{Data, Value};
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_planner::profile::Request;
+use csdfc_runtime::run::{Data, Value};
 
 /// Commands that set the compiler up.
 const ENVIRONMENT: &str = "CSDFC_ARM";

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use csdfc::{Build, BuildError};
-use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_plan::plan::Plan;
+use csdfc_runtime::run::{Data, Runner, Value};
 use csdfc_tests::{application, crates};
 
 use super::{inputs, inspect_crate, values_of};

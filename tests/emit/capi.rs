@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use csdfc_codegen::run::{Data, Value};
 use csdfc_input::app::resolve::Application;
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::run::{Data, Value};
 use csdfc_tests::{application, skipped};
 
 use super::{Emitted, FRAMES, cargo, inputs};

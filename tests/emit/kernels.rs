@@ -4,7 +4,6 @@ mod lines;
 
 use std::collections::BTreeSet;
 
-use csdfc_codegen::bind::{self, Call, Form, Literal, Primitive, Site};
 use csdfc_input::app::partition::Partition;
 use csdfc_input::app::resolve::{Application, Cnn, RowsChoice};
 use csdfc_kernels::sources::SOURCES;
@@ -21,6 +20,7 @@ use csdfc_plan::operator::{
 };
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::{Order, Shape};
+use csdfc_runtime::bind::{self, Call, Form, Literal, Primitive, Site};
 use csdfc_tests::quantised::{dense_block, narrow, quantised};
 use csdfc_tests::{generate, random, sliced};
 

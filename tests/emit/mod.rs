@@ -17,8 +17,6 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use csdfc_codegen::file_name::file_name;
-use csdfc_codegen::run::{Data, Runner, Value, input_dims};
 use csdfc_command::commands::{self, npy};
 use csdfc_emit::Options;
 use csdfc_input::app::resolve::{Application, RowsChoice};
@@ -26,6 +24,8 @@ use csdfc_network::{Layer, Network, NetworkOutput, Operand};
 use csdfc_plan::operator::{ElementWise, Function, Input, InputElement, Operator};
 use csdfc_plan::plan::{Output, Plan};
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::file_name::file_name;
+use csdfc_runtime::run::{Data, Runner, Value, input_dims};
 use csdfc_tests::{app, application, plan, skipped};
 
 /// Frames of each run: enough for rings that run on, and for both halves of double buffers.

@@ -1,7 +1,6 @@
 //! A layer may write in part where it reads, row by row and as closely as possible. It must make the same output as in
 //! separate memory.
 
-use csdfc_codegen::run::{Runner, Value};
 use csdfc_input::app::partition::Partition;
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_network::{Network, NetworkOutput, Operand};
@@ -9,6 +8,7 @@ use csdfc_plan::format::Element;
 use csdfc_plan::operator::{BinaryFunction, ElementWise, Function, Operator};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::run::{Runner, Value};
 use csdfc_tests::{generate, outcome, together};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

@@ -2,7 +2,6 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
 
-use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_input::app::partition::Partition;
 use csdfc_input::app::resolve::{Application, Cnn, RowsChoice};
 use csdfc_network::{LayerId, Network, NetworkOutput, Operand};
@@ -10,6 +9,7 @@ use csdfc_plan::check::{self, Violation};
 use csdfc_plan::operator::{Concat, Conv, Operator, Pool, PoolKind};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::run::{Data, Runner, Value};
 use csdfc_tests::crates::{COUNTING, SANITIZED, run, thread_sanitizer, write_with_harness};
 use csdfc_tests::{application, generate, plan, root};
 

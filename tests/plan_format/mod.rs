@@ -7,7 +7,6 @@ pub mod replay;
 
 use std::collections::BTreeSet;
 
-use csdfc_codegen::bind::Primitive;
 use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
 use csdfc_input::app::spec::{Method, RowsSpec};
 use csdfc_input::units::MemoryGoal;
@@ -21,6 +20,7 @@ use csdfc_plan::plan::{
     Buffer, FiringName, Layer, LayerInput, PagedWeights, Plan, Step, StorageModel, Tensor,
 };
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::bind::Primitive;
 use csdfc_tests::generate::{self, application};
 use csdfc_tests::quantised::{narrow, quantised};
 use csdfc_tests::sliced;

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::bind::Primitive;
 use csdfc_network::Network;
 use csdfc_network::pass::{Precision, in_precisions};
 use csdfc_network::weights::Weights;
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{ElementWise, Function, Operator};
 use csdfc_plan::plan::StorageModel;
+use csdfc_runtime::bind::Primitive;
 use csdfc_tests::{generate, random};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;

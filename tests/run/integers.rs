@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::bind::Primitive;
 use csdfc_network::pass::{Fusion, fuse_integers, integers};
 use csdfc_network::{Network, NetworkOutput, Operand};
 use csdfc_plan::format::{Element, Quantisation};
 use csdfc_plan::operator::Function;
 use csdfc_plan::plan::StorageModel;
+use csdfc_runtime::bind::Primitive;
 use csdfc_tests::quantised::{after_norm, dense_block, quantisation, quantised};
 use csdfc_tests::{generate, random};
 use rand::RngExt;

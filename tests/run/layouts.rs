@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::bind::Primitive;
 use csdfc_input::app::partition::Partition;
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_network::pass::legalise;
@@ -15,6 +14,7 @@ use csdfc_plan::format::Element;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::bind::Primitive;
 use csdfc_tests::{generate, plan, random};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;

@@ -17,12 +17,12 @@ mod tiles;
 mod together;
 mod written;
 
-use csdfc_codegen::run::{Data, RunError, Runner, Value};
 use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
 use csdfc_input::app::spec::{RowsSpec, WeightsPlace};
 use csdfc_network::Network;
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_planner::open;
+use csdfc_runtime::run::{Data, RunError, Runner, Value};
 use csdfc_tests::generate;
 use csdfc_tests::plan;
 use proptest::prelude::*;

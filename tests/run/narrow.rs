@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_codegen::bind::Primitive;
 use csdfc_input::app::resolve::RowsChoice;
 use csdfc_plan::plan::StorageModel;
+use csdfc_runtime::bind::Primitive;
 use csdfc_tests::quantised::narrow;
 use csdfc_tests::{plan, random};
 

@@ -1,12 +1,12 @@
 //! Operators of ONNX models that become other operators, or that floats compute: the outputs are ONNX Runtime's. So are those
 //! of the models that csdfc writes of them.
 
-use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::export::export;
 use csdfc_input::import::{ImportOptions, import_bytes};
 use csdfc_network::Network;
 use csdfc_network::pass::{Fusion, normalise};
+use csdfc_runtime::run::{Data, Runner, Value};
 use csdfc_tests::plan;
 use rten_onnx::onnx::{
     AttributeProto, AttributeType, DataType, Dimension, GraphProto, ModelProto, NodeProto,

@@ -5,7 +5,6 @@
 //! 2nd edition, inequality 3.5). A bias is a term more, a division by the number of terms two. That an error is small
 //! beside the largest element of a tensor says nothing of an element whose terms cancel; this does.
 
-use csdfc_codegen::run::{Data, Runner, Value};
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_network::operators::{output_shape, parameter_dims};
 use csdfc_network::weights::{WeightSource, Weights};
@@ -13,6 +12,7 @@ use csdfc_network::{Network, NetworkOutput};
 use csdfc_plan::operator::{Conv, ConvTranspose, Gemm, Operator, Pool, PoolKind, Reduce, ReduceFunction};
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::run::{Data, Runner, Value};
 use csdfc_tests::{generate, plan, random};
 use rand::RngExt;
 

@@ -1,13 +1,13 @@
 //! Convolutions by transformed tiles, executed in plans: near the textbook's results, whichever rows a firing makes.
 //! Their sums differ from the sums of products of windows, so their bytes differ, too.
 
-use csdfc_codegen::bind::Primitive;
 use csdfc_input::app::resolve::RowsChoice;
 use csdfc_network::pass::legalise;
 use csdfc_network::{Network, NetworkOutput};
 use csdfc_plan::operator::{Conv, ElementWise, Function, Operator};
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::bind::Primitive;
 use csdfc_tests::{generate, plan, random};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;

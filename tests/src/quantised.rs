@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use csdfc_codegen::F16;
-use csdfc_codegen::bind::Primitive;
+use csdfc_kernels::element::F16;
 use csdfc_network::pass::{Fusion, integers, normalise};
 use csdfc_network::weights::{Integers, StoredElement, WeightSource, Weights};
 use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{BatchNorm, Concat, Conv, Function, Operator};
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::bind::Primitive;
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 

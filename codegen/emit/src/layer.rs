@@ -1,0 +1,414 @@
+//! A layer as a method: which rows it makes, where they lie, and the kernel that makes them.
+
+use csdfc_plan::check::{Held, Kind};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{ColourOrder, Input, InputElement, Operator};
+use csdfc_runtime::bind::Call;
+use csdfc_runtime::paged::Paged;
+
+use super::borrow::{Borrow, Reads};
+use super::call::{self, Operand, Slots};
+use super::follow;
+use super::loads;
+use super::model::{InputField, Model, OutputField, summary};
+use super::paged_layer::PagedLayer;
+use super::pipeline::Link;
+use super::reach::{Part, caller, first, ring, slot};
+use super::source::Source;
+
+/// Writes the method of a layer.
+pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
+    source.comment("///", &summary(model.cnn(), layer));
+    let staged = !model.stages.is_empty();
+    let (idle, linked) = (model.is_idle(layer), model.is_linked(layer));
+    let inputs = staged && model.takes_inputs(layer);
+    let parameters = parameters(inputs, staged && !idle && model.is_output(layer));
+    let result = match can_fail(model, layer) {
+        true if staged => "-> Result<(), Closed> ",
+        true => "-> Result<(), StoreError> ",
+        false => "",
+    };
+    let head = format!("fn {}({parameters}) {result}{{", model.methods[layer]);
+    if idle && !loads::starts_some(model, layer) {
+        source.line(head + "}");
+        return;
+    }
+    source.open(head);
+    if idle && model.cnn().layers[layer].layer.firings > 1 {
+        write_rows(source, model, layer);
+    }
+    match (&model.cnn().layers[layer].layer.operator, &model.calls[layer]) {
+        (Operator::Input(input), _) => write_input(source, model, layer, input),
+        (_, Some(call)) => write_call(source, model, layer, call),
+        // Nothing reads it.
+        (_, None) => {}
+    }
+    loads::write_after(source, model, layer);
+    if linked {
+        write_handover(source, model, layer);
+    }
+    if !result.is_empty() {
+        source.line("Ok(())");
+    }
+    source.close("}");
+}
+
+/// Whether a layer's method may end the frame: it waits for another stage, or for its weights.
+pub(super) fn can_fail(model: &Model<'_>, layer: usize) -> bool {
+    model.is_linked(layer) || model.paged[layer].is_some()
+}
+
+/// The parameters of a method that takes inputs or makes outputs.
+pub(super) fn parameters(inputs: bool, outputs: bool) -> String {
+    let mut parameters = String::from("&mut self");
+    parameters += if inputs { ", inputs: &mut impl InputRows" } else { "" };
+    parameters += if outputs { ", outputs: &mut impl OutputRows" } else { "" };
+    parameters
+}
+
+/// Waits for the rows of rings between stages that a firing needs, and for room for those that it makes.
+fn write_wait(source: &mut Source, model: &Model<'_>, layer: usize) {
+    let cnn = model.cnn();
+    let several = cnn.layers[layer].layer.firings > 1;
+    let reads = |link: &&Link| link.readers.contains(&layer);
+    if several && model.links.iter().any(|link| reads(&link)) {
+        source.line(match cnn.layers[layer].layer.rows_per_firing {
+            1 => "let firing = y.start;".to_owned(),
+            rows => format!("let firing = y.start / {rows};"),
+        });
+    }
+    for link in model.links.iter().filter(reads) {
+        let Some(held) = held(model, layer, link) else { continue };
+        let need: Vec<String> = held.need.iter().map(ToString::to_string).collect();
+        if several {
+            let name = link.reader.to_uppercase();
+            source.list(&format!("const {name}_NEED: [usize; {}] = [", need.len()), &need, ";");
+            source.line(format!("self.{}.arrived({name}_NEED[firing])?;", link.reader));
+        } else {
+            source.line(format!("self.{}.arrived({})?;", link.reader, need.join("")));
+        }
+    }
+    for link in model.links.iter().filter(|link| model.stores()[link.store].tensor == layer) {
+        let end = match model.stores()[link.store].kind {
+            // A half has room once the frame before the last one is released.
+            Kind::Halves => "0".into(),
+            _ => row_end(model, layer),
+        };
+        source.line(format!("self.{}.room({end})?;", link.writer));
+    }
+}
+
+/// Writes code that notes the firing, once it need not wait for other stages, if somebody traces.
+fn write_trace(source: &mut Source, model: &Model<'_>, layer: usize) {
+    if !model.is_traceable {
+        return;
+    }
+    let entry = &model.cnn().layers[layer];
+    let partition = model.resolved.index.partitions[entry.partition].partition;
+    let names = [&partition.processor, &partition.name, &entry.layer.name];
+    source.line("#[cfg(feature = \"trace\")]");
+    let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    source.list("let _firing = crate::trace::Firing::begin(", &names, ";");
+}
+
+/// Hands the rows that a firing has made to other stages, and gives back the rows that it no longer needs.
+fn write_handover(source: &mut Source, model: &Model<'_>, layer: usize) {
+    let several = model.cnn().layers[layer].layer.firings > 1;
+    for link in model.links.iter().filter(|link| model.stores()[link.store].tensor == layer) {
+        source.line(format!("self.{}.publish({});", link.writer, row_end(model, layer)));
+    }
+    for link in &model.links {
+        let Some(place) = link.readers.iter().position(|&reader| reader == layer) else { continue };
+        let Some(held) = held(model, layer, link) else { continue };
+        let keep: Vec<String> = held.keep.iter().skip(1).map(ToString::to_string).collect();
+        if several {
+            let name = link.reader.to_uppercase();
+            source.list(&format!("const {name}_KEEP: [usize; {}] = [", keep.len()), &keep, ";");
+            source.line(format!("self.{}.release({place}, {name}_KEEP[firing]);", link.reader));
+        } else {
+            source.line(format!("self.{}.release({place}, {});", link.reader, keep.join("")));
+        }
+    }
+}
+
+fn held<'m>(model: &'m Model<'_>, layer: usize, link: &Link) -> Option<&'m Held> {
+    let tensor = model.stores()[link.store].tensor;
+    model.resolved.rates[model.c][layer].iter().find(|held| held.tensor == tensor)
+}
+
+/// The row after the last that a firing makes.
+fn row_end(model: &Model<'_>, layer: usize) -> String {
+    let entry = &model.cnn().layers[layer];
+    if entry.layer.firings == 1 { entry.rows().to_string() } else { "y.end".into() }
+}
+
+fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Input) {
+    let entry = &model.cnn().layers[layer];
+    let Some(field) = model.inputs.iter().find(|field| field.layer == layer) else { return };
+    let written = model.written(layer);
+    let outputs: Vec<_> = outputs(model, layer).collect();
+    let Some(&own) = written.first() else {
+        // Layers read the caller's frame in place.
+        for output in outputs {
+            source.line("let y = 0..1;");
+            let caller = caller(model);
+            source.line(format!(
+                "{caller}outputs.{}(y).copy_from_slice({caller}inputs.{}());",
+                output.name, field.name
+            ));
+        }
+        return;
+    };
+    write_rows(source, model, layer);
+    write_wait(source, model, layer);
+    write_trace(source, model, layer);
+    let ring = ring(model, layer, own);
+    let row = entry.tensor.shape.row_elements();
+    let y = slot(model, own, "y");
+    let y_rows = if keeps_rows(model, layer) { "y.clone()" } else { "y" };
+    source.open(format!("for y in {y_rows} {{"));
+    let (name, caller) = (&field.name, caller(model));
+    match input.element {
+        InputElement::F32 => {
+            source.line(format!("{caller}inputs.{name}(y, self.memory.row_mut({ring}, {y}));"));
+        }
+        InputElement::U8 => {
+            source.line(format!("let row: &mut [f32; {row}] = self.memory.row_mut({ring}, {y});"));
+            write_conversion(source, field, caller, entry.tensor.shape.channels());
+        }
+    }
+    write_copies(source, model, layer, &written);
+    source.close("}");
+}
+
+/// Bytes of a camera as the network's floats: `(byte − mean) · scale` per channel.
+fn write_conversion(source: &mut Source, field: &InputField<'_>, caller: &str, channels: usize) {
+    let Some(camera) = &field.input.camera else { return };
+    let numbers = |values: &[f32]| values.iter().map(|value| format!("{value:?}")).collect::<Vec<String>>();
+    source.list(&format!("const MEAN: [f32; {channels}] = ["), &numbers(&camera.mean), ";");
+    source.list(&format!("const SCALE: [f32; {channels}] = ["), &numbers(&camera.scale), ";");
+    let from = match camera.order {
+        ColourOrder::Rgb => "channel".to_owned(),
+        ColourOrder::Bgr => format!("{} - channel", channels - 1),
+    };
+    let name = &field.name;
+    if field.planar() {
+        source.open(format!("for channel in 0..{channels} {{"));
+        source.line(format!("let bytes = {caller}inputs.{name}(y, {from});"));
+        source.open(format!("for (pixel, byte) in row.chunks_exact_mut({channels}).zip(bytes) {{"));
+        source.line("pixel[channel] = (f32::from(*byte) - MEAN[channel]) * SCALE[channel];");
+        source.close("}");
+        source.close("}");
+    } else {
+        source.line(format!("let bytes = {caller}inputs.{name}(y);"));
+        source.open(format!(
+            "for (pixel, bytes) in row.chunks_exact_mut({channels}).zip(bytes.chunks_exact({channels})) {{"
+        ));
+        source.open(format!("for channel in 0..{channels} {{"));
+        source.line(format!("pixel[channel] = (f32::from(bytes[{from}]) - MEAN[channel]) * SCALE[channel];"));
+        source.close("}");
+        source.close("}");
+    }
+}
+
+fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call) {
+    write_rows(source, model, layer);
+    write_wait(source, model, layer);
+    write_trace(source, model, layer);
+    match &model.paged[layer] {
+        None => write_kernel(source, model, layer, &Part::whole(call)),
+        Some(layer_paged) => write_slices(source, model, layer, call, &layer_paged.paged),
+    }
+    let written = model.written(layer);
+    if written.len() > 1 || !written.is_empty() && model.is_output(layer) {
+        let y = if keeps_rows(model, layer) { "y.clone()" } else { "y" };
+        source.open(format!("for y in {y} {{"));
+        write_copies(source, model, layer, &written);
+        source.close("}");
+    }
+}
+
+/// Writes the code that makes a layer whose weights are paged, slice by slice.
+fn write_slices(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call, paged: &Paged) {
+    let (slices, blocks) = (paged.slices.len(), paged.blocks.len());
+    let is_sliced = slices > 1;
+    // There is only one output then, as `Model::bind` has checked.
+    let room = outputs(model, layer).next().filter(|_| is_sliced && model.written(layer).is_empty());
+    if let Some(output) = room {
+        write_room(source, model, output, "let mut output");
+    }
+    // All slices but the last make as many channels.
+    let channels = |slice: usize| paged.slices[slice].filters.len();
+    let alike = (0..slices).take_while(|&slice| channels(slice) == channels(0)).count();
+    for range in [0..alike, alike..slices] {
+        let number = if range.len() > 1 { "slice".to_owned() } else { range.start.to_string() };
+        match range.len() {
+            0 => continue,
+            1 if is_sliced => source.open("{"),
+            1 => {}
+            _ => source.open(format!("for slice in {}..{} {{", range.start, range.end)),
+        }
+        let closed = if model.stages.is_empty() { "" } else { ".map_err(|_| Closed)" };
+        source.line(format!("self.loads.wait({}){closed}?;", loads::slice(model, layer, &number)));
+        if is_sliced {
+            source.line(match range.len() {
+                1 => format!("let first = {};", paged.slices[range.start].filters.start),
+                _ => format!("let first = slice * {};", channels(0)),
+            });
+        }
+        let call = paged.call(range.start).unwrap_or(call);
+        write_kernel(source, model, layer, &Part { call, slice: Some(&number), is_sliced });
+        // The block is free for its next slice.
+        let start = |source: &mut Source, block: &str, next: &str| {
+            loads::write_start(source, model, layer, block, next);
+        };
+        match range.len() {
+            1 if range.start + blocks < slices => {
+                start(source, &(range.start % blocks).to_string(), &(range.start + blocks).to_string());
+            }
+            2.. if blocks < slices => {
+                source.open(format!("if slice + {blocks} < {slices} {{"));
+                start(source, &format!("slice % {blocks}"), &format!("slice + {blocks}"));
+                source.close("}");
+            }
+            _ => {}
+        }
+        if is_sliced {
+            source.close("}");
+        }
+    }
+}
+
+/// The network outputs that a layer makes.
+fn outputs<'m>(model: &'m Model<'_>, layer: usize) -> impl Iterator<Item = &'m OutputField<'m>> {
+    model.outputs.iter().filter(move |output| output.layer == layer)
+}
+
+/// Writes the caller's room for an output whose layer writes no ring.
+fn write_room(source: &mut Source, model: &Model<'_>, output: &OutputField<'_>, variable: &str) {
+    let (caller, name) = (caller(model), &output.name);
+    source.line(format!("{variable} = SpanMut::new({caller}outputs.{name}(y.clone()));"));
+}
+
+/// Writes the call of a kernel.
+fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Part<'_>) {
+    let call = part.call;
+    let written = model.written(layer);
+    let is_handed_on = written.is_empty() || written.len() > 1 || model.is_output(layer);
+    let follows = follow::windows(model, layer);
+    if !follows.is_empty() {
+        let y = if is_handed_on || keeps_rows(model, layer) { "y.clone()" } else { "y" };
+        source.line("// The layer writes over rows that it reads, so it makes one row at a time, from these rows alone.");
+        source.open(format!("for y in {y} {{"));
+        follow::write(source, &follows);
+    }
+    let Reads { operands, rings, names } = Reads::of(model, layer, part, &follows);
+    let workspace = model.workspace(layer).map(|store| {
+        let elements = model.stores()[store].bytes() / Element::F32.bytes();
+        (ring(model, layer, store), elements)
+    });
+    let block = part.slice.zip(model.paged[layer].as_ref()).map(|(slice, PagedLayer { paged, .. })| {
+        let blocks = paged.blocks.len();
+        let number = match slice.parse::<usize>() {
+            Ok(slice) => (slice % blocks).to_string(),
+            Err(_) => format!("{slice} % {blocks}"),
+        };
+        (loads::block(model, paged, &number), loads::slice(model, layer, slice))
+    });
+    let context = call::Surroundings {
+        weights: if block.is_some() { ("weights", 0) } else { ("self.weights", model.weights[layer].start) },
+        threads: model.threads(),
+        workspace: workspace.as_ref().map(|(_, elements)| *elements),
+    };
+    let workspace = workspace.map(|(ring, _)| ring);
+    let borrow = Borrow { rings, names, is_listed: !follows.is_empty(), workspace, block };
+    let Some(&own) = written.first() else {
+        return write_handed_on(source, model, layer, part, &operands, &borrow, context);
+    };
+    let own_ring = ring(model, layer, own);
+    let (ring, slots) = match follows.is_empty() {
+        true => (own_ring, Slots::Ring(first(model, own))),
+        false => {
+            source.line(format!("let row = {own_ring}.part(&y);"));
+            ("row".to_owned(), Slots::Only("y".into()))
+        }
+    };
+    borrow.write(source, Some(ring));
+    let elements = model.stores()[own].ring_bytes() / call.elements()[1].bytes();
+    let output = Operand { data: part.channels("output".into(), true, &elements), slots };
+    call::write(source, call, &operands, &output, context);
+    if !follows.is_empty() {
+        source.close("}");
+    }
+}
+
+/// Writes a call whose output no ring holds: it is made where the caller or the next stage wants it, for each of these by
+/// itself.
+fn write_handed_on(
+    source: &mut Source,
+    model: &Model<'_>,
+    layer: usize,
+    part: &Part<'_>,
+    operands: &[Operand],
+    borrow: &Borrow,
+    context: call::Surroundings,
+) {
+    let entry = &model.cnn().layers[layer];
+    let shape = &entry.tensor.shape;
+    let elements = match entry.layer.firings {
+        1 => shape.elements().to_string(),
+        _ => format!("y.len() * {}", shape.row_elements()),
+    };
+    let data = if part.is_sliced { "output.again()" } else { "output" };
+    let slots = Slots::Ring("0".into());
+    let room = Operand { data: part.channels(data.into(), true, &elements), slots };
+    let several = outputs(model, layer).count() > 1;
+    for output in outputs(model, layer) {
+        if several {
+            source.open("{");
+        }
+        borrow.write(source, None);
+        if !part.is_sliced {
+            write_room(source, model, output, "let output");
+        }
+        call::write(source, part.call, operands, &room, context);
+        if several {
+            source.close("}");
+        }
+    }
+}
+
+/// Whether the rows of a firing are asked for once its kernel has been called.
+fn keeps_rows(model: &Model<'_>, layer: usize) -> bool {
+    let several = model.cnn().layers[layer].layer.firings > 1;
+    model.is_linked(layer) || several && loads::starts_some(model, layer)
+}
+
+/// Which rows this firing makes.
+fn write_rows(source: &mut Source, model: &Model<'_>, layer: usize) {
+    let entry = &model.cnn().layers[layer];
+    let (rows, height, name) = (entry.layer.rows_per_firing, entry.rows(), &model.methods[layer]);
+    if entry.layer.firings == 1 {
+        source.line(format!("let y = 0..{height};"));
+        return;
+    }
+    source.line(match height % rows {
+        0 => format!("let y = self.{name}..self.{name} + {rows};"),
+        _ => format!("let y = self.{name}..(self.{name} + {rows}).min({height});"),
+    });
+    source.line(format!("self.{name} = y.end;"));
+}
+
+/// Hands row `y` on from the first ring written to the others and to the caller.
+fn write_copies(source: &mut Source, model: &Model<'_>, layer: usize, written: &[usize]) {
+    let Some((&own, others)) = written.split_first() else { return };
+    let (from, y) = (ring(model, layer, own), slot(model, own, "y"));
+    for &other in others {
+        let (to, other_y) = (ring(model, layer, other), slot(model, other, "y"));
+        source.line(format!("self.memory.copy_row({from}, {y}, {to}, {other_y});"));
+    }
+    for output in outputs(model, layer) {
+        let caller = caller(model);
+        source.line(format!("{caller}outputs.{}(y, self.memory.row({from}, {y}));", output.name));
+    }
+}

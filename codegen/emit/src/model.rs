@@ -1,0 +1,402 @@
+//! The data of a model that is emitted: names, calls, places.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use csdfc_plan::check::{CnnIndex, Kind, Resolved, Store};
+use csdfc_plan::operator::{Input, InputElement, Operator};
+use csdfc_plan::plan::Layer;
+use csdfc_plan::shape::Shape;
+use csdfc_runtime::bind::{self, Call};
+use csdfc_runtime::bytes::Bytes;
+use csdfc_runtime::paged::Paged;
+use csdfc_runtime::run::Parameters;
+use csdfc_runtime::weights;
+
+use super::names::Names;
+use super::paged_layer::PagedLayer;
+use super::pipeline::{self, Layers, Link, Stage};
+use super::uses::Uses;
+use super::{EmitError, call};
+
+/// A model as it is emitted.
+pub(super) struct Model<'r> {
+    pub resolved: &'r Resolved<'r>,
+    /// Index of its CNN.
+    pub c: usize,
+    /// Name of its module.
+    pub module: String,
+    /// The name of each layer's method.
+    pub methods: Vec<String>,
+    /// The name of the constant of each store's ring.
+    pub rings: Vec<String>,
+    /// The call that computes each layer; `None` for network inputs, and for layers that nothing reads.
+    pub calls: Vec<Option<Call>>,
+    /// Each layer's parameters among the weights that stay in memory, in bytes.
+    pub weights: Vec<Range<usize>>,
+    /// Each layer's slices in the store, if its weights are paged.
+    pub paged: Vec<Option<PagedLayer>>,
+    /// Most loads that are under way at once.
+    pub loads_at_once: usize,
+    /// Network inputs.
+    pub inputs: Vec<InputField<'r>>,
+    /// Network outputs.
+    pub outputs: Vec<OutputField<'r>>,
+    /// The stages of a pipeline; none if partitions run one after another.
+    pub stages: Vec<Stage>,
+    /// The rings between them.
+    pub links: Vec<Link>,
+    /// Whether it may run at the same time as other models.
+    pub is_shared: bool,
+    /// Whether its firings are noted if the crate has the feature `trace`.
+    pub is_traceable: bool,
+}
+
+/// The packed weights of all models.
+#[derive(Debug, Default)]
+pub(super) struct Packed {
+    /// The weights that stay in memory.
+    pub weights: Vec<u8>,
+    /// Their bytes, even if they have only places and are not packed.
+    pub len: usize,
+    /// The weights that are read from the store, as slices.
+    pub store: Vec<u8>,
+}
+
+impl Packed {
+    /// The place of the parameters of one more layer.
+    fn place(&mut self, call: &Call) -> Range<usize> {
+        let start = self.len;
+        self.len += weights::stored_len(call);
+        start..start + weights::packed_len(call)
+    }
+}
+
+/// A network input.
+pub(super) struct InputField<'r> {
+    pub name: String,
+    /// Its layer.
+    pub layer: usize,
+    pub input: &'r Input,
+    /// Whether it is handed over row by row. Otherwise the caller holds the frame, and layers read it in place.
+    pub by_rows: bool,
+}
+
+/// A network output.
+pub(super) struct OutputField<'r> {
+    pub name: String,
+    /// Its name in the model.
+    pub label: &'r str,
+    /// The layer that makes it.
+    pub layer: usize,
+    /// The shape in which the model states it.
+    pub seen: &'r Shape,
+}
+
+impl<'r> Model<'r> {
+    /// The most loads from one store that are under way at once.
+    fn most_loads(&self) -> usize {
+        let blocks = |partitions: &[usize]| {
+            let layers = self.cnn().layers.iter().zip(&self.paged);
+            let fire = layers.filter(|(entry, _)| partitions.contains(&entry.partition));
+            fire.filter_map(|(_, layer)| layer.as_ref()).map(|layer| layer.paged.blocks.len()).sum()
+        };
+        let of_group = self.cnn().groups.iter().map(|group| blocks(group));
+        let of_stage = self.stages.iter().map(|stage| blocks(&[stage.partition]));
+        let most = if self.stages.is_empty() { of_group.max() } else { of_stage.max() };
+        most.unwrap_or(0)
+    }
+
+    /// The CNN.
+    pub fn cnn(&self) -> &'r CnnIndex<'r> {
+        &self.resolved.index.cnns[self.c]
+    }
+
+    /// Workers that share a firing.
+    pub fn threads(&self) -> usize {
+        self.resolved.index.plan.threads
+    }
+
+    /// Where its rows lie.
+    pub fn stores(&self) -> &'r [Store] {
+        &self.resolved.stores[self.c]
+    }
+
+    /// Number of the stores that a layer writes, the first by its kernel.
+    pub fn written(&self, layer: usize) -> Vec<usize> {
+        bind::written_by(self.stores(), layer)
+    }
+
+    /// The store from which a layer reads a tensor; none for the caller's copy.
+    pub fn read(&self, layer: usize, tensor: usize) -> Option<usize> {
+        bind::read_from(self.stores(), layer, tensor)
+    }
+
+    /// The workspace of a layer, if it has one.
+    pub fn workspace(&self, layer: usize) -> Option<usize> {
+        bind::workspace_of(self.stores(), layer)
+    }
+
+    /// Frames after which rings that run on over frames begin as they did at first.
+    pub fn period(&self) -> u64 {
+        let period = |store: &Store| match store.kind {
+            Kind::Restarts | Kind::Workspace | Kind::Block(_) => 1,
+            Kind::Halves => 2,
+            Kind::RunsOn => {
+                let rows = self.cnn().layers[store.tensor].rows();
+                store.ring_rows / gcd(store.ring_rows, rows)
+            }
+        };
+        self.stores().iter().map(period).fold(1, |all, one| all / gcd(all, one) * one)
+    }
+
+    /// Names a CNN's parts, binds its layers to kernels and packs their weights. Without parameters, weights only get
+    /// their places, and no weights are paged.
+    ///
+    /// # Errors
+    /// When a layer cannot be computed or parameters cannot be read.
+    pub fn bind(
+        resolved: &'r Resolved<'r>,
+        c: usize,
+        module: String,
+        parameters: Option<&Parameters<'_>>,
+        packed: &mut Packed,
+    ) -> Result<Self, EmitError> {
+        let mut model = Model::named(resolved, c, module)?;
+        for l in 0..model.methods.len() {
+            // The caller's room is for the rows of one firing at a time.
+            let room = model.cnn().layers[l].layer.rows_per_firing;
+            let call = bind::bind_layer(model.cnn(), model.stores(), l, room);
+            model.calls.push(call.map_err(|why| EmitError::layer(resolved, c, l, why))?);
+        }
+        let keepers = weights::keepers(model.cnn(), |l| model.calls[l].is_some());
+        for (l, keeper) in keepers.into_iter().enumerate() {
+            let fail = |why: String| EmitError::layer(resolved, c, l, why);
+            let (mut weights, mut layer) = (0..0, None);
+            let paged = |call| match parameters {
+                Some(_) => Paged::of(resolved, c, l, call),
+                None => Ok(None),
+            };
+            let values = |parameter: usize| match parameters {
+                Some(parameters) => parameters(c, l, parameter),
+                None => Ok(Vec::new().into()),
+            };
+            if let Some(call) = &model.calls[l] {
+                match (paged(call).map_err(fail)?, model.weights.get(keeper)) {
+                    (Some(paged), Some(_)) => {
+                        let checksums = model.paged[keeper].as_ref().map(|kept| kept.checksums.clone());
+                        layer = Some(PagedLayer { paged, checksums: checksums.unwrap_or_default() });
+                    }
+                    (Some(paged), None) => {
+                        let pack = PagedLayer::pack(paged, call, &values, &mut packed.store);
+                        layer = Some(pack.map_err(fail)?);
+                    }
+                    (None, Some(kept)) => weights = kept.clone(),
+                    (None, None) => {
+                        if parameters.is_some() {
+                            append(call, &values, &mut packed.weights).map_err(fail)?;
+                        }
+                        weights = packed.place(call);
+                    }
+                }
+            }
+            model.weights.push(weights);
+            model.paged.push(layer);
+        }
+        let words = ["memory", "weights", "isa", "workers", "loads", "frame", "run"];
+        let fields = words.into_iter().chain(model.methods.iter().map(String::as_str));
+        let fields = Names::except(&fields.collect::<Vec<&str>>());
+        let known = Layers {
+            methods: &model.methods,
+            takes_inputs: &|l| model.takes_inputs(l),
+            is_output: &|l| model.is_output(l),
+        };
+        (model.stages, model.links) = pipeline::find(resolved, c, &known, fields);
+        model.loads_at_once = model.most_loads();
+        for (l, layer) in model.paged.iter().enumerate() {
+            let outputs = model.outputs.iter().filter(|output| output.layer == l).count();
+            let slices = layer.as_ref().map_or(1, |layer| layer.paged.slices.len());
+            if slices > 1 && outputs > 1 && model.written(l).is_empty() {
+                let why = "it makes several outputs, and its weights come in slices: list it in `resident`";
+                return Err(EmitError::layer(resolved, c, l, why));
+            }
+        }
+        Ok(model)
+    }
+
+    /// Whether there is nothing to do for a layer: an input that is read in place, or a tensor that nothing reads.
+    pub fn is_idle(&self, layer: usize) -> bool {
+        self.calls[layer].is_none() && self.written(layer).is_empty() && !self.is_output(layer)
+    }
+
+    /// Whether a layer makes a network output.
+    pub fn is_output(&self, layer: usize) -> bool {
+        self.outputs.iter().any(|output| output.layer == layer)
+    }
+
+    /// Whether a layer reads what the caller hands over.
+    pub fn takes_inputs(&self, l: usize) -> bool {
+        let entry = &self.cnn().layers[l];
+        match entry.layer.operator {
+            Operator::Input(_) => !self.is_idle(l),
+            _ => self.calls[l].is_some() && entry.inputs.iter().any(|&tensor| self.read(l, tensor).is_none()),
+        }
+    }
+
+    /// Whether a layer reads or writes a ring between stages.
+    pub fn is_linked(&self, l: usize) -> bool {
+        self.links.iter().any(|link| link.readers.contains(&l) || self.stores()[link.store].tensor == l)
+    }
+
+    /// Whether some weights are read from a store.
+    pub fn is_paged(&self) -> bool {
+        self.paged.iter().any(Option::is_some)
+    }
+
+    /// Whether weights are read in a stage.
+    pub fn is_paged_stage(&self, stage: &Stage) -> bool {
+        (0..self.methods.len())
+            .any(|l| self.paged[l].is_some() && self.cnn().layers[l].partition == stage.partition)
+    }
+
+    /// The stages whose weights are read. Each has a store of its own.
+    pub fn paged_stages(&self) -> Vec<&Stage> {
+        self.stages.iter().filter(|stage| self.is_paged_stage(stage)).collect()
+    }
+
+    /// The stores of the model, if some weights are read: their type, where each has the type `one`.
+    pub fn stores_of(&self, one: &str) -> String {
+        match self.paged_stages().len() {
+            0 | 1 => one.into(),
+            several => format!("[{one}; {several}]"),
+        }
+    }
+
+    /// Which convolutions it calls.
+    pub fn uses(&self) -> Uses {
+        Uses::of(self.calls.iter().flatten())
+    }
+
+    /// The modules of the kernels that it calls.
+    pub fn kernel_modules(&self) -> impl Iterator<Item = &'static str> {
+        let checksum = self.is_paged().then_some("checksum");
+        self.calls.iter().flatten().flat_map(call::modules).chain(checksum)
+    }
+
+    fn named(resolved: &'r Resolved<'r>, c: usize, module: String) -> Result<Self, EmitError> {
+        let cnn = &resolved.index.cnns[c];
+        let stores = &resolved.stores[c];
+        let mut names = Names::except(&[
+            "memory", "weights", "isa", "workers", "loads", "frame", "inputs", "outputs", "run",
+        ]);
+        let methods: Vec<String> = cnn.layers.iter().map(|entry| names.give(&entry.layer.name)).collect();
+        let mut names = Names::default();
+        let mut blocks: BTreeMap<usize, String> = BTreeMap::new();
+        let rings = stores.iter().map(|store| {
+            let tensor = &methods[store.tensor];
+            let others = stores.iter().filter(|other| other.tensor == store.tensor && other.is_ring());
+            let of_edge = others.count() > 1;
+            let name = match store.readers.first() {
+                _ if store.begin().is_some() => {
+                    let name = || names.give(&format!("{tensor}_blocks")).to_uppercase();
+                    return blocks.entry(store.tensor).or_insert_with(name).clone();
+                }
+                _ if store.is_workspace() => format!("{tensor}_workspace"),
+                Some(&reader) if of_edge => format!("{tensor}_to_{}", methods[reader]),
+                _ => tensor.clone(),
+            };
+            names.give(&name).to_uppercase()
+        });
+        let rings = rings.collect();
+        let find = |name: &String| cnn.layers.iter().position(|entry| entry.layer.name == *name);
+        let mut names = Names::except(&["next_frame", "end_frame"]);
+        let inputs = cnn.cnn.inputs.iter().filter_map(find).filter_map(|layer| {
+            match &cnn.layers[layer].layer.operator {
+                Operator::Input(input) => Some(InputField {
+                    name: names.give(&cnn.layers[layer].layer.name),
+                    layer,
+                    input,
+                    by_rows: stores.iter().any(|store| store.tensor == layer),
+                }),
+                _ => None,
+            }
+        });
+        let inputs: Vec<InputField<'_>> = inputs.collect();
+        for field in &inputs {
+            if field.input.element == InputElement::U8 && !field.by_rows {
+                let why = "its bytes are converted into a ring of the arena, but the plan has no ring for this input";
+                return Err(EmitError::layer(resolved, c, field.layer, why));
+            }
+        }
+        let outputs = cnn.cnn.outputs.iter().filter_map(|output| {
+            let layer = cnn.layers.iter().position(|entry| entry.tensor.name == output.tensor)?;
+            let seen = output.view.as_ref().unwrap_or(&cnn.layers[layer].tensor.shape);
+            Some(OutputField { name: names.give(&output.name), label: &output.name, layer, seen })
+        });
+        let outputs = outputs.collect();
+        let (calls, weights, paged) = (Vec::new(), Vec::new(), Vec::new());
+        let is_shared = together(resolved).iter().any(|cnns| cnns.contains(&c));
+        let (stages, links) = (Vec::new(), Vec::new());
+        Ok(Model {
+            resolved,
+            c,
+            module,
+            methods,
+            rings,
+            calls,
+            weights,
+            paged,
+            loads_at_once: 0,
+            inputs,
+            outputs,
+            stages,
+            links,
+            is_shared,
+            is_traceable: false,
+        })
+    }
+}
+
+/// CNNs that may run at the same time as a whole: all their partitions are in one element of J.
+pub(super) fn together(resolved: &Resolved<'_>) -> BTreeSet<Vec<usize>> {
+    let index = &resolved.index;
+    let whole = |element: &Vec<String>, cnn: &CnnIndex<'_>| {
+        cnn.partitions.iter().all(|&p| element.contains(&index.partitions[p].partition.name))
+    };
+    let elements = index.plan.parallel.iter().map(|element| {
+        (0..index.cnns.len()).filter(|&c| whole(element, &index.cnns[c])).collect::<Vec<usize>>()
+    });
+    elements.filter(|cnns| cnns.len() > 1).collect()
+}
+
+/// A line that says what a layer computes, and how often.
+pub(super) fn summary(cnn: &CnnIndex<'_>, layer: usize) -> String {
+    let entry = &cnn.layers[layer];
+    let Layer { name, operator, rows_per_firing, firings, parameters, .. } = entry.layer;
+    let from: Vec<String> = cnn.seen_all(layer).iter().map(|shape| shape.to_string()).collect();
+    let arrow = if from.is_empty() { String::new() } else { format!("{} → ", from.join(", ")) };
+    let mut text = format!("`{name}`: {} {arrow}{}", operator.kind().replace('_', " "), entry.tensor.shape);
+    if *firings > 1 {
+        let rows = if *rows_per_firing == 1 { "1 row".into() } else { format!("{rows_per_firing} rows") };
+        text += &format!("; {firings} firings of {rows}");
+    }
+    if *parameters > 0 {
+        text += &format!("; {parameters} bytes of parameters");
+    }
+    text + "."
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Appends the packed parameters of a layer to the bytes of the layers before it. At most one layer's parameters are in
+/// memory twice.
+fn append(call: &Call, values: &weights::Values<'_>, bytes: &mut Vec<u8>) -> Result<(), String> {
+    let mut packed =
+        Bytes::zeros(weights::stored_len(call)).ok_or("there is no memory for its parameters")?;
+    weights::pack(call, values, &mut packed)?;
+    bytes.reserve_exact(packed.len());
+    bytes.extend_from_slice(&packed);
+    Ok(())
+}

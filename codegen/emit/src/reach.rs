@@ -1,0 +1,80 @@
+//! How the code of a layer reaches what it reads and writes: rings, the caller, and the channels of a slice.
+
+use std::fmt::Display;
+
+use csdfc_plan::check::Kind;
+use csdfc_runtime::bind::Call;
+
+use super::model::Model;
+
+/// The part of a layer that a call of a kernel makes: all output channels, or some of them.
+pub(super) struct Part<'c> {
+    /// The call.
+    pub call: &'c Call,
+    /// Number of the slice of its weights, an expression, if they are paged.
+    pub slice: Option<&'c str>,
+    /// Whether it makes only channels from `first` on.
+    pub is_sliced: bool,
+}
+
+impl<'c> Part<'c> {
+    /// All of it.
+    pub fn whole(call: &'c Call) -> Self {
+        Part { call, slice: None, is_sliced: false }
+    }
+
+    /// The storage `data` of so many elements as the call sees it: from the channels of the slice on, if it holds channels
+    /// that are sliced.
+    pub fn channels(&self, data: String, holds_sliced: bool, elements: &dyn Display) -> String {
+        match self.is_sliced && holds_sliced {
+            true => format!("{data}.part(first, {elements} - first)"),
+            false => data,
+        }
+    }
+}
+
+/// The text before the names of network inputs and outputs. A frame has them as fields; stages get them as parameters.
+pub(super) fn caller(model: &Model<'_>) -> &'static str {
+    if model.stages.is_empty() { "self." } else { "" }
+}
+
+/// The module of the rings that a layer reaches.
+pub(super) fn ring_path(model: &Model<'_>, layer: usize) -> String {
+    let partition = model.cnn().layers[layer].partition;
+    match model.stages.iter().find(|stage| stage.partition == partition) {
+        Some(stage) => format!("ring::{}", stage.name),
+        None => "ring".into(),
+    }
+}
+
+/// The ring of a store as a layer reaches it, in this frame.
+pub(super) fn ring(model: &Model<'_>, layer: usize, store: usize) -> String {
+    let path = format!("{}::{}", ring_path(model, layer), model.rings[store]);
+    match model.stores()[store].kind {
+        Kind::Halves if model.stages.is_empty() => format!("{path}[0]"),
+        Kind::Halves => format!("{path}[self.frame % 2]"),
+        Kind::Restarts | Kind::RunsOn | Kind::Workspace | Kind::Block(_) => path,
+    }
+}
+
+/// The slot of row 0 of this frame.
+pub(super) fn first(model: &Model<'_>, store: usize) -> String {
+    let Some(rows) = runs_on(model, store) else { return "0".into() };
+    format!("self.frame * {rows} % {}", model.stores()[store].ring_rows)
+}
+
+/// The row of a ring that is row `y` of the frame, counted over all frames if its count runs on.
+pub(super) fn slot(model: &Model<'_>, store: usize, y: &str) -> String {
+    match runs_on(model, store) {
+        Some(rows) => format!("self.frame * {rows} + {y}"),
+        None => y.into(),
+    }
+}
+
+/// The rows of a frame, if the next frame begins in another slot.
+fn runs_on(model: &Model<'_>, store: usize) -> Option<u64> {
+    let store = &model.stores()[store];
+    let rows = model.cnn().layers[store.tensor].rows();
+    let moves = !rows.is_multiple_of(store.ring_rows);
+    (store.kind == Kind::RunsOn && moves && !model.stages.is_empty()).then_some(rows)
+}

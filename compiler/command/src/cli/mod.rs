@@ -1,0 +1,690 @@
+//! The command line. Nothing else knows that it is read by `clap`.
+
+pub mod accuracy;
+pub mod analyze;
+pub mod effort;
+pub mod front;
+pub mod offload;
+pub mod pack;
+pub mod pages;
+pub mod profile;
+pub mod quantize;
+pub mod report;
+pub mod reproduce;
+pub mod select;
+mod values;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use csdfc_input::app::Origin;
+use csdfc_input::app::spec::{
+    AppSpec, FpsSpec, LatencySpec, Method, Prefer, Primitives, RowsSpec, WeightsPlace,
+};
+use csdfc_input::device;
+use csdfc_input::units::{MemoryGoal, Nanoseconds};
+use csdfc_network::pass::Precision;
+use csdfc_network::suggest::clip;
+use csdfc_plan::plan::StorageModel;
+
+use self::effort::SearchBudget;
+
+/// The `csdfc` command.
+#[derive(Debug, Parser)]
+#[command(
+    name = "csdfc",
+    bin_name = "csdfc",
+    version,
+    about = "Plans the memory of CNNs on edge boards.",
+    max_term_width = 100
+)]
+#[command(after_help = "Examples:
+  csdfc inspect model.onnx                            layers, shapes and what they need
+  csdfc plan app.ron --mem 8MB --fps 30 -o plan.json  a plan in 8 000 000 bytes at 30 frames per second
+  csdfc check plan.json                               prove the plan safe by replaying it
+  csdfc analyze graph.xml --pareto                    storage and throughput of a dataflow graph
+
+Exit codes: 0 yes, 1 bad input or usage, 2 an honest no (constraints not met, plan refused), 3 a mistake of csdfc's own.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+}
+
+impl Cli {
+    /// Reads the arguments of a call. The first one is the program's name.
+    ///
+    /// # Errors
+    /// The exit code, if the arguments are wrong or ask for help or the version. The message has then been printed.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, u8> {
+        Cli::try_parse_from(arguments).map_err(|error| {
+            // Help and version are answers. If they cannot be printed, nobody is left to tell.
+            let _ = error.print();
+            u8::from(error.use_stderr())
+        })
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the layers of a model or application: shapes, multiplications, parameters, memory
+    #[command(after_help = "Examples:
+  csdfc inspect model.onnx
+  csdfc inspect builtin:mobilenet_v2 --format json
+  csdfc inspect builtin:mobilenet_v2 --onnx mobilenet_v2.onnx
+  csdfc inspect model.onnx --shape image=1,3,224,224")]
+    Inspect(InspectArgs),
+    /// Plan the memory of an application
+    #[command(after_help = "Examples:
+  csdfc plan model.onnx --mem 2MB
+  csdfc plan app.ron --fps cnn1=71 --fps cnn2=30 --latency cnn2=40ms -o plan.json
+  csdfc plan app.ron --mem min --prefer memory
+  csdfc plan builtin:resnet50 --rows conv1=4,layer1.0.conv1=2 --storage edges
+  csdfc plan app.ron --pareto front.json && csdfc plan app.ron --from front.json --pick 3
+
+A size is a number of bytes or has a unit: 8MB is 8 000 000 bytes, 8MiB is 8 x 2^20.
+Options take precedence over the application file. Ctrl-C ends the search and prints the best plan so far; a second
+Ctrl-C ends csdfc.")]
+    Plan(PlanArgs),
+    /// Prove a plan safe by replaying it: nothing is read before it is written or after it is overwritten
+    #[command(after_help = "Examples:
+  csdfc check plan.json
+  csdfc plan app.ron --format json | csdfc check -
+
+The models must be where the plan says, because every layer is compared with its model.")]
+    Check(CheckArgs),
+    /// Run a plan in this process, in memory of exactly the planned size
+    #[command(after_help = "Examples:
+  csdfc run plan.json --input image=x.npy --output results
+  csdfc run plan.json --random 1 --frames 20 --profile
+  csdfc run plan.json --input image=x.npy --compare scores=reference.npy
+
+With several CNNs, names are CNN/NAME, and each CNN has a folder of its own. A tensor's file is its name and `.npy`.
+Every byte but letters, digits, `.`, `_` and `-` becomes `%` and two hexadecimal digits: the file of `a/b` is a%2Fb.npy.
+A name that would be longer than 240 bytes is cut off and ends in `~` and a hash.")]
+    Run(RunArgs),
+    /// Draw a plan as a page for a browser: what lies where and when, the peak, processors, layers
+    #[command(after_help = "Examples:
+  csdfc report plan.json -o report.html
+  csdfc report plan.json --front front.json -o report.html
+  csdfc report large.json small.json -o comparison.html
+  csdfc report plan.json --trace trace.json
+
+The page is one file, which needs no network. The times in it are those that the plan states of its layers.")]
+    Report(report::ReportArgs),
+    /// Write a plan as a Rust crate that needs nothing but the compiler
+    #[command(after_help = "Examples:
+  csdfc emit plan.json -o crate
+  csdfc emit plan.json -o crate --crate-name my-net && cargo build --release --manifest-path crate/Cargo.toml")]
+    Emit(EmitArgs),
+    /// Analyse a dataflow graph: consistency, deadlock, throughput, the smallest storage
+    #[command(after_help = "Examples:
+  csdfc analyze graph.xml --pareto
+  csdfc analyze graph.xml --at 1/40 --format json
+  csdfc analyze builtin:resnet50 --rows all --bytes --budget 10s
+
+A throughput is iterations of the repetition vector per unit of time. In a graph of layers each firing takes one unit.
+Totals leave out channels from an actor to itself. The exit code is 2 if the graph deadlocks, if a throughput is out of
+reach, or if the budget ends before there is an answer.")]
+    Analyze(analyze::AnalyzeArgs),
+    /// Plan the steps of a convolution on an accelerator whose memory cannot hold the layer
+    #[command(after_help = "Examples:
+  csdfc offload --input 32x32 --filter 5x5x6 --group 4
+  csdfc offload --input 5x5x2 --filter 3x3x2 --pe 120 --mem 100 --strategy zigzag --format json
+  csdfc offload model.onnx --accelerator vta.ron
+
+Durations are the paper's Eq. 15: cycles to load pixels and to compute steps.")]
+    Offload(Box<offload::OffloadArgs>),
+    /// Pack buffers of given lives into one memory, and prove that no packing is lower
+    #[command(after_help = "Examples:
+  csdfc pack buffers.csv
+  csdfc pack buffers.csv --capacity 1MiB --budget 10s -o packed.csv
+
+The file has MiniMalloc's format: id,lower,upper,size[,alignment,gaps,offset]. Each line is a buffer, which is in
+use from lower until just before upper. In a gap (8-10) it is not in use, or only some of its bytes are (8-10@0:512).
+A buffer with an offset lies there. With --capacity, exit code 2 says that the buffers do not fit. csdfc then names
+some buffers that alone do not fit, if it can prove this.")]
+    Pack(pack::PackArgs),
+    /// Select a primitive and layouts for each layer of a CNN, or of a table of costs
+    #[command(after_help = "Examples:
+  csdfc select model.onnx --device host --objective time --mem 40MB
+  csdfc select model.onnx --device host --instance-out costs.json
+  csdfc select --instance costs.json
+  csdfc select --instance costs.json --mem 4MiB --format json
+  csdfc select --instance costs.json --objective workspace --max-time 5ms
+  csdfc select --instance costs.json --front
+
+The table lists layers and edges:
+  {\"layers\": [{\"name\", \"kind\": \"conv\" or \"pass\", \"options\": [{\"primitive\", \"in\", \"out\", \"time\", \"memory\"}]}],
+   \"edges\": [{\"from\", \"to\", \"conversions\": [{\"in\", \"out\", \"time\"}]}], \"memory_budget\", \"time_budget\"}
+Times are in us, memories in KiB, layouts have names such as CHW. A layer of kind pass has an option for each layout,
+and keeps it. A tensor that is written in one layout and read in another is converted, perhaps by several conversions
+in turn.
+The exit code is 2 if no selection keeps to a budget, and csdfc then prints the least that is feasible. The exit
+code is also 2 if no conversions lead from one layout to another.")]
+    Select(Box<select::SelectArgs>),
+    /// Measure this machine: how long each layer takes with each primitive that computes it
+    #[command(after_help = "Examples:
+  csdfc profile model.onnx && csdfc plan model.onnx --device host
+  csdfc profile app.ron --device-out board.ron --threads 4
+  csdfc profile builtin:mobilenet_v2 --only hwc-hwc
+  csdfc profile app.ron --emit measure && cargo build --release --manifest-path measure/Cargo.toml
+
+csdfc keeps what it has measured: a profile grows with each application, and after Ctrl-C the next call goes on where
+the last one stopped. Nothing else should run on the machine.")]
+    Profile(profile::ProfileArgs),
+    /// Quantise a model to 8-bit integers, and say how much each layer errs then
+    #[command(after_help = "Examples:
+  csdfc quantize model.onnx -o model.int8.onnx --calibrate frames
+  csdfc quantize model.onnx -o model.int8.onnx --calibrate a.npy b.npy --ranges mse --keep-above 0.1
+  csdfc quantize builtin:mobilenet_v2 -o mobilenet_v2.int8.onnx --random 8
+
+A frame is a .npy file of float32 in the model's dimensions. If the model has several inputs, it is a folder with INPUT.npy
+for each. A folder of frames gives all of them, by name. Tensors become unsigned 8-bit integers with one scale and one zero
+point, weights signed ones with a scale for each output channel, biases 32-bit integers. Other runtimes run the file too.
+An error is relative: the root of the sum of the squares of all changes, divided by the root of the sum of the squares
+of the tensor. A layer's own error is its error if only this layer computes on integers.")]
+    Quantize(quantize::QuantizeArgs),
+    /// Make the tables and figures of a paper again, from csdfc's own data
+    #[command(after_help = "Examples:
+  csdfc reproduce s1 -o docs/s1
+  csdfc reproduce table12 -o docs/table12
+  csdfc reproduce precision -o docs/precision
+  csdfc reproduce mec -o docs/mec
+  csdfc reproduce taso -o docs/taso --device host")]
+    Reproduce(reproduce::ReproduceArgs),
+    /// Print a script with which a shell completes csdfc's arguments
+    #[command(after_help = "Examples:
+  csdfc completions bash > ~/.local/share/bash-completion/completions/csdfc
+  csdfc completions zsh > ~/.zfunc/_csdfc
+  csdfc completions fish > ~/.config/fish/completions/csdfc.fish")]
+    Completions(pages::CompletionsArgs),
+    /// Write the manual pages, one for each command
+    #[command(after_help = "Examples:
+  csdfc man -o ~/.local/share/man/man1 && man csdfc-plan")]
+    Man(pages::ManArgs),
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Messages")]
+pub struct Global {
+    /// Print more on standard error: -v what is done, -vv also how long each pass takes
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    pub verbose: u8,
+    /// Print nothing but errors on standard error
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Format of the messages on standard error; the variable CSDFC_LOG filters them
+    #[arg(long, value_enum, default_value_t, global = true, value_name = "FORMAT")]
+    pub log_format: LogFormat,
+    /// When to use colours
+    #[arg(long, value_enum, default_value_t, global = true, value_name = "WHEN")]
+    pub color: Color,
+}
+
+/// Form of the log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// Where standard error is a terminal and NO_COLOR is not set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Arguments of `csdfc inspect`.
+#[derive(Debug, Clone, Args)]
+pub struct InspectArgs {
+    /// FILE.onnx, FILE.tflite, builtin:NAME, an application file, or `-` for an application on standard input
+    #[arg(value_name = "MODEL|APP")]
+    pub model: String,
+    /// Options of the model.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Write the model as an ONNX file too, with the layers that it has before fusion; a built-in network with the weights
+    /// that `csdfc run` draws for it
+    #[arg(long, value_name = "FILE")]
+    pub onnx: Option<PathBuf>,
+    /// What to print
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `csdfc plan`.
+#[derive(Debug, Clone, Args)]
+pub struct PlanArgs {
+    /// An application file, `-` for one on standard input, FILE.onnx, FILE.tflite, or builtin:NAME
+    #[arg(value_name = "APP|MODEL")]
+    pub app: String,
+    /// Most memory that the application may take, or `min` for the smallest plan that is found
+    #[arg(long, value_name = "SIZE|min")]
+    pub mem: Option<MemoryGoal>,
+    /// Fewest frames per second, of every CNN or of one
+    #[arg(long, value_name = "N|CNN=N")]
+    pub fps: Vec<FpsFloor>,
+    /// Longest time from a frame's first input to its last output (40ms), of every CNN or of one
+    #[arg(long, value_name = "TIME|CNN=TIME")]
+    pub latency: Vec<LatencyLimit>,
+    /// How storage is shared: one buffer per edge, as in the paper, or one ring of rows per tensor
+    #[arg(long, value_name = "edges|tensors", value_parser = storage)]
+    pub storage: Option<StorageModel>,
+    /// Rows per firing: no layer by parts, every layer row by row, or the rows of each layer
+    #[arg(long, value_name = "none|all|[CNN/]LAYER=R,…", value_parser = rows)]
+    pub rows: Option<RowsSpec>,
+    /// How to search for the plan; the paper's methods need storage model `edges`
+    #[arg(long, value_parser = values::method(), conflicts_with = "rows")]
+    pub method: Option<Method>,
+    /// Options of the models.
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Which plan to take of those that meet the constraints
+    #[arg(long, value_parser = values::preference())]
+    pub prefer: Option<Prefer>,
+    /// Which primitives compute the layers. auto, the default: on a device that was measured, csdfc chooses the
+    /// primitives that make the best plan, together with layouts, rows and segments. fixed: the first primitive that
+    /// computes a layer. NAME: a primitive, or the best one of a family (winograd), for each layer that it can compute
+    #[arg(long, value_name = "auto|fixed|NAME", value_parser = values::primitives)]
+    pub primitives: Option<Primitives>,
+    /// Precision of the weights and tensors of every CNN; with auto, csdfc chooses one for each layer. Precisions that
+    /// the application states for single layers stay as they are
+    #[arg(long, value_parser = values::precision())]
+    pub precision: Option<Precision>,
+    /// What may be lost.
+    #[command(flatten)]
+    pub accuracy: accuracy::AccuracyArgs,
+    /// Where weights are kept; an application file can keep the weights of some layers in memory (`resident`)
+    #[arg(long, value_parser = values::weights())]
+    pub weights: Option<WeightsPlace>,
+    /// In place of the plan, print each primitive that could compute a layer, its time and memory, and why csdfc chose
+    /// it or did not choose it
+    #[arg(long, value_name = "[CNN/]LAYER")]
+    pub explain: Option<String>,
+    /// Seed of the search's random choices
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How long to search: a time (10s, 500ms), or a number of choices for each CNN, which gives the same plan on every
+    /// machine
+    #[arg(long, value_name = "TIME|CHOICES")]
+    pub budget: Option<SearchBudget>,
+    /// Workers that share each firing
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Name or path of the device profile
+    #[arg(long, value_name = "NAME|FILE")]
+    pub device: Option<String>,
+    /// Fronts.
+    #[command(flatten)]
+    pub front: front::FrontArgs,
+    /// Write the plan to this file: RON if it ends in .ron, JSON otherwise, `-` for standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// What to print: a table, or the plan itself
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `csdfc check`.
+#[derive(Debug, Clone, Args)]
+pub struct CheckArgs {
+    /// The plan, JSON or RON; `-` for standard input
+    pub plan: PathBuf,
+    /// What to print
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `csdfc run`.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// The plan, JSON or RON; `-` for standard input
+    pub plan: PathBuf,
+    /// A network input: float32 in the model's dimensions, or a camera's bytes
+    #[arg(long = "input", value_name = "[CNN/]NAME=FILE.npy")]
+    pub inputs: Vec<NamedFile>,
+    /// Draw the inputs that are not given from this seed: floats from -1 to 1, or bytes
+    #[arg(long, value_name = "SEED")]
+    pub random: Option<u64>,
+    /// Write each output to a .npy file in this folder, named after the output, as the emitted program does. In the
+    /// name, every byte but letters, digits and `._-` becomes `%` and two hexadecimal digits: `/` becomes `%2F`. If
+    /// there are several CNNs, each has a folder of its own
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Compare an output with a reference; exit code 2 if it differs by more than 1e-4 of the largest element
+    #[arg(long, value_name = "[CNN/]NAME=FILE.npy")]
+    pub compare: Vec<NamedFile>,
+    /// Write the tensor of every layer to a file in this folder; the plan must make each tensor in one firing
+    #[arg(long, value_name = "DIR")]
+    pub dump: Option<PathBuf>,
+    /// Compare the tensor of every layer with its file in this folder, if it has one, and name the first that differs
+    #[arg(long, value_name = "DIR")]
+    pub compare_layers: Option<PathBuf>,
+    /// Run this many frames with the same inputs, and print their median time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub frames: u64,
+    /// Print the time of each layer, beside the one that the plan states
+    #[arg(long)]
+    pub profile: bool,
+    /// Write a trace of the last frame to this file, for Perfetto or Chrome: it shows when each layer fired
+    #[arg(long, value_name = "FILE.json")]
+    pub trace: Option<PathBuf>,
+    /// What to print
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `csdfc emit`.
+#[derive(Debug, Clone, Args)]
+pub struct EmitArgs {
+    /// The plan, JSON or RON; `-` for standard input
+    pub plan: PathBuf,
+    /// Folder of the crate; csdfc leaves other files in it alone
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Name of the crate; by default, the name of the application
+    #[arg(long, value_name = "NAME")]
+    pub crate_name: Option<String>,
+}
+
+/// `NAME=FILE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFile {
+    /// The tensor, perhaps `CNN/NAME`.
+    pub name: String,
+    /// The file.
+    pub file: PathBuf,
+}
+
+/// Options that change how models are loaded.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LoadArgs {
+    /// Keep batch norms and activations as layers of their own
+    #[arg(long)]
+    pub no_fuse: bool,
+    /// Shape of an input whose dimensions the model leaves open, by its name, by that of one dimension (`height=224`), or by
+    /// none where there is one input
+    #[arg(long = "shape", value_name = "[[CNN/]INPUT=]1,3,224,224")]
+    pub shapes: Vec<InputShape>,
+}
+
+/// Form of a result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// JSON.
+    Json,
+    /// RON.
+    Ron,
+}
+
+/// `71`, or `NAME=71`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FpsFloor {
+    /// The CNN; every CNN if absent.
+    pub cnn: Option<String>,
+    /// Frames per second, above 0.
+    pub fps: f64,
+}
+
+/// `40ms`, or `NAME=40ms`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LatencyLimit {
+    /// The CNN; every CNN if absent.
+    pub cnn: Option<String>,
+    /// Longest time of a frame.
+    pub latency: Nanoseconds,
+}
+
+/// `INPUT=1,3,224,224`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputShape {
+    /// The input, perhaps `CNN/INPUT`.
+    pub input: String,
+    /// Its dimensions.
+    pub dims: Vec<usize>,
+}
+
+impl Global {
+    /// Whether standard error gets colours.
+    pub fn colour(&self) -> bool {
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                std::io::stderr().is_terminal()
+                    && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            }
+        }
+    }
+}
+
+impl LoadArgs {
+    /// Writes the options over what the application file says.
+    ///
+    /// # Errors
+    /// When a shape does not say which CNN's input it is.
+    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
+        if self.no_fuse {
+            spec.fuse = false;
+        }
+        for shape in &self.shapes {
+            let named = |cnn: &&mut csdfc_input::app::spec::CnnSpec| {
+                cnn.name.as_ref().is_some_and(|name| {
+                    shape.input.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'))
+                })
+            };
+            let single = spec.cnns.len() == 1;
+            if let Some(cnn) = spec.cnns.iter_mut().find(named) {
+                let prefix = cnn.name.as_ref().map_or(0, |name| name.len() + 1);
+                cnn.shapes.insert(shape.input[prefix..].into(), shape.dims.clone());
+            } else if let (true, Some(cnn)) = (single, spec.cnns.first_mut()) {
+                cnn.shapes.insert(shape.input.clone(), shape.dims.clone());
+            } else {
+                let input = clip(&shape.input);
+                return Err(crate::error::Error::Input {
+                    message: format!("--shape {input}: the application has several CNNs, and none is named"),
+                    help: Some("say which CNN's input it is: --shape CNN/INPUT=…".into()),
+                });
+            }
+            origin.replaced.push(("shapes", "--shape"));
+        }
+        Ok(())
+    }
+}
+
+impl PlanArgs {
+    /// Writes the options over what the application file says.
+    ///
+    /// # Errors
+    /// As [`LoadArgs::apply`].
+    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
+        self.load.apply(spec, origin)?;
+        if let Some(memory) = self.mem {
+            spec.constraints.memory = Some(memory);
+        }
+        if self.fps.iter().any(|floor| floor.cnn.is_none()) {
+            spec.constraints.fps = FpsSpec::default();
+        }
+        for FpsFloor { cnn, fps } in &self.fps {
+            match cnn {
+                None => spec.constraints.fps.every = Some(*fps),
+                Some(cnn) => {
+                    spec.constraints.fps.of.insert(cnn.clone(), *fps);
+                }
+            }
+            origin.replaced.push(("fps", "--fps"));
+        }
+        if self.latency.iter().any(|limit| limit.cnn.is_none()) {
+            spec.constraints.latency = LatencySpec::default();
+        }
+        for LatencyLimit { cnn, latency } in &self.latency {
+            match cnn {
+                None => spec.constraints.latency.every = Some(*latency),
+                Some(cnn) => {
+                    spec.constraints.latency.of.insert(cnn.clone(), *latency);
+                }
+            }
+            origin.replaced.push(("latency", "--latency"));
+        }
+        if let Some(method) = self.method {
+            spec.search.method = Some(method);
+            spec.rows = RowsSpec::Default;
+            spec.storage = spec.storage.filter(|_| !method.is_the_papers());
+            origin.replaced.push(("method", "--method"));
+        }
+        if let Some(storage) = self.storage {
+            spec.storage = Some(storage);
+        }
+        if let Some(rows) = &self.rows {
+            spec.rows = rows.clone();
+            spec.search.method = None;
+            origin.replaced.push(("rows", "--rows"));
+        }
+        if self.prefer.is_some() {
+            spec.prefer = self.prefer;
+        }
+        if let Some(primitives) = self.primitives {
+            spec.primitives = primitives;
+        }
+        if let Some(precision) = self.precision {
+            spec.cnns.iter_mut().for_each(|cnn| cnn.precision = precision);
+            origin.replaced.push(("precision", "--precision"));
+        }
+        self.accuracy.apply(spec, origin)?;
+        if let Some(weights) = self.weights {
+            spec.weights = weights;
+            origin.replaced.push(("weights", "--weights"));
+        }
+        if let Some(seed) = self.seed {
+            spec.search.seed = seed;
+        }
+        if let Some(threads) = self.threads {
+            spec.threads = threads;
+            origin.replaced.push(("threads", "--threads"));
+        }
+        if let Some(device) = &self.device {
+            spec.device = Some(device::from_here(device));
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for FpsFloor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (cnn, number) = match text.rsplit_once('=') {
+            Some((cnn, number)) => (Some(cnn.to_string()), number),
+            None => (None, text),
+        };
+        match number.trim().parse::<f64>() {
+            Ok(fps) if fps.is_finite() && fps > 0.0 => Ok(FpsFloor { cnn, fps }),
+            _ => Err("give frames per second above 0: `71`, or `CNN=71` for one CNN".into()),
+        }
+    }
+}
+
+impl FromStr for LatencyLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (cnn, time) = match text.rsplit_once('=') {
+            Some((cnn, time)) => (Some(cnn.to_string()), time),
+            None => (None, text),
+        };
+        let latency = time.parse();
+        let latency = latency.map_err(
+            |_| "give a time above 0 with its unit, ns, us, ms or s: `40ms`, or `CNN=40ms` for one CNN",
+        )?;
+        Ok(LatencyLimit { cnn, latency })
+    }
+}
+
+impl FromStr for NamedFile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.rsplit_once('=') {
+            Some((name, file)) if !name.is_empty() && !file.is_empty() => {
+                Ok(NamedFile { name: name.into(), file: file.into() })
+            }
+            _ => Err("give a name and a file: `image=x.npy`".into()),
+        }
+    }
+}
+
+impl FromStr for InputShape {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "give an input and its dimensions: `image=1,3,224,224`".to_string();
+        // Without a name it is the only input's.
+        let (input, dims) = match text.rsplit_once('=') {
+            Some(("", _)) => return Err(wrong()),
+            Some(named) => named,
+            None => ("", text),
+        };
+        let dims = dims.split([',', 'x']).map(|dim| dim.trim().parse().ok().filter(|dim| *dim > 0));
+        let dims = dims.collect::<Option<Vec<usize>>>().ok_or_else(wrong)?;
+        Ok(InputShape { input: input.into(), dims })
+    }
+}
+
+fn storage(text: &str) -> Result<StorageModel, String> {
+    match text {
+        "edges" => Ok(StorageModel::Edges),
+        "tensors" => Ok(StorageModel::Tensors),
+        _ => Err("give `edges` (the paper's) or `tensors` (the default)".into()),
+    }
+}
+
+fn rows(text: &str) -> Result<RowsSpec, String> {
+    let layers = match text {
+        "none" => return Ok(RowsSpec::None),
+        "all" => return Ok(RowsSpec::All),
+        layers => layers.split(','),
+    };
+    let mut bound = std::collections::BTreeMap::new();
+    // A name may have commas: it ends with the next number.
+    let mut name = String::new();
+    for piece in layers {
+        name += piece;
+        match name.rsplit_once('=').and_then(|(layer, rows)| Some((layer, rows.trim().parse().ok()?))) {
+            None => name.push(','),
+            Some((layer, rows)) => {
+                if bound.insert(layer.to_string(), rows).is_some() {
+                    return Err(format!("`{}` is given twice", clip(layer)));
+                }
+                name.clear();
+            }
+        }
+    }
+    if !name.is_empty() {
+        return Err("give `none`, `all`, or layers and their rows per firing: `conv1=4,cnn2/conv7=1`".into());
+    }
+    Ok(RowsSpec::Layers(bound))
+}
+
+#[cfg(test)]
+mod tests;

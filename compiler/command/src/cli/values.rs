@@ -1,0 +1,186 @@
+//! The names by which the command line knows values of types that know nothing of it.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use csdfc_input::app::spec::{Method, Prefer, Primitives, WeightsPlace};
+use csdfc_network::pass::Precision;
+use csdfc_offload::Unit;
+use csdfc_precision::quantise::Ranges;
+use csdfc_select::Quantity;
+
+/// Values with their names and what help says of them.
+type Names<T> = &'static [(T, &'static str, &'static str)];
+
+const METHODS: Names<Method> = &[
+    (Method::None, "none", "No reduction: layer by layer, every edge in a buffer of its own"),
+    (
+        Method::Reuse,
+        "reuse",
+        "Layer by layer, buffers reused greedily within each CNN (Pisarchyk and Lee 2020, the paper's [23]). \
+         Partitions of a CNN run one after another",
+    ),
+    (
+        Method::Parts,
+        "parts",
+        "Every layer row by row, every edge in a buffer of its own (Minakova and Stefanov 2020, the paper's [17])",
+    ),
+    (
+        Method::Paper,
+        "paper",
+        "Algorithm 2: a genetic search for the layers that go row by row, buffers reused in the whole application",
+    ),
+    (
+        Method::PaperPrinted,
+        "paper-printed",
+        "Algorithm 2 and Algorithm 1 as they are printed: the search begins at random, and edges are visited in \
+         one order",
+    ),
+    (Method::Simple, "simple", "No parts, all parts, and every prefix of the layers by parts"),
+    (
+        Method::Extended,
+        "extended",
+        "Chooses the rows per firing of each layer and the ends of segments: the exact front over chains of the \
+         network's blocks, and a genetic search from there",
+    ),
+];
+
+const PREFERENCES: Names<Prefer> = &[
+    (Prefer::Fps, "fps", "The plan with the most frames per second"),
+    (Prefer::Memory, "memory", "The plan that takes the least memory"),
+];
+
+const PRECISIONS: Names<Precision> = &[
+    (Precision::Fp32, "fp32", "32-bit floats"),
+    (
+        Precision::Half,
+        "half",
+        "Weights and tensors are stored as 16-bit floats, where the operator has such a kernel; sums are 32-bit floats",
+    ),
+    (
+        Precision::Mixed,
+        "mixed",
+        "The same, but weights are 8-bit integers with a 32-bit scale for each output channel",
+    ),
+    (
+        Precision::Auto,
+        "auto",
+        "One of these for each layer: fp32 where possible, and less only as constraints need and --max-error allows",
+    ),
+];
+
+const WEIGHTS: Names<WeightsPlace> = &[
+    (WeightsPlace::Auto, "auto", "In memory where they fit; those that do not fit are paged"),
+    (WeightsPlace::Resident, "resident", "In memory, all the time"),
+    (
+        WeightsPlace::Paged,
+        "paged",
+        "In a file or a flash: each frame reads them, piece by piece, into the arena",
+    ),
+];
+
+const RANGES: Names<Ranges> = &[
+    (Ranges::MinMax, "min-max", "From the least element to the greatest"),
+    (
+        Ranges::Percentile,
+        "percentile",
+        "Without the 0.005 % that are least and the 0.005 % that are greatest",
+    ),
+    (Ranges::Mse, "mse", "Clipped so that clipping and rounding together cause the least mean square error"),
+];
+
+const UNITS: Names<Unit> = &[
+    (
+        Unit::Pixels,
+        "pixels",
+        "2-D pixels with all their channels, as in the paper; a patch written back counts one",
+    ),
+    (Unit::Elements, "elements", "Every channel of a pixel, and every filter's result of a patch"),
+];
+
+const OBJECTIVES: Names<Quantity> = &[
+    (Quantity::Time, "time", "Time of all layers and conversions, then memory"),
+    (Quantity::Memory, "memory", "Memory, summed over layers, then time"),
+    (Quantity::Workspace, "workspace", "Memory of the layer that takes most, then time"),
+];
+
+const SELECTIONS: Names<csdfc_select::Method> = &[
+    (csdfc_select::Method::Exact, "exact", "The optimum, by elimination of one layout after another"),
+    (csdfc_select::Method::Program, "program", "The optimum, by an integer program (TASO); for comparison"),
+    (
+        csdfc_select::Method::Greedy,
+        "greedy",
+        "From the time optimum, the largest primitive is replaced by the fastest smaller one, until the budget holds",
+    ),
+    (
+        csdfc_select::Method::LocalOptimal,
+        "local-optimal",
+        "The optimum if all convolutions read and write CHW, so that nothing is converted",
+    ),
+    (
+        csdfc_select::Method::Families,
+        "families",
+        "For each family, every convolution takes the fastest primitive of the family, or sum2d, whatever \
+         conversions that needs; the best family is the answer",
+    ),
+    (
+        csdfc_select::Method::Sum2d,
+        "sum2d",
+        "Each convolution by the sum of single channels, the papers' baseline",
+    ),
+];
+
+/// Objectives of `csdfc select`.
+pub fn objective() -> impl TypedValueParser<Value = Quantity> {
+    one_of(OBJECTIVES)
+}
+
+/// Methods of `csdfc select`.
+pub fn selection() -> impl TypedValueParser<Value = csdfc_select::Method> {
+    one_of(SELECTIONS)
+}
+
+/// Methods of `--method`.
+pub fn method() -> impl TypedValueParser<Value = Method> {
+    one_of(METHODS)
+}
+
+/// Preferences of `--prefer`.
+pub fn preference() -> impl TypedValueParser<Value = Prefer> {
+    one_of(PREFERENCES)
+}
+
+/// Primitives of `--primitives`.
+pub fn primitives(text: &str) -> Result<Primitives, String> {
+    match text {
+        "auto" => Ok(Primitives::Auto),
+        "fixed" => Ok(Primitives::Fixed),
+        name => name.parse().map(Primitives::Named),
+    }
+}
+
+/// Precisions of `--precision`.
+pub fn precision() -> impl TypedValueParser<Value = Precision> {
+    one_of(PRECISIONS)
+}
+
+/// Places of `--weights`.
+pub fn weights() -> impl TypedValueParser<Value = WeightsPlace> {
+    one_of(WEIGHTS)
+}
+
+/// Ways of `--ranges`.
+pub fn ranges() -> impl TypedValueParser<Value = Ranges> {
+    one_of(RANGES)
+}
+
+/// Units of `--unit`.
+pub fn unit() -> impl TypedValueParser<Value = Unit> {
+    one_of(UNITS)
+}
+
+fn one_of<T: Copy + Send + Sync + 'static>(names: Names<T>) -> impl TypedValueParser<Value = T> {
+    let values = names.iter().map(|&(_, name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(move |given| {
+        let found = names.iter().find(|&&(_, name, _)| name == given);
+        found.map(|&(value, ..)| value).ok_or("not one of the values")
+    })
+}

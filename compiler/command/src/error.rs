@@ -1,0 +1,124 @@
+//! What can end a command, and with which exit code.
+//!
+//! Each library has one error enum, whose variants carry names and numbers. The command turns them into diagnostics
+//! with a code, a place and a help.
+//!
+//! | exit code | meaning |
+//! | --- | --- |
+//! | 0 | done |
+//! | 1 | an error: something in the input is wrong |
+//! | 2 | an answer, not an error: no plan meets the constraints, or `check` refuses a plan |
+//! | 3 | a mistake of csdfc's own: our checker refuses our plan, which is saved for a report |
+
+use std::path::Path;
+
+use csdfc_emit::EmitError;
+use csdfc_input::app::AppError;
+use csdfc_input::device::DeviceError;
+use csdfc_input::export::ExportError;
+use csdfc_offload::OffloadError;
+use csdfc_planner::error::Error as PlannerError;
+use csdfc_runtime::run::RunError;
+use miette::Diagnostic;
+
+/// The answer of a command that did what it was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Yes: exit code 0.
+    Yes,
+    /// An honest no: no plan meets the constraints, or `check` refuses the plan. Exit code 2.
+    No,
+}
+
+/// Why a command could not do what it was asked.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub enum Error {
+    /// The application cannot be planned, profiled, run or read again.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Planner(#[from] PlannerError),
+    /// A file or an option is wrong.
+    #[error("{message}")]
+    #[diagnostic(code(csdfc::input))]
+    Input {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        #[help]
+        help: Option<String>,
+    },
+    /// A network cannot be written as an ONNX model.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Export(#[from] ExportError),
+    /// A mistake of csdfc's own: exit code 3.
+    #[error("{0}")]
+    #[diagnostic(code(csdfc::bug), help("this is a mistake in csdfc, not in its input: please report it"))]
+    Bug(String),
+}
+
+impl Error {
+    /// The error of a file that cannot be read.
+    pub fn read(path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        PlannerError::read(path, source).into()
+    }
+
+    /// The error of a file that cannot be written.
+    pub fn write(path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        PlannerError::write(path, source).into()
+    }
+
+    /// 3 for a mistake of our own, 1 for everything else.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Bug(_) | Error::Planner(PlannerError::Bug(_)) => 3,
+            _ => 1,
+        }
+    }
+}
+
+impl From<Box<AppError>> for Error {
+    fn from(error: Box<AppError>) -> Self {
+        PlannerError::from(error).into()
+    }
+}
+
+impl From<DeviceError> for Error {
+    fn from(error: DeviceError) -> Self {
+        PlannerError::from(error).into()
+    }
+}
+
+impl From<csdf::Error> for Error {
+    fn from(error: csdf::Error) -> Self {
+        PlannerError::from(error).into()
+    }
+}
+
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Self {
+        PlannerError::from(error).into()
+    }
+}
+
+impl From<EmitError> for Error {
+    fn from(error: EmitError) -> Self {
+        PlannerError::from(error).into()
+    }
+}
+
+impl From<OffloadError> for Error {
+    fn from(error: OffloadError) -> Self {
+        Error::Input { message: error.to_string(), help: error.help() }
+    }
+}
+
+impl Ending {
+    /// 0 for yes, 2 for an honest no.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Ending::Yes => 0,
+            Ending::No => 2,
+        }
+    }
+}

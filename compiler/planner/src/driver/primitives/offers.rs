@@ -1,0 +1,124 @@
+//! The offers for all CNNs together, and the plans of the most promising.
+
+use std::time::Instant;
+
+use csdfc_input::app::resolve::Application;
+use csdfc_input::device::DeviceProfile;
+use csdfc_network::LayerId;
+use csdfc_runtime::bind::Primitive;
+
+use super::super::limit;
+use super::{Candidate, Plan, with};
+use crate::cost::timing::Timing;
+use crate::driver::better::{is_better, wants_least};
+use crate::error::Error;
+use crate::frame::choice::Choice;
+use crate::frame::task;
+use crate::search::joint::{self, Offer};
+use crate::search::known::Start;
+use crate::search::watch::Watch;
+
+/// Most offers that are planned.
+const TRIES: usize = 6;
+/// Prices of a stored byte for several CNNs: 0, and powers of 2. The unit is the time of a frame for all stored bytes.
+const PRICES: std::ops::RangeInclusive<i32> = -8..=8;
+
+/// An offer for each CNN.
+struct Together<'o> {
+    /// The source that they belong to.
+    source: usize,
+    offers: Vec<&'o Offer>,
+    /// Approximate bytes of the plan.
+    total: u64,
+    /// Logarithms of the times between frames, summed.
+    slowness: f64,
+}
+
+/// Plans of the few offers that promise to be the best within the budget. `sources` are the application as it is, and
+/// the application legalised for other layouts.
+pub(super) fn planned(
+    sources: &[Application],
+    application: &Application,
+    device: &DeviceProfile,
+    watch: &Watch<'_>,
+    plan: Plan<'_>,
+) -> Result<Option<Candidate>, Error> {
+    let started = Instant::now();
+    let is_over = || watch.is_over(started);
+    let mut each: Vec<Vec<Vec<Offer>>> = Vec::new();
+    for source in sources {
+        let tasks = task::tasks(source);
+        let timings = Timing::of(source, &tasks, &task::elements(source), device)?;
+        let of_cnn = |(task, timing)| joint::offers(task, timing, source.storage, source.max_error, &is_over);
+        each.push(tasks.iter().zip(&timings).map(of_cnn).collect::<Result<_, _>>()?);
+    }
+    let mut all: Vec<Together<'_>> = Vec::new();
+    for (source, offers) in each.iter().enumerate() {
+        all.extend(together(source, offers, &sources[source]));
+    }
+    if wants_least(application) {
+        all.sort_by(|a, b| a.total.cmp(&b.total).then(a.slowness.total_cmp(&b.slowness)));
+    } else {
+        all.sort_by(|a, b| a.slowness.total_cmp(&b.slowness).then(a.total.cmp(&b.total)));
+    }
+    let limit = limit(application).unwrap_or(u64::MAX);
+    // The factor by which the last plan was larger than its offer said.
+    let mut factor = 1.0;
+    let mut best: Option<Candidate> = None;
+    for _ in 0..TRIES {
+        let fits = |offer: &&Together<'_>| offer.total as f64 * factor <= limit as f64;
+        let Some(at) = all.iter().position(|offer| fits(&offer)) else { break };
+        let offer = all.remove(at);
+        let source = &sources[offer.source];
+        let changes: Vec<(usize, LayerId, Primitive)> = offer
+            .offers
+            .iter()
+            .enumerate()
+            .flat_map(|(c, offer)| offer.primitives.iter().map(move |(id, primitive)| (c, *id, *primitive)))
+            .collect();
+        let with = with(source, &changes).unwrap_or_else(|| source.clone());
+        let choices: Vec<Choice> = offer.offers.iter().map(|offer| offer.choice.clone()).collect();
+        let planned = plan(&Start::Picked(choices), &with)?;
+        factor = planned.plan.memory.total as f64 / offer.total as f64;
+        if best.as_ref().is_none_or(|best| is_better(&planned, &best.planned, application)) {
+            best = Some(Candidate { application: with, planned });
+        }
+    }
+    Ok(best)
+}
+
+/// Offers for all CNNs. A single CNN has its own offers. Several CNNs have, for each size of the arena and each price
+/// of a stored byte, the best offer of each.
+fn together<'o>(source: usize, each: &'o [Vec<Offer>], application: &Application) -> Vec<Together<'o>> {
+    let of = |offers: Vec<&'o Offer>| {
+        let arenas = offers.iter().map(|offer| offer.arena);
+        let arena: u64 = if runs_together(application) { arenas.sum() } else { arenas.max().unwrap_or(0) };
+        let stored: u64 = offers.iter().map(|offer| offer.stored).sum();
+        let slowness = offers.iter().map(|offer| offer.period_ns.max(1.0).ln()).sum();
+        Together { source, offers, total: stored + arena, slowness }
+    };
+    if let [offers] = each {
+        return offers.iter().map(|offer| of(vec![offer])).collect();
+    }
+    let stored: u64 = each.iter().filter_map(|offers| offers.first()).map(|offer| offer.stored).sum();
+    let prices = PRICES.map(|power| 2f64.powi(power) / stored.max(1) as f64);
+    let prices: Vec<f64> = std::iter::once(0.0).chain(prices).collect();
+    let mut arenas: Vec<u64> = each.iter().flatten().map(|offer| offer.arena).collect();
+    arenas.sort_unstable();
+    arenas.dedup();
+    let mut found = Vec::new();
+    for (arena, price) in arenas.iter().flat_map(|arena| prices.iter().map(move |price| (*arena, *price))) {
+        let worth = |offer: &&Offer| offer.period_ns.max(1.0).ln() + price * offer.stored as f64;
+        let best = |offers: &'o Vec<Offer>| {
+            let fits = offers.iter().filter(|offer| offer.arena <= arena);
+            fits.min_by(|a, b| worth(a).total_cmp(&worth(b)))
+        };
+        found.extend(each.iter().map(best).collect::<Option<Vec<_>>>().map(of));
+    }
+    found
+}
+
+/// Whether partitions of several CNNs run at the same time.
+fn runs_together(application: &Application) -> bool {
+    task::elements(application).iter().any(|element| element.windows(2).any(|pair| pair[0].0 != pair[1].0))
+}

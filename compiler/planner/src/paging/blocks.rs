@@ -1,0 +1,136 @@
+//! Larger blocks of weights where there is room.
+//!
+//! The search counts the smallest slices, of one panel of output channels. So it finds the least memory, but its plans
+//! would read only a few kilobytes at a time. This module makes the slices larger, as far as the arena does not grow.
+
+use csdfc_network::LayerId;
+use csdfc_runtime::bind::Slicing;
+use tracing::info;
+
+use super::loads;
+use super::reads::read_ns;
+use crate::cost::timing::{FrameTime, Timing};
+use crate::frame::execution::Execution;
+use crate::frame::request::RequestKind;
+use crate::frame::task::CnnTask;
+use crate::search::Variant;
+use crate::search::subject::Subject;
+use crate::storage::{Arrangement, Effort, Item, Storage};
+
+/// Shares of the room beside a block that are tried, as divisors: 2 stands for one half.
+const SHARES: [u64; 4] = [1, 2, 4, 8];
+
+/// How early loads may start, and how many sixteenths of the room they may use. Packing needs some slack, because
+/// blocks that live long leave it few ways.
+const TRIED: [(f64, u64); 9] =
+    [(1.0, 16), (1.0, 15), (1.0, 14), (0.5, 16), (0.5, 14), (0.25, 15), (0.1, 15), (0.0, 16), (0.0, 14)];
+
+/// The times of a frame with the final slices.
+pub fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> FrameTime {
+    let read = read_ns(task, timing, execution);
+    let time = |wait: &dyn Fn(usize, LayerId) -> f64| {
+        timing.frame_with(task, &execution.rows, &execution.one_by_one, wait)
+    };
+    let stretch = timing.read_stretch(task, &read);
+    let in_turn = time(&|p, id| read[id.0] * stretch[p]);
+    let simulated = loads::simulated(task, timing, execution).filter(|_| !task.paging.is_empty());
+    let frame = match simulated.map(|simulated| time(&|_, id| simulated.waits[id.0])) {
+        Some(overlapping) if overlapping.period_ns < in_turn.period_ns => overlapping,
+        _ => in_turn,
+    };
+    // There is one store for all partitions.
+    let period_ns: f64 = read.iter().sum();
+    if period_ns <= frame.period_ns {
+        return frame;
+    }
+    let shorter = frame.period_ns / period_ns;
+    FrameTime { period_ns, loads: frame.loads.iter().map(|load| load * shorter).collect(), ..frame }
+}
+
+/// Lets loads overlap computing, in an arena of no more than `budget` bytes, in the fastest of the ways
+/// that it tries.
+pub fn overlap(
+    subject: &Subject<'_>,
+    variants: &mut [Variant],
+    arrangement: Arrangement,
+    budget: u64,
+) -> Arrangement {
+    let storage = Storage {
+        executions: variants.iter().map(|variant| &variant.execution).collect(),
+        elements: subject.elements,
+    };
+    let each = || subject.tasks.iter().zip(subject.timings).enumerate();
+    let ns = |executions: &[&Execution]| -> f64 {
+        each().map(|(cnn, (task, timing))| frame(task, timing, executions[cnn]).period_ns).sum()
+    };
+    let mut best = (ns(&storage.executions), None);
+    let shares_room = subject.elements.iter().any(|element| element.len() > 1);
+    let tried = TRIED.into_iter().flat_map(|(share, part)| [(share, part, false), (share, part, true)]);
+    // Only partitions that run at the same time have a room to share.
+    for (share, part, evenly) in tried.filter(|(.., evenly)| shares_room || !evenly) {
+        let rooms = loads::rooms(subject.tasks, &storage, budget / 16 * part, evenly);
+        let within = |(cnn, (task, timing)): (usize, (&CnnTask<'_>, &Timing<'_>))| {
+            loads::overlap(task, timing, &storage, cnn, &rooms[cnn], share)
+        };
+        let Some(overlapping) = each().map(within).collect::<Option<Vec<Execution>>>() else {
+            return arrangement;
+        };
+        let executions: Vec<&Execution> = overlapping.iter().collect();
+        let ns = ns(&executions);
+        if ns >= best.0 {
+            continue;
+        }
+        let again = subject.arrange(&Storage { executions, elements: subject.elements }, Effort::Front);
+        info!(share, part, evenly, bytes = again.bytes, budget, ns, "overlaps");
+        if again.bytes <= budget {
+            best = (ns, Some((overlapping, again)));
+        }
+    }
+    let (_, Some((overlapping, again))) = best else { return arrangement };
+    for (variant, execution) in variants.iter_mut().zip(overlapping) {
+        variant.execution = execution;
+    }
+    again
+}
+
+/// Makes the blocks of sliced layers larger, and arranges all anew. The arena stays as it is or gets smaller.
+pub fn grow(subject: &Subject<'_>, variants: &mut [Variant], arrangement: Arrangement) -> Arrangement {
+    let storage = Storage {
+        executions: variants.iter().map(|variant| &variant.execution).collect(),
+        elements: subject.elements,
+    };
+    let items = storage.items();
+    let rooms = loads::rooms(subject.tasks, &storage, arrangement.bytes, false);
+    let room = |(i, item): (usize, &Item<'_>)| match item.request.kind {
+        RequestKind::Block => {
+            rooms[item.cnn][item.request.partition].saturating_sub(storage.beside(&items, i))
+        }
+        RequestKind::Ring | RequestKind::Workspace => 0,
+    };
+    let room: Vec<u64> = items.iter().enumerate().map(room).collect();
+    for share in SHARES {
+        let mut room = room.iter();
+        let mut grown: Vec<Execution> = variants.iter().map(|variant| variant.execution.clone()).collect();
+        for (task, execution) in subject.tasks.iter().zip(&mut grown) {
+            for (request, room) in execution.requests.iter_mut().zip(&mut room) {
+                let LayerId(layer) = request.tensor;
+                let slicing = task.slicing(request.tensor, execution.rows[layer]);
+                if let (RequestKind::Block, Some(slicing)) = (request.kind, slicing) {
+                    let more = room.saturating_sub(request.bytes) / share;
+                    // At least two slices remain, because the layer was planned as one that is computed in slices.
+                    let most = (slicing.filters - 1) / Slicing::PANEL * Slicing::PANEL;
+                    request.bytes = slicing.bytes(slicing.within(request.bytes + more).min(most));
+                }
+            }
+        }
+        let storage = Storage { executions: grown.iter().collect(), elements: subject.elements };
+        let again = subject.arrange(&storage, Effort::Front);
+        if again.bytes <= arrangement.bytes {
+            for (variant, execution) in variants.iter_mut().zip(grown) {
+                variant.execution = execution;
+            }
+            return again;
+        }
+    }
+    arrangement
+}

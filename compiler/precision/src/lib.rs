@@ -1,0 +1,201 @@
+//! The choice of a precision for each layer, under an allowance for the error of the outputs.
+//!
+//! The error of an output is relative: the root of the sum of the squares of its changes, divided by the root of the
+//! sum of the squares of the output with 32-bit floats. For an output of indices, the error is the root of the share of
+//! indices that changed. An error is never above 1. The error of a CNN is the largest over its outputs and over the
+//! frames on which it is measured.
+//!
+//! 1. The application is planned with floats of 32 bits. If that meets the constraints, it is the answer.
+//! 2. Each layer alone is measured at half and at mixed precision, all others with floats of 32 bits (`accuracy`). In a
+//!    large network, several layers are measured together, and each counts with an equal share of the square of their error.
+//! 3. A step takes one layer to a lower precision. All steps are put into one order: steps to half precision come
+//!    first, then steps to mixed precision. Among each, the steps come first that save most for the square of the error
+//!    that they add, since the squares of independent errors add up (`order`, `savings`).
+//! 4. The first steps of each CNN are taken together and measured. Bisection finds the largest number of steps within
+//!    the allowance. Steps that alone err by more than the allowance come after all others.
+//! 5. csdfc takes the fewest steps whose plan meets the constraints or, if the smallest plan is asked for, the steps of
+//!    that plan (`search`). It runs this plan and states its error.
+//!
+//! Weights are paged only if no steps within the allowance meet the constraints without paging.
+//!
+//! [`quantise`] makes a network of 8-bit integers, for which weights and ranges of tensors must be measured.
+
+mod accuracy;
+mod order;
+pub mod quantise;
+mod savings;
+mod search;
+pub mod words;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use csdfc_input::app::load::{self, Loaded};
+use csdfc_input::app::precisions;
+use csdfc_input::app::resolve::{Application, resolve};
+use csdfc_input::app::spec::AppSpec;
+use csdfc_input::device::DeviceProfile;
+use csdfc_network::Network;
+use csdfc_network::pass::Precision;
+use csdfc_planner::driver::Planned;
+use csdfc_planner::error::Error;
+use csdfc_planner::open::Opened;
+use csdfc_runtime::run::Value;
+
+use self::accuracy::Open;
+use self::search::{Candidate, Found, Search};
+
+/// Frames that a CNN is measured on.
+#[derive(Debug, Clone)]
+pub struct Calibration {
+    /// Values of the inputs, in the order of the network's.
+    pub frames: Vec<Vec<Value>>,
+    /// Whether they were drawn at random.
+    pub is_random: bool,
+}
+
+/// Hands over the frames of the CNN with this index in the application.
+pub type Frames<'a> = &'a dyn Fn(usize, &Network) -> Result<Calibration, Error>;
+
+/// Plans an application, whose precisions are chosen.
+pub type Plan<'a> = &'a dyn Fn(&Application, &DeviceProfile) -> Result<Planned, Error>;
+
+/// How far the measurements of a CNN are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// The CNN.
+    pub cnn: &'a str,
+    /// Measurements made.
+    pub done: usize,
+    /// Measurements in all.
+    pub of: usize,
+}
+
+/// The most plans that [`plan`] makes: two for each bisection of two thousand steps, and a few more.
+pub const PLANS: usize = 24;
+
+/// An application whose precisions have been chosen.
+#[derive(Debug)]
+pub struct Chosen {
+    /// The application.
+    pub application: Application,
+    /// Its device.
+    pub device: DeviceProfile,
+    /// Its plan, the nearest one if the constraints cannot be met.
+    pub planned: Planned,
+    /// The error of the plan, for each CNN whose precisions were open.
+    pub accuracies: Vec<Accuracy>,
+    /// If the plan does not meet the constraints: the allowances of CNNs with which they would be met, if there are
+    /// any.
+    pub would: Option<Vec<Accuracy>>,
+}
+
+/// How much a CNN errs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Accuracy {
+    /// The CNN.
+    pub cnn: String,
+    /// How much it may err.
+    pub allowance: f64,
+    /// How much it errs.
+    pub error: f64,
+    /// How many frames it was measured on.
+    pub frames: usize,
+    /// Whether these were drawn at random.
+    pub is_random: bool,
+    /// Layers, without inputs and conversions, at each precision that occurs.
+    pub layers: BTreeMap<&'static str, usize>,
+}
+
+impl Accuracy {
+    /// Whether the error is within the allowance.
+    pub fn is_within(&self) -> bool {
+        self.error <= self.allowance
+    }
+}
+
+/// Plans an application with open precisions. Tells how far it is.
+///
+/// # Errors
+/// When it cannot be read or planned, frames do not fit, a network cannot be run on them, or layers whose precision the
+/// application states err by more than is allowed.
+pub fn plan(
+    opened: &Opened,
+    frames: Frames<'_>,
+    plan: Plan<'_>,
+    tell: &dyn Fn(&Progress<'_>),
+) -> Result<Chosen, Error> {
+    let models = Models { opened, loaded: RefCell::default() };
+    let base = models.resolve(&opened.spec)?;
+    let device = DeviceProfile::find(&base.device, &opened.folder)?;
+    let mut open = Vec::new();
+    for (cnn, spec) in opened.spec.cnns.iter().enumerate().filter(|(_, spec)| spec.is_open()) {
+        // Each measurement packs the weights.
+        let network = models.network(cnn, &base).in_memory();
+        let network = network.map_err(|(layer, error)| Error::weights(&layer, &error))?;
+        let calibration = frames(cnn, &network)?;
+        let stated = precisions::of_layers(spec, &network);
+        open.push(Open::new(
+            (cnn, &base.cnns[cnn].name),
+            network,
+            stated,
+            calibration,
+            spec.accuracy.max_error,
+        )?);
+    }
+    let mut search = Search::new(&models, &device, open, plan, tell);
+    let Found { candidate: Candidate { application, planned, .. }, accuracies, would } =
+        search.find(&base)?;
+    Ok(Chosen { application, planned, accuracies, would, device })
+}
+
+/// The models of an application, each loaded once.
+struct Models<'a> {
+    opened: &'a Opened,
+    loaded: RefCell<BTreeMap<Model, Loaded>>,
+}
+
+/// A model as the application names it, and the shapes of its inputs.
+type Model = (String, BTreeMap<String, Vec<usize>>);
+
+impl Models<'_> {
+    fn resolve(&self, spec: &AppSpec) -> Result<Application, Error> {
+        let mut load = |request: &load::ModelRequest<'_>| {
+            let model = (request.model.to_owned(), request.shapes.clone());
+            if let Some(loaded) = self.loaded.borrow().get(&model) {
+                return Ok(loaded.clone());
+            }
+            let loaded = load::load(request)?;
+            self.loaded.borrow_mut().insert(model, loaded.clone());
+            Ok(loaded)
+        };
+        Ok(resolve(spec, &self.opened.origin, &self.opened.folder, &mut load)?)
+    }
+
+    /// The network of a CNN as it was loaded, with the inputs that the application gives it.
+    fn network(&self, cnn: usize, application: &Application) -> Network {
+        let spec = &self.opened.spec.cnns[cnn];
+        let loaded = self.loaded.borrow();
+        let loaded = loaded.get(&(spec.model.clone(), spec.shapes.clone()));
+        let mut network = loaded.map(|loaded| loaded.network.clone()).unwrap_or_default();
+        for layer in network.layers.iter_mut().filter(|layer| layer.is_input()) {
+            let bound = &application.cnns[cnn].network;
+            if let Some(id) = bound.find(&layer.name) {
+                layer.operator = bound.layer(id).operator.clone();
+            }
+        }
+        network
+    }
+
+    /// The application with these precisions of the layers of CNNs, by the place of the CNN.
+    fn with(&self, chosen: &[(&Open, Vec<Precision>)]) -> Result<Application, Error> {
+        let mut spec = self.opened.spec.clone();
+        for (open, precisions) in chosen {
+            let cnn = &mut spec.cnns[open.cnn];
+            cnn.precision = Precision::Fp32;
+            let names = open.network.layers.iter().map(|layer| layer.name.clone());
+            cnn.precisions = names.zip(precisions.iter().copied()).collect();
+        }
+        self.resolve(&spec)
+    }
+}
