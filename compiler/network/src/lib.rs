@@ -112,19 +112,16 @@ impl Network {
     }
 
     /// The layer of this id.
-    #[inline]
     pub fn layer(&self, id: LayerId) -> &Layer {
         &self.layers[id.0]
     }
 
     /// All ids, in topological order.
-    #[inline]
     pub fn ids(&self) -> impl Iterator<Item = LayerId> + use<> {
         (0..self.layers.len()).map(LayerId)
     }
 
     /// For each layer, the layers that read its tensor, ascending, each once.
-    #[inline]
     pub fn readers(&self) -> Vec<Vec<LayerId>> {
         let mut readers = vec![Vec::new(); self.layers.len()];
         for id in self.ids() {
@@ -170,7 +167,6 @@ impl Network {
     }
 
     /// Bytes of all weights and biases, in the precision of each layer.
-    #[inline]
     pub fn parameter_bytes(&self) -> u64 {
         self.layers.iter().map(Layer::parameter_bytes).sum()
     }
@@ -178,25 +174,21 @@ impl Network {
 
 impl Layer {
     /// Whether it computes on 8-bit integers.
-    #[inline]
     pub fn is_of_integers(&self) -> bool {
         self.primitive.is_some_and(|primitive| primitive.elements() == [Element::U8; 2])
     }
 
     /// Whether this is a network input.
-    #[inline]
     pub fn is_input(&self) -> bool {
         matches!(self.operator, Operator::Input(_))
     }
 
     /// Elements of its weights, biases and other constants.
-    #[inline]
     pub fn parameter_elements(&self) -> u64 {
         self.parameters.iter().map(|weights| weights.elements() as u64).sum()
     }
 
     /// Bytes of its weights, biases and other constants, in the precision of its primitive.
-    #[inline]
     pub fn parameter_bytes(&self) -> u64 {
         // Only a chosen primitive keeps other elements than 32-bit floats.
         let elements = self.parameter_elements();
@@ -207,20 +199,17 @@ impl Layer {
     }
 
     /// The shapes in which it sees its inputs.
-    #[inline]
     pub fn input_shapes(&self) -> Vec<Shape> {
         self.inputs.iter().map(|operand| operand.shape.clone()).collect()
     }
 
     /// The primitive that computes it.
-    #[inline]
     pub fn primitive(&self) -> Primitive {
         let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();
         self.primitive.unwrap_or_else(|| Primitive::of(&self.operator, &inputs))
     }
 
     /// Bytes of workspace that its primitive needs for one worker.
-    #[inline]
     pub fn workspace_bytes(&self) -> u64 {
         let Some(chosen) = self.primitive else { return Primitive::first_workspace_bytes(&self.operator) };
         let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();
@@ -228,7 +217,6 @@ impl Layer {
     }
 
     /// How its output tensor lies in memory, and what its elements are.
-    #[inline]
     pub fn format(&self) -> Format {
         // Only a chosen primitive makes other layouts or elements.
         let element = if self.operator.makes_indices() { Element::I64 } else { Element::F32 };
@@ -237,34 +225,29 @@ impl Layer {
     }
 
     /// Rows of its output tensor.
-    #[inline]
     pub fn rows(&self) -> usize {
         self.format().rows(&self.shape)
     }
 
     /// Bytes of one row of its output tensor.
-    #[inline]
     pub fn row_bytes(&self) -> u64 {
         let format = self.format();
         format.row_elements(&self.shape) as u64 * format.element.bytes()
     }
 
     /// Bytes of its whole output tensor.
-    #[inline]
     pub fn tensor_bytes(&self) -> u64 {
         self.rows() as u64 * self.row_bytes()
     }
 
     /// Whether it is an input that layers read in the caller's memory if the caller hands over the whole frame. Layers
     /// read floats there. Camera bytes are converted into a ring first.
-    #[inline]
     pub fn is_read_in_place(&self) -> bool {
         matches!(&self.operator, Operator::Input(input) if input.element == InputElement::F32)
     }
 
     /// Whether the caller holds its tensor and layers read it there. It must be an input that is read in place and
     /// delivered whole. `rows` is its number of rows per firing.
-    #[inline]
     pub fn is_held_by_caller(&self, rows: u64) -> bool {
         self.is_read_in_place() && rows >= self.rows() as u64
     }

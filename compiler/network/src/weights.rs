@@ -146,7 +146,6 @@ impl Weights {
     }
 
     /// Number of elements.
-    #[inline]
     pub fn elements(&self) -> usize {
         self.dims.iter().product()
     }

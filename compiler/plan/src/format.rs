@@ -61,7 +61,6 @@ pub enum Element {
 
 impl Element {
     /// Bytes of one element. Rings of such elements lie at multiples of it.
-    #[inline]
     pub const fn bytes(self) -> u64 {
         match self {
             Element::F32 => 4,
@@ -106,14 +105,12 @@ impl Quantisation {
     /// assert_eq!([0, 128, 255].map(|q| quantisation.number(q)), [-64.0, 0.0, 63.5]);
     /// assert_eq!([-1000.0, 0.25, 0.75, 63.3].map(|x| quantisation.integer(x)), [0, 128, 130, 255]);
     /// ```
-    #[inline]
     pub fn number(self, q: u8) -> f32 {
         self.scale * (f32::from(q) - f32::from(self.zero_point))
     }
 
     /// The integer that stands for the nearest number. Of two equally near ones, it is the one that is even before the
     /// zero point is added (ONNX, QuantizeLinear). Numbers beyond the range become its end.
-    #[inline]
     pub fn integer(self, x: f32) -> u8 {
         // A conversion to an integer type saturates.
         ((x / self.scale).round_ties_even() + f32::from(self.zero_point)) as u8
@@ -140,24 +137,20 @@ impl Format {
     /// let rows = |layout| Format { layout, element: Element::F32 }.rows(&image);
     /// assert_eq!(Layout::ALL.map(rows), [32, 32, 1]);
     /// ```
-    #[inline]
     pub fn rows(self, shape: &Shape) -> usize {
         if self.is_planes_of(shape) { 1 } else { shape.rows() }
     }
 
     /// Elements of one row of a tensor of this shape.
-    #[inline]
     pub fn row_elements(self, shape: &Shape) -> usize {
         if self.is_planes_of(shape) { shape.elements() } else { shape.row_elements() }
     }
 
     /// Bytes of one row of a tensor of this shape; none beyond 64 bits.
-    #[inline]
     pub fn row_bytes(self, shape: &Shape) -> Option<u64> {
         (self.row_elements(shape) as u64).checked_mul(self.element.bytes())
     }
 
-    #[inline]
     fn is_planes_of(self, shape: &Shape) -> bool {
         self.layout == Layout::Chw && shape.is_image()
     }

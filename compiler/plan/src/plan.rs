@@ -287,7 +287,6 @@ pub enum TimeBasis {
 
 impl Layer {
     /// How many times a frame reads its weights from the store: once per firing if they come in slices.
-    #[inline]
     pub fn times_read(&self) -> u64 {
         match &self.paged {
             None => 0,
@@ -511,7 +510,6 @@ impl From<Tensor> for TensorFields {
 
 impl Tensor {
     /// Rows of the tensor.
-    #[inline]
     pub fn rows(&self) -> usize {
         self.format.rows(&self.shape)
     }

@@ -100,26 +100,22 @@ impl Shape {
     }
 
     /// Number of dimensions.
-    #[inline]
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
 
     /// Number of elements. Shapes are bounded at import so that this cannot overflow.
-    #[inline]
     pub fn elements(&self) -> usize {
         self.dims.iter().product()
     }
 
     /// Whether this is an image: rank 4 and batch 1.
-    #[inline]
     pub fn is_image(&self) -> bool {
         matches!(self.dims.as_slice(), [1, _, _, _])
     }
 
     /// The dimension that counts rows, if this tensor is made of rows. It is the height of an image. For tensors of
     /// rank 3 with batch 1 and of rank 2, it is the dimension before the last, if its size is from 2 to [`MAX_LINES`].
-    #[inline]
     pub fn row_axis(&self) -> Option<usize> {
         let are_lines = |rows: usize| (2..=MAX_LINES).contains(&rows);
         match (self.dims.as_slice(), self.order) {
@@ -132,7 +128,6 @@ impl Shape {
     }
 
     /// The dimension that counts channels of a rank-4 tensor; dimension 1 for every other tensor of rank 2 and up.
-    #[inline]
     pub fn channel_axis(&self) -> Option<usize> {
         match self.rank() {
             0 | 1 => None,
@@ -142,19 +137,16 @@ impl Shape {
     }
 
     /// The dimension that counts columns, if this is an image.
-    #[inline]
     pub fn column_axis(&self) -> Option<usize> {
         self.row_axis().filter(|_| self.is_image()).map(|row| row + 1)
     }
 
     /// Number of rows (height); 1 for a tensor that is not made of rows.
-    #[inline]
     pub fn rows(&self) -> usize {
         self.row_axis().map_or(1, |axis| self.dims[axis])
     }
 
     /// Elements of one row.
-    #[inline]
     pub fn row_elements(&self) -> usize {
         match self.row_axis() {
             Some(axis) => self.dims.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, d)| d).product(),
@@ -166,7 +158,6 @@ impl Shape {
     /// are images with equally many columns and channels, perhaps in another order of dimensions. If either is no
     /// image, it holds if the elements of both lie in the same order. Any other view needs the tensor whole, even if it
     /// has one row, because a reshape takes the elements of an image channel by channel.
-    #[inline]
     pub fn keeps_rows(&self, seen: &Shape) -> bool {
         let are_alike = match (self.is_image(), seen.is_image()) {
             (true, true) => self.channels() == seen.channels(),
@@ -178,13 +169,11 @@ impl Shape {
 
     /// Whether elements lie in the order of the dimensions. Those of an image of several channels do if the channels
     /// are the last dimension.
-    #[inline]
     fn lies_in_order(&self) -> bool {
         !self.is_image() || self.order == Order::ChannelsLast || self.channels() == 1
     }
 
     /// Number of channels: the size of [`Shape::channel_axis`], or 1.
-    #[inline]
     pub fn channels(&self) -> usize {
         self.channel_axis().map_or(1, |axis| self.dims[axis])
     }

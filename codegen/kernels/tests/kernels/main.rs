@@ -1,6 +1,4 @@
 //! Every kernel against its textbook definition, in doubles, and the parts that kernels are made of.
-//!
-//! These tests are not compiled with the library, because the library would then be compiled twice.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

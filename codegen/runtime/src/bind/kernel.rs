@@ -1,9 +1,6 @@
 //! The kernels, and the arguments of their calls.
 
-#[cfg(not(feature = "run"))]
-use std::marker::PhantomData;
 use std::ops::Range;
-#[cfg(feature = "run")]
 use std::sync::Arc;
 
 use csdfc_kernels::elements::ElementShape;
@@ -18,9 +15,7 @@ use csdfc_plan::shape::Shape;
 use super::constants::Packing;
 use super::literal::Literal;
 use super::seen::{Input, View};
-#[cfg(feature = "run")]
-use super::typed::Typed;
-use super::typed::{ByElements, ByRows, Stored};
+use super::typed::{ByElements, ByRows, Stored, Typed};
 
 /// A layer as it stands among the rings that it reads and writes.
 #[derive(Debug, Clone)]
@@ -119,10 +114,7 @@ pub struct ElementCall {
 
 /// A kernel with its parameters: `run` calls it, `emit` prints it.
 pub struct Kernel<K: ?Sized> {
-    #[cfg(feature = "run")]
     calls: Arc<K>,
-    #[cfg(not(feature = "run"))]
-    calls: PhantomData<K>,
     /// The kernel as Rust writes it.
     pub literal: Literal,
     /// The element type of its operands and its constants.
@@ -140,10 +132,7 @@ impl Kernel<ByRows> {
     /// A kernel by rows.
     pub fn rows<O: Stored, I: Stored>(kernel: impl RowKernel<O, I> + Parameters) -> Self {
         let literal = Literal::of(&kernel);
-        #[cfg(feature = "run")]
         let calls = Arc::new(Typed::<_, O, I>::new(kernel));
-        #[cfg(not(feature = "run"))]
-        let calls = PhantomData;
         Kernel { calls, literal, reads: I::ELEMENT, makes: O::ELEMENT }
     }
 }
@@ -152,10 +141,7 @@ impl Kernel<ByElements> {
     /// A kernel by elements.
     pub fn elements<O: Stored, I: Stored>(kernel: impl ElementKernel<O, I> + Parameters) -> Self {
         let literal = Literal::of(&kernel);
-        #[cfg(feature = "run")]
         let calls = Arc::new(Typed::<_, O, I>::new(kernel));
-        #[cfg(not(feature = "run"))]
-        let calls = PhantomData;
         Kernel { calls, literal, reads: I::ELEMENT, makes: O::ELEMENT }
     }
 }
@@ -196,14 +182,8 @@ impl Form {
 
 impl<K: ?Sized> Kernel<K> {
     /// The kernel, to call it.
-    ///
-    /// # Panics
-    /// Without the feature `run`, since the kernel is not compiled then.
     pub(super) fn calls(&self) -> &K {
-        #[cfg(feature = "run")]
-        return &self.calls;
-        #[cfg(not(feature = "run"))]
-        unreachable!("without the feature `run`, nothing has an instruction set to call a kernel with");
+        &self.calls
     }
 }
 

@@ -45,11 +45,6 @@ pub use value::{Data, Value, input_dims, read};
 /// Why a plan cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// This csdfc has no kernels.
-    #[error(
-        "this csdfc was built without the feature `run`, so it cannot run networks; build it with Cargo's default features"
-    )]
-    NotBuilt,
     /// The checker refuses the plan.
     #[error("the plan is not safe to run: {first}")]
     Refused {
@@ -103,17 +98,6 @@ pub enum RunError {
 /// Values of one parameter tensor, asked for by CNN, layer, and its place among the layer's parameters.
 pub type Parameters<'a> = dyn Fn(usize, usize, usize) -> Result<Cow<'a, [f32]>, String> + 'a;
 
-/// The instruction set of this processor.
-///
-/// # Errors
-/// When no kernels were compiled.
-fn instruction_set() -> Result<Isa, RunError> {
-    #[cfg(feature = "run")]
-    return Ok(Isa::detect());
-    #[cfg(not(feature = "run"))]
-    return Err(RunError::NotBuilt);
-}
-
 /// A plan with its weights packed and its memory allocated, ready to run frames.
 pub struct Runner<'p> {
     resolved: Resolved<'p>,
@@ -149,7 +133,7 @@ impl<'p> Runner<'p> {
     /// # Errors
     /// When the checker refuses the plan, a layer cannot be computed, or parameters cannot be read.
     pub fn new(plan: &'p Plan, parameters: &Parameters<'_>) -> Result<Self, RunError> {
-        let isa = instruction_set()?;
+        let isa = Isa::detect();
         let resolved = check::resolve(plan).map_err(|violations| RunError::Refused {
             first: violations.first().map(ToString::to_string).unwrap_or_default(),
         })?;

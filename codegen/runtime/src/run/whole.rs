@@ -39,7 +39,6 @@ pub fn make(
     inputs: &[&[u8]],
     values: &weights::Values<'_>,
 ) -> Result<Bytes, RunError> {
-    super::instruction_set()?;
     let cannot = |why: String| RunError::Layer { cnn: String::new(), layer: primitive.name().into(), why };
     let call = bind::bind(primitive, site).map_err(cannot)?;
     let mut packed = zeros(weights::stored_len(&call) as u64)?;

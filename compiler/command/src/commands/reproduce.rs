@@ -4,7 +4,6 @@ use std::path::Path;
 
 use csdfc_input::device::DeviceProfile;
 use csdfc_offload::Budget;
-use csdfc_runtime::run::RunError;
 
 use super::{output, status};
 use crate::cli::reproduce::{Paper, ReproduceArgs};
@@ -24,8 +23,6 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<Ending, Error> {
         Paper::S1 => {
             reproduce::s1::files(args.budget.map_or(Budget::Default, Budget::from), args.seed, &status::show)
         }
-        // Without the feature, kernels have no vector code, and their times would mislead.
-        Paper::Mec if !args.no_times && !cfg!(feature = "run") => return Err(RunError::NotBuilt.into()),
         Paper::Mec => Ok(reproduce::mec::files(!args.no_times, &status::show)),
         Paper::Pbqp => reproduce::selection::pbqp::files(&device()?, &status::show),
         Paper::Taso => reproduce::selection::taso::files(&device()?, &status::show).map(|(files, solved)| {

@@ -51,7 +51,6 @@ impl From<Store> for Fields {
 
 impl Store {
     /// Modelled nanoseconds of a read of so many bytes.
-    #[inline]
     pub fn read_ns(&self, bytes: u64) -> f64 {
         let bytes = bytes.div_ceil(self.block) * self.block;
         self.latency_ns as f64 + bytes as f64 / self.bytes_per_second as f64 * 1e9

@@ -240,7 +240,6 @@ pub enum Function {
 
 impl Function {
     /// Whether this is an activation, which fuses into the layer before it (DESIGN.md, section 3).
-    #[inline]
     pub fn is_activation(&self) -> bool {
         use Function::*;
         !matches!(
@@ -296,7 +295,6 @@ pub enum BinaryFunction {
 
 impl BinaryFunction {
     /// Whether it makes a truth value.
-    #[inline]
     pub fn is_comparison(self) -> bool {
         matches!(self, BinaryFunction::Equal | BinaryFunction::Greater | BinaryFunction::GreaterOrEqual)
     }
@@ -464,7 +462,6 @@ pub struct SpaceToDepth {
 
 impl Operator {
     /// The activation that is fused into this operator, if there is one.
-    #[inline]
     pub fn activation(&self) -> Option<&Function> {
         match self {
             Operator::Conv(conv) => conv.activation.as_ref(),
@@ -494,7 +491,6 @@ impl Operator {
     }
 
     /// Whether it makes 64-bit integers, not floats.
-    #[inline]
     pub fn makes_indices(&self) -> bool {
         match self {
             Operator::ArgMax(arg_max) => !arg_max.floats,
@@ -505,7 +501,6 @@ impl Operator {
     }
 
     /// The name of the operator's kind, as in a plan's `op`.
-    #[inline]
     pub fn kind(&self) -> &'static str {
         match self {
             Operator::Input(_) => "input",

@@ -41,7 +41,6 @@ pub struct Conv {
 
 impl Conv {
     /// The number of operands that are the image or its parts: all operands except a residual.
-    #[inline]
     pub fn parts(&self, operands: usize) -> usize {
         operands.saturating_sub(usize::from(self.residual))
     }
@@ -150,7 +149,6 @@ pub struct Resize {
 impl Resize {
     /// Whether it makes numbers that are neither in the image nor between two neighbours: weighted means, or numbers
     /// from outside the image.
-    #[inline]
     pub fn is_weighted(&self) -> bool {
         matches!(self.mode, ResizeMode::Filter(_))
             || matches!(self.coordinates, Coordinates::TfCropAndResize(_))

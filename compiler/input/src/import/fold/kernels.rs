@@ -169,10 +169,6 @@ fn site<'a>(network: &'a Network, layer: &'a Layer) -> Site<'a> {
 
 fn in_words(error: RunError) -> Fault {
     match error {
-        RunError::NotBuilt => Fault::new(
-            "all its operands are constants, and this csdfc was built without the kernels that would compute it",
-        )
-        .help("build csdfc with its feature `run`, which is one of Cargo's default features, or fold constants at export"),
         RunError::Layer { why, .. } => Fault::new(why),
         other => Fault::new(other.to_string()),
     }
