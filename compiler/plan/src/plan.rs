@@ -85,7 +85,7 @@ pub struct Store {
     pub bytes_per_second: Option<u64>,
 }
 
-/// How storage is shared (DESIGN.md, section 3).
+/// How storage is shared (`docs/design.md`, "Memory").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StorageModel {

@@ -1,4 +1,4 @@
-//! The mirror of an `app.ron` (DESIGN.md, section 4): parsed, its names and units not yet bound.
+//! The mirror of an `app.ron` (the guide, "Application files"): parsed, its names and units not yet bound.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -99,7 +99,7 @@ mod tests {
         RowAccess::Window { kernel, stride, dilation, top }
     }
 
-    /// Runs of equal rates, as DESIGN.md writes them.
+    /// Runs of equal rates, as `docs/design.md` writes them.
     fn runs(rates: &[u64]) -> String {
         let runs = rates.chunk_by(|a, b| a == b).map(|run| format!("{}*{}", run.len(), run[0]));
         runs.collect::<Vec<_>>().join(",")

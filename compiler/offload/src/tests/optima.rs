@@ -1,4 +1,4 @@
-//! Optima: those that the literature and the design name, and small ones by trying every strategy.
+//! Optima: those that the literature and `docs/design.md` name, and small ones by trying every strategy.
 
 use super::*;
 use crate::exact::{self, Limits};

@@ -239,7 +239,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// Whether this is an activation, which fuses into the layer before it (DESIGN.md, section 3).
+    /// Whether this is an activation, which fuses into the layer before it (`docs/design.md`, "Networks").
     pub fn is_activation(&self) -> bool {
         use Function::*;
         !matches!(
@@ -474,7 +474,7 @@ impl Operator {
     }
 
     /// The place of a fused activation, for the operators into which one may fuse: Conv, ConvTranspose, Gemm,
-    /// BatchNorm, and Add or Mul (DESIGN.md, section 3).
+    /// BatchNorm, and Add or Mul (`docs/design.md`, "Networks").
     pub fn activation_mut(&mut self) -> Option<&mut Option<Function>> {
         match self {
             Operator::Conv(conv) => Some(&mut conv.activation),

@@ -50,7 +50,7 @@ pub fn firings(network: &Network, layer: LayerId, rows: u64) -> u64 {
     (network.layer(layer).rows() as u64).div_ceil(rows.max(1))
 }
 
-/// The rates of operand `index` of a layer that makes `rows` rows per firing (DESIGN.md, section 3, "Rows").
+/// The rates of operand `index` of a layer that makes `rows` rows per firing (`docs/design.md`, "Rows").
 pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) -> OperandRates {
     let layer = network.layer(id);
     let tensor = network.layer(layer.inputs[index].layer);
