@@ -1,4 +1,4 @@
-//! Sentences about a plan. The command prints them, and the errors of [`Build`](crate::Build) contain them.
+//! Sentences about a plan. The command prints them, and the errors of `csdfc::Build` contain them.
 
 pub mod flight;
 pub mod limits;
