@@ -15,22 +15,22 @@ use csdfc_planner::frame::choice::Choice;
 use csdfc_planner::frame::execution::Rings;
 use csdfc_planner::frame::lower;
 use csdfc_planner::frame::task;
-use csdfc_planner::frame::task::CnnTask;
+use csdfc_planner::frame::task::PartitionedCnn;
 use csdfc_planner::open;
 use csdfc_planner::search::evaluate::Evaluator;
 use csdfc_planner::search::watch::Watch;
-use csdfc_planner::search::{Variant, extended};
+use csdfc_planner::search::{DesignPoint, extended};
 use csdfc_planner::storage::Effort;
 use csdfc_tests::{generate, plan};
 use proptest::prelude::*;
 
 /// The front of the first CNN of an application, by its variants.
-fn front(task: &CnnTask<'_>, timing: &Timing<'_>, storage: StorageModel) -> Vec<Variant> {
+fn front(task: &PartitionedCnn<'_>, timing: &Timing<'_>, storage: StorageModel) -> Vec<DesignPoint> {
     extended::front(task, timing, storage, 1, "cnn", &[], &Watch::unwatched()).unwrap().variants
 }
 
 /// All choices of one row or all for each layer, if there are not too many.
-fn bits(task: &CnnTask<'_>) -> Option<Vec<Choice>> {
+fn bits(task: &PartitionedCnn<'_>) -> Option<Vec<Choice>> {
     let network = task.network;
     let by_parts: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).rows() > 1).collect();
     let choice = |bits: usize| {
@@ -92,7 +92,7 @@ fn figures(name: &str) -> Vec<(u64, u64)> {
     let network = task.network;
     let readers = network.readers();
     let firings = |id: LayerId, rows: &[u64]| lower::firings(network, id, rows[id.0]);
-    let figure = |variant: Variant| {
+    let figure = |variant: DesignPoint| {
         let mut choice = variant.choice();
         for id in network.ids().filter(|id| network.layer(*id).is_input()) {
             let often = readers[id.0].first().map_or(1, |reader| firings(*reader, &choice.rows));

@@ -15,7 +15,7 @@ use csdfc_planner::search::watch::{Scope, Watch};
 use csdfc_tests::{application, outcome, outcome_from};
 
 /// The application without constraints, and the plans seen.
-fn subject(text: &str) -> (Application, Vec<ParetoPoint>) {
+fn problem(text: &str) -> (Application, Vec<ParetoPoint>) {
     let mut application = application(&format!("({text})"));
     application.search.method = Some(Method::Simple);
     let points = outcome(&application).plan.pareto;
@@ -44,7 +44,7 @@ fn a_budget_to_the_byte() {
         "cnns: [(model: \"builtin:squeezenet1_0\")]",
         "cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")]",
     ] {
-        let (mut application, points) = subject(text);
+        let (mut application, points) = problem(text);
         for point in &points {
             let plan = within(&application, point.memory);
             assert!(as_fast(&plan, point), "{text}, {}: {:?} fps", point.memory, point.fps);
@@ -104,7 +104,7 @@ fn the_fastest_plan_settles_a_budget_to_the_byte() {
 /// If CNNs run at the same time, their variants are chosen together.
 #[test]
 fn a_budget_of_several_to_the_byte() {
-    let (application, points) = subject(
+    let (application, points) = problem(
         "cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], parallel: [[\"resnet8\", \"lenet5\"]]",
     );
     for point in &points {
@@ -119,7 +119,7 @@ fn a_budget_of_several_to_the_byte() {
 /// fast as any that was seen.
 #[test]
 fn a_budget_of_pairs_to_the_byte() {
-    let (application, points) = subject(
+    let (application, points) = problem(
         r#"cnns: [(name: "a", model: "builtin:resnet8"), (name: "b", model: "builtin:lenet5"),
             (name: "c", model: "builtin:paper_cnn1")], parallel: [["a", "b"], ["b", "c"], ["a", "c"]]"#,
     );
@@ -135,7 +135,7 @@ fn a_budget_of_pairs_to_the_byte() {
 
 #[test]
 fn a_frame_rate_to_the_bit() {
-    let (mut application, points) = subject("cnns: [(model: \"builtin:squeezenet1_0\")]");
+    let (mut application, points) = problem("cnns: [(model: \"builtin:squeezenet1_0\")]");
     application.prefer = Prefer::Memory;
     for point in &points {
         application.constraints.fps = point.fps.clone();

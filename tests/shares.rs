@@ -446,7 +446,7 @@ fn planned_rates_are_kept() {
         for (c, cnn) in plan.cnns.iter().enumerate() {
             let (planned, latency) = (1e9 / cnn.fps, cnn.latency_ns as f64);
             let frames = (FRAMES - 1) as f64;
-            // Filling the pipeline at the beginning takes less than a latency.
+            // OccupancyProfile the pipeline at the beginning takes less than a latency.
             let most = planned * (1.0 + TOLERANCE) + latency / frames;
             assert!(free[c].0 <= most, "{seed}, {}: {planned} ns a frame, {} simulated", cnn.name, free[c].0);
             assert!(

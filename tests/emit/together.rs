@@ -17,14 +17,14 @@ use super::kernels::{constant, groups};
 use super::{Emitted, FRAMES, check_crate, inputs, values_of};
 
 /// One layer, between a layer that stores its operands and a layer that reads its output.
-struct Subject {
+struct PlanningProblem {
     name: String,
     network: Network,
     /// The tensor that it makes.
     tensor: usize,
 }
 
-fn subject(name: &str, inputs: &[Shape], operator: &Operator) -> Option<Subject> {
+fn problem(name: &str, inputs: &[Shape], operator: &Operator) -> Option<PlanningProblem> {
     let mut network = Network::default();
     // The operand that is stored last lies nearest.
     let mut read: Vec<Operand> = inputs
@@ -45,29 +45,29 @@ fn subject(name: &str, inputs: &[Shape], operator: &Operator) -> Option<Subject>
     let end = Operator::ElementWise(ElementWise { function: Function::Neg });
     let operand = generate::push(&mut network, end, vec![made]).expect("a reader");
     network.outputs.push(NetworkOutput { name: "out".into(), operand });
-    Some(Subject { name: name.into(), network, tensor })
+    Some(PlanningProblem { name: name.into(), network, tensor })
 }
 
 /// A layer of every kind that can go by rows, each operand an image in a ring of all its rows.
-fn subjects() -> Vec<Subject> {
+fn subjects() -> Vec<PlanningProblem> {
     let mut all = Vec::new();
     for group in groups() {
         let is_plain = group.inputs.iter().all(|[own, seen]| own == seen && own.rank() == 4);
         for (i, operator) in group.operators.iter().enumerate().filter(|_| is_plain) {
             let own: Vec<Shape> = group.inputs.iter().map(|[own, _]| own.clone()).collect();
-            all.extend(subject(&format!("{}_{i}", group.name), &own, operator));
+            all.extend(problem(&format!("{}_{i}", group.name), &own, operator));
         }
     }
     all
 }
 
-fn application(subjects: &[&Subject], threads: usize) -> Application {
-    let cnn = |subject: &&Subject| {
-        let layers = subject.network.ids().collect();
-        let whole = Partition { name: subject.name.clone(), layers, processor: "cpu".into(), schedule: None };
-        generate::of_network(&subject.name, subject.network.clone(), vec![whole])
+fn application(subjects: &[&PlanningProblem], threads: usize) -> Application {
+    let cnn = |problem: &&PlanningProblem| {
+        let layers = problem.network.ids().collect();
+        let whole = Partition { name: problem.name.clone(), layers, processor: "cpu".into(), schedule: None };
+        generate::of_network(&problem.name, problem.network.clone(), vec![whole])
     };
-    let parallel = subjects.iter().map(|subject| vec![subject.name.clone()]).collect();
+    let parallel = subjects.iter().map(|problem| vec![problem.name.clone()]).collect();
     let cnns = subjects.iter().map(cnn).collect();
     let application = generate::of_cnns(cnns, parallel, StorageModel::Tensors, RowsChoice::None);
     Application { threads, ..application }
@@ -80,10 +80,10 @@ fn run(application: &Application, plan: &Plan) -> Vec<Value> {
     (0..FRAMES).map(frame).last().expect("a frame")
 }
 
-/// The plan of one subject, with its ring as close to its operands as possible; and whether they share bytes.
-fn tight(application: &Application, subject: &Subject) -> (Plan, bool) {
+/// The plan of one problem, with its ring as close to its operands as possible; and whether they share bytes.
+fn tight(application: &Application, problem: &PlanningProblem) -> (Plan, bool) {
     let apart = together::apart(&outcome(application).plan);
-    let name = &subject.network.layers[subject.tensor].output;
+    let name = &problem.network.layers[problem.tensor].output;
     let tensor = apart.tensors.iter().position(|tensor| tensor.name == *name).expect("its tensor");
     let (plan, _) = together::follow(&apart, tensor);
     let shares = !together::followers(&plan).is_empty();
@@ -109,14 +109,14 @@ fn needs_all_rows(operator: &Operator) -> bool {
 #[test]
 fn layers_follow_what_they_are_made_from() {
     let mut followers = 0;
-    for (i, subject) in subjects().iter().enumerate() {
-        let application = application(&[subject], 1 + i % 3);
+    for (i, problem) in subjects().iter().enumerate() {
+        let application = application(&[problem], 1 + i % 3);
         let apart = together::apart(&outcome(&application).plan);
-        let (plan, shares) = tight(&application, subject);
-        let operator = &subject.network.layers[subject.tensor].operator;
-        assert_eq!(shares, !needs_all_rows(operator), "{}", subject.name);
+        let (plan, shares) = tight(&application, problem);
+        let operator = &problem.network.layers[problem.tensor].operator;
+        assert_eq!(shares, !needs_all_rows(operator), "{}", problem.name);
         let expected = format!("{:?}", run(&application, &apart));
-        assert_eq!(format!("{:?}", run(&application, &plan)), expected, "{}", subject.name);
+        assert_eq!(format!("{:?}", run(&application, &plan)), expected, "{}", problem.name);
         followers += usize::from(shares);
     }
     println!("{followers} layers follow");
@@ -128,19 +128,19 @@ fn layers_that_follow_are_emitted() {
     let all = subjects();
     let mut kinds = std::collections::BTreeSet::new();
     let mut some = Vec::new();
-    for subject in &all {
-        let of_one = application(&[subject], 1);
-        let (plan, shares) = tight(&of_one, subject);
-        let layer = &subject.network.layers[subject.tensor];
+    for problem in &all {
+        let of_one = application(&[problem], 1);
+        let (plan, shares) = tight(&of_one, problem);
+        let layer = &problem.network.layers[problem.tensor];
         if shares && kinds.insert((layer.operator.kind(), layer.inputs.len())) {
-            some.push((subject, plan));
+            some.push((problem, plan));
         }
     }
-    let chosen: Vec<&Subject> = some.iter().map(|(subject, _)| *subject).collect();
+    let chosen: Vec<&PlanningProblem> = some.iter().map(|(problem, _)| *problem).collect();
     let application = application(&chosen, 1);
     let mut plan = outcome(&application).plan;
     for tensor in &mut plan.tensors {
-        let (_, own) = some.iter().find(|(subject, _)| subject.name == tensor.cnn).expect("its subject");
+        let (_, own) = some.iter().find(|(problem, _)| problem.name == tensor.cnn).expect("its problem");
         let same = own.tensors.iter().find(|other| other.name == tensor.name).expect("its tensor");
         tensor.ring = same.ring;
     }

@@ -204,8 +204,8 @@ impl Job for Apply<'_> {
             let p = vector.as_mut_ptr();
             // SAFETY: this is within a job of this instruction set, and the slice is a vector long.
             unsafe {
-                let x = S::at_least(S::splat(low), S::load(p));
-                S::store(p, S::at_most(S::splat(high), x));
+                let x = S::max(S::splat(low), S::load(p));
+                S::store(p, S::min(S::splat(high), x));
             }
         }
         each(vectors.into_remainder(), |x| clip(x, low, high));

@@ -108,8 +108,8 @@ pub trait Vectors: Sized {
     /// The first `count` elements at `p`; what the others are is not said.
     ///
     /// # Safety
-    /// As [`Simd::load_part`].
-    unsafe fn load_part<S: Simd>(p: *const Self, count: usize) -> S::V;
+    /// As [`Simd::load_masked`].
+    unsafe fn load_masked<S: Simd>(p: *const Self, count: usize) -> S::V;
 
     /// Writes the elements to `p`.
     ///
@@ -120,8 +120,8 @@ pub trait Vectors: Sized {
     /// Writes the first `count` elements to `p`.
     ///
     /// # Safety
-    /// As [`Simd::store_part`].
-    unsafe fn store_part<S: Simd>(p: *mut Self, count: usize, v: S::V);
+    /// As [`Simd::store_masked`].
+    unsafe fn store_masked<S: Simd>(p: *mut Self, count: usize, v: S::V);
 
     /// Copies a piece as floats to as many.
     ///
@@ -169,9 +169,9 @@ impl Vectors for f32 {
     }
 
     #[inline(always)]
-    unsafe fn load_part<S: Simd>(p: *const Self, count: usize) -> S::V {
+    unsafe fn load_masked<S: Simd>(p: *const Self, count: usize) -> S::V {
         // SAFETY: the caller's.
-        unsafe { S::load_part(p, count) }
+        unsafe { S::load_masked(p, count) }
     }
 
     #[inline(always)]
@@ -181,9 +181,9 @@ impl Vectors for f32 {
     }
 
     #[inline(always)]
-    unsafe fn store_part<S: Simd>(p: *mut Self, count: usize, v: S::V) {
+    unsafe fn store_masked<S: Simd>(p: *mut Self, count: usize, v: S::V) {
         // SAFETY: the caller's.
-        unsafe { S::store_part(p, count, v) }
+        unsafe { S::store_masked(p, count, v) }
     }
 
     #[inline(always)]
@@ -228,7 +228,7 @@ impl Vectors for F16 {
     }
 
     #[inline(always)]
-    unsafe fn load_part<S: Simd>(p: *const Self, count: usize) -> S::V {
+    unsafe fn load_masked<S: Simd>(p: *const Self, count: usize) -> S::V {
         // SAFETY: the caller's.
         unsafe { S::load_half_part(p, count) }
     }
@@ -240,7 +240,7 @@ impl Vectors for F16 {
     }
 
     #[inline(always)]
-    unsafe fn store_part<S: Simd>(p: *mut Self, count: usize, v: S::V) {
+    unsafe fn store_masked<S: Simd>(p: *mut Self, count: usize, v: S::V) {
         // SAFETY: the caller's.
         unsafe { S::store_half_part(p, count, v) }
     }
@@ -295,7 +295,7 @@ pub(crate) unsafe fn widen_all<S: Simd>(from: &[F16], to: &mut [f32]) {
             S::store(to.add(i), S::load_half(from.add(i)));
         }
         if whole < len {
-            S::store_part(to.add(whole), len - whole, S::load_half_part(from.add(whole), len - whole));
+            S::store_masked(to.add(whole), len - whole, S::load_half_part(from.add(whole), len - whole));
         }
     }
 }
@@ -315,7 +315,7 @@ pub(crate) unsafe fn narrow_all<S: Simd>(from: &[f32], to: &mut [F16]) {
             S::store_half(to.add(i), S::load(from.add(i)));
         }
         if whole < len {
-            S::store_half_part(to.add(whole), len - whole, S::load_part(from.add(whole), len - whole));
+            S::store_half_part(to.add(whole), len - whole, S::load_masked(from.add(whole), len - whole));
         }
     }
 }

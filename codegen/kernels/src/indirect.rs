@@ -15,7 +15,7 @@ use super::panel::Panels;
 use super::shared::SharedRows;
 pub(crate) use super::tile::MOST_PIXELS;
 use super::tile::{
-    Ahead, Ending, MOST_WAITING, Settle, Tile, TileWork, Waiting, accumulate, begin, call, finish,
+    Accumulators, Ahead, Ending, Epilogue, MOST_CHANNELS, Tile, TileWork, accumulate, begin, call, finish,
     finish_whole, full_vectors, keep, kept, most_panels, panel_vectors,
 };
 use super::weight::{Lanes, Weight};
@@ -279,10 +279,10 @@ impl<E: Element, W: Weight> Sums<'_, E, W> {
             // SAFETY: the caller's.
             return unsafe { blocks.make::<S>(channels, run.len(), None) };
         }
-        let mut waiting = Waiting::new();
+        let mut waiting = Accumulators::new();
         let mut part = run.start;
         while part < run.end {
-            let end = run.end.min(part + MOST_WAITING / PANEL);
+            let end = run.end.min(part + MOST_CHANNELS / PANEL);
             let place = (part - run.start) * PANEL;
             let channels = (filters - within - place).min((end - part) * PANEL);
             let mut from = 0;
@@ -328,10 +328,10 @@ impl<E: Element, W: Weight> Blocks<'_, '_, E, W> {
     /// In [`super::arch::Job::run`]; no one else reads or writes these elements of the output, and if they wait there is
     /// room for them.
     #[inline(always)]
-    unsafe fn make<S: Simd>(self, channels: usize, panels: usize, mut waiting: Option<&mut Waiting>) {
+    unsafe fn make<S: Simd>(self, channels: usize, panels: usize, mut waiting: Option<&mut Accumulators>) {
         let Blocks { sums: Sums { panels: shape, weights, activation, output }, table, first, .. } = self;
         let (mut next, mut tiles) = (0, 0);
-        let mut widths = [0; MOST_WAITING / PANEL];
+        let mut widths = [0; MOST_CHANNELS / PANEL];
         while next < panels {
             // The largest power of two that is left.
             let count = 1 << most_panels::<S>(table.count).min(panels - next).ilog2();
@@ -357,7 +357,7 @@ impl<E: Element, W: Weight> Blocks<'_, '_, E, W> {
             }
             let (outputs, widths) = (&outputs[..table.count], &widths[..tiles]);
             // SAFETY: the caller's.
-            unsafe { Settle { activation: *activation, waiting, widths, outputs, channels }.call::<S>() }
+            unsafe { Epilogue { activation: *activation, waiting, widths, outputs, channels }.call::<S>() }
         }
     }
 }
@@ -468,7 +468,7 @@ impl<E: Element, W: Weight> Job for Rest<'_, '_, E, W> {
                     if adds {
                         let residual = table.residuals[i].add(first + done);
                         let residual = match left < S::LANES {
-                            true => E::load_part::<S>(residual, left),
+                            true => E::load_masked::<S>(residual, left),
                             false => E::load::<S>(residual),
                         };
                         sum = S::add(sum, residual);

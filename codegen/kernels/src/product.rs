@@ -320,7 +320,7 @@ impl Job for NarrowStart {
                 // SAFETY: this is within a job of this instruction set. The columns are there, and the room is a tile's.
                 unsafe {
                     let at = first.add(row * stride).wrapping_add(v * S::LANES);
-                    let sum = S::load_part(at, columns.saturating_sub(v * S::LANES));
+                    let sum = S::load_masked(at, columns.saturating_sub(v * S::LANES));
                     S::store(room.add((row * vectors + v) * S::LANES), sum);
                 }
             }
@@ -361,7 +361,7 @@ impl Job for Rest<'_> {
                     for step in steps.clone() {
                         let x = S::splat(*left.add(row * left_row + step * left_step));
                         let w = at.wrapping_add(step * strides[usize::from(v >= full)]);
-                        sum = S::mul_add(x, S::load_part(w, count), sum);
+                        sum = S::mul_add(x, S::load_masked(w, count), sum);
                     }
                     finish::<S, 1, f32>(&[sum], ending, &[S::splat(0.0)], out.add(v * S::LANES), count);
                 }

@@ -235,11 +235,11 @@ impl Ending {
         // SAFETY: the caller's.
         unsafe {
             if let Some([low, high]) = self.bounds {
-                return S::at_most(S::splat(high), S::at_least(S::splat(low), sum));
+                return S::min(S::splat(high), S::max(S::splat(low), sum));
             }
             if self.slopes {
                 // Adding −0 leaves every product as it is.
-                return S::where_negative(sum, S::mul_add(slopes, sum, S::splat(-0.0)));
+                return S::select_negative(sum, S::mul_add(slopes, sum, S::splat(-0.0)));
             }
             sum
         }
@@ -295,7 +295,7 @@ pub(crate) unsafe fn finish_whole<S: Simd, const M: usize, const N: usize, E: El
         for (i, sums) in tile.iter().enumerate() {
             let out = at(i);
             for (v, sum) in sums.iter().enumerate() {
-                E::store::<S>(out.add(v * S::LANES), S::at_most(high, S::at_least(low, *sum)));
+                E::store::<S>(out.add(v * S::LANES), S::min(high, S::max(low, *sum)));
             }
         }
     }
@@ -325,7 +325,7 @@ pub(crate) unsafe fn finish<S: Simd, const N: usize, E: Element>(
             let left = count.saturating_sub(v * S::LANES);
             if left > 0 {
                 let sum = ending.apply::<S>(sums[v], slopes[v]);
-                E::store_part::<S>(out.add(v * S::LANES), left, sum);
+                E::store_masked::<S>(out.add(v * S::LANES), left, sum);
             }
         }
     }
@@ -335,17 +335,17 @@ pub(crate) unsafe fn finish<S: Simd, const N: usize, E: Element>(
 pub(crate) const MOST_PIXELS: usize = 12;
 
 /// Most output channels whose sums wait: as many panels as the widest tile has.
-pub(crate) const MOST_WAITING: usize = 8 * PANEL;
+pub(crate) const MOST_CHANNELS: usize = 8 * PANEL;
 
 /// The place where sums wait as floats, for the rest of their products or for an activation that is not done in
 /// registers. So they are rounded only once, when they become elements. Tiles follow each other, and each lies as it
 /// was in registers.
-pub(crate) struct Waiting([MaybeUninit<f32>; MOST_PIXELS * MOST_WAITING]);
+pub(crate) struct Accumulators([MaybeUninit<f32>; MOST_PIXELS * MOST_CHANNELS]);
 
-impl Waiting {
+impl Accumulators {
     #[inline(always)]
     pub const fn new() -> Self {
-        Waiting([const { MaybeUninit::uninit() }; MOST_PIXELS * MOST_WAITING])
+        Accumulators([const { MaybeUninit::uninit() }; MOST_PIXELS * MOST_CHANNELS])
     }
 
     /// The place of the first float.
@@ -356,9 +356,9 @@ impl Waiting {
 }
 
 /// Makes elements of tiles that have waited for an activation.
-pub(crate) struct Settle<'a, E> {
+pub(crate) struct Epilogue<'a, E> {
     pub activation: Activation,
-    pub waiting: &'a mut Waiting,
+    pub waiting: &'a mut Accumulators,
     /// Channels of each tile, in whole vectors.
     pub widths: &'a [usize],
     /// Where the elements of each pixel go, which are so many.
@@ -366,7 +366,7 @@ pub(crate) struct Settle<'a, E> {
     pub channels: usize,
 }
 
-impl<E: Element> Settle<'_, E> {
+impl<E: Element> Epilogue<'_, E> {
     /// Does it, as a function of its own.
     ///
     /// # Safety
@@ -378,12 +378,12 @@ impl<E: Element> Settle<'_, E> {
     }
 }
 
-impl<E: Element> Job for Settle<'_, E> {
+impl<E: Element> Job for Epilogue<'_, E> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Settle { activation, waiting, widths, outputs, channels } = self;
+        let Epilogue { activation, waiting, widths, outputs, channels } = self;
         let (mut tile, mut first) = (waiting.start(), 0);
-        // SAFETY: as `Settle::call`, the only caller, says.
+        // SAFETY: as `Epilogue::call`, the only caller, says.
         unsafe {
             let len = outputs.len() * widths.iter().sum::<usize>();
             let values = core::slice::from_raw_parts_mut(tile, len);
@@ -393,7 +393,7 @@ impl<E: Element> Job for Settle<'_, E> {
                     for at in (0..width.min(channels - first)).step_by(S::LANES) {
                         let (sums, place) = (S::load(tile.add(at)), out.add(first + at));
                         match channels - first - at {
-                            left if left < S::LANES => E::store_part::<S>(place, left, sums),
+                            left if left < S::LANES => E::store_masked::<S>(place, left, sums),
                             _ => E::store::<S>(place, sums),
                         }
                     }

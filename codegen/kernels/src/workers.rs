@@ -22,14 +22,14 @@ extern crate std;
 #[derive(Debug, Default)]
 pub struct Workers {
     #[cfg(feature = "std")]
-    crew: Option<std::boxed::Box<crew::Crew>>,
+    pool: Option<std::boxed::Box<pool::ThreadPool>>,
 }
 
 impl Workers {
     /// `count` workers, the caller among them; fewer where there are no more threads.
     pub fn new(count: usize) -> Self {
         #[cfg(feature = "std")]
-        return Workers { crew: (count > 1).then(|| std::boxed::Box::new(crew::Crew::new(count - 1))) };
+        return Workers { pool: (count > 1).then(|| std::boxed::Box::new(pool::ThreadPool::new(count - 1))) };
         #[cfg(not(feature = "std"))]
         {
             let _ = count;
@@ -40,7 +40,7 @@ impl Workers {
     /// How many there are, the caller among them.
     pub fn count(&self) -> usize {
         #[cfg(feature = "std")]
-        return 1 + self.crew.as_ref().map_or(0, |crew| crew.threads());
+        return 1 + self.pool.as_ref().map_or(0, |pool| pool.threads());
         #[cfg(not(feature = "std"))]
         1
     }
@@ -52,15 +52,15 @@ impl Workers {
     /// If one of them does.
     pub fn deal(&mut self, pieces: usize, job: &(dyn Fn(usize, usize) + Sync)) {
         #[cfg(feature = "std")]
-        if let Some(crew) = &mut self.crew {
-            return crew.deal(pieces, job);
+        if let Some(pool) = &mut self.pool {
+            return pool.deal(pieces, job);
         }
         (0..pieces).for_each(|piece| job(0, piece));
     }
 }
 
 #[cfg(feature = "std")]
-mod crew {
+mod pool {
     use super::std;
 
     use core::cell::UnsafeCell;
@@ -82,7 +82,7 @@ mod crew {
 
     /// Threads that wait for work.
     #[derive(Debug)]
-    pub struct Crew {
+    pub struct ThreadPool {
         common: Arc<Common>,
         threads: Vec<JoinHandle<()>>,
     }
@@ -99,7 +99,7 @@ mod crew {
         /// Whether the caller sleeps, or is about to.
         asleep: AtomicBool,
         /// One for each thread.
-        seats: Box<[Seat]>,
+        parkers: Box<[Parker]>,
     }
 
     /// Those pieces of a worker that nobody has taken: the first, the end, and the number of the job. With that, a thread
@@ -141,7 +141,7 @@ mod crew {
     /// Where somebody waits.
     #[derive(Debug, Default)]
     #[repr(align(64))]
-    struct Seat {
+    struct Parker {
         asleep: AtomicBool,
         thread: OnceLock<Thread>,
     }
@@ -172,7 +172,7 @@ mod crew {
         asleep.store(false, Ordering::SeqCst);
     }
 
-    impl Seat {
+    impl Parker {
         fn wake(&self) {
             if self.asleep.swap(false, Ordering::SeqCst)
                 && let Some(thread) = self.thread.get()
@@ -182,7 +182,7 @@ mod crew {
         }
     }
 
-    impl Crew {
+    impl ThreadPool {
         pub fn new(threads: usize) -> Self {
             let common = Arc::new(Common {
                 job: UnsafeCell::new(None),
@@ -191,7 +191,7 @@ mod crew {
                 panicked: AtomicBool::new(false),
                 over: AtomicBool::new(false),
                 asleep: AtomicBool::new(false),
-                seats: (0..threads).map(|_| Seat::default()).collect(),
+                parkers: (0..threads).map(|_| Parker::default()).collect(),
             });
             let spawn = |number: usize| {
                 let common = common.clone();
@@ -203,7 +203,7 @@ mod crew {
             while common.undone.load(Ordering::SeqCst) > 0 {
                 thread::yield_now();
             }
-            Crew { common, threads: spawned }
+            ThreadPool { common, threads: spawned }
         }
 
         pub fn threads(&self) -> usize {
@@ -250,7 +250,7 @@ mod crew {
             for (worker, share) in common.shares[..=caller].iter().enumerate() {
                 share.give(begin(worker)..begin(worker + 1));
             }
-            common.seats.iter().take(pieces.saturating_sub(1)).for_each(Seat::wake);
+            common.parkers.iter().take(pieces.saturating_sub(1)).for_each(Parker::wake);
             while let Some(piece) = common.take(caller) {
                 let _piece = Piece(common);
                 job(caller, piece);
@@ -260,10 +260,10 @@ mod crew {
         }
     }
 
-    impl Drop for Crew {
+    impl Drop for ThreadPool {
         fn drop(&mut self) {
             self.common.over.store(true, Ordering::SeqCst);
-            self.common.seats.iter().for_each(Seat::wake);
+            self.common.parkers.iter().for_each(Parker::wake);
             for thread in self.threads.drain(..) {
                 // A thread catches its panics.
                 let _ = thread.join();
@@ -279,10 +279,10 @@ mod crew {
 
         fn work(&self, number: usize) {
             // Before anybody can see it asleep.
-            self.seats[number].thread.get_or_init(thread::current);
+            self.parkers[number].thread.get_or_init(thread::current);
             self.undone.fetch_sub(1, Ordering::SeqCst);
             while !self.over.load(Ordering::SeqCst) {
-                wait(&self.seats[number].asleep, || {
+                wait(&self.parkers[number].asleep, || {
                     !self.shares.iter().all(Share::is_empty) || self.over.load(Ordering::SeqCst)
                 });
                 while let Some(piece) = self.take(number) {
@@ -305,7 +305,7 @@ mod crew {
 
     impl core::fmt::Debug for Common {
         fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-            f.debug_struct("Common").field("seats", &self.seats.len()).finish_non_exhaustive()
+            f.debug_struct("Common").field("parkers", &self.parkers.len()).finish_non_exhaustive()
         }
     }
 }

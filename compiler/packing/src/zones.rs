@@ -46,21 +46,23 @@ pub(super) fn search(
     order.iter().enumerate().for_each(|(at, block)| rank[*block] = at);
     let mut first = 0;
     loop {
-        match fall(part, &order[first..], &rank, capacity, width, budget) {
-            Fall::Through(history) if first == 0 => {
+        match sweep(part, &order[first..], &rank, capacity, width, budget) {
+            SweepOutcome::Through(history) if first == 0 => {
                 let offsets = offsets(part, order, &rank, &history, capacity);
                 return offsets.map_or(Answer::Unknown, Answer::Packed);
             }
-            Fall::Ended { cut: None } => return Answer::Impossible,
+            SweepOutcome::Ended { cut: None } => return Answer::Impossible,
             // The blocks that came since may be too many by themselves.
-            Fall::Ended { cut: Some(cut) } if !budget.exhausted() => first += cut + 1,
-            Fall::Through(_) | Fall::Ended { .. } | Fall::Unknown => return Answer::Unknown,
+            SweepOutcome::Ended { cut: Some(cut) } if !budget.exhausted() => first += cut + 1,
+            SweepOutcome::Through(_) | SweepOutcome::Ended { .. } | SweepOutcome::Unknown => {
+                return Answer::Unknown;
+            }
         }
     }
 }
 
 /// How far a search got.
-enum Fall {
+enum SweepOutcome {
     /// The search came to the end. By block in order, it has for each zone kept the zone before it and which neighbours
     /// lie above.
     Through(Vec<Vec<(u32, u64)>>),
@@ -71,15 +73,15 @@ enum Fall {
 }
 
 /// Lets these blocks come, which have consecutive ranks.
-fn fall(
+fn sweep(
     part: &Subproblem,
     order: &[usize],
     rank: &[usize],
     capacity: u64,
     width: usize,
     budget: &mut Budget,
-) -> Fall {
-    let Some(start) = order.first().map(|block| rank[*block]) else { return Fall::Unknown };
+) -> SweepOutcome {
+    let Some(start) = order.first().map(|block| rank[*block]) else { return SweepOutcome::Unknown };
     let last = |block: usize| part.links[block].iter().map(|link| rank[link.other]).max().unwrap_or(0);
     let mut frontier: Vec<usize> = Vec::new();
     let mut zones = vec![Zone { least: vec![0], parent: 0, above: 0, tightness: 0 }];
@@ -87,11 +89,11 @@ fn fall(
     let mut cut = None;
     for (now, &block) in order.iter().enumerate() {
         let Some(room) = capacity.checked_sub(part.blocks[block].bytes) else {
-            return Fall::Ended { cut: None };
+            return SweepOutcome::Ended { cut: None };
         };
         let nodes = frontier.len() + 1;
         if nodes > MOST_NODES || budget.exhausted() {
-            return Fall::Unknown;
+            return SweepOutcome::Unknown;
         }
         let links = links(part, block, &frontier);
         frontier.push(block);
@@ -106,7 +108,7 @@ fn fall(
         let most = most.min(width.clamp(*CHILDREN.start(), *CHILDREN.end())).max(1);
         let mut children = Vec::new();
         for (parent, zone) in (0..).zip(&zones) {
-            let mut coming = Coming {
+            let mut coming = Expansion {
                 least: &zone.least,
                 nodes,
                 links: &links,
@@ -135,11 +137,11 @@ fn fall(
             cut = Some(now);
         }
         if zones.is_empty() {
-            return if cut == Some(now) { Fall::Unknown } else { Fall::Ended { cut } };
+            return if cut == Some(now) { SweepOutcome::Unknown } else { SweepOutcome::Ended { cut } };
         }
         history.push(zones.iter().map(|zone| (zone.parent, zone.above)).collect());
     }
-    Fall::Through(history)
+    SweepOutcome::Through(history)
 }
 
 /// The decisions so far, as far as they matter.
@@ -158,27 +160,27 @@ struct Zone {
 
 /// How far a block must lie from one of the frontier.
 #[derive(Debug, Clone, Copy)]
-struct Apart {
+struct Separation {
     node: usize,
     above: i64,
     below: i64,
 }
 
 /// The links of a block to those before it, by their order in the frontier.
-fn links(part: &Subproblem, block: usize, frontier: &[usize]) -> Vec<Apart> {
+fn links(part: &Subproblem, block: usize, frontier: &[usize]) -> Vec<Separation> {
     let all = &part.links[block];
     let link = |(at, other): (usize, &usize)| {
         let link = all[all.binary_search_by_key(other, |link| link.other).ok()?];
-        Some(Apart { node: at + 1, above: link.above, below: link.below })
+        Some(Separation { node: at + 1, above: link.above, below: link.below })
     };
     frontier.iter().enumerate().filter_map(link).collect()
 }
 
 /// A block that comes to a zone.
-struct Coming<'a> {
+struct Expansion<'a> {
     least: &'a [i64],
     nodes: usize,
-    links: &'a [Apart],
+    links: &'a [Separation],
     /// By node and for the block, what its offset is a multiple of. Empty if that says nothing new.
     steps: &'a [u64],
     /// The nodes that remain beside the ground. The block's own node comes after the others.
@@ -198,7 +200,7 @@ struct Between {
     above: Vec<i64>,
 }
 
-impl Coming<'_> {
+impl Expansion<'_> {
     /// Whether there may be more ways than were looked at.
     fn is_over(&self) -> bool {
         self.children.len() >= self.most || self.work >= MOST_STEPS
@@ -216,11 +218,11 @@ impl Coming<'_> {
     fn decide(&mut self, mut between: Between) {
         let open = loop {
             self.work += self.links.len() as u64;
-            let is_open = |link: &&Apart| {
+            let is_open = |link: &&Separation| {
                 between.above[link.node] < link.above && between.below[link.node] < link.below
             };
             // Whether it goes above, whether it goes below.
-            let ways = |link: &Apart| {
+            let ways = |link: &Separation| {
                 let above = between.below[link.node] + link.above <= 0;
                 (above, between.above[link.node] + link.below <= 0)
             };
@@ -245,7 +247,7 @@ impl Coming<'_> {
     }
 
     /// Decides that the neighbour of a link lies above the block, or below.
-    fn put(&mut self, between: &mut Between, link: Apart, is_above: bool) {
+    fn put(&mut self, between: &mut Between, link: Separation, is_above: bool) {
         self.work += self.nodes as u64;
         for node in 0..self.nodes {
             if is_above {
@@ -275,7 +277,7 @@ impl Coming<'_> {
         }
         self.work += least.len() as u64;
         let is_above =
-            |(bit, link): (usize, &Apart)| u64::from(between.above[link.node] >= link.above) << bit;
+            |(bit, link): (usize, &Separation)| u64::from(between.above[link.node] >= link.above) << bit;
         let above = self.links.iter().enumerate().map(is_above).sum();
         let tightness = least.iter().map(|least| i128::from(*least)).sum();
         self.children.push(Zone { least, parent: self.parent, above, tightness });

@@ -6,12 +6,13 @@
 //! [`paging`] says when paged weights are read.
 //!
 //! [`profile`] measures times that [`cost`] then uses, and [`selection`] makes a table of these costs for `csdfc-select`.
-//! [`saved`] reads plans and fronts again, [`words`] says what limits them, and [`minimalloc`] reads buffers that
+//! [`saved`] reads plans and fronts again, [`explain`] says what limits them, and [`minimalloc`] reads buffers that
 //! `csdfc-packing` packs.
 
 pub mod cost;
 pub mod driver;
 pub mod error;
+pub mod explain;
 pub mod frame;
 pub mod minimalloc;
 pub mod open;
@@ -21,4 +22,3 @@ pub mod saved;
 pub mod search;
 pub mod selection;
 pub mod storage;
-pub mod words;

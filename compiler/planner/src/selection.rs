@@ -26,7 +26,7 @@ use csdfc_select::problem::Selection;
 use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer};
 use serde::Serialize;
 
-use crate::cost::{Seat, measured};
+use crate::cost::{ProcessorShare, measured};
 use crate::profile::alternatives;
 
 /// Bytes of a KiB, in which instances state memories.
@@ -69,7 +69,7 @@ pub fn cost_table(
     device: &DeviceProfile,
 ) -> Result<CostTable, DeviceError> {
     let network = &cnn.network;
-    let seat = |name: &str| Ok(Seat::alone(device.processor(name)?, application.threads));
+    let seat = |name: &str| Ok(ProcessorShare::alone(device.processor(name)?, application.threads));
     let mut costs = Costs { network, max_error: application.max_error, seats: Vec::new() };
     costs.seats = vec![seat(&cnn.partitions[0].processor)?; network.layers.len()];
     for partition in &cnn.partitions {
@@ -217,7 +217,7 @@ struct Costs<'a> {
     network: &'a Network,
     max_error: f64,
     /// By layer.
-    seats: Vec<Seat<'a>>,
+    seats: Vec<ProcessorShare<'a>>,
 }
 
 impl Costs<'_> {
@@ -292,7 +292,7 @@ impl Costs<'_> {
 }
 
 /// Nanoseconds of a layer in one firing, if they were measured.
-fn whole(seat: &Seat<'_>, layer: &Layer) -> Option<f64> {
+fn whole(seat: &ProcessorShare<'_>, layer: &Layer) -> Option<f64> {
     let sample = measured::samples(seat.processor, layer, seat.workers).last()?;
     (sample.rows >= layer.rows() as u64).then_some(sample.ns)
 }

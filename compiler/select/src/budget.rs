@@ -141,8 +141,8 @@ pub fn solve_within(
         best.selection = better;
     }
     if let Some(weights) = hull.filter(|_| model.tree.is_exact()) {
-        let quest = Quest { axis, budget, weights, best_cost, work };
-        enumerate(problem, model, &quest, &mut best);
+        let task = Enumeration { axis, budget, weights, best_cost, work };
+        enumerate(problem, model, &task, &mut best);
     }
     Ok(best)
 }
@@ -162,7 +162,7 @@ fn lightest(problem: &Problem<'_>, model: &Model, axis: Axis, weights: Weights) 
 }
 
 /// The task of [`enumerate`].
-struct Quest {
+struct Enumeration {
     axis: Axis,
     budget: u64,
     /// Weights of the best bound.
@@ -174,8 +174,8 @@ struct Quest {
 }
 
 /// Looks for the optimum between the bound and the best known selection.
-fn enumerate(problem: &Problem<'_>, model: &Model, quest: &Quest, best: &mut Least) {
-    let Quest { axis, budget, weights, best_cost, mut work } = *quest;
+fn enumerate(problem: &Problem<'_>, model: &Model, task: &Enumeration, best: &mut Least) {
+    let Enumeration { axis, budget, weights, best_cost, mut work } = *task;
     let tables = model.weighed(weights);
     let messages = model.tree.messages(&tables);
     let least_with = model.tree.least_with(&tables, &messages);

@@ -91,31 +91,31 @@ unsafe impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V {
+    unsafe fn max(bound: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm256_max_ps(bound, x) }
     }
 
     #[inline(always)]
-    unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
+    unsafe fn min(bound: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm256_min_ps(bound, x) }
     }
 
     #[inline(always)]
-    unsafe fn load_part(p: *const f32, count: usize) -> Self::V {
+    unsafe fn load_masked(p: *const f32, count: usize) -> Self::V {
         // SAFETY: the caller's; masked elements are not read.
         unsafe { _mm256_maskload_ps(p, mask(count)) }
     }
 
     #[inline(always)]
-    unsafe fn store_part(p: *mut f32, count: usize, v: Self::V) {
+    unsafe fn store_masked(p: *mut f32, count: usize, v: Self::V) {
         // SAFETY: the caller's; masked elements are not written.
         unsafe { _mm256_maskstore_ps(p, mask(count), v) }
     }
 
     #[inline(always)]
-    unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V {
+    unsafe fn select_negative(x: Self::V, negative: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm256_blendv_ps(x, negative, _mm256_cmp_ps::<_CMP_LT_OQ>(x, _mm256_setzero_ps())) }
     }

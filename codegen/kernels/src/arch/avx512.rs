@@ -89,31 +89,31 @@ unsafe impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V {
+    unsafe fn max(bound: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm512_max_ps(bound, x) }
     }
 
     #[inline(always)]
-    unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
+    unsafe fn min(bound: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm512_min_ps(bound, x) }
     }
 
     #[inline(always)]
-    unsafe fn load_part(p: *const f32, count: usize) -> Self::V {
+    unsafe fn load_masked(p: *const f32, count: usize) -> Self::V {
         // SAFETY: the caller's; masked elements are not read.
         unsafe { _mm512_maskz_loadu_ps(mask(count), p) }
     }
 
     #[inline(always)]
-    unsafe fn store_part(p: *mut f32, count: usize, v: Self::V) {
+    unsafe fn store_masked(p: *mut f32, count: usize, v: Self::V) {
         // SAFETY: the caller's; masked elements are not written.
         unsafe { _mm512_mask_storeu_ps(p, mask(count), v) }
     }
 
     #[inline(always)]
-    unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V {
+    unsafe fn select_negative(x: Self::V, negative: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, _mm512_setzero_ps()), negative) }
     }

@@ -217,7 +217,7 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     /// The first `count` elements at `p`. `p` need not be good for more. The other elements of the vector are
     /// unspecified.
     #[inline(always)]
-    unsafe fn load_part(p: *const f32, count: usize) -> Self::V {
+    unsafe fn load_masked(p: *const f32, count: usize) -> Self::V {
         let mut whole = [0.0; PANEL];
         // SAFETY: the caller's; no vector is longer than a panel.
         unsafe {
@@ -227,7 +227,7 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     }
     /// Writes the first `count` elements to `p`. `p` need not be good for more.
     #[inline(always)]
-    unsafe fn store_part(p: *mut f32, count: usize, v: Self::V) {
+    unsafe fn store_masked(p: *mut f32, count: usize, v: Self::V) {
         let mut whole = [0.0; PANEL];
         // SAFETY: the caller's; no vector is longer than a panel.
         unsafe {
@@ -241,7 +241,7 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn load_byte(p: *const i8) -> Self::V;
     /// Writes the elements to `p`, each as the nearest half.
     unsafe fn store_half(p: *mut F16, v: Self::V);
-    /// As [`Simd::load_part`], of halves.
+    /// As [`Simd::load_masked`], of halves.
     #[inline(always)]
     unsafe fn load_half_part(p: *const F16, count: usize) -> Self::V {
         let mut whole = [F16::default(); PANEL];
@@ -251,7 +251,7 @@ pub(crate) unsafe trait Simd: Copy + 'static {
             Self::load_half(whole.as_ptr())
         }
     }
-    /// As [`Simd::store_part`], of halves.
+    /// As [`Simd::store_masked`], of halves.
     #[inline(always)]
     unsafe fn store_half_part(p: *mut F16, count: usize, v: Self::V) {
         let mut whole = [F16::default(); PANEL];
@@ -266,11 +266,11 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     /// `a · b + c`, fused except in the portable set.
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// `bound > x ? bound : x`: a NaN in `x` stays.
-    unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V;
+    unsafe fn max(bound: Self::V, x: Self::V) -> Self::V;
     /// `bound < x ? bound : x`: a NaN in `x` stays.
-    unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V;
+    unsafe fn min(bound: Self::V, x: Self::V) -> Self::V;
     /// `x < 0 ? negative : x`.
-    unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V;
+    unsafe fn select_negative(x: Self::V, negative: Self::V) -> Self::V;
     /// Runs the job as a function of its own, compiled for this instruction set.
     unsafe fn call<J: Job>(job: J);
 }

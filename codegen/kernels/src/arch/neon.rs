@@ -100,19 +100,19 @@ unsafe impl Simd for Neon {
     }
 
     #[inline(always)]
-    unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V {
+    unsafe fn max(bound: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { vbslq_f32(vcgtq_f32(bound, x), bound, x) }
     }
 
     #[inline(always)]
-    unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
+    unsafe fn min(bound: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { vbslq_f32(vcltq_f32(bound, x), bound, x) }
     }
 
     #[inline(always)]
-    unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V {
+    unsafe fn select_negative(x: Self::V, negative: Self::V) -> Self::V {
         // SAFETY: the caller's.
         unsafe { vbslq_f32(vcltq_f32(x, vdupq_n_f32(0.0)), negative, x) }
     }

@@ -72,17 +72,17 @@ unsafe impl Simd for Portable {
     }
 
     #[inline(always)]
-    unsafe fn at_least(bound: Self::V, x: Self::V) -> Self::V {
+    unsafe fn max(bound: Self::V, x: Self::V) -> Self::V {
         lanes(|i| if bound[i] > x[i] { bound[i] } else { x[i] })
     }
 
     #[inline(always)]
-    unsafe fn at_most(bound: Self::V, x: Self::V) -> Self::V {
+    unsafe fn min(bound: Self::V, x: Self::V) -> Self::V {
         lanes(|i| if bound[i] < x[i] { bound[i] } else { x[i] })
     }
 
     #[inline(always)]
-    unsafe fn where_negative(x: Self::V, negative: Self::V) -> Self::V {
+    unsafe fn select_negative(x: Self::V, negative: Self::V) -> Self::V {
         lanes(|i| if x[i] < 0.0 { negative[i] } else { x[i] })
     }
 

@@ -171,7 +171,7 @@ unsafe fn widen<S: Simd, E: Element>(pixel: &[E], to: *mut f32, steps: usize) {
             S::store(to.add(at), E::load::<S>(pixel.as_ptr().add(at)));
         }
         if whole < steps {
-            S::store(to.add(whole), E::load_part::<S>(pixel.as_ptr().add(whole), steps - whole));
+            S::store(to.add(whole), E::load_masked::<S>(pixel.as_ptr().add(whole), steps - whole));
         }
     }
 }
@@ -211,7 +211,7 @@ impl<E: Element> Job for Transform<'_, E> {
                         x = S::mul_add(x, S::splat(1.0), load::<S, E>(shift.as_ptr().add(at), left));
                     }
                     if bounds.is_some() {
-                        x = S::at_most(high, S::at_least(low, x));
+                        x = S::min(high, S::max(low, x));
                     }
                     S::store(to.add(at), x);
                 }
@@ -232,5 +232,5 @@ impl<E: Element> Job for Transform<'_, E> {
 #[allow(unsafe_code, reason = "vector instructions")]
 unsafe fn load<S: Simd, E: Element>(from: *const E, left: usize) -> S::V {
     // SAFETY: the caller's.
-    unsafe { if left < S::LANES { E::load_part::<S>(from, left) } else { E::load::<S>(from) } }
+    unsafe { if left < S::LANES { E::load_masked::<S>(from, left) } else { E::load::<S>(from) } }
 }

@@ -97,7 +97,7 @@ unsafe fn pairs<const V: usize>(upper: __m256i, lower: __m256i) -> [__m256i; V] 
 
 /// The largest element, counted from the zero point; the zero point; the smallest element.
 #[derive(Clone, Copy)]
-pub(crate) struct Ends {
+pub(crate) struct Clamp {
     high: __m256,
     zero_point: __m256i,
     low: __m128i,
@@ -110,7 +110,7 @@ unsafe impl Integers for Avx2 {
     /// Pairs of 16 bits.
     type Factors = __m256i;
     type Scales = __m256;
-    type Ends = Ends;
+    type Clamp = Clamp;
     const LANES: usize = LANES;
     const HAS_PARTS: bool = false;
     const DEPTH: usize = 2;
@@ -195,11 +195,11 @@ unsafe impl Integers for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn ends(how: Requantise) -> Self::Ends {
+    unsafe fn clamp(how: Requantise) -> Self::Clamp {
         let [_, high] = how.bounds();
         // SAFETY: the caller's.
         unsafe {
-            Ends {
+            Clamp {
                 high: _mm256_set1_ps(high),
                 zero_point: _mm256_set1_epi16(how.zero_point.into()),
                 low: _mm_set1_epi8(how.low.cast_signed()),
@@ -208,14 +208,20 @@ unsafe impl Integers for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8, _: usize) {
+    unsafe fn requantise(
+        sums: Self::Sums,
+        scales: Self::Scales,
+        clamp: &Self::Clamp,
+        out: *mut u8,
+        _: usize,
+    ) {
         // SAFETY: the caller's.
         unsafe {
-            let whole = rounded(sums, scales, ends.high);
+            let whole = rounded(sums, scales, clamp.high);
             let [a, b] = [_mm256_castsi256_si128(whole), _mm256_extracti128_si256::<1>(whole)];
-            let zero_point = _mm256_castsi256_si128(ends.zero_point);
+            let zero_point = _mm256_castsi256_si128(clamp.zero_point);
             let counted = _mm_adds_epi16(_mm_packs_epi32(a, b), zero_point);
-            let bytes = _mm_max_epu8(_mm_packus_epi16(counted, counted), ends.low);
+            let bytes = _mm_max_epu8(_mm_packus_epi16(counted, counted), clamp.low);
             _mm_storel_epi64(out.cast(), bytes);
         }
     }
@@ -224,18 +230,18 @@ unsafe impl Integers for Avx2 {
     unsafe fn requantise_two(
         sums: [Self::Sums; 2],
         scales: [Self::Scales; 2],
-        ends: &Self::Ends,
+        clamp: &Self::Clamp,
         out: *mut u8,
     ) {
         // SAFETY: the caller's.
         unsafe {
-            let a = rounded(sums[0], scales[0], ends.high);
-            let b = rounded(sums[1], scales[1], ends.high);
+            let a = rounded(sums[0], scales[0], clamp.high);
+            let b = rounded(sums[1], scales[1], clamp.high);
             // In four parts: those of `a` and `b`, then again.
             let parts = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b));
-            let counted = _mm256_adds_epi16(parts, ends.zero_point);
+            let counted = _mm256_adds_epi16(parts, clamp.zero_point);
             let [a, b] = [_mm256_castsi256_si128(counted), _mm256_extracti128_si256::<1>(counted)];
-            _mm_storeu_si128(out.cast(), _mm_max_epu8(_mm_packus_epi16(a, b), ends.low));
+            _mm_storeu_si128(out.cast(), _mm_max_epu8(_mm_packus_epi16(a, b), clamp.low));
         }
     }
 

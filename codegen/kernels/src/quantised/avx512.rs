@@ -48,7 +48,7 @@ static STEPS_IN_ORDER: [u8; BYTES] = {
 
 /// The largest element, counted from the zero point; the zero point; the smallest element.
 #[derive(Clone, Copy)]
-pub(crate) struct Ends {
+pub(crate) struct Clamp {
     high: __m512,
     zero_point: __m512i,
     low: __m512i,
@@ -63,12 +63,12 @@ unsafe fn rounded(sums: __m512i, scales: __m512, high: __m512) -> __m512i {
 
 /// The elements of four vectors of such integers: in each quarter those of the same quarter of all vectors.
 #[inline(always)]
-unsafe fn elements([a, b, c, d]: [__m512i; 4], ends: &Ends) -> __m512i {
+unsafe fn elements([a, b, c, d]: [__m512i; 4], clamp: &Clamp) -> __m512i {
     // SAFETY: the caller's instructions.
     unsafe {
-        let first = _mm512_adds_epi16(_mm512_packs_epi32(a, b), ends.zero_point);
-        let second = _mm512_adds_epi16(_mm512_packs_epi32(c, d), ends.zero_point);
-        _mm512_max_epu8(_mm512_packus_epi16(first, second), ends.low)
+        let first = _mm512_adds_epi16(_mm512_packs_epi32(a, b), clamp.zero_point);
+        let second = _mm512_adds_epi16(_mm512_packs_epi32(c, d), clamp.zero_point);
+        _mm512_max_epu8(_mm512_packus_epi16(first, second), clamp.low)
     }
 }
 
@@ -112,7 +112,7 @@ unsafe impl Integers for Avx512 {
     /// Fours of bytes.
     type Factors = __m512i;
     type Scales = __m512;
-    type Ends = Ends;
+    type Clamp = Clamp;
     const LANES: usize = PANEL;
     const HAS_PARTS: bool = true;
     const DEPTH: usize = 4;
@@ -223,7 +223,7 @@ unsafe impl Integers for Avx512 {
     unsafe fn requantise_channels<const V: usize>(
         sums: [Self::Sums; V],
         scales: [Self::Scales; V],
-        ends: &Self::Ends,
+        clamp: &Self::Clamp,
         out: *mut u8,
         lanes: usize,
     ) {
@@ -231,9 +231,9 @@ unsafe impl Integers for Avx512 {
         unsafe {
             let mut all = [_mm512_setzero_si512(); 4];
             for v in 0..V {
-                all[v] = rounded(sums[v], scales[v], ends.high);
+                all[v] = rounded(sums[v], scales[v], clamp.high);
             }
-            let bytes = elements(all, ends);
+            let bytes = elements(all, clamp);
             _mm512_mask_storeu_epi8(out.cast(), first_bytes(lanes), bytes);
         }
     }
@@ -251,11 +251,11 @@ unsafe impl Integers for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn ends(how: Requantise) -> Self::Ends {
+    unsafe fn clamp(how: Requantise) -> Self::Clamp {
         let [_, high] = how.bounds();
         // SAFETY: the caller's.
         unsafe {
-            Ends {
+            Clamp {
                 high: _mm512_set1_ps(high),
                 zero_point: _mm512_set1_epi16(how.zero_point.into()),
                 low: _mm512_set1_epi8(how.low.cast_signed()),
@@ -267,19 +267,19 @@ unsafe impl Integers for Avx512 {
     unsafe fn requantise(
         sums: Self::Sums,
         scales: Self::Scales,
-        ends: &Self::Ends,
+        clamp: &Self::Clamp,
         out: *mut u8,
         lanes: usize,
     ) {
         // SAFETY: the caller's.
-        unsafe { Self::requantise_all(&[[sums]], &[scales], ends, lanes, |_| out) }
+        unsafe { Self::requantise_all(&[[sums]], &[scales], clamp, lanes, |_| out) }
     }
 
     #[inline(always)]
     unsafe fn requantise_all<const V: usize, const M: usize>(
         sums: &[[Self::Sums; V]; M],
         scales: &[Self::Scales; V],
-        ends: &Self::Ends,
+        clamp: &Self::Clamp,
         lanes: usize,
         out: impl Fn(usize) -> *mut u8,
     ) {
@@ -288,11 +288,11 @@ unsafe impl Integers for Avx512 {
         for at in (0..M).step_by(4 / V) {
             // SAFETY: the caller's.
             unsafe {
-                let a = rounded(sums[of(at, 0)][0], scales[0], ends.high);
-                let b = rounded(sums[of(at, 1)][1 % V], scales[1 % V], ends.high);
-                let c = rounded(sums[of(at, 2)][2 % V], scales[2 % V], ends.high);
-                let d = rounded(sums[of(at, 3)][3 % V], scales[3 % V], ends.high);
-                let mixed = elements([a, b, c, d], ends);
+                let a = rounded(sums[of(at, 0)][0], scales[0], clamp.high);
+                let b = rounded(sums[of(at, 1)][1 % V], scales[1 % V], clamp.high);
+                let c = rounded(sums[of(at, 2)][2 % V], scales[2 % V], clamp.high);
+                let d = rounded(sums[of(at, 3)][3 % V], scales[3 % V], clamp.high);
+                let mixed = elements([a, b, c, d], clamp);
                 // Each quarter has four elements of each vector.
                 let bytes = _mm512_permutexvar_epi32(_mm512_loadu_si512(QUARTERS.as_ptr().cast()), mixed);
                 match V {

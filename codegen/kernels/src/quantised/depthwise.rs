@@ -121,7 +121,7 @@ struct Filters<S: Integers, const V: usize> {
     weights: [MaybeUninit<[S::Factors; V]>; MOST_GROUPS],
     biases: [S::Sums; V],
     scales: [S::Scales; V],
-    ends: S::Ends,
+    clamp: S::Clamp,
     /// Channels.
     lanes: usize,
 }
@@ -182,7 +182,7 @@ impl ChannelRows<'_, '_> {
                     group.write(weights);
                 }
             }
-            Filters { weights: all, biases, scales, ends: S::ends(q.requantise), lanes: self.lanes }
+            Filters { weights: all, biases, scales, clamp: S::clamp(q.requantise), lanes: self.lanes }
         }
     }
 
@@ -267,7 +267,7 @@ impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Wor
                         let at = (x * STRIDE + column).wrapping_sub(pad);
                         filters.add::<K, STRIDE, LIVE>(&mut sums, column, |ky| place(ky, at));
                     }
-                    S::requantise_channels(sums[0], filters.scales, &filters.ends, out, filters.lanes);
+                    S::requantise_channels(sums[0], filters.scales, &filters.clamp, out, filters.lanes);
                     for m in 1..LIVE {
                         sums[m - 1] = sums[m];
                     }
@@ -358,7 +358,7 @@ unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
             let to = out.wrapping_add(x * q.conv.filters);
             let mut room = [0; MOST_CHANNELS];
             let made = if PART { room.as_mut_ptr() } else { to };
-            S::requantise_channels(sums, filters.scales, &filters.ends, made, filters.lanes);
+            S::requantise_channels(sums, filters.scales, &filters.clamp, made, filters.lanes);
             if PART {
                 to.copy_from_nonoverlapping(room.as_ptr(), filters.lanes);
             }

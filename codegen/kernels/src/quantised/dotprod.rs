@@ -85,7 +85,7 @@ unsafe impl Integers for Dot {
     /// Fours of signed bytes of the first lanes, and of the others.
     type Factors = [int8x16_t; 2];
     type Scales = <Neon as Integers>::Scales;
-    type Ends = neon::Ends;
+    type Clamp = neon::Clamp;
     const LANES: usize = LANES;
     const HAS_PARTS: bool = false;
     const DEPTH: usize = 4;
@@ -181,21 +181,21 @@ unsafe impl Integers for Dot {
     }
 
     #[inline(always)]
-    unsafe fn ends(how: Requantise) -> Self::Ends {
+    unsafe fn clamp(how: Requantise) -> Self::Clamp {
         // SAFETY: the caller's.
-        unsafe { <Neon as Integers>::ends(how) }
+        unsafe { <Neon as Integers>::clamp(how) }
     }
 
     #[inline(always)]
     unsafe fn requantise(
         sums: Self::Sums,
         scales: Self::Scales,
-        ends: &Self::Ends,
+        clamp: &Self::Clamp,
         out: *mut u8,
         lanes: usize,
     ) {
         // SAFETY: the caller's.
-        unsafe { <Neon as Integers>::requantise(sums, scales, ends, out, lanes) }
+        unsafe { <Neon as Integers>::requantise(sums, scales, clamp, out, lanes) }
     }
 
     #[inline(always)]

@@ -59,7 +59,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// As many floats.
     type Scales: Copy;
     /// The data that [`Requantise`] needs beside sums and scales.
-    type Ends: Copy;
+    type Clamp: Copy;
     /// Sums of a vector: [`LANES`], or a panel.
     const LANES: usize;
     /// Whether the set can read and write a vector of only the first lanes directly.
@@ -126,12 +126,12 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     unsafe fn requantise_channels<const V: usize>(
         sums: [Self::Sums; V],
         scales: [Self::Scales; V],
-        ends: &Self::Ends,
+        clamp: &Self::Clamp,
         out: *mut u8,
         lanes: usize,
     ) {
         // SAFETY: the caller's.
-        unsafe { Self::requantise_all(&[sums], &scales, ends, lanes, |_| out) }
+        unsafe { Self::requantise_all(&[sums], &scales, clamp, lanes, |_| out) }
     }
     /// Adds to each lane the products of a tensor's elements and weights, whose sum does not leave 32 bits; the lane may
     /// (modulo 2^32).
@@ -145,12 +145,12 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// Adds a number to each lane (modulo 2^32).
     unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums;
     /// The data that these parameters give.
-    unsafe fn ends(how: Requantise) -> Self::Ends;
+    unsafe fn clamp(how: Requantise) -> Self::Clamp;
     /// Writes to `out` the elements that the sums become, a byte each.
     unsafe fn requantise(
         sums: Self::Sums,
         scales: Self::Scales,
-        ends: &Self::Ends,
+        clamp: &Self::Clamp,
         out: *mut u8,
         lanes: usize,
     );
@@ -159,13 +159,13 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     unsafe fn requantise_two(
         sums: [Self::Sums; 2],
         scales: [Self::Scales; 2],
-        ends: &Self::Ends,
+        clamp: &Self::Clamp,
         out: *mut u8,
     ) {
         // SAFETY: the caller's.
         unsafe {
-            Self::requantise(sums[0], scales[0], ends, out, Self::LANES);
-            Self::requantise(sums[1], scales[1], ends, out.add(Self::LANES), Self::LANES);
+            Self::requantise(sums[0], scales[0], clamp, out, Self::LANES);
+            Self::requantise(sums[1], scales[1], clamp, out.add(Self::LANES), Self::LANES);
         }
     }
     /// The same for the one, two or four vectors of each pixel, of which pixel `i` goes to `out(i)`.
@@ -173,7 +173,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     unsafe fn requantise_all<const V: usize, const M: usize>(
         sums: &[[Self::Sums; V]; M],
         scales: &[Self::Scales; V],
-        ends: &Self::Ends,
+        clamp: &Self::Clamp,
         lanes: usize,
         out: impl Fn(usize) -> *mut u8,
     ) {
@@ -181,9 +181,9 @@ pub(crate) unsafe trait Integers: Copy + 'static {
             // SAFETY: the caller's.
             unsafe {
                 if V == 2 {
-                    Self::requantise_two([sums[0], sums[1]], [scales[0], scales[1]], ends, out(i));
+                    Self::requantise_two([sums[0], sums[1]], [scales[0], scales[1]], clamp, out(i));
                 } else {
-                    Self::requantise(sums[0], scales[0], ends, out(i), lanes);
+                    Self::requantise(sums[0], scales[0], clamp, out(i), lanes);
                 }
             }
         }
@@ -238,7 +238,7 @@ unsafe impl Integers for Portable {
     type Sums = [i32; LANES];
     type Factors = [[i16; 2]; LANES];
     type Scales = [f32; LANES];
-    type Ends = Requantise;
+    type Clamp = Requantise;
     const LANES: usize = LANES;
     const HAS_PARTS: bool = false;
     const DEPTH: usize = 2;
@@ -301,15 +301,21 @@ unsafe impl Integers for Portable {
     }
 
     #[inline(always)]
-    unsafe fn ends(how: Requantise) -> Self::Ends {
+    unsafe fn clamp(how: Requantise) -> Self::Clamp {
         how
     }
 
     #[inline(always)]
-    unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8, _: usize) {
+    unsafe fn requantise(
+        sums: Self::Sums,
+        scales: Self::Scales,
+        clamp: &Self::Clamp,
+        out: *mut u8,
+        _: usize,
+    ) {
         let mut bytes = [0; LANES];
         for ((byte, sum), scale) in bytes.iter_mut().zip(sums).zip(scales) {
-            *byte = ends.apply(sum, scale);
+            *byte = clamp.apply(sum, scale);
         }
         // SAFETY: the caller's.
         unsafe { out.cast::<[u8; LANES]>().write(bytes) }

@@ -18,7 +18,7 @@ pub(crate) unsafe fn run<W: Work>(work: W) {
 
 /// The zero point, and the smallest and the largest element.
 #[derive(Clone, Copy)]
-pub(crate) struct Ends {
+pub(crate) struct Clamp {
     zero_point: int16x8_t,
     low: uint8x8_t,
     high: uint8x8_t,
@@ -51,7 +51,7 @@ unsafe impl Integers for Neon {
     /// The first numbers of all pairs, then the second.
     type Factors = [int16x8_t; 2];
     type Scales = [float32x4_t; 2];
-    type Ends = Ends;
+    type Clamp = Clamp;
     const LANES: usize = LANES;
     const HAS_PARTS: bool = false;
     const DEPTH: usize = 2;
@@ -150,10 +150,10 @@ unsafe impl Integers for Neon {
     }
 
     #[inline(always)]
-    unsafe fn ends(how: Requantise) -> Self::Ends {
+    unsafe fn clamp(how: Requantise) -> Self::Clamp {
         // SAFETY: the caller's.
         unsafe {
-            Ends {
+            Clamp {
                 zero_point: vdupq_n_s16(how.zero_point.into()),
                 low: vdup_n_u8(how.low),
                 high: vdup_n_u8(how.high),
@@ -162,15 +162,21 @@ unsafe impl Integers for Neon {
     }
 
     #[inline(always)]
-    unsafe fn requantise(sums: Self::Sums, scales: Self::Scales, ends: &Self::Ends, out: *mut u8, _: usize) {
+    unsafe fn requantise(
+        sums: Self::Sums,
+        scales: Self::Scales,
+        clamp: &Self::Clamp,
+        out: *mut u8,
+        _: usize,
+    ) {
         // SAFETY: the caller's. A value that is too large for a narrower type becomes the largest value of that type.
         // So the bounds are applied last.
         unsafe {
             let a = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[0]), scales[0]));
             let b = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[1]), scales[1]));
             let whole = vcombine_s16(vqmovn_s32(a), vqmovn_s32(b));
-            let bytes = vqmovun_s16(vqaddq_s16(whole, ends.zero_point));
-            vst1_u8(out, vmin_u8(vmax_u8(bytes, ends.low), ends.high));
+            let bytes = vqmovun_s16(vqaddq_s16(whole, clamp.zero_point));
+            vst1_u8(out, vmin_u8(vmax_u8(bytes, clamp.low), clamp.high));
         }
     }
 

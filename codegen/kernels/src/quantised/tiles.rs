@@ -103,7 +103,7 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
             for (v, scales) in scales.iter_mut().enumerate().skip(1) {
                 *scales = S::scales(vectors.multipliers::<S>(v), vectors.lanes::<S>(v));
             }
-            let ends = S::ends(how);
+            let clamp = S::clamp(how);
             let mut biases = [S::sums(vectors.biases::<S>(0), vectors.lanes::<S>(0)); N];
             for (v, biases) in biases.iter_mut().enumerate().skip(1) {
                 *biases = S::sums(vectors.biases::<S>(v), vectors.lanes::<S>(v));
@@ -136,12 +136,12 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                 }
                 let out = |i: usize| self.0.outputs.add(tile * M + i).read().add(self.0.within);
                 if S::HAS_PARTS || lanes == N * S::LANES {
-                    S::requantise_all(&sums, &scales, &ends, lanes, out);
+                    S::requantise_all(&sums, &scales, &clamp, lanes, out);
                     continue;
                 }
                 let mut bytes = [[0; PANEL]; M];
                 let first = bytes.as_mut_ptr();
-                S::requantise_all(&sums, &scales, &ends, lanes, |i| first.add(i).cast());
+                S::requantise_all(&sums, &scales, &clamp, lanes, |i| first.add(i).cast());
                 for (i, bytes) in bytes.iter().enumerate() {
                     out(i).copy_from_nonoverlapping(bytes.as_ptr(), lanes);
                 }

@@ -13,7 +13,7 @@ use csdfc_plan::format::Element;
 use super::constants::Packing;
 use super::kernel::{Call, Form};
 use super::seen::{Input, View};
-use super::typed::{ByElements, ByRows, Lying, OnBytes, Typed};
+use super::typed::{ByElements, ByRows, OnBytes, StridedView, Typed};
 
 /// Rows that a firing reads.
 #[derive(Debug, Clone)]
@@ -84,7 +84,7 @@ impl Call {
     }
 
     /// The layer's constants among its packed parameters.
-    fn constants<'w, S>(&self, weights: &'w [u8], see: fn(&Packing) -> S) -> Vec<Lying<'w, S>> {
+    fn constants<'w, S>(&self, weights: &'w [u8], see: fn(&Packing) -> S) -> Vec<StridedView<'w, S>> {
         self.constants.iter().map(|c| (&weights[c.range.clone()], see(&c.packing))).collect()
     }
 
@@ -94,8 +94,8 @@ impl Call {
         [kernel, slopes]: [&dyn OnBytes<S, T>; 2],
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: Vec<Lying<'_, S>>,
-        constants: Vec<Lying<'_, S>>,
+        operands: Vec<StridedView<'_, S>>,
+        constants: Vec<StridedView<'_, S>>,
         (data, shape): (&mut [u8], T),
     ) {
         let (own, last) = constants.split_at(constants.len() - usize::from(self.slopes));
@@ -107,11 +107,11 @@ impl Call {
 }
 
 impl<'a> Source<'a> {
-    fn rows(&self, input: &Input<RowShape>) -> Lying<'a, RowShape> {
+    fn rows(&self, input: &Input<RowShape>) -> StridedView<'a, RowShape> {
         (self.data, self.slots.of(input).rows(input.shape))
     }
 
-    fn elements(&self, input: &Input<View>) -> Lying<'a, View> {
+    fn elements(&self, input: &Input<View>) -> StridedView<'a, View> {
         let View { shape, seen } = input.shape;
         (self.data, View { shape: self.slots.of(input).elements(shape), seen })
     }

@@ -43,4 +43,4 @@ pub(crate) use scaled::pack as pack_scaled;
 pub use seen::{Input, View};
 pub use slices::Slicing;
 pub(crate) use slices::packed;
-pub use typed::{ByElements, ByRows, Lying, OnBytes, Stored};
+pub use typed::{ByElements, ByRows, OnBytes, Stored, StridedView};

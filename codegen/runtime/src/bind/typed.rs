@@ -38,7 +38,7 @@ impl Stored for i64 {
 }
 
 /// The bytes of a tensor's storage, and where in it the elements are.
-pub type Lying<'a, S> = (&'a [u8], S);
+pub type StridedView<'a, S> = (&'a [u8], S);
 
 /// A kernel for elements of any type. It sees operands and constants as `S`, and its output as `T`.
 pub trait OnBytes<S, T>: Send + Sync {
@@ -50,8 +50,8 @@ pub trait OnBytes<S, T>: Send + Sync {
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Lying<'_, S>],
-        constants: &[Lying<'_, S>],
+        operands: &[StridedView<'_, S>],
+        constants: &[StridedView<'_, S>],
         output: (&mut [u8], T),
     );
 }
@@ -77,8 +77,8 @@ impl<O: Stored, I: Stored, K: RowKernel<O, I> + Send + Sync> OnBytes<RowShape, R
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Lying<'_, RowShape>],
-        constants: &[Lying<'_, RowShape>],
+        operands: &[StridedView<'_, RowShape>],
+        constants: &[StridedView<'_, RowShape>],
         (output, shape): (&mut [u8], RowShape),
     ) {
         // One function for all kernels.
@@ -95,8 +95,8 @@ impl<O: Stored, I: Stored, K: ElementKernel<O, I> + Send + Sync> OnBytes<View, E
         &self,
         context: &mut Context<'_>,
         y: Range<usize>,
-        operands: &[Lying<'_, View>],
-        constants: &[Lying<'_, View>],
+        operands: &[StridedView<'_, View>],
+        constants: &[StridedView<'_, View>],
         (output, shape): (&mut [u8], ElementShape),
     ) {
         let mut output = ElementsMut { data: SpanMut::of_bytes(output), shape };
@@ -104,12 +104,12 @@ impl<O: Stored, I: Stored, K: ElementKernel<O, I> + Send + Sync> OnBytes<View, E
     }
 }
 
-fn rows<'a, T: Plain>(tensors: &[Lying<'a, RowShape>]) -> Vec<Rows<'a, T>> {
+fn rows<'a, T: Plain>(tensors: &[StridedView<'a, RowShape>]) -> Vec<Rows<'a, T>> {
     tensors.iter().map(|&(bytes, shape)| Rows { data: Span::of_bytes(bytes), shape }).collect()
 }
 
-fn elements<'a, T: Plain>(tensors: &[Lying<'a, View>]) -> Vec<Elements<'a, T>> {
-    let tensor = |&(bytes, View { shape, seen }): &Lying<'a, View>| Elements {
+fn elements<'a, T: Plain>(tensors: &[StridedView<'a, View>]) -> Vec<Elements<'a, T>> {
+    let tensor = |&(bytes, View { shape, seen }): &StridedView<'a, View>| Elements {
         data: Span::of_bytes(bytes),
         shape,
         seen,

@@ -34,13 +34,13 @@ pub fn analyze(args: &AnalyzeArgs) -> Result<Ending, Error> {
     if exported {
         return Ok(Ending::Yes);
     }
-    let mut purse = Purse::new(args.budget);
+    let mut remaining = RemainingBudget::new(args.budget);
     let mut outcome = Ending::Yes;
     let mut analyses = Vec::new();
     for (place, subject) in subjects.iter().enumerate() {
         let _span = tracing::info_span!("analyze", graph = subject.name).entered();
-        let share = purse.share(subjects.len() - place);
-        let (analysis, answered) = Analyst { args, subject, purse: share }.analyze()?;
+        let share = remaining.share(subjects.len() - place);
+        let (analysis, answered) = Analyst { args, subject, remaining: share }.analyze()?;
         if !answered {
             outcome = Ending::No;
         }
@@ -176,43 +176,43 @@ fn export(args: &AnalyzeArgs, subjects: &[AnalysedGraph]) -> Result<bool, Error>
 
 /// The rest of the budget, for the analyses to come.
 #[derive(Debug, Clone, Copy)]
-enum Purse {
+enum RemainingBudget {
     Until(Instant),
     Steps(u64),
 }
 
-impl Purse {
-    fn new(effort: Option<SearchBudget>) -> Purse {
+impl RemainingBudget {
+    fn new(effort: Option<SearchBudget>) -> RemainingBudget {
         match effort {
-            None => Purse::Steps(Budget::default().work),
-            Some(SearchBudget::Steps(steps)) => Purse::Steps(steps),
+            None => RemainingBudget::Steps(Budget::default().work),
+            Some(SearchBudget::Steps(steps)) => RemainingBudget::Steps(steps),
             Some(SearchBudget::Time(time)) => {
                 let now = Instant::now();
                 // A time that is too long for the clock is no limit.
-                now.checked_add(time).map_or(Purse::Steps(u64::MAX), Purse::Until)
+                now.checked_add(time).map_or(RemainingBudget::Steps(u64::MAX), RemainingBudget::Until)
             }
         }
     }
 
     /// The part of one analysis, with `of` analyses still to come, including this one.
-    fn share(&mut self, of: usize) -> Purse {
+    fn share(&mut self, of: usize) -> RemainingBudget {
         match self {
-            Purse::Steps(steps) => {
+            RemainingBudget::Steps(steps) => {
                 let share = *steps / of.max(1) as u64;
                 *steps -= share;
-                Purse::Steps(share)
+                RemainingBudget::Steps(share)
             }
-            Purse::Until(end) => {
+            RemainingBudget::Until(end) => {
                 let now = Instant::now();
-                Purse::Until(now + end.saturating_duration_since(now) / of.max(1) as u32)
+                RemainingBudget::Until(now + end.saturating_duration_since(now) / of.max(1) as u32)
             }
         }
     }
 
     fn budget(&mut self, of: usize) -> Budget {
         match self.share(of) {
-            Purse::Steps(work) => Budget { work, time: None },
-            Purse::Until(end) => {
+            RemainingBudget::Steps(work) => Budget { work, time: None },
+            RemainingBudget::Until(end) => {
                 Budget { work: u64::MAX, time: Some(end.saturating_duration_since(Instant::now())) }
             }
         }
@@ -222,7 +222,7 @@ impl Purse {
 struct Analyst<'a> {
     args: &'a AnalyzeArgs,
     subject: &'a AnalysedGraph,
-    purse: Purse,
+    remaining: RemainingBudget,
 }
 
 impl Analyst<'_> {
@@ -256,7 +256,7 @@ impl Analyst<'_> {
         }
         // The first analyses may leave more to the later ones, which are harder.
         let mut to_come = 3 + usize::from(self.args.at.is_some()) + usize::from(self.args.pareto);
-        let budget = self.purse.budget(to_come);
+        let budget = self.remaining.budget(to_come);
         analysis.throughput = answered(csdf::throughput(graph, &stated(graph), &budget))?;
         to_come -= 1;
         analysis.deadlock_free = self.smallest(Goal::DeadlockFree, to_come)?;
@@ -308,7 +308,7 @@ impl Analyst<'_> {
 
     fn options(&mut self, to_come: usize) -> StorageOptions {
         let unit = if self.args.bytes { Unit::Bytes } else { Unit::Tokens };
-        StorageOptions { unit, budget: self.purse.budget(to_come), ..StorageOptions::default() }
+        StorageOptions { unit, budget: self.remaining.budget(to_come), ..StorageOptions::default() }
     }
 
     fn smallest(&mut self, goal: Goal, to_come: usize) -> Result<Option<Distribution>, Error> {
@@ -334,7 +334,7 @@ impl Analyst<'_> {
         let steps = &storage.certificate.schedule;
         let bounded = |(index, capacity): (usize, &u64)| Some(*capacity).filter(|_| !is_own(graph, index));
         let capacities: Vec<Option<u64>> = storage.capacities.iter().enumerate().map(bounded).collect();
-        let times = answered(csdf::self_timed(graph, &capacities, &self.purse.budget(to_come)))?;
+        let times = answered(csdf::self_timed(graph, &capacities, &self.remaining.budget(to_come)))?;
         let by_actor = |times: Vec<Vec<u64>>| {
             Named(graph.actors().iter().map(|actor| actor.name.clone()).zip(times).collect())
         };

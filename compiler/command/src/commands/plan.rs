@@ -10,12 +10,12 @@ use csdfc_network::Network;
 use csdfc_network::suggest;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver::{self, Explanation};
+use csdfc_planner::explain::shortfall;
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::saved::front::{PickError, SavedFront};
 use csdfc_planner::saved::identity;
 use csdfc_planner::search::known::Start;
 use csdfc_planner::search::watch::{Limit, Scope, Shares, Watch};
-use csdfc_planner::words::shortfall;
 use csdfc_precision::{self as precision, Accuracy, Calibration, Chosen};
 use tracing::{info, warn};
 

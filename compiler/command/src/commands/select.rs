@@ -46,7 +46,7 @@ pub fn select(args: &SelectArgs) -> Result<Ending, Error> {
     let (table, subject, name) = match (&args.app, &args.instance) {
         (Some(app), _) => {
             let subject = subject(args, app)?;
-            let Subject { application, cnn, device } = &subject;
+            let SelectionTarget { application, cnn, device } = &subject;
             (cost_table(application, &application.cnns[*cnn], device)?, Some(subject), app.clone())
         }
         (None, Some(file)) => {
@@ -98,8 +98,8 @@ fn wrong(name: &str, error: &InstanceError) -> Error {
     Error::Input { message: format!("{name}: {error}"), help: Some(error.help().into()) }
 }
 
-/// The subject of a selection.
-struct Subject {
+/// The CNN whose primitives are selected.
+struct SelectionTarget {
     application: Application,
     /// Which of its CNNs.
     cnn: usize,
@@ -108,8 +108,8 @@ struct Subject {
 
 /// The plan of an application whose CNN has the primitives of a selection, and conversions. Each layer fires once, as
 /// selections assume. The plan is in storage model `tensors`, in which layouts may change.
-fn planned(subject: Subject, selected: Cnn, path: &Path) -> Result<Plan, Error> {
-    let Subject { mut application, cnn, device } = subject;
+fn planned(subject: SelectionTarget, selected: Cnn, path: &Path) -> Result<Plan, Error> {
+    let SelectionTarget { mut application, cnn, device } = subject;
     application.cnns[cnn] = selected;
     let application = Application {
         rows: RowsChoice::None,
@@ -131,7 +131,7 @@ fn planned(subject: Subject, selected: Cnn, path: &Path) -> Result<Plan, Error> 
 }
 
 /// The application, its device, and the CNN that the arguments name.
-fn subject(args: &SelectArgs, app: &str) -> Result<Subject, Error> {
+fn subject(args: &SelectArgs, app: &str) -> Result<SelectionTarget, Error> {
     let mut opened = open::open(app)?;
     args.apply(&mut opened.spec, &mut opened.origin)?;
     let application = opened.resolve()?;
@@ -153,7 +153,7 @@ fn subject(args: &SelectArgs, app: &str) -> Result<Subject, Error> {
             })?
         }
     };
-    Ok(Subject { application, cnn, device })
+    Ok(SelectionTarget { application, cnn, device })
 }
 
 /// The query of the arguments and the instance.

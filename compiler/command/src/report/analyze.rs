@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use csdf::Throughput;
 use csdfc_input::units::grouped;
-use csdfc_planner::words::table::table;
+use csdfc_planner::explain::table::table;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 

@@ -3,7 +3,7 @@
 use csdfc_input::units::grouped;
 use csdfc_plan::plan::TimeBasis;
 use csdfc_planner::driver::{Alternative, Explanation};
-use csdfc_planner::words::table::table;
+use csdfc_planner::explain::table::table;
 
 /// The alternatives of a layer, and why they were not chosen.
 pub fn text(explanation: &Explanation) -> String {

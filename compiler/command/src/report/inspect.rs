@@ -4,13 +4,13 @@ use csdfc_input::app::resolve::Application;
 use csdfc_input::units::{self, grouped};
 use csdfc_network::operators;
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::explain::table::table;
 use csdfc_planner::frame::choice::Choice;
 use csdfc_planner::frame::execution::{Rings, execute};
 use csdfc_planner::frame::lower::RateTable;
 use csdfc_planner::frame::request::Request;
 use csdfc_planner::frame::task;
 use csdfc_planner::storage::{self, Effort, Storage};
-use csdfc_planner::words::table::table;
 use serde::Serialize;
 
 use crate::error::Error;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use csdfc_input::units::grouped;
 use csdfc_offload::problem::Cost;
 use csdfc_offload::{Answer, Groups, OffloadError, Problem, Unit};
-use csdfc_planner::words::table::table;
+use csdfc_planner::explain::table::table;
 use serde::Serialize;
 
 /// Most lines of groups that are shown to people.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use csdfc_input::units::{self, grouped};
 use csdfc_packing::infeasible::InfeasibleCore;
 use csdfc_packing::{Solution, Stopped};
+use csdfc_planner::explain::table::table;
 use csdfc_planner::minimalloc::BufferRow;
-use csdfc_planner::words::table::table;
 use serde::Serialize;
 
 /// A packing as data.

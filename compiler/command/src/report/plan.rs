@@ -7,9 +7,9 @@ use csdfc_network::suggest;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Layer, Plan, StorageModel, TimeBasis};
 use csdfc_plan::timeline::timeline;
-use csdfc_planner::words::flight::{self, Flight};
-use csdfc_planner::words::limits;
-use csdfc_planner::words::table::table;
+use csdfc_planner::explain::flight::{self, Flight};
+use csdfc_planner::explain::limits;
+use csdfc_planner::explain::table::table;
 
 /// Points of the front that the table shows.
 const FRONT_LINES: usize = 8;

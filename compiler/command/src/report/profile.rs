@@ -7,10 +7,10 @@ use csdfc_input::app::resolve::Application;
 use csdfc_input::device::measured::Sample;
 use csdfc_input::device::{DeviceProfile, Processor};
 use csdfc_network::Layer;
-use csdfc_planner::cost::Seat;
+use csdfc_planner::cost::ProcessorShare;
 use csdfc_planner::cost::measured::{fastest, samples};
+use csdfc_planner::explain::table::table;
 use csdfc_planner::profile::Reading;
-use csdfc_planner::words::table::table;
 
 /// One line for each convolution for which several primitives were measured, the speed of the store, and the file of
 /// the profile.
@@ -21,7 +21,7 @@ pub fn text(
     path: &Path,
     reading: Option<&Reading>,
 ) -> String {
-    let threads = Seat::alone(cpu, application.threads).workers;
+    let threads = ProcessorShare::alone(cpu, application.threads).workers;
     let head = ["layer", "first primitive", "ms", "fastest primitive", "ms", "ratio"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let whole = |layer: &Layer| -> Option<Sample> { samples(cpu, layer, threads).last().copied() };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use csdfc_planner::words::table;
+use csdfc_planner::explain::table;
 use csdfc_precision::quantise::Report;
 
 /// The report for people.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use csdfc_input::units::grouped;
+use csdfc_planner::explain::table::table;
 use csdfc_planner::selection::Modelled;
-use csdfc_planner::words::table::table;
 use csdfc_select::{Answer, Chosen, FrontAnswer, Method, Problem, Quantity, Query};
 use serde::Serialize;
 

@@ -12,7 +12,7 @@ use csdfc_input::units::grouped;
 use csdfc_network::LayerId;
 use csdfc_plan::check;
 use csdfc_plan::plan::Plan;
-use csdfc_planner::cost::Seat;
+use csdfc_planner::cost::ProcessorShare;
 use csdfc_planner::driver;
 use csdfc_planner::open;
 
@@ -128,7 +128,7 @@ fn layering(name: &str, device: &DeviceProfile) -> Result<[(u64, f64); 2], Error
     let plan = planned(&application, device)?;
     let network = &application.cnns[0].network;
     let processor = device.processor("cpu")?;
-    let (seat, store) = (Seat::alone(processor, 1), device.store.as_ref());
+    let (seat, store) = (ProcessorShare::alone(processor, 1), device.store.as_ref());
     let layers: Vec<(u64, f64, f64)> = (0..network.layers.len())
         .map(|l| {
             let layer = &network.layers[l];

@@ -20,11 +20,11 @@ use csdfc_network::weights::WeightSource;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver::{self, Planned};
 use csdfc_planner::error::Error;
+use csdfc_planner::explain::{limits, shortfall};
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::saved::identity;
 use csdfc_planner::search::known::Start;
 use csdfc_planner::search::watch::Watch;
-use csdfc_planner::words::{limits, shortfall};
 use miette::Diagnostic;
 
 use self::record::Record;

@@ -43,7 +43,7 @@ pub(super) fn concats(network: Network) -> Network {
     let Network { layers, outputs } = network;
     let mut result = Network::default();
     // What now replaces each layer's tensor: the tensor itself or parts of it, and the nodes whose work its readers do.
-    let mut stand_ins: Vec<StandIn> = Vec::new();
+    let mut stand_ins: Vec<Substitute> = Vec::new();
     for (id, mut layer) in layers.into_iter().enumerate() {
         let spread: Vec<Operand> =
             layer.inputs.iter().flat_map(|x| stand_ins[x.layer.0].seen_as(x)).collect();
@@ -53,19 +53,19 @@ pub(super) fn concats(network: Network) -> Network {
             Operator::Concat(_) if goes[id] => {
                 // If a layer has no ONNX node, applications may refer to it by its name.
                 let own = if layer.onnx_nodes.is_empty() { vec![layer.name] } else { layer.onnx_nodes };
-                StandIn { operands: spread, nodes: [nodes, own].concat() }
+                Substitute { operands: spread, nodes: [nodes, own].concat() }
             }
             Operator::Pool(_) if goes[id] && spread.len() > 1 => {
                 let pools = spread.into_iter().enumerate();
                 let pools = pools.map(|(part, x)| pool(&mut result, &mut names, &layer, part, x));
-                StandIn { operands: pools.collect(), nodes }
+                Substitute { operands: pools.collect(), nodes }
             }
             _ => {
                 layer.onnx_nodes.splice(0..0, nodes);
                 layer.inputs = spread;
                 let shape = layer.shape.clone();
                 let own = Operand { layer: result.add(layer), shape };
-                StandIn { operands: vec![own], nodes: Vec::new() }
+                Substitute { operands: vec![own], nodes: Vec::new() }
             }
         };
         stand_ins.push(stand_in);
@@ -88,13 +88,13 @@ struct Names {
 
 /// What is read in the place of a tensor.
 #[derive(Debug)]
-struct StandIn {
+struct Substitute {
     operands: Vec<Operand>,
     nodes: Vec<String>,
 }
 
-impl StandIn {
-    /// The stand-ins of the tensor, in the shapes in which a reader sees it.
+impl Substitute {
+    /// The substitutes of the tensor, in the shapes in which a reader sees it.
     fn seen_as(&self, operand: &Operand) -> Vec<Operand> {
         match self.operands.as_slice() {
             [own] => vec![Operand { layer: own.layer, shape: operand.shape.clone() }],

@@ -49,7 +49,7 @@ const LEAST_EXPECTED: f64 = 0.02;
 
 /// Joins some blocks, drawn with this seed. Also returns how many stacks it looked at.
 pub fn join(line: &TimeLine, seed: u64) -> (Vec<Piece>, u64) {
-    let mut yard = Yard { pieces: apart(line), stacks: BTreeMap::new(), work: 0 };
+    let mut yard = PieceSet { pieces: apart(line), stacks: BTreeMap::new(), work: 0 };
     let mut of_spans: BTreeMap<Span, Vec<usize>> = BTreeMap::new();
     for (i, span) in line.spans.iter().enumerate() {
         of_spans.entry(*span).or_default().push(i);
@@ -88,14 +88,14 @@ struct Joint {
 }
 
 /// Pieces that are being joined.
-struct Yard {
+struct PieceSet {
     /// Those that went into others too.
     pieces: Vec<Piece>,
     stacks: BTreeMap<Span, Stacks>,
     work: u64,
 }
 
-impl Yard {
+impl PieceSet {
     /// A joint of which few are expected by accident, fewer than `limit`.
     fn unlikeliest(&mut self, limit: f64, random: &mut ChaCha8Rng) -> Option<Joint> {
         let mut best: Option<Joint> = None;

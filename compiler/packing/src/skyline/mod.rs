@@ -27,12 +27,12 @@
 //! and Zuckerman (1993), the weights of sections `dom/wdeg` (Boussemart et al., ECAI 2004).
 
 pub(super) mod joins;
-mod pile;
+mod partial;
 mod table;
 mod ways;
 
 use self::joins::Piece;
-use self::pile::Pile;
+use self::partial::PartialPacking;
 use self::table::{Table, mix};
 use self::ways::Ways;
 use super::budget::Budget;
@@ -127,7 +127,7 @@ enum Verdict {
 struct PileSearch {
     /// By place in the order of the search.
     pieces: Vec<Piece>,
-    pile: Pile,
+    pile: PartialPacking,
     /// By section: how often the search failed there.
     weight: Vec<f64>,
     /// By piece: how much it is liked in this search, below 1.
@@ -143,7 +143,7 @@ impl PileSearch {
         PileSearch {
             weight,
             taste: vec![0.0; pieces.len()],
-            pile: Pile::new(&pieces, &line.loads, height),
+            pile: PartialPacking::new(&pieces, &line.loads, height),
             failures: Table::default(),
             ways: Ways::default(),
             pieces,

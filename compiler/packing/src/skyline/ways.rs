@@ -1,6 +1,6 @@
 //! Which blocks can cover the ground of a pile.
 
-use super::pile::{Item, Pile};
+use super::partial::{Item, PartialPacking};
 
 /// Which of the blocks in question can lie where, by section, from the first section on.
 #[derive(Default)]
@@ -21,7 +21,13 @@ pub struct Ways {
 impl Ways {
     /// Finds which blocks can lie where. Returns a section that may waste nothing and that no block can cover, if there
     /// is one.
-    pub fn find(&mut self, pile: &mut Pile, blocks: &[usize], from: usize, to: usize) -> Option<usize> {
+    pub fn find(
+        &mut self,
+        pile: &mut PartialPacking,
+        blocks: &[usize],
+        from: usize,
+        to: usize,
+    ) -> Option<usize> {
         self.valleys(pile, from, to);
         self.reach(pile, blocks, from, to);
         let uncovered = self.cover(pile, blocks, from, to);
@@ -37,7 +43,7 @@ impl Ways {
     }
 
     /// Finds the valleys.
-    fn valleys(&mut self, pile: &Pile, from: usize, to: usize) {
+    fn valleys(&mut self, pile: &PartialPacking, from: usize, to: usize) {
         let count = to - from;
         self.valley.clear();
         self.valley.resize(count + 1, (0, 0));
@@ -63,7 +69,7 @@ impl Ways {
     }
 
     /// Finds up to where, and from where on, blocks can cover the ground of each valley.
-    fn reach(&mut self, pile: &Pile, blocks: &[usize], from: usize, to: usize) {
+    fn reach(&mut self, pile: &PartialPacking, blocks: &[usize], from: usize, to: usize) {
         let mut next = blocks.iter().copied().peekable();
         for section in from..to {
             let at = section - from;
@@ -91,7 +97,13 @@ impl Ways {
 
     /// Finds the sections that blocks can cover, now or later. Returns a section that may waste nothing and that no
     /// block can cover, if there is one.
-    fn cover(&mut self, pile: &mut Pile, blocks: &[usize], from: usize, to: usize) -> Option<usize> {
+    fn cover(
+        &mut self,
+        pile: &mut PartialPacking,
+        blocks: &[usize],
+        from: usize,
+        to: usize,
+    ) -> Option<usize> {
         let mut looked = 0;
         for &i in blocks {
             let Item { from: begin, to: end, .. } = pile.items[i];
@@ -109,7 +121,7 @@ impl Ways {
     }
 
     /// Gathers the blocks that can lie on the ground now, and counts them by section.
-    fn gather(&mut self, pile: &Pile, blocks: &[usize], from: usize, to: usize) {
+    fn gather(&mut self, pile: &PartialPacking, blocks: &[usize], from: usize, to: usize) {
         self.count.clear();
         self.count.resize(to - from + 1, 0);
         self.blocks.clear();

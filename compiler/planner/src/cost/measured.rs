@@ -15,7 +15,7 @@ use csdfc_plan::plan::TimeBasis;
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::bind::Primitive;
 
-use super::Seat;
+use super::ProcessorShare;
 use crate::frame::lower;
 
 /// The measurements of a layer, with its primitive and this number of workers. Rows per firing ascend.
@@ -37,7 +37,7 @@ fn of_scenario<'p>(processor: &'p Processor, layer: &Layer, threads: u64) -> Opt
 /// time. `None` without measurements.
 pub fn time(
     samples: &[Sample],
-    alone: &Seat<'_>,
+    alone: &ProcessorShare<'_>,
     network: &Network,
     id: LayerId,
     rows: u64,
@@ -136,7 +136,7 @@ mod tests {
         let id = network.ids().nth(1).unwrap();
         assert_eq!(network.layer(id).rows(), 32);
         let device = DeviceProfile::find("generic", Path::new("")).unwrap();
-        let alone = Seat::alone(device.processor("cpu").unwrap(), 1);
+        let alone = ProcessorShare::alone(device.processor("cpu").unwrap(), 1);
         let samples = |all: &[(u64, f64)]| -> Vec<Sample> {
             all.iter().map(|&(rows, ns)| Sample { rows, ns, spread: 0.0 }).collect()
         };

@@ -38,7 +38,7 @@ const LEAST_ELEMENTS: f64 = (1 << 14) as f64;
 
 /// A partition's place on its processor.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seat<'d> {
+pub struct ProcessorShare<'d> {
     /// The processor.
     pub processor: &'d Processor,
     /// Workers that share its firings, its own thread among them; no more than there are cores.
@@ -56,19 +56,19 @@ pub struct LayerTime {
     pub core_ns: f64,
 }
 
-impl<'d> Seat<'d> {
+impl<'d> ProcessorShare<'d> {
     /// The seat of a partition with a processor to itself, of this many workers.
     pub fn alone(processor: &'d Processor, threads: usize) -> Self {
         let workers = match processor.workers {
             Some(_) => (threads as u64).clamp(1, processor.cores),
             None => 1,
         };
-        Seat { processor, workers, busy: workers }
+        ProcessorShare { processor, workers, busy: workers }
     }
 
     /// The same with the processor to itself.
     pub fn undisturbed(&self) -> Self {
-        Seat { busy: self.workers, ..*self }
+        ProcessorShare { busy: self.workers, ..*self }
     }
 
     /// The factor by which everything takes longer, at most, because other partitions run on the processor. While there
@@ -165,7 +165,8 @@ mod tests {
             assert!((found.wall_ns / wall_ns - 1.0).abs() < 1e-12, "{found:?}, {wall_ns}");
             assert!((found.core_ns / (cores * wall_ns) - 1.0).abs() < 1e-12, "{found:?}, {wall_ns}");
         };
-        let (one, four, nine) = (Seat::alone(cpu, 1), Seat::alone(cpu, 4), Seat::alone(cpu, 9));
+        let (one, four, nine) =
+            (ProcessorShare::alone(cpu, 1), ProcessorShare::alone(cpu, 4), ProcessorShare::alone(cpu, 9));
         near(one.layer(&network, first, 112, false), macs / 4e9 * 1e9 + 500.0, 1.0);
         near(four.layer(&network, first, 112, false), macs / (4e9 * 3.7) * 1e9 + 2000.0, 4.0);
         // A row alone is too little work, and so are rows that are made one by one.
@@ -177,9 +178,9 @@ mod tests {
         near(one.layer(&network, last, 1, false), bytes / 7.5e9 * 1e9 + 500.0, 1.0);
         near(four.layer(&network, last, 1, false), bytes / (3.75e9 * 3.7) * 1e9 + 2000.0, 4.0);
         // Beside three others it has a quarter.
-        let crowded = Seat { busy: 4, ..one };
+        let crowded = ProcessorShare { busy: 4, ..one };
         near(crowded.layer(&network, last, 1, false), bytes / 3.75e9 * 1e9 + 500.0, 1.0);
-        assert_eq!((crowded.stretch(), Seat { busy: 6, ..one }.stretch()), (1.0, 1.5));
+        assert_eq!((crowded.stretch(), ProcessorShare { busy: 6, ..one }.stretch()), (1.0, 1.5));
     }
 
     /// The residuals that targets/jetson-tx2.ron lists, in per cent: no parts, and all by parts.
@@ -191,7 +192,7 @@ mod tests {
             DeviceProfile::find("jetson-tx2-paper", Path::new(".")).unwrap().processor("gpu").unwrap(),
             gpu
         );
-        let gpu = Seat::alone(gpu, 4);
+        let gpu = ProcessorShare::alone(gpu, 4);
         for (name, published, stated) in [
             ("mobilenet_v2", [46.0, 40.0], [24, 18]),
             ("efficientnet_b0", [168.35, 98.0], [-80, -70]),

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use csdfc_network::{LayerId, Operand, component};
 
-use crate::frame::task::{CnnTask, PartitionTask};
+use crate::frame::task::{PartitionTask, PartitionedCnn};
 
 /// The stages of a CNN.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ impl Stages {
     }
 
     /// The stages of a CNN. The partitions of a component follow each other.
-    pub fn of(task: &CnnTask<'_>) -> Self {
+    pub fn of(task: &PartitionedCnn<'_>) -> Self {
         let components = component::components(task.network, &task.partition_of(), task.partitions.len());
         let range = |component: &Vec<usize>| Some(*component.first()?..component.last()? + 1);
         let partitions: Vec<Range<usize>> = components.iter().filter_map(range).collect();
@@ -47,7 +47,12 @@ impl Stages {
     }
 
     /// The time of each stage, given the time of each layer, and how many times longer partitions take.
-    pub fn times(&self, task: &CnnTask<'_>, of_layer: &[f64], stretch: impl Fn(usize) -> f64) -> Vec<f64> {
+    pub fn times(
+        &self,
+        task: &PartitionedCnn<'_>,
+        of_layer: &[f64],
+        stretch: impl Fn(usize) -> f64,
+    ) -> Vec<f64> {
         let time = |layers: &[LayerId], partition: usize| {
             layers.iter().map(|id| of_layer[id.0]).sum::<f64>() * stretch(partition)
         };
@@ -67,7 +72,7 @@ impl Stages {
     }
 }
 
-fn pieces(task: &CnnTask<'_>, stages: &[Range<usize>]) -> Vec<Piece> {
+fn pieces(task: &PartitionedCnn<'_>, stages: &[Range<usize>]) -> Vec<Piece> {
     let mut pieces: Vec<(usize, &[LayerId])> = Vec::new();
     for stage in stages.iter().filter(|stage| stage.len() > 1) {
         for p in stage.clone() {

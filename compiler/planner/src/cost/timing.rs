@@ -39,14 +39,14 @@ use csdfc_plan::plan::{self, StorageModel, TimeBasis};
 
 use crate::cost::measured;
 use crate::cost::stages::Stages;
-use crate::cost::{LayerTime, Seat};
-use crate::frame::task::CnnTask;
+use crate::cost::{LayerTime, ProcessorShare};
+use crate::frame::task::PartitionedCnn;
 
 /// How the frames of one CNN are timed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing<'d> {
     /// The seat of each partition.
-    pub seats: Vec<Seat<'d>>,
+    pub seats: Vec<ProcessorShare<'d>>,
     /// The longest time of a frame that is asked for, in nanoseconds.
     pub deadline_ns: Option<u64>,
     /// The measurements of each layer; empty if the device was not measured.
@@ -82,7 +82,7 @@ impl<'d> Timing<'d> {
     /// The timing of a CNN of one partition, which has a processor to itself.
     pub fn alone(processor: &'d Processor, threads: usize) -> Self {
         Timing {
-            seats: vec![Seat::alone(processor, threads)],
+            seats: vec![ProcessorShare::alone(processor, threads)],
             deadline_ns: None,
             samples: Vec::new(),
             pipelines: std::iter::once(0..1).collect(),
@@ -101,14 +101,14 @@ impl<'d> Timing<'d> {
     /// When the device lacks a processor.
     pub fn of(
         application: &Application,
-        tasks: &[CnnTask<'_>],
+        tasks: &[PartitionedCnn<'_>],
         elements: &[Vec<(usize, usize)>],
         device: &'d DeviceProfile,
     ) -> Result<Vec<Self>, DeviceError> {
         let processor = |(cnn, partition): (usize, usize)| -> &str {
             &application.cnns[cnn].partitions[partition].processor
         };
-        let seat = |name: &str| Ok(Seat::alone(device.processor(name)?, application.threads));
+        let seat = |name: &str| Ok(ProcessorShare::alone(device.processor(name)?, application.threads));
         let of_cnn = |cnn: usize| {
             let task = &tasks[cnn];
             let pipelines = pipelines(task);
@@ -118,7 +118,7 @@ impl<'d> Timing<'d> {
                 let own = |at: &(usize, usize)| at.0 == cnn && pipeline.contains(&at.1);
                 for partition in pipeline.clone() {
                     let name = processor((cnn, partition));
-                    let mut seat: Seat<'d> = seat(name)?;
+                    let mut seat: ProcessorShare<'d> = seat(name)?;
                     let beside = |element: &&Vec<(usize, usize)>| element.iter().any(own);
                     let others = elements.iter().filter(beside).map(|element| {
                         element.iter().filter(|at| at.0 != cnn && processor(**at) == name).count() as u64
@@ -171,7 +171,7 @@ impl<'d> Timing<'d> {
     /// `one_by_one` says whether the layer makes its rows one by one.
     pub fn layer_ns(
         &self,
-        task: &CnnTask<'_>,
+        task: &PartitionedCnn<'_>,
         partition: usize,
         id: LayerId,
         rows: u64,
@@ -184,7 +184,7 @@ impl<'d> Timing<'d> {
     pub fn layer_ns_by(
         &self,
         samples: &[Sample],
-        task: &CnnTask<'_>,
+        task: &PartitionedCnn<'_>,
         partition: usize,
         id: LayerId,
         rows: u64,
@@ -197,7 +197,7 @@ impl<'d> Timing<'d> {
     /// The time of a layer as a plan states it.
     pub fn stated(
         &self,
-        task: &CnnTask<'_>,
+        task: &PartitionedCnn<'_>,
         partition: usize,
         id: LayerId,
         rows: u64,
@@ -217,7 +217,7 @@ impl<'d> Timing<'d> {
     /// modelled time, both for a partition that has its processor to itself.
     fn layer(
         &self,
-        task: &CnnTask<'_>,
+        task: &PartitionedCnn<'_>,
         partition: usize,
         id: LayerId,
         rows: u64,
@@ -231,7 +231,7 @@ impl<'d> Timing<'d> {
     fn corrected(
         &self,
         measured: Option<(f64, TimeBasis)>,
-        task: &CnnTask<'_>,
+        task: &PartitionedCnn<'_>,
         partition: usize,
         id: LayerId,
         rows: u64,
@@ -246,7 +246,7 @@ impl<'d> Timing<'d> {
 
     fn measured(
         &self,
-        task: &CnnTask<'_>,
+        task: &PartitionedCnn<'_>,
         partition: usize,
         id: LayerId,
         rows: u64,
@@ -269,7 +269,7 @@ impl<'d> Timing<'d> {
     /// By partition, how much longer its reads take because others read at the same time, as a factor. Each of the others gets
     /// as much of the store as this one, but those of the same CNN no more than they read in a frame. `read_ns` is the time
     /// in which the weights of each layer are read.
-    pub fn read_stretch(&self, task: &CnnTask<'_>, read_ns: &[f64]) -> Vec<f64> {
+    pub fn read_stretch(&self, task: &PartitionedCnn<'_>, read_ns: &[f64]) -> Vec<f64> {
         let read = |p: usize| task.partitions[p].layers.iter().map(|id| read_ns[id.0]).sum::<f64>();
         let stretch = |own: usize| {
             let beside = (0..task.partitions.len()).filter(|other| task.together[own][*other]);
@@ -281,7 +281,7 @@ impl<'d> Timing<'d> {
 
     /// One frame with these rows per firing. The layers of `one_by_one` make their rows one by one, at a price. Paged
     /// weights are read at once, layer by layer, or, if they are read again, firing by firing.
-    pub fn frame(&self, task: &CnnTask<'_>, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
+    pub fn frame(&self, task: &PartitionedCnn<'_>, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
         let read = |id: LayerId| {
             let once = task.paging(id).map_or(0.0, |paging| self.read_ns(&[paging.stored]));
             once * task.times_read(id, rows[id.0]) as f64
@@ -294,7 +294,7 @@ impl<'d> Timing<'d> {
     /// The same, given how long a partition waits for the weights of each layer. It computes nothing meanwhile.
     pub fn frame_with(
         &self,
-        task: &CnnTask<'_>,
+        task: &PartitionedCnn<'_>,
         rows: &[u64],
         one_by_one: &[LayerId],
         wait_ns: impl Fn(usize, LayerId) -> f64,
@@ -356,7 +356,11 @@ impl<'d> Timing<'d> {
 }
 
 /// How many partitions of other CNNs read weights while this one runs.
-fn other_readers(tasks: &[CnnTask<'_>], elements: &[Vec<(usize, usize)>], own: (usize, usize)) -> usize {
+fn other_readers(
+    tasks: &[PartitionedCnn<'_>],
+    elements: &[Vec<(usize, usize)>],
+    own: (usize, usize),
+) -> usize {
     let reads = |(cnn, p): (usize, usize)| cnn != own.0 && tasks[cnn].bytes_paged(p) > 0;
     let others = |element: &Vec<(usize, usize)>| element.iter().filter(|at| reads(**at)).count();
     elements.iter().filter(|element| element.contains(&own)).map(others).max().unwrap_or(0)
@@ -364,7 +368,7 @@ fn other_readers(tasks: &[CnnTask<'_>], elements: &[Vec<(usize, usize)>], own: (
 
 /// The pipelines of a CNN: runs of partitions that run at the same time. The application has checked that these follow
 /// each other.
-fn pipelines(task: &CnnTask<'_>) -> Vec<Range<usize>> {
+fn pipelines(task: &PartitionedCnn<'_>) -> Vec<Range<usize>> {
     let mut pipelines: Vec<Range<usize>> = Vec::new();
     for partition in 0..task.partitions.len() {
         match pipelines.last_mut() {
@@ -376,7 +380,7 @@ fn pipelines(task: &CnnTask<'_>) -> Vec<Range<usize>> {
 }
 
 /// For each tensor of a pipeline that skips stages: the stages from its writer to its reader.
-fn spans(task: &CnnTask<'_>, pipelines: &[Range<usize>], stages: &Stages) -> Vec<Range<usize>> {
+fn spans(task: &PartitionedCnn<'_>, pipelines: &[Range<usize>], stages: &Stages) -> Vec<Range<usize>> {
     let partition_of = task.partition_of();
     let stage = |p: usize| stages.partitions.iter().position(|stage| stage.contains(&p));
     let mut spans: Vec<Range<usize>> = Vec::new();
@@ -402,7 +406,7 @@ mod tests {
 
     /// A CNN alone on a processor of so many cores, each stage of so many workers.
     fn timing(processor: &Processor, stages: u64, workers: u64) -> Timing<'_> {
-        let seat = Seat { processor, workers, busy: stages * workers };
+        let seat = ProcessorShare { processor, workers, busy: stages * workers };
         let seats = vec![seat; stages as usize];
         let pipelines = std::iter::once(0..stages as usize).collect();
         Timing {

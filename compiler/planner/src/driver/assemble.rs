@@ -13,9 +13,9 @@ use csdfc_runtime::bind::Primitive;
 use crate::cost::timing::Timing;
 use crate::frame::lower;
 use crate::frame::request::{FiringOrder, Request, RequestKind};
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 use crate::paging;
-use crate::search::Variant;
+use crate::search::DesignPoint;
 use crate::storage::{Arrangement, Item, Storage, Stored};
 
 /// All that a plan is made of.
@@ -24,11 +24,11 @@ pub struct Parts<'a> {
     /// The application.
     pub application: &'a Application,
     /// Its CNNs, cut into partitions.
-    pub tasks: &'a [CnnTask<'a>],
+    pub tasks: &'a [PartitionedCnn<'a>],
     /// How the frames of each are timed.
     pub timings: &'a [Timing<'a>],
     /// The variant chosen for each.
-    pub chosen: &'a [&'a Variant],
+    pub chosen: &'a [&'a DesignPoint],
     /// What runs at the same time.
     pub storage: &'a Storage<'a>,
     /// Where every ring lies.
@@ -59,7 +59,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
     }
     let memory = parts.memory(&items, &tensors, &cnns);
     let (fps, latency_ns) = (application.constraints.fps.clone(), application.constraints.latency_ns.clone());
-    let reaches = |(cnn, variant): (&csdfc_input::app::resolve::Cnn, &&Variant)| {
+    let reaches = |(cnn, variant): (&csdfc_input::app::resolve::Cnn, &&DesignPoint)| {
         application.constraints.of(&cnn.name).is_met(variant.fps(), variant.latency())
     };
     let met = parts.memory_limit.is_none_or(|limit| memory.total <= limit)
@@ -224,7 +224,7 @@ impl Parts<'_> {
         items.iter().enumerate().filter(of_layer).collect()
     }
 
-    /// The slices in which the weights of a layer are read, as [`CnnTask::slices`].
+    /// The slices in which the weights of a layer are read, as [`PartitionedCnn::slices`].
     fn slices(&self, cnn: usize, id: LayerId, items: &[Item<'_>]) -> Option<(Option<u64>, Vec<u64>)> {
         let (_, block) = *self.blocks(cnn, id, items).first()?;
         Some(self.tasks[cnn].slices(id, self.chosen[cnn].execution.rows[id.0], block.request.bytes))
@@ -321,7 +321,7 @@ impl Parts<'_> {
             layers.filter(|(_, layer)| layer.parameters_of.is_none())
         };
         let parameters = (0..cnns.len()).flat_map(keep).map(|(_, layer)| layer.parameters).sum();
-        let paged = |(cnn, task): (usize, &CnnTask<'_>)| {
+        let paged = |(cnn, task): (usize, &PartitionedCnn<'_>)| {
             keep(cnn).filter_map(|(l, _)| Some(task.paging(LayerId(l))?.stored)).sum::<u64>()
         };
         let paged: u64 = self.tasks.iter().enumerate().map(paged).sum();
@@ -441,21 +441,21 @@ impl Parts<'_> {
 }
 
 /// Bytes of the packed parameters that stay in memory.
-pub fn parameters_resident(tasks: &[CnnTask<'_>]) -> u64 {
+pub fn parameters_resident(tasks: &[PartitionedCnn<'_>]) -> u64 {
     resident(tasks, Layer::primitive)
 }
 
 /// The same if every layer had this precision that can have it.
-pub fn parameters_resident_at(tasks: &[CnnTask<'_>], precision: Precision) -> u64 {
+pub fn parameters_resident_at(tasks: &[PartitionedCnn<'_>], precision: Precision) -> u64 {
     resident(tasks, |layer| pass::primitive_of(layer, precision).unwrap_or_else(|| layer.primitive()))
 }
 
-fn resident(tasks: &[CnnTask<'_>], primitive: impl Fn(&Layer) -> Primitive) -> u64 {
+fn resident(tasks: &[PartitionedCnn<'_>], primitive: impl Fn(&Layer) -> Primitive) -> u64 {
     let bytes = |layer: &Layer| {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
         primitive(layer).stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
     };
-    let of_task = |task: &CnnTask<'_>| {
+    let of_task = |task: &PartitionedCnn<'_>| {
         let is_resident = |id: LayerId| task.paging(id).is_none();
         let owners = sharing::owners(task.network, |a, b| is_resident(a) == is_resident(b));
         let keeps = |id: &LayerId| is_resident(*id) && owners[id.0].is_none();

@@ -13,13 +13,13 @@
 //!
 //! Each step that takes long has a tracing span.
 
-mod again;
 pub mod assemble;
-mod auto;
-mod better;
-mod finish;
+mod compare;
+mod finalise;
 mod planner;
 mod primitives;
+mod reread;
+mod residency;
 mod variants;
 
 use std::collections::BTreeMap;
@@ -28,8 +28,8 @@ use csdfc_plan::check as checker;
 use csdfc_plan::plan::Plan;
 use tracing::{info_span, warn};
 
-pub use self::better::wants_least;
-use self::finish::Finish;
+pub use self::compare::wants_least;
+use self::finalise::Finish;
 pub use self::primitives::Ways;
 pub use self::primitives::explain::{Alternative, Explanation, explain};
 use csdfc_input::app::resolve::{Application, Demand, RowsChoice};
@@ -40,9 +40,9 @@ use csdfc_network::pass::Precision;
 
 use crate::cost::timing::Timing;
 use crate::error::Error;
-use crate::frame::task::{self, CnnTask};
+use crate::frame::task::{self, PartitionedCnn};
 use crate::search::known::{self, Start};
-use crate::search::subject::Subject;
+use crate::search::problem::PlanningProblem;
 use crate::search::watch::{Scope, Shares, Watch};
 use crate::search::{Found, Shortfall, baseline, paper};
 
@@ -71,7 +71,7 @@ impl From<Plan> for Planned {
 type LayerOf = (usize, String);
 
 /// Says why it refuses a plan, if it does.
-pub type Judge<'a> = &'a dyn Fn(&Plan) -> Result<(), String>;
+pub type PlanValidator<'a> = &'a dyn Fn(&Plan) -> Result<(), String>;
 
 /// Refuses a plan that our own checker refuses, which is a mistake of csdfc.
 ///
@@ -108,7 +108,7 @@ pub fn plan_from(
     device: &DeviceProfile,
     model_paths: Vec<String>,
     watch: &Watch<'_>,
-    judge: Judge<'_>,
+    judge: PlanValidator<'_>,
 ) -> Result<Planned, Error> {
     let with_primitives = |start: &Start, application: &Application, shares: &Shares<'_>| {
         let plan = |start: &Start, application: &Application| {
@@ -130,16 +130,16 @@ pub fn plan_from(
         && planned.plan.memory.total > limit
     {
         // Only now is it known that some weights must be paged. So the searches get the same time again.
-        let shares = Shares::new(watch, auto::SEARCHES);
+        let shares = Shares::new(watch, residency::SEARCHES);
         let plan = |start: &Start, application: &Application| with_primitives(start, application, &shares);
-        if let Some(fitting) = auto::paged(application, paged, limit, &plan)? {
+        if let Some(fitting) = residency::paged(application, paged, limit, &plan)? {
             planned = fitting;
         }
     }
     // Only now is it known, too, that memory has too little room.
     let shares = Shares::new(watch, primitives::searches(application, device));
     let plan = |start: &Start, application: &Application| with_primitives(start, application, &shares);
-    planned = again::smaller(planned, application, start, &plan)?;
+    planned = reread::smaller(planned, application, start, &plan)?;
     if let Some(limit) = limit(application).filter(|_| !planned.plan.constraints.met) {
         let why = match application.may_be_paged {
             Some(_) => "even with some of them paged, no plan meets the constraints",
@@ -173,7 +173,7 @@ fn plan_as_is(
     device: &DeviceProfile,
     model_paths: Vec<String>,
     watch: &Watch<'_>,
-    judge: Judge<'_>,
+    judge: PlanValidator<'_>,
 ) -> Result<Planned, Error> {
     let method = method(start, application);
     let one_after_another;
@@ -190,9 +190,15 @@ fn plan_as_is(
     let elements = task::elements(application);
     let timings = Timing::of(application, &tasks, &elements, device)?;
     let sharing = method.map(baseline::sharing).unwrap_or_default();
-    let subject =
-        Subject { application, tasks: &tasks, timings: &timings, elements: &elements, parameters, sharing };
-    let finish = Finish { subject: &subject, device, method, limit, model_paths };
+    let problem = PlanningProblem {
+        application,
+        tasks: &tasks,
+        timings: &timings,
+        elements: &elements,
+        parameters,
+        sharing,
+    };
+    let finish = Finish { problem: &problem, device, method, limit, model_paths };
     let judged = |found: Found| {
         let mut planned = finish.finish(found);
         planned.refused = judge(&planned.plan).err();
@@ -203,7 +209,7 @@ fn plan_as_is(
             Start::Search(plans) => known::as_bits(plans, &tasks),
             Start::Picked(_) => Vec::new(),
         };
-        let found = info_span!("search").in_scope(|| paper::search(&subject, &known, watch))?;
+        let found = info_span!("search").in_scope(|| paper::search(&problem, &known, watch))?;
         return Ok(judged(found));
     }
 
@@ -214,14 +220,14 @@ fn plan_as_is(
         !timings.iter().any(Timing::is_measured) || limit.is_some_and(|limit| parameters > limit);
     let is_open = watch.scope == Scope::Plan && *start == Start::default() && may_settle;
     let ends = match method {
-        Some(Method::Extended) if is_open => Some(variants::ends(&subject)?),
+        Some(Method::Extended) if is_open => Some(variants::ends(&problem)?),
         _ => None,
     };
     let settled = ends.filter(|planner| planner.is_settled(limit, &demands));
     let mut is_settled = settled.is_some();
     let mut planner = match settled {
         Some(planner) => planner,
-        None => variants::search(start, &subject, method, watch)?,
+        None => variants::search(start, &problem, method, watch)?,
     };
     loop {
         let (chosen, found) = planner.find(limit, &demands, is_settled);
@@ -229,7 +235,7 @@ fn plan_as_is(
         let Some(why) = &planned.refused else { return Ok(planned) };
         if is_settled {
             // A search can offer other variants.
-            (planner, is_settled) = (variants::search(start, &subject, method, watch)?, false);
+            (planner, is_settled) = (variants::search(start, &problem, method, watch)?, false);
         } else if !planner.drop(&chosen) {
             return Ok(planned);
         }
@@ -254,7 +260,7 @@ pub fn limit(application: &Application) -> Option<u64> {
 }
 
 /// Warns if no plan fits because the parameters alone take more than is asked for.
-fn warn_of_parameters(tasks: &[CnnTask<'_>], limit: u64, why: &str) {
+fn warn_of_parameters(tasks: &[PartitionedCnn<'_>], limit: u64, why: &str) {
     let parameters = assemble::parameters_resident(tasks);
     if parameters > limit {
         let [half, mixed] =

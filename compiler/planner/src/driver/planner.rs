@@ -9,17 +9,17 @@ use csdfc_plan::plan::{self, StorageModel};
 use tracing::info_span;
 
 use crate::cost::timing::Timing;
+use crate::search::problem::PlanningProblem;
 use crate::search::select::Selection;
-use crate::search::simple::VariantFront;
-use crate::search::subject::Subject;
+use crate::search::simple::DesignFront;
 use crate::search::watch::Stopped;
-use crate::search::{Found, Rate, Shortfall, Variant, code};
+use crate::search::{DesignPoint, Found, Rate, Shortfall, code};
 use crate::storage::{Arrangement, Effort, Storage};
 
 /// The variants of every CNN, from which one of each is chosen.
 pub(super) struct Planner<'a> {
-    subject: &'a Subject<'a>,
-    variants: Vec<Vec<Variant>>,
+    problem: &'a PlanningProblem<'a>,
+    variants: Vec<Vec<DesignPoint>>,
     /// Old plans, as a variant of each CNN.
     known: Vec<Vec<usize>>,
     /// Choices that were evaluated, and why no more were.
@@ -30,9 +30,13 @@ pub(super) struct Planner<'a> {
 impl<'a> Planner<'a> {
     /// A planner for the variants that a method found for each CNN, and for old plans, each given as one variant per
     /// CNN.
-    pub(super) fn new(subject: &'a Subject<'a>, fronts: Vec<VariantFront>, known: Vec<Vec<usize>>) -> Self {
+    pub(super) fn new(
+        problem: &'a PlanningProblem<'a>,
+        fronts: Vec<DesignFront>,
+        known: Vec<Vec<usize>>,
+    ) -> Self {
         Planner {
-            subject,
+            problem,
             evaluations: fronts.iter().map(|front| front.evaluations).sum(),
             stopped: fronts.iter().map(|front| front.stopped).max().unwrap_or(Stopped::Complete),
             variants: fronts.into_iter().map(|front| front.variants).collect(),
@@ -64,16 +68,16 @@ impl<'a> Planner<'a> {
     /// settled.) The answer is settled if they fit and meet all constraints, if they fit and are the nearest to the
     /// constraints, or if no plan is small enough.
     pub(super) fn is_settled(&self, limit: Option<u64>, demands: &[Demand]) -> bool {
-        if limit.is_some_and(|limit| self.subject.parameters > limit) {
+        if limit.is_some_and(|limit| self.problem.parameters > limit) {
             return true;
         }
-        if self.subject.timings.iter().any(Timing::is_measured) {
+        if self.problem.timings.iter().any(Timing::is_measured) {
             return false;
         }
         let any = self.selection(&vec![Demand::default(); demands.len()]);
         let Some(fastest) = any.fastest(u64::MAX) else { return false };
-        let least_memory = matches!(self.subject.application.constraints.memory, Some(MemoryGoal::Min))
-            || self.subject.application.prefer == Prefer::Memory;
+        let least_memory = matches!(self.problem.application.constraints.memory, Some(MemoryGoal::Min))
+            || self.problem.application.prefer == Prefer::Memory;
         let rates = fastest.iter().zip(&self.variants).map(|(v, all)| all[*v].rate());
         let is_fast_enough =
             rates.zip(demands).all(|(rate, demand)| demand.is_met(rate.fps, rate.latency_ns));
@@ -87,16 +91,16 @@ impl<'a> Planner<'a> {
             cnns.dedup();
             cnns
         };
-        Selection::new(&self.variants, self.subject.elements.iter().map(cnns).collect(), demands)
+        Selection::new(&self.variants, self.problem.elements.iter().map(cnns).collect(), demands)
     }
 
     fn storage(&self, chosen: &[usize]) -> Storage<'_> {
         let executions = chosen.iter().zip(&self.variants).map(|(v, all)| &all[*v].execution).collect();
-        Storage { executions, elements: self.subject.elements }
+        Storage { executions, elements: self.problem.elements }
     }
 
     fn arrange(&self, chosen: &[usize]) -> Arrangement {
-        self.subject.arrange(&self.storage(chosen), Effort::Candidate)
+        self.problem.arrange(&self.storage(chosen), Effort::Candidate)
     }
 
     /// Total memory of a choice, in bytes. Rings of CNNs that never run at the same time may lie at the same addresses,
@@ -104,28 +108,28 @@ impl<'a> Planner<'a> {
     fn total(&self, chosen: &[usize]) -> u64 {
         let of_one_cnn =
             |element: &Vec<(usize, usize)>| element.windows(2).all(|pair| pair[0].0 == pair[1].0);
-        let is_largest = self.subject.application.storage == StorageModel::Tensors
-            && self.subject.elements.iter().all(of_one_cnn);
+        let is_largest = self.problem.application.storage == StorageModel::Tensors
+            && self.problem.elements.iter().all(of_one_cnn);
         let each = chosen.iter().zip(&self.variants).map(|(v, all)| all[*v].buffers);
         let buffers = if chosen.len() == 1 || is_largest {
             each.max().unwrap_or(0)
         } else {
             self.arrange(chosen).bytes
         };
-        self.subject.parameters + buffers
+        self.problem.parameters + buffers
     }
 
     fn rates(&self, chosen: &[usize]) -> BTreeMap<String, Rate> {
-        let each = self.subject.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
+        let each = self.problem.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
         each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].rate())).collect()
     }
 
     /// The best that each CNN can reach, whatever the others do.
     fn best_rates(&self, fastest: &[usize]) -> BTreeMap<String, Rate> {
         let mut rates = self.rates(fastest);
-        for (cnn, variants) in self.subject.application.cnns.iter().zip(&self.variants) {
+        for (cnn, variants) in self.problem.application.cnns.iter().zip(&self.variants) {
             if let Some(rate) = rates.get_mut(&cnn.name) {
-                rate.latency_ns = variants.iter().map(Variant::latency).min().unwrap_or(rate.latency_ns);
+                rate.latency_ns = variants.iter().map(DesignPoint::latency).min().unwrap_or(rate.latency_ns);
             }
         }
         rates
@@ -134,7 +138,7 @@ impl<'a> Planner<'a> {
     /// The fastest choice whose total is within `limit` bytes, with all rings arranged. A choice that was made CNN by
     /// CNN may be larger when all rings are arranged together. Then a smaller budget is tried.
     fn fastest_within(&self, selection: &Selection<'_>, limit: u64) -> Option<Vec<usize>> {
-        let budget = limit.checked_sub(self.subject.parameters)?;
+        let budget = limit.checked_sub(self.problem.parameters)?;
         let smaller = selection.thresholds().into_iter().filter(|threshold| *threshold < budget);
         std::iter::once(budget)
             .chain(smaller)
@@ -146,9 +150,9 @@ impl<'a> Planner<'a> {
     fn fits_in_the_end(&self, chosen: &[usize], limit: Option<u64>) -> bool {
         let bytes = || {
             let storage = self.storage(chosen);
-            self.subject.arrange(&storage, Effort::Final).bytes
+            self.problem.arrange(&storage, Effort::Final).bytes
         };
-        limit.is_none_or(|limit| self.subject.parameters + bytes() <= limit)
+        limit.is_none_or(|limit| self.problem.parameters + bytes() <= limit)
     }
 
     /// The choice of least memory. If several take the same memory, it is the fastest of them.
@@ -161,8 +165,8 @@ impl<'a> Planner<'a> {
         let nothing = vec![Demand::default(); demands.len()];
         let asked = self.selection(demands);
         let any = self.selection(&nothing);
-        let least_memory = matches!(self.subject.application.constraints.memory, Some(MemoryGoal::Min))
-            || self.subject.application.prefer == Prefer::Memory;
+        let least_memory = matches!(self.problem.application.constraints.memory, Some(MemoryGoal::Min))
+            || self.problem.application.prefer == Prefer::Memory;
         let chosen = if least_memory {
             self.smallest(&asked).filter(|chosen| {
                 limit.is_none_or(|limit| self.total(chosen) <= limit) || self.fits_in_the_end(chosen, limit)
@@ -202,7 +206,7 @@ impl<'a> Planner<'a> {
             return chosen;
         }
         let slowdown = |chosen: &[usize]| -> f64 {
-            let relative = |(v, all): (&usize, &Vec<Variant>)| {
+            let relative = |(v, all): (&usize, &Vec<DesignPoint>)| {
                 all[*v].period_ns / all.iter().map(|v| v.period_ns).fold(f64::INFINITY, f64::min)
             };
             chosen.iter().zip(&self.variants).map(relative).sum()
@@ -243,14 +247,15 @@ impl<'a> Planner<'a> {
     /// The front of the plans seen: none of them is worse than another in both memory and frame rates. Sorted by
     /// falling memory.
     fn front(&self) -> Vec<plan::ParetoPoint> {
-        let any = self.selection(&vec![Demand::default(); self.subject.tasks.len()]);
+        let any = self.selection(&vec![Demand::default(); self.problem.tasks.len()]);
         let mut points: Vec<plan::ParetoPoint> = Vec::new();
         for budget in any.thresholds() {
             let Some(chosen) = any.fastest(budget) else { continue };
             let memory = self.total(&chosen);
-            let each = self.subject.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
-            let code =
-                |(v, all): (&usize, &Vec<Variant>), cnn: &Cnn| code::write(&all[*v].choice(), &cnn.network);
+            let each = self.problem.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
+            let code = |(v, all): (&usize, &Vec<DesignPoint>), cnn: &Cnn| {
+                code::write(&all[*v].choice(), &cnn.network)
+            };
             let choices = each.map(|(cnn, variant)| (cnn.name.clone(), code(variant, cnn))).collect();
             let fps = self.rates(&chosen).into_iter().map(|(cnn, rate)| (cnn, rate.fps)).collect();
             let point = plan::ParetoPoint { memory, fps, choices };

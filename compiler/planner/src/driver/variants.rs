@@ -9,49 +9,49 @@ use super::planner::Planner;
 use crate::cost::timing::Timing;
 use crate::error::Error;
 use crate::frame::choice::Choice;
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 use crate::search::known::{self, Start};
-use crate::search::simple::{self, VariantFront};
-use crate::search::subject::Subject;
+use crate::search::problem::PlanningProblem;
+use crate::search::simple::{self, DesignFront};
 use crate::search::watch::Watch;
 use crate::search::{baseline, extended};
 
 /// The variants with no parts and with all parts, for a plan that may need no search.
-pub(super) fn ends<'a>(subject: &'a Subject<'a>) -> Result<Planner<'a>, Error> {
-    let front = |(task, timing): (&CnnTask<'_>, &Timing<'_>)| {
+pub(super) fn ends<'a>(problem: &'a PlanningProblem<'a>) -> Result<Planner<'a>, Error> {
+    let front = |(task, timing): (&PartitionedCnn<'_>, &Timing<'_>)| {
         let ends = [Choice::none(task.network), Choice::all(task.network)];
-        simple::front_of(task, timing, subject.application.storage, &ends)
+        simple::front_of(task, timing, problem.application.storage, &ends)
     };
-    let fronts = subject.tasks.iter().zip(subject.timings).map(front).collect::<Result<_, _>>()?;
-    Ok(Planner::new(subject, fronts, Vec::new()))
+    let fronts = problem.tasks.iter().zip(problem.timings).map(front).collect::<Result<_, _>>()?;
+    Ok(Planner::new(problem, fronts, Vec::new()))
 }
 
 /// The variants that a method finds, and those of old plans.
 pub(super) fn search<'a>(
     start: &Start,
-    subject: &'a Subject<'a>,
+    problem: &'a PlanningProblem<'a>,
     method: Option<Method>,
     watch: &Watch<'_>,
 ) -> Result<Planner<'a>, Error> {
-    let mut fronts = evaluate(start, subject, method, watch)?;
+    let mut fronts = evaluate(start, problem, method, watch)?;
     let known = match start {
         Start::Search(plans) if method.is_some_and(Method::is_search) => {
-            known::add(plans, subject.tasks, subject.timings, subject.application.storage, &mut fronts)?
+            known::add(plans, problem.tasks, problem.timings, problem.application.storage, &mut fronts)?
         }
         _ => Vec::new(),
     };
-    Ok(Planner::new(subject, fronts, known))
+    Ok(Planner::new(problem, fronts, known))
 }
 
 /// The variants of every CNN that are worth choosing. A method makes them. Without a method, they follow from the
 /// choice that is picked or from the rows that the application gives. Each method that makes variants has its arm here.
 fn evaluate(
     start: &Start,
-    subject: &Subject<'_>,
+    problem: &PlanningProblem<'_>,
     method: Option<Method>,
     watch: &Watch<'_>,
-) -> Result<Vec<VariantFront>, Error> {
-    let Subject { application, tasks, timings, .. } = *subject;
+) -> Result<Vec<DesignFront>, Error> {
+    let PlanningProblem { application, tasks, timings, .. } = *problem;
     let started = Instant::now();
     let mut fronts = Vec::new();
     for (index, (task, timing)) in tasks.iter().zip(timings).enumerate() {

@@ -14,7 +14,7 @@ use std::num::NonZero;
 use csdf::{Actor, ActorId, Budget, Channel, Error, Goal, Graph, Rates, Reader, StorageOptions, Unit};
 use csdfc_network::{LayerId, Network};
 
-use super::task::CnnTask;
+use super::task::PartitionedCnn;
 use crate::frame::execution::Execution;
 use crate::frame::lower::{self, RateTable, TensorRates};
 
@@ -29,7 +29,7 @@ const BUDGET: Budget = Budget { work: 1 << 26, time: None };
 /// # Errors
 /// Those of the dataflow analyses, none on an execution of this task.
 pub fn couple(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     rates: &RateTable<'_>,
     execution: &mut Execution,
     cost_ns: &dyn Fn(usize, LayerId) -> f64,
@@ -57,7 +57,7 @@ struct Group {
 
 /// The groups of an execution. A group is left out if it has a tensor that is shared by partitions which do not all run
 /// at the same time. The rows that such a tensor keeps from one frame to the next do not depend on speed alone.
-fn groups(task: &CnnTask<'_>, execution: &Execution) -> Vec<Group> {
+fn groups(task: &PartitionedCnn<'_>, execution: &Execution) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for (index, request) in execution.requests.iter().enumerate() {
         if !request.pipelined || request.half.is_some() {
@@ -86,7 +86,7 @@ fn groups(task: &CnnTask<'_>, execution: &Execution) -> Vec<Group> {
 
 /// Rows of each ring of a group.
 fn smallest(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     rates: &RateTable<'_>,
     execution: &Execution,
     group: &Group,

@@ -12,7 +12,7 @@ use super::choice::Choice;
 use super::lower::{self, Lowering, RateTable};
 use super::occupancy::{self, AddressSharing};
 use super::request::{FiringOrder, Request, RequestBuilder};
-use super::task::{CnnTask, PartitionTask};
+use super::task::{PartitionTask, PartitionedCnn};
 use super::tighten::tighten;
 
 /// One frame of a CNN: its partitions one after another on one time line, counted in firings. (Partitions that run
@@ -66,7 +66,7 @@ pub enum Rings {
 /// # Errors
 /// Those of the dataflow analyses. There are none on networks that were imported or built.
 pub fn execute(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     rates: &RateTable<'_>,
     choice: &Choice,
     storage: StorageModel,
@@ -124,7 +124,7 @@ pub fn execute(
 }
 
 /// Whether layers may run ahead of demand. Partitions that run at the same time wait for each other's rows, and keep their order.
-fn may_run_ahead(task: &CnnTask<'_>) -> bool {
+fn may_run_ahead(task: &PartitionedCnn<'_>) -> bool {
     !task.paging.is_empty() && !task.together.iter().flatten().any(|together| *together)
 }
 
@@ -196,7 +196,7 @@ mod tests {
     fn barriers_end_segments() {
         let network = csdfc_input::builtin::network("lenet5").unwrap();
         let layers: Vec<LayerId> = network.ids().collect();
-        let task = CnnTask {
+        let task = PartitionedCnn {
             network: &network,
             paging: Vec::new(),
             workers: 1,

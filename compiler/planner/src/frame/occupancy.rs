@@ -31,8 +31,8 @@ use csdfc_network::{Layer, LayerId};
 use csdfc_plan::operator::Operator;
 
 use super::lower::{RateTable, TensorRates};
-use super::request::{Filling, FiringOrder, Request};
-use super::task::CnnTask;
+use super::request::{FiringOrder, OccupancyProfile, Request};
+use super::task::PartitionedCnn;
 
 /// A firing that makes several rows of a whole ring, one after another. While it does, rows of the whole rings that it
 /// reads become free.
@@ -114,7 +114,7 @@ const CACHED_FILTERS: u64 = 64 * 1024;
 /// Finds which bytes of every whole ring are in use, and how the rings may share addresses. `requests` are all requests
 /// of one network, in storage model `tensors`.
 pub fn fill(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     rates: &RateTable<'_>,
     rows: &[u64],
     orders: &[FiringOrder],
@@ -202,7 +202,7 @@ impl Times {
 
 /// When each layer fires, and which rings are whole. Occupancy follows from this.
 struct Lives<'a> {
-    task: &'a CnnTask<'a>,
+    task: &'a PartitionedCnn<'a>,
     rates: &'a RateTable<'a>,
     rows: &'a [u64],
     times: Times,
@@ -228,7 +228,7 @@ impl Lives<'_> {
         self.task.slicing(id, self.rows[id.0]).is_some()
     }
 
-    fn filling(&self, tensor: LayerId) -> Filling {
+    fn filling(&self, tensor: LayerId) -> OccupancyProfile {
         let layer = self.task.network.layer(tensor);
         let (height, row_bytes) = (layer.rows() as u64, layer.row_bytes());
         let made = |p: u64| ((p + 1) * self.rows[tensor.0]).min(height) * row_bytes;
@@ -240,7 +240,7 @@ impl Lives<'_> {
             let ends = self.times.of(only.reader).iter().zip(&*only.released);
             let releases = ends.filter(|&(_, &rows)| std::mem::replace(&mut last, rows) < rows);
             let released = releases.map(|(time, rows)| (*time, rows * row_bytes)).collect();
-            return Filling { begun, released };
+            return OccupancyProfile { begun, released };
         }
         let many = readings.iter().map(|reading| reading.released.len()).sum();
         let mut ends: Vec<(usize, usize, u64)> = Vec::with_capacity(many);
@@ -260,7 +260,7 @@ impl Lives<'_> {
                 released.push((time, all * row_bytes));
             }
         }
-        Filling { begun, released }
+        OccupancyProfile { begun, released }
     }
 
     /// Rows of a tensor that all readers but one have released before a firing.

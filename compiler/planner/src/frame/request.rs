@@ -9,7 +9,7 @@ use csdfc_network::LayerId;
 use csdfc_plan::plan::StorageModel;
 
 use super::lower::RateTable;
-use super::task::CnnTask;
+use super::task::PartitionedCnn;
 
 /// The order in which the layers of one partition fire.
 #[derive(Debug, Clone)]
@@ -47,14 +47,14 @@ pub struct Request {
     /// The first firing of the writer and the last firing of the last reader, both included, on the CNN's time line. A
     /// ring between partitions that run at the same time is live during all firings of these partitions, too.
     pub live: (usize, usize),
-    /// The partition that it is counted in, as an index into [`CnnTask::partitions`].
+    /// The partition that it is counted in, as an index into [`PartitionedCnn::partitions`].
     pub partition: usize,
     /// Every partition that writes or reads it.
     pub touched: Vec<usize>,
     /// Whether its reader is in a partition that runs at the same time as the partition that writes it.
     pub pipelined: bool,
     /// Which bytes of it are in use while it lives. `None` if all of them are, all the time.
-    pub filling: Option<Filling>,
+    pub filling: Option<OccupancyProfile>,
 }
 
 /// What is to be stored.
@@ -85,14 +85,14 @@ impl Request {
 
 /// The bytes of a whole ring that are in use, as steps over the firings of a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filling {
+pub struct OccupancyProfile {
     /// `(f, b)`: from firing f on, b bytes have been begun. Both ascend.
     pub begun: Vec<(usize, u64)>,
     /// `(f, b)`: after firing f, all readers have released b bytes. Both ascend.
     pub released: Vec<(usize, u64)>,
 }
 
-impl Filling {
+impl OccupancyProfile {
     /// The bytes in use at a firing, with all that it begins and all that it will release.
     pub fn at(&self, firing: usize) -> Range<u64> {
         let low = self.released.partition_point(|(at, _)| *at < firing);
@@ -109,7 +109,7 @@ const ROOM_ALIGNMENT: u64 = 4;
 /// The basis of the requests: the capacities that the dataflow analysis found, and the firings of layers.
 pub(super) struct RequestBuilder<'a> {
     /// The CNN.
-    pub(super) task: &'a CnnTask<'a>,
+    pub(super) task: &'a PartitionedCnn<'a>,
     /// Its rates, which know who reads each tensor.
     pub(super) rates: &'a RateTable<'a>,
     /// Rows per firing of each layer.

@@ -11,7 +11,7 @@ use super::lower;
 
 /// A CNN cut into partitions.
 #[derive(Debug, Clone)]
-pub struct CnnTask<'a> {
+pub struct PartitionedCnn<'a> {
     /// Its layers.
     pub network: &'a Network,
     /// Workers that share each firing. Each has a workspace of its own.
@@ -60,7 +60,7 @@ impl Paging {
     }
 }
 
-impl CnnTask<'_> {
+impl PartitionedCnn<'_> {
     /// The partition of each layer.
     pub fn partition_of(&self) -> Vec<usize> {
         partition_of(self.network, self.partitions.iter().map(|partition| partition.layers.as_slice()))
@@ -127,7 +127,7 @@ pub struct PartitionTask {
 }
 
 /// Every CNN of an application, cut into its partitions.
-pub fn tasks(application: &Application) -> Vec<CnnTask<'_>> {
+pub fn tasks(application: &Application) -> Vec<PartitionedCnn<'_>> {
     let at_once = |a: &str, b: &str| {
         a != b
             && application
@@ -154,7 +154,7 @@ pub fn tasks(application: &Application) -> Vec<CnnTask<'_>> {
         .cnns
         .iter()
         .enumerate()
-        .map(|(c, cnn)| CnnTask {
+        .map(|(c, cnn)| PartitionedCnn {
             paging: paging(c, &cnn.network),
             network: &cnn.network,
             workers: application.threads as u64,

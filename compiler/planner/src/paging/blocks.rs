@@ -12,9 +12,9 @@ use super::reads::read_ns;
 use crate::cost::timing::{FrameTime, Timing};
 use crate::frame::execution::Execution;
 use crate::frame::request::RequestKind;
-use crate::frame::task::CnnTask;
-use crate::search::Variant;
-use crate::search::subject::Subject;
+use crate::frame::task::PartitionedCnn;
+use crate::search::DesignPoint;
+use crate::search::problem::PlanningProblem;
 use crate::storage::{Arrangement, Effort, Item, Storage};
 
 /// Shares of the room beside a block that are tried, as divisors: 2 stands for one half.
@@ -26,7 +26,7 @@ const TRIED: [(f64, u64); 9] =
     [(1.0, 16), (1.0, 15), (1.0, 14), (0.5, 16), (0.5, 14), (0.25, 15), (0.1, 15), (0.0, 16), (0.0, 14)];
 
 /// The times of a frame with the final slices.
-pub fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> FrameTime {
+pub fn frame(task: &PartitionedCnn<'_>, timing: &Timing<'_>, execution: &Execution) -> FrameTime {
     let read = read_ns(task, timing, execution);
     let time = |wait: &dyn Fn(usize, LayerId) -> f64| {
         timing.frame_with(task, &execution.rows, &execution.one_by_one, wait)
@@ -50,26 +50,26 @@ pub fn frame(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> 
 /// Lets loads overlap computing, in an arena of no more than `budget` bytes, in the fastest of the ways
 /// that it tries.
 pub fn overlap(
-    subject: &Subject<'_>,
-    variants: &mut [Variant],
+    problem: &PlanningProblem<'_>,
+    variants: &mut [DesignPoint],
     arrangement: Arrangement,
     budget: u64,
 ) -> Arrangement {
     let storage = Storage {
         executions: variants.iter().map(|variant| &variant.execution).collect(),
-        elements: subject.elements,
+        elements: problem.elements,
     };
-    let each = || subject.tasks.iter().zip(subject.timings).enumerate();
+    let each = || problem.tasks.iter().zip(problem.timings).enumerate();
     let ns = |executions: &[&Execution]| -> f64 {
         each().map(|(cnn, (task, timing))| frame(task, timing, executions[cnn]).period_ns).sum()
     };
     let mut best = (ns(&storage.executions), None);
-    let shares_room = subject.elements.iter().any(|element| element.len() > 1);
+    let shares_room = problem.elements.iter().any(|element| element.len() > 1);
     let tried = TRIED.into_iter().flat_map(|(share, part)| [(share, part, false), (share, part, true)]);
     // Only partitions that run at the same time have a room to share.
     for (share, part, evenly) in tried.filter(|(.., evenly)| shares_room || !evenly) {
-        let rooms = loads::rooms(subject.tasks, &storage, budget / 16 * part, evenly);
-        let within = |(cnn, (task, timing)): (usize, (&CnnTask<'_>, &Timing<'_>))| {
+        let rooms = loads::rooms(problem.tasks, &storage, budget / 16 * part, evenly);
+        let within = |(cnn, (task, timing)): (usize, (&PartitionedCnn<'_>, &Timing<'_>))| {
             loads::overlap(task, timing, &storage, cnn, &rooms[cnn], share)
         };
         let Some(overlapping) = each().map(within).collect::<Option<Vec<Execution>>>() else {
@@ -80,7 +80,7 @@ pub fn overlap(
         if ns >= best.0 {
             continue;
         }
-        let again = subject.arrange(&Storage { executions, elements: subject.elements }, Effort::Front);
+        let again = problem.arrange(&Storage { executions, elements: problem.elements }, Effort::Front);
         info!(share, part, evenly, bytes = again.bytes, budget, ns, "overlaps");
         if again.bytes <= budget {
             best = (ns, Some((overlapping, again)));
@@ -94,13 +94,17 @@ pub fn overlap(
 }
 
 /// Makes the blocks of sliced layers larger, and arranges all anew. The arena stays as it is or gets smaller.
-pub fn grow(subject: &Subject<'_>, variants: &mut [Variant], arrangement: Arrangement) -> Arrangement {
+pub fn grow(
+    problem: &PlanningProblem<'_>,
+    variants: &mut [DesignPoint],
+    arrangement: Arrangement,
+) -> Arrangement {
     let storage = Storage {
         executions: variants.iter().map(|variant| &variant.execution).collect(),
-        elements: subject.elements,
+        elements: problem.elements,
     };
     let items = storage.items();
-    let rooms = loads::rooms(subject.tasks, &storage, arrangement.bytes, false);
+    let rooms = loads::rooms(problem.tasks, &storage, arrangement.bytes, false);
     let room = |(i, item): (usize, &Item<'_>)| match item.request.kind {
         RequestKind::Block => {
             rooms[item.cnn][item.request.partition].saturating_sub(storage.beside(&items, i))
@@ -111,7 +115,7 @@ pub fn grow(subject: &Subject<'_>, variants: &mut [Variant], arrangement: Arrang
     for share in SHARES {
         let mut room = room.iter();
         let mut grown: Vec<Execution> = variants.iter().map(|variant| variant.execution.clone()).collect();
-        for (task, execution) in subject.tasks.iter().zip(&mut grown) {
+        for (task, execution) in problem.tasks.iter().zip(&mut grown) {
             for (request, room) in execution.requests.iter_mut().zip(&mut room) {
                 let LayerId(layer) = request.tensor;
                 let slicing = task.slicing(request.tensor, execution.rows[layer]);
@@ -123,8 +127,8 @@ pub fn grow(subject: &Subject<'_>, variants: &mut [Variant], arrangement: Arrang
                 }
             }
         }
-        let storage = Storage { executions: grown.iter().collect(), elements: subject.elements };
-        let again = subject.arrange(&storage, Effort::Front);
+        let storage = Storage { executions: grown.iter().collect(), elements: problem.elements };
+        let again = problem.arrange(&storage, Effort::Front);
         if again.bytes <= arrangement.bytes {
             for (variant, execution) in variants.iter_mut().zip(grown) {
                 variant.execution = execution;

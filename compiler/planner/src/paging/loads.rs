@@ -14,7 +14,7 @@ use super::reads::read_ns;
 use crate::cost::timing::Timing;
 use crate::frame::execution::Execution;
 use crate::frame::request::{FiringOrder, Request, RequestKind};
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 use crate::storage::{Item, Storage};
 
 /// One frame, simulated. Times are in nanoseconds; those of partitions that run at the same time begin with each of them.
@@ -34,12 +34,16 @@ fn blocks(execution: &Execution, id: LayerId) -> Vec<usize> {
 }
 
 /// Simulates a frame of a CNN. `None` if the store is not known.
-pub(super) fn simulated(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Option<Simulated> {
+pub(super) fn simulated(
+    task: &PartitionedCnn<'_>,
+    timing: &Timing<'_>,
+    execution: &Execution,
+) -> Option<Simulated> {
     simulated_without(None, task, timing, execution)
 }
 
 /// By layer, how much shorter the frame would be if its weights were in memory, in nanoseconds. Empty if that is not known.
-pub fn exposed(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
+pub fn exposed(task: &PartitionedCnn<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
     let Some(frame) = simulated(task, timing, execution) else { return Vec::new() };
     let all: f64 = frame.waits.iter().sum();
     let without = |id: LayerId| match task.paging(id) {
@@ -53,7 +57,7 @@ pub fn exposed(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -
 /// A frame as [`simulated`] has it, where the weights of the layer `kept` are in memory.
 fn simulated_without(
     kept: Option<LayerId>,
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     timing: &Timing<'_>,
     execution: &Execution,
 ) -> Option<Simulated> {
@@ -119,7 +123,7 @@ fn simulated_without(
 /// By CNN and partition, the bytes that may be in use at once while it runs, of `budget` for all that run then. Each has what it
 /// takes; those that read share what is left, `evenly` or by the bytes that they read.
 pub(super) fn rooms(
-    tasks: &[CnnTask<'_>],
+    tasks: &[PartitionedCnn<'_>],
     storage: &Storage<'_>,
     budget: u64,
     evenly: bool,
@@ -162,7 +166,7 @@ pub(super) fn rooms(
 /// in two blocks. The life of a block begins earlier, by up to `share` of the way to the moment at which the store is free
 /// for it.
 pub(super) fn overlap(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     timing: &Timing<'_>,
     storage: &Storage<'_>,
     cnn: usize,

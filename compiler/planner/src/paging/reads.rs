@@ -3,10 +3,10 @@
 use crate::cost::timing::Timing;
 use crate::frame::execution::Execution;
 use crate::frame::request::RequestKind;
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 
 /// By layer, how many times a frame reads its weights, and the bytes of its slices.
-fn reads(task: &CnnTask<'_>, execution: &Execution) -> Vec<(u64, Vec<u64>)> {
+fn reads(task: &PartitionedCnn<'_>, execution: &Execution) -> Vec<(u64, Vec<u64>)> {
     let mut reads = vec![(0, Vec::new()); task.network.layers.len()];
     for request in execution.requests.iter().filter(|request| request.kind == RequestKind::Block) {
         let (id, rows) = (request.tensor, execution.rows[request.tensor.0]);
@@ -20,13 +20,13 @@ fn reads(task: &CnnTask<'_>, execution: &Execution) -> Vec<(u64, Vec<u64>)> {
 }
 
 /// For each layer, the modelled nanoseconds of a frame in which its weights are read.
-pub fn read_ns(task: &CnnTask<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
+pub fn read_ns(task: &PartitionedCnn<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
     let each = reads(task, execution).into_iter();
     each.map(|(times, slices)| times as f64 * timing.read_ns(&slices)).collect()
 }
 
 /// Bytes of weights that a frame reads.
-pub fn bytes_read(task: &CnnTask<'_>, execution: &Execution) -> u64 {
+pub fn bytes_read(task: &PartitionedCnn<'_>, execution: &Execution) -> u64 {
     let each = reads(task, execution).into_iter();
     each.map(|(times, slices)| times * slices.iter().sum::<u64>()).sum()
 }

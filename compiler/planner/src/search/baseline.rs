@@ -7,15 +7,15 @@ use csdfc_input::app::spec::Method;
 use csdfc_network::Network;
 use csdfc_plan::plan::StorageModel;
 
-use super::Variant;
+use super::DesignPoint;
 use super::evaluate::own_elements;
-use super::simple::VariantFront;
+use super::simple::DesignFront;
 use super::watch::Stopped;
 use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
 use crate::frame::execution::{self, Rings};
 use crate::frame::lower::RateTable;
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 use crate::storage::edges::{self, BufferSharing};
 use crate::storage::{Effort, Storage};
 
@@ -43,31 +43,31 @@ pub fn sharing(method: Method) -> BufferSharing {
 /// # Errors
 /// Those of the dataflow analyses.
 pub fn front(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     timing: &Timing<'_>,
     choice: &Choice,
     sharing: BufferSharing,
-) -> Result<VariantFront, csdf::Error> {
+) -> Result<DesignFront, csdf::Error> {
     let mut variant = variant(task, &RateTable::new(task.network), timing, choice)?;
     let elements = own_elements(task);
     let alone = Storage { executions: vec![&variant.execution], elements: &elements };
     variant.buffers = edges::arrange(&alone, sharing, Effort::Final).bytes;
-    Ok(VariantFront { variants: vec![variant], evaluations: 1, stopped: Stopped::Complete })
+    Ok(DesignFront { variants: vec![variant], evaluations: 1, stopped: Stopped::Complete })
 }
 
-/// The variant of a CNN under a choice, in storage model `edges`. [`Variant::buffers`] is not computed yet.
+/// The variant of a CNN under a choice, in storage model `edges`. [`DesignPoint::buffers`] is not computed yet.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
 pub fn variant(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     rates: &RateTable<'_>,
     timing: &Timing<'_>,
     choice: &Choice,
-) -> Result<Variant, csdf::Error> {
+) -> Result<DesignPoint, csdf::Error> {
     let execution = execution::execute(task, rates, choice, StorageModel::Edges, Rings::OnDemand)?;
     let frame = timing.frame(task, &choice.rows, &[]);
-    Ok(Variant {
+    Ok(DesignPoint {
         name: choice.name.clone(),
         execution,
         buffers: 0,

@@ -8,15 +8,15 @@ use crate::frame::choice::Choice;
 use crate::frame::couple::couple;
 use crate::frame::execution::{self, Execution, Rings};
 use crate::frame::lower::RateTable;
-use crate::frame::task::CnnTask;
-use crate::search::Variant;
+use crate::frame::task::PartitionedCnn;
+use crate::search::DesignPoint;
 use crate::storage::{self, Effort, Peak, Storage};
 
 /// Evaluates choices for one CNN as if it were alone.
 #[derive(Debug)]
 pub struct Evaluator<'a> {
     /// The CNN.
-    pub task: &'a CnnTask<'a>,
+    pub task: &'a PartitionedCnn<'a>,
     /// How its frames are timed.
     pub timing: &'a Timing<'a>,
     /// How storage is shared.
@@ -27,7 +27,7 @@ pub struct Evaluator<'a> {
 
 impl<'a> Evaluator<'a> {
     /// An evaluator for a CNN with this timing.
-    pub fn new(task: &'a CnnTask<'a>, timing: &'a Timing<'a>, storage: StorageModel) -> Self {
+    pub fn new(task: &'a PartitionedCnn<'a>, timing: &'a Timing<'a>, storage: StorageModel) -> Self {
         let (rates, elements) = (RateTable::new(task.network), own_elements(task));
         Evaluator { task, timing, storage, rates, elements }
     }
@@ -93,9 +93,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// An execution of a choice as a variant of `buffers` bytes.
-    pub fn variant(&self, choice: &Choice, execution: Execution, buffers: u64) -> Variant {
+    pub fn variant(&self, choice: &Choice, execution: Execution, buffers: u64) -> DesignPoint {
         let frame = self.timing.frame(self.task, &choice.rows, &execution.one_by_one);
-        Variant {
+        DesignPoint {
             name: choice.name.clone(),
             buffers,
             period_ns: frame.period_ns,
@@ -126,7 +126,7 @@ impl<'a> Evaluator<'a> {
 }
 
 /// The pairs of partitions of this CNN that run at the same time, as elements of J for the CNN alone.
-pub(super) fn own_elements(task: &CnnTask<'_>) -> Vec<Vec<(usize, usize)>> {
+pub(super) fn own_elements(task: &PartitionedCnn<'_>) -> Vec<Vec<(usize, usize)>> {
     let count = task.partitions.len();
     let pairs = (0..count).flat_map(|p| (p + 1..count).map(move |q| (p, q)));
     let mut elements: Vec<Vec<(usize, usize)>> =

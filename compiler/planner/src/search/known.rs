@@ -4,10 +4,10 @@ use csdfc_network::Network;
 use csdfc_plan::plan::StorageModel;
 use rayon::prelude::*;
 
-use super::simple::{self, VariantFront};
+use super::simple::{self, DesignFront};
 use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 
 /// Where a search starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +42,10 @@ impl Default for Start {
 /// Those of the dataflow analyses.
 pub fn add(
     plans: &[Vec<Option<Choice>>],
-    tasks: &[CnnTask<'_>],
+    tasks: &[PartitionedCnn<'_>],
     timings: &[Timing<'_>],
     storage: StorageModel,
-    fronts: &mut [VariantFront],
+    fronts: &mut [DesignFront],
 ) -> Result<Vec<Vec<usize>>, csdf::Error> {
     let mut as_variants: Vec<Vec<Option<usize>>> = vec![Vec::new(); plans.len()];
     for (index, front) in fronts.iter_mut().enumerate() {
@@ -76,9 +76,10 @@ pub fn add(
 
 /// The old plans that can be written with one bit for each layer of each CNN in turn. The bit says whether the layer
 /// fires once per row, or once.
-pub fn as_bits(plans: &[Vec<Option<Choice>>], tasks: &[CnnTask<'_>]) -> Vec<Vec<bool>> {
+pub fn as_bits(plans: &[Vec<Option<Choice>>], tasks: &[PartitionedCnn<'_>]) -> Vec<Vec<bool>> {
     let plan = |plan: &Vec<Option<Choice>>| {
-        let of_cnn = |(choice, task): (&Option<Choice>, &CnnTask<'_>)| bits(choice.as_ref()?, task.network);
+        let of_cnn =
+            |(choice, task): (&Option<Choice>, &PartitionedCnn<'_>)| bits(choice.as_ref()?, task.network);
         plan.iter().zip(tasks).map(of_cnn).collect::<Option<Vec<_>>>().map(|bits| bits.concat())
     };
     plans.iter().filter_map(plan).collect()
@@ -118,12 +119,18 @@ mod tests {
                 steps: None,
                 stops: Vec::new(),
             }];
-            CnnTask { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
+            PartitionedCnn {
+                network,
+                workers: 1,
+                partitions,
+                together: vec![vec![false]],
+                paging: Vec::new(),
+            }
         };
-        let tasks: Vec<CnnTask<'_>> = networks.iter().map(task).collect();
+        let tasks: Vec<PartitionedCnn<'_>> = networks.iter().map(task).collect();
         let timings = [timing.clone(), timing];
         let front = |(task, timing)| simple::front(task, timing, StorageModel::Tensors).unwrap();
-        let mut fronts: Vec<VariantFront> = tasks.iter().zip(&timings).map(front).collect();
+        let mut fronts: Vec<DesignFront> = tasks.iter().zip(&timings).map(front).collect();
         let searched: Vec<usize> = fronts.iter().map(|front| front.variants.len()).collect();
         let [a, b] = &networks;
         let plans = [

@@ -21,9 +21,9 @@ pub mod extended;
 pub mod joint;
 pub mod known;
 pub mod paper;
+pub mod problem;
 pub mod select;
 pub mod simple;
-pub mod subject;
 pub mod watch;
 pub mod ways;
 
@@ -39,7 +39,7 @@ use crate::search::watch::Stopped;
 #[derive(Debug)]
 pub struct Found {
     /// The variant chosen for each CNN.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<DesignPoint>,
     /// What can be reached instead, if the constraints cannot be met.
     pub shortfall: Option<Shortfall>,
     /// The front of the plans seen: none of them is worse than another in both memory and frame rates. Sorted by
@@ -77,7 +77,7 @@ pub struct Rate {
 
 /// One way to run a CNN, and what it costs on its own.
 #[derive(Debug, Clone)]
-pub struct Variant {
+pub struct DesignPoint {
     /// What was chosen: `none`, `all`, `prefix 12`, `given`.
     pub name: String,
     /// One frame under this choice.
@@ -91,7 +91,7 @@ pub struct Variant {
     pub latency_ns: f64,
 }
 
-impl Variant {
+impl DesignPoint {
     /// What was chosen, as [`execute`](crate::frame::execution::execute) takes it.
     pub fn choice(&self) -> Choice {
         Choice {

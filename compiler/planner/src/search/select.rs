@@ -7,13 +7,13 @@
 use csdfc_input::app::resolve::Demand;
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, constraint, variable};
 
-use crate::search::Variant;
+use crate::search::DesignPoint;
 
 /// The variants of each CNN and which CNNs run at the same time.
 #[derive(Debug)]
 pub struct Selection<'a> {
     /// Variants of each CNN.
-    pub variants: &'a [Vec<Variant>],
+    pub variants: &'a [Vec<DesignPoint>],
     /// For each CNN, the variants that may be chosen.
     pub allowed: Vec<Vec<usize>>,
     /// Sets of CNNs that run at the same time.
@@ -22,7 +22,7 @@ pub struct Selection<'a> {
 
 impl<'a> Selection<'a> {
     /// Keeps the variants that are fast enough, and that no other such variant beats in both memory and speed.
-    pub fn new(variants: &'a [Vec<Variant>], elements: Vec<Vec<usize>>, demands: &[Demand]) -> Self {
+    pub fn new(variants: &'a [Vec<DesignPoint>], elements: Vec<Vec<usize>>, demands: &[Demand]) -> Self {
         let allowed =
             variants.iter().zip(demands).map(|(variants, demand)| front(variants, demand)).collect();
         Selection { variants, allowed, elements }
@@ -156,7 +156,7 @@ impl<'a> Selection<'a> {
 
 /// The variants that are fast enough, and for which no other such variant is as good in both memory and speed. Sorted
 /// by memory.
-fn front(variants: &[Variant], demand: &Demand) -> Vec<usize> {
+fn front(variants: &[DesignPoint], demand: &Demand) -> Vec<usize> {
     let is_met = |v: &usize| demand.is_met(variants[*v].fps(), variants[*v].latency());
     let mut order: Vec<usize> = (0..variants.len()).filter(is_met).collect();
     order.sort_by(|a, b| {
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use crate::frame::execution::Execution;
 
-    fn variants(raw: &[Vec<(u64, u32)>]) -> Vec<Vec<Variant>> {
+    fn variants(raw: &[Vec<(u64, u32)>]) -> Vec<Vec<DesignPoint>> {
         let execution = Execution {
             rows: Vec::new(),
             barriers: None,
@@ -190,7 +190,7 @@ mod tests {
             sharing: crate::frame::occupancy::AddressSharing::default(),
             one_by_one: Vec::new(),
         };
-        let variant = |(buffers, period): &(u64, u32)| Variant {
+        let variant = |(buffers, period): &(u64, u32)| DesignPoint {
             name: String::new(),
             execution: execution.clone(),
             buffers: *buffers * 1000,
@@ -201,15 +201,15 @@ mod tests {
     }
 
     /// Every choice, by exhaustion.
-    fn all(variants: &[Vec<Variant>]) -> Vec<Vec<usize>> {
+    fn all(variants: &[Vec<DesignPoint>]) -> Vec<Vec<usize>> {
         variants.iter().fold(vec![Vec::new()], |choices, cnn| {
             let extend = |choice: Vec<usize>| (0..cnn.len()).map(move |v| [choice.clone(), vec![v]].concat());
             choices.into_iter().flat_map(extend).collect()
         })
     }
 
-    fn slowdown(variants: &[Vec<Variant>], choice: &[usize]) -> f64 {
-        let of = |(cnn, v): (&Vec<Variant>, &usize)| {
+    fn slowdown(variants: &[Vec<DesignPoint>], choice: &[usize]) -> f64 {
+        let of = |(cnn, v): (&Vec<DesignPoint>, &usize)| {
             let best = cnn.iter().map(|variant| variant.period_ns).fold(f64::INFINITY, f64::min);
             cnn[*v].period_ns / best
         };

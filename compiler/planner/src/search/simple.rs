@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
 use crate::frame::execution::{Execution, Rings};
-use crate::frame::task::CnnTask;
-use crate::search::Variant;
+use crate::frame::task::PartitionedCnn;
+use crate::search::DesignPoint;
 use crate::search::evaluate::Evaluator;
 use crate::search::watch::Stopped;
 use crate::search::ways::{self, Way};
@@ -37,19 +37,19 @@ fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
 
 /// The variants of a CNN that are worth choosing.
 #[derive(Debug)]
-pub struct VariantFront {
+pub struct DesignFront {
     /// Variants that take less memory than every faster one, or than every faster one within the deadline. The fastest
     /// comes first.
-    pub variants: Vec<Variant>,
+    pub variants: Vec<DesignPoint>,
     /// Choices that were evaluated.
     pub evaluations: u64,
     /// Why the search ended.
     pub stopped: Stopped,
 }
 
-impl VariantFront {
+impl DesignFront {
     /// Adds variants that were evaluated elsewhere.
-    pub fn join(&mut self, more: VariantFront, deadline_ns: Option<u64>) {
+    pub fn join(&mut self, more: DesignFront, deadline_ns: Option<u64>) {
         self.evaluations += more.evaluations;
         self.variants.extend(more.variants);
         self.variants = undominated(std::mem::take(&mut self.variants), deadline_ns);
@@ -61,10 +61,10 @@ impl VariantFront {
 /// # Errors
 /// Those of the dataflow analyses.
 pub fn front(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     timing: &Timing<'_>,
     storage: StorageModel,
-) -> Result<VariantFront, csdf::Error> {
+) -> Result<DesignFront, csdf::Error> {
     front_of(task, timing, storage, &choices(task.network))
 }
 
@@ -74,11 +74,11 @@ pub fn front(
 /// # Errors
 /// Those of the dataflow analyses.
 pub fn front_of(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     timing: &Timing<'_>,
     storage: StorageModel,
     choices: &[Choice],
-) -> Result<VariantFront, csdf::Error> {
+) -> Result<DesignFront, csdf::Error> {
     let mut front = evaluate(task, timing, choices, storage)?;
     if storage == StorageModel::Tensors {
         let whole: Vec<Choice> =
@@ -95,11 +95,11 @@ pub fn front_of(
 /// # Errors
 /// Those of the dataflow analyses.
 pub fn evaluate(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     timing: &Timing<'_>,
     choices: &[Choice],
     storage: StorageModel,
-) -> Result<VariantFront, csdf::Error> {
+) -> Result<DesignFront, csdf::Error> {
     let evaluator = Evaluator::new(task, timing, storage);
     let execute = |choice: &Choice| -> Result<(Execution, Vec<Way>), csdf::Error> {
         let mut execution = evaluator.execute(choice, Rings::OnDemand)?;
@@ -140,12 +140,12 @@ pub fn evaluate(
         });
         variants = undominated(tightened.collect::<Result<_, csdf::Error>>()?, timing.deadline_ns);
     }
-    Ok(VariantFront { variants, evaluations: choices.len() as u64, stopped: Stopped::Complete })
+    Ok(DesignFront { variants, evaluations: choices.len() as u64, stopped: Stopped::Complete })
 }
 
 /// The variants that take less memory than every faster one, the fastest first. Variants within a deadline are also
 /// compared among themselves, since in a pipeline, a variant with a lower rate may finish a frame sooner.
-fn undominated(mut variants: Vec<Variant>, deadline_ns: Option<u64>) -> Vec<Variant> {
+fn undominated(mut variants: Vec<DesignPoint>, deadline_ns: Option<u64>) -> Vec<DesignPoint> {
     variants.sort_by(|a, b| a.period_ns.total_cmp(&b.period_ns));
     let mut least = Least::of(deadline_ns);
     variants.retain(|variant| {
@@ -177,7 +177,7 @@ impl Least {
         bytes < self.of_all || (self.is_in_time(latency_ns) && bytes < self.in_time)
     }
 
-    fn lower_to(&mut self, variant: &Variant) {
+    fn lower_to(&mut self, variant: &DesignPoint) {
         self.of_all = self.of_all.min(variant.buffers);
         if self.is_in_time(variant.latency()) {
             self.in_time = self.in_time.min(variant.buffers);
@@ -203,7 +203,7 @@ mod tests {
             sharing: AddressSharing::default(),
             one_by_one: Vec::new(),
         };
-        let variant = |&(period_ns, latency_ns, buffers): &(f64, f64, u64)| Variant {
+        let variant = |&(period_ns, latency_ns, buffers): &(f64, f64, u64)| DesignPoint {
             name: String::new(),
             execution: execution.clone(),
             buffers,

@@ -18,7 +18,7 @@ use csdfc_network::LayerId;
 
 use crate::frame::choice::Choice;
 use crate::frame::execution::{Execution, Rings};
-use crate::search::Variant;
+use crate::search::DesignPoint;
 use crate::search::evaluate::Evaluator;
 use crate::storage::Effort;
 
@@ -91,7 +91,7 @@ pub fn placed(
     one_by_one: &[LayerId],
     rings: Rings,
     effort: Effort,
-) -> Result<Variant, csdf::Error> {
+) -> Result<DesignPoint, csdf::Error> {
     let mut taken = with(evaluator, choice, execution, one_by_one, rings)?;
     let (mut buffers, mut needed) = evaluator.place(&taken, effort);
     while choice.one_by_one.is_none() && needed.len() < taken.one_by_one.len() {
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
     use crate::cost::timing::Timing;
-    use crate::frame::task::{CnnTask, PartitionTask};
+    use crate::frame::task::{PartitionTask, PartitionedCnn};
 
     #[test]
     fn those_that_take_most_go_first() {
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(sets(&[], 7), [Vec::<LayerId>::new()]);
     }
 
-    fn pipeline(network: &Network, cut: usize) -> CnnTask<'_> {
+    fn pipeline(network: &Network, cut: usize) -> PartitionedCnn<'_> {
         let layers: Vec<LayerId> = network.ids().collect();
         let stage =
             |layers: &[LayerId]| PartitionTask { layers: layers.to_vec(), steps: None, stops: Vec::new() };
@@ -166,7 +166,7 @@ mod tests {
             back => vec![stage(front), stage(back)],
         };
         let at_once = |p: usize| (0..stages.len()).map(|q| p != q).collect();
-        CnnTask {
+        PartitionedCnn {
             network,
             paging: Vec::new(),
             workers: 1,

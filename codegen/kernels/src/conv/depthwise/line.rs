@@ -258,7 +258,7 @@ impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E
                 for c in LEFT..K - RIGHT {
                     for (i, sums) in sums.iter_mut().enumerate() {
                         let at = row.wrapping_add(i * self.advance + c * self.step);
-                        let x = if PART { E::load_part::<S>(at, self.count) } else { E::load::<S>(at) };
+                        let x = if PART { E::load_masked::<S>(at, self.count) } else { E::load::<S>(at) };
                         sums[0] = S::mul_add(x, self.w[r][c], sums[0]);
                     }
                 }

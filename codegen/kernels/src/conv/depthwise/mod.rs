@@ -13,7 +13,7 @@ use super::super::element::Element;
 use super::super::panel::Panels;
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
-use super::super::tile::{Ending, MOST_WAITING, Settle, Tile, Waiting, begin, finish, panel_vectors};
+use super::super::tile::{Accumulators, Ending, Epilogue, MOST_CHANNELS, Tile, begin, finish, panel_vectors};
 use super::super::weight::{Lanes, Weight};
 use super::pre::Before;
 use super::{Conv, inside, uses};
@@ -70,7 +70,7 @@ impl<E: Element, W: Weight, const PRE: bool> Job for Row<'_, E, W, PRE> {
         let line = if PRE || !S::SPECIAL { None } else { Line::of(self.conv, self.y, &whole) };
         // The panels of which there is a line, and the others.
         let between = line.as_ref().map_or(tiles.start, Line::end_tile);
-        let mut waiting = Waiting::new();
+        let mut waiting = Accumulators::new();
         for (tiles, line) in [(tiles.start..between, line), (between..tiles.end, None)] {
             let mut x = 0;
             while x < width && !tiles.is_empty() {
@@ -117,7 +117,7 @@ struct Pixels<'a, E, W, const M: usize, const V: usize, const PRE: bool> {
     y: usize,
     x: usize,
     /// Room for sums that wait.
-    waiting: &'a mut Waiting,
+    waiting: &'a mut Accumulators,
 }
 
 impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
@@ -167,7 +167,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
             let has_ended = Ending::of(p.activation).is_all(p.activation);
             let has_output = E::IS_FLOAT || has_ended;
             let (mut channel, mut waits) = (0, 0);
-            let (mut widths, mut tiles) = ([0; MOST_WAITING / 4], 0);
+            let (mut widths, mut tiles) = ([0; MOST_CHANNELS / 4], 0);
             while channel < channels {
                 let (left, many) = (channels - channel, V * S::LANES);
                 let taps_of = Taps {
@@ -180,7 +180,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
                 };
                 let to = match has_output {
                     true => To::Output(out.add(channel)),
-                    false => To::Waiting(self.waiting.start().add(M * waits)),
+                    false => To::Accumulators(self.waiting.start().add(M * waits)),
                 };
                 let made = if left >= many {
                     let mut lanes = [at(channel); V];
@@ -203,7 +203,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
                     continue;
                 }
                 (widths[tiles], tiles, waits) = (made, tiles + 1, waits + made);
-                if waits == MOST_WAITING || channel >= channels {
+                if waits == MOST_CHANNELS || channel >= channels {
                     let begin = channel - waits;
                     let mut outputs = [out.add(begin); M];
                     for (i, out) in outputs.iter_mut().enumerate() {
@@ -212,7 +212,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
                     let (activation, waiting, channels) =
                         (p.activation, &mut *self.waiting, channels.min(channel) - begin);
                     let (outputs, widths) = (&outputs, &widths[..tiles]);
-                    Settle { activation, waiting, widths, outputs, channels }.call::<S>();
+                    Epilogue { activation, waiting, widths, outputs, channels }.call::<S>();
                     (waits, tiles) = (0, 0);
                 }
             }
@@ -263,7 +263,7 @@ enum To<E> {
     /// To the first pixel's elements, after their ending.
     Output(*mut E),
     /// To where they wait for an activation.
-    Waiting(*mut f32),
+    Accumulators(*mut f32),
 }
 
 /// Which taps lie within the input.
@@ -329,7 +329,7 @@ impl<'a, E: Element> Loads<'a, E> {
                     let values = values[channel..][..count].as_ptr();
                     for (v, vector) in vectors.iter_mut().enumerate() {
                         let at = values.add(v * S::LANES);
-                        *vector = if PART { E::load_part::<S>(at, count) } else { E::load::<S>(at) };
+                        *vector = if PART { E::load_masked::<S>(at, count) } else { E::load::<S>(at) };
                     }
                 }
             }
@@ -378,13 +378,13 @@ impl<E: Element> Filters<'_, E> {
                     for sums in &mut sums {
                         for v in 0..V {
                             let x = pixel.add(v * S::LANES);
-                            let mut x = if PART { E::load_part::<S>(x, count) } else { E::load::<S>(x) };
+                            let mut x = if PART { E::load_masked::<S>(x, count) } else { E::load::<S>(x) };
                             if PRE {
                                 // Rounded twice, as the batch norm's own product and sum are: −0 leaves a product, and
                                 // 1 a summand, as it is.
                                 x = S::mul_add(x, scale[v], S::splat(-0.0));
                                 x = S::mul_add(x, S::splat(1.0), shift[v]);
-                                x = S::at_most(high, S::at_least(low, x));
+                                x = S::min(high, S::max(low, x));
                             }
                             sums[v] = S::mul_add(x, w[v], sums[v]);
                         }
@@ -396,7 +396,7 @@ impl<E: Element> Filters<'_, E> {
             W::end::<S, M, V>(at, &mut sums);
             let out = match to {
                 To::Output(out) => out,
-                To::Waiting(to) => return to.cast::<Tile<S, M, V>>().write_unaligned(sums),
+                To::Accumulators(to) => return to.cast::<Tile<S, M, V>>().write_unaligned(sums),
             };
             let slopes = self.ending.slopes::<S, V, W>(at, self.taps);
             for (i, sums) in sums.iter().enumerate() {

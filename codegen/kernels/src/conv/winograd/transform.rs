@@ -156,7 +156,7 @@ impl Job for Move<'_> {
                     if left >= S::LANES {
                         S::store(to, S::load(from));
                     } else {
-                        S::store_part(to, left, S::load_part(from, left));
+                        S::store_masked(to, left, S::load_masked(from, left));
                     }
                 }
             }
@@ -211,7 +211,7 @@ impl<const ROWS: usize, const A: usize> Job for Forward<'_, ROWS, A> {
                 for (y, row) in rows.iter().enumerate() {
                     for (x, value) in forward::<S, A>(row).into_iter().enumerate() {
                         let to = to.add((y * A + x) * position);
-                        if left >= S::LANES { S::store(to, value) } else { S::store_part(to, left, value) }
+                        if left >= S::LANES { S::store(to, value) } else { S::store_masked(to, left, value) }
                     }
                 }
             }
@@ -252,12 +252,12 @@ impl<const ROWS: usize, const A: usize, const HIGH: usize, const WIDE: usize> Jo
             unsafe {
                 let from = from.as_ptr().add(i * tile + lane);
                 let to = block.as_mut_ptr().add(i * WIDE * PANEL + lane);
-                let bias = S::load_part(bias.as_ptr().add(lane), left);
+                let bias = S::load_masked(bias.as_ptr().add(lane), left);
                 let mut rows = [[S::splat(0.0); WIDE]; ROWS];
                 for (y, row) in rows.iter_mut().enumerate() {
                     let mut values = [S::splat(0.0); A];
                     for (x, value) in values.iter_mut().enumerate() {
-                        *value = S::load_part(from.add((y * A + x) * position), left);
+                        *value = S::load_masked(from.add((y * A + x) * position), left);
                     }
                     *row = backward::<S, A, WIDE>(&values);
                 }

@@ -26,7 +26,7 @@ const CPU: &str = "cpu";
 const FIRST: &str = "indirect";
 
 /// A network and its costs.
-struct Subject {
+struct CostedNetwork {
     /// Its name in the papers.
     name: &'static str,
     /// The costs of every layer as csdfc executes it.
@@ -38,14 +38,14 @@ struct Subject {
     plain: &'static str,
 }
 
-impl Subject {
+impl CostedNetwork {
     /// A built-in network: with concats and additions as layers of their own, as in the papers, or else as csdfc plans
     /// it by default. `None` if, in both forms, some convolution was not measured with this number of workers.
     fn of(
         (name, model): (&'static str, &str),
         device: &DeviceProfile,
         threads: u64,
-    ) -> Result<Option<Subject>, Error> {
+    ) -> Result<Option<CostedNetwork>, Error> {
         for storage in [StorageModel::Edges, StorageModel::Tensors] {
             let mut opened = open::open(&format!("builtin:{model}"))?;
             opened.spec.threads = threads as usize;
@@ -61,7 +61,7 @@ impl Subject {
             let has_plain = convolutions().all(|layer| layer.options.iter().any(is_plain));
             let plain = if has_plain { SUM2D } else { FIRST };
             let counted = as_counted(executed.clone());
-            return Ok(Some(Subject { name, executed, counted, plain }));
+            return Ok(Some(CostedNetwork { name, executed, counted, plain }));
         }
         Ok(None)
     }
@@ -102,11 +102,15 @@ fn threads(device: &DeviceProfile) -> Result<BTreeSet<u64>, Error> {
 }
 
 /// A bound problem.
-fn problem<'a>(subject: &Subject, instance: &'a Instance, pass_converts: bool) -> Result<Problem<'a>, Error> {
+fn problem<'a>(
+    subject: &CostedNetwork,
+    instance: &'a Instance,
+    pass_converts: bool,
+) -> Result<Problem<'a>, Error> {
     Problem::new(instance, pass_converts).map_err(|error| wrong(subject, &error))
 }
 
-fn wrong(subject: &Subject, error: &InstanceError) -> Error {
+fn wrong(subject: &CostedNetwork, error: &InstanceError) -> Error {
     Error::Bug(format!("the table of {} contradicts itself: {error}", subject.name))
 }
 

@@ -11,7 +11,7 @@ use csdfc_select::problem::Selection;
 use csdfc_select::{Instance, Method, Problem};
 
 use super::super::Tell;
-use super::{OVER_FIRST, Subject, cell, command, fastest, left_out, problem, threads};
+use super::{CostedNetwork, OVER_FIRST, cell, command, fastest, left_out, problem, threads};
 use crate::error::Error;
 use crate::picture::chart::HeatMap;
 
@@ -81,7 +81,7 @@ pub fn files(device: &DeviceProfile, tell: Tell<'_>) -> Result<Vec<(String, Stri
         let mut missing = Vec::new();
         for network in NETWORKS {
             tell(&format!("{}, {threads} threads", network.0));
-            match Subject::of(network, device, threads)? {
+            match CostedNetwork::of(network, device, threads)? {
                 Some(subject) => columns.push(Column::of(&subject)?),
                 None => missing.push(network.1),
             }
@@ -103,7 +103,7 @@ pub fn files(device: &DeviceProfile, tell: Tell<'_>) -> Result<Vec<(String, Stri
 }
 
 impl Column {
-    fn of(subject: &Subject) -> Result<Column, Error> {
+    fn of(subject: &CostedNetwork) -> Result<Column, Error> {
         let times = |instance: &Instance, pass_converts: bool| {
             Ok::<_, Error>(Times::of(&problem(subject, instance, pass_converts)?, subject.plain))
         };

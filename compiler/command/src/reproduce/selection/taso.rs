@@ -9,7 +9,7 @@ use csdfc_select::baselines;
 use csdfc_select::{Method, Problem, Quantity, Query, front};
 
 use super::super::Tell;
-use super::{OVER_FIRST, Subject, cell, command, fastest, left_out, problem};
+use super::{CostedNetwork, OVER_FIRST, cell, command, fastest, left_out, problem};
 use crate::error::Error;
 use crate::picture::chart::{Chart, Series};
 
@@ -67,7 +67,7 @@ pub fn files(device: &DeviceProfile, tell: Tell<'_>) -> Result<(Vec<(String, Str
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for network in NETWORKS {
         tell(network.0);
-        match Subject::of(network, device, 1)? {
+        match CostedNetwork::of(network, device, 1)? {
             Some(subject) => found.extend(Found::of(&subject)?),
             None => missing.push(network.1),
         }
@@ -103,7 +103,7 @@ pub fn files(device: &DeviceProfile, tell: Tell<'_>) -> Result<(Vec<(String, Str
 
 impl Found {
     /// `None` if there is no selection at all.
-    fn of(subject: &Subject) -> Result<Option<Found>, Error> {
+    fn of(subject: &CostedNetwork) -> Result<Option<Found>, Error> {
         let problem = problem(subject, &subject.counted, false)?;
         let (start, mut solved) = (Instant::now(), [0.0; 4]);
         let Some(best) = fastest(&problem, Method::Exact, None) else { return Ok(None) };

@@ -12,8 +12,8 @@ use csdfc_select::{Problem, instance};
 use serde::Serialize;
 
 use super::{Candidate, with};
-use crate::cost::{Seat, measured};
-use crate::driver::{better, limit, plan_as_is};
+use crate::cost::{ProcessorShare, measured};
+use crate::driver::{compare, limit, plan_as_is};
 use crate::error::Error;
 use crate::profile::alternatives;
 use crate::search::known::Start;
@@ -79,7 +79,7 @@ pub fn explain(
     let (of, stated) = (network.layer(id), &plan.cnns[c].layers[id.0]);
     let partition = planned.cnns[c].partitions.iter().find(|partition| partition.layers.contains(&id));
     let Some(partition) = partition.filter(|_| !of.is_input()) else { return Ok(None) };
-    let seat = Seat::alone(device.processor(&partition.processor)?, application.threads);
+    let seat = ProcessorShare::alone(device.processor(&partition.processor)?, application.threads);
     let conversions = Conversions::of(application, &planned, c, layer, device)?;
     let base = Candidate { application: planned.clone(), planned: plan.clone().into() };
     let own = of.primitive();
@@ -272,10 +272,10 @@ impl Verdict<'_> {
         let more = i128::from(planned.plan.memory.total) - i128::from(self.base.planned.plan.memory.total);
         Ok(match () {
             () if more > i128::from(left) => self.too_many(more, left),
-            () if better::wants_least(application) && more > 0 => {
+            () if compare::wants_least(application) && more > 0 => {
                 format!("needs {more} bytes more, and the least memory is asked for")
             }
-            () if !better::is_better(&planned, &self.base.planned, application) => {
+            () if !compare::is_better(&planned, &self.base.planned, application) => {
                 "the layer is faster, but the frame is not".into()
             }
             () => "faster, and the search did not find it".into(),

@@ -36,9 +36,9 @@ use csdfc_network::LayerId;
 
 use super::assemble::parameters_resident;
 use super::{Planned, limit};
-use crate::cost::Seat;
+use crate::cost::ProcessorShare;
 use crate::cost::measured::fastest;
-use crate::driver::better::{better, is_better};
+use crate::driver::compare::{better, is_better};
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::frame::task;
@@ -210,7 +210,7 @@ fn with_fastest(application: &Application, device: &DeviceProfile) -> Option<App
     for (c, cnn) in application.cnns.iter().enumerate() {
         for partition in &cnn.partitions {
             let Ok(processor) = device.processor(&partition.processor) else { continue };
-            let threads = Seat::alone(processor, application.threads).workers;
+            let threads = ProcessorShare::alone(processor, application.threads).workers;
             for id in &partition.layers {
                 let layer = cnn.network.layer(*id);
                 let fastest = fastest(processor, layer, threads, application.max_error);

@@ -10,7 +10,7 @@ use csdfc_plan::format::Layout;
 use csdfc_runtime::bind::Primitive;
 use tracing::warn;
 
-use crate::cost::Seat;
+use crate::cost::ProcessorShare;
 use crate::cost::measured;
 use crate::profile::alternatives;
 use crate::selection;
@@ -28,7 +28,7 @@ pub(in crate::driver) fn named(
     for (cnn, source) in named.cnns.iter_mut().zip(&application.cnns) {
         for partition in &source.partitions {
             let seat = device.processor(&partition.processor).ok();
-            let seat = seat.map(|processor| Seat::alone(processor, application.threads));
+            let seat = seat.map(|processor| ProcessorShare::alone(processor, application.threads));
             for id in &partition.layers {
                 let layer = source.network.layer(*id);
                 if layer.is_input() {

@@ -10,7 +10,7 @@ use csdfc_runtime::bind::Primitive;
 use super::super::limit;
 use super::{Candidate, Plan, with};
 use crate::cost::timing::Timing;
-use crate::driver::better::{is_better, wants_least};
+use crate::driver::compare::{is_better, wants_least};
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::frame::task;

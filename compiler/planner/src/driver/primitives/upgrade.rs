@@ -12,9 +12,9 @@ use csdfc_runtime::bind::Primitive;
 
 use super::super::limit;
 use super::{Candidate, Plan, with};
-use crate::cost::Seat;
+use crate::cost::ProcessorShare;
 use crate::cost::measured::{self, alternatives};
-use crate::driver::better::{is_better, wants_least};
+use crate::driver::compare::{is_better, wants_least};
 use crate::error::Error;
 use crate::search::known::Start;
 
@@ -89,7 +89,7 @@ fn steps(from: &Candidate, device: &DeviceProfile) -> Vec<Step> {
             if slowest.is_some_and(|slowest| slowest != p) {
                 continue;
             }
-            let seat = Seat::alone(processor, from.application.threads);
+            let seat = ProcessorShare::alone(processor, from.application.threads);
             for id in &partition.layers {
                 let layer = cnn.network.layer(*id);
                 let rows = planned.layers[id.0].rows_per_firing;

@@ -1,11 +1,11 @@
-//! The genetic search among the choices of a [`Family`].
+//! The genetic search among the choices of a [`DesignSpace`].
 
 use std::time::Instant;
 
 use csdfc_ga::{Evaluation, Problem, Space, one_point, search_with};
 use rand::rngs::ChaCha8Rng;
 
-use super::family::Family;
+use super::design_space::DesignSpace;
 use crate::frame::execution::Rings;
 use crate::search::evaluate::Evaluator;
 use crate::search::watch::{Limit, Progress, Stopped, Watch};
@@ -46,7 +46,7 @@ pub(super) struct Evolved {
 /// Searches from the genomes given.
 pub(super) fn evolve(
     evaluator: &Evaluator<'_>,
-    family: &Family<'_>,
+    design_space: &DesignSpace<'_>,
     mut starts: Vec<Vec<i64>>,
     settings: &EvolutionSettings<'_>,
 ) -> Evolved {
@@ -61,10 +61,11 @@ pub(super) fn evolve(
         Limit::Evaluations(evaluations) => (Some(evaluations), None),
         Limit::Time(time) => (None, Some(time.saturating_sub(settings.started.elapsed()))),
     };
-    let mutation = |_: &Space, genome: &mut [i64], random: &mut ChaCha8Rng| family.mutate(genome, random);
+    let mutation =
+        |_: &Space, genome: &mut [i64], random: &mut ChaCha8Rng| design_space.mutate(genome, random);
     let crossover = |space: &Space, parents: [&[i64]; 2], random: &mut ChaCha8Rng| {
         let mut children = one_point(space, parents, random);
-        children.iter_mut().for_each(|child| family.settle(child));
+        children.iter_mut().for_each(|child| design_space.settle(child));
         children
     };
     let ga = csdfc_ga::Settings {
@@ -79,7 +80,7 @@ pub(super) fn evolve(
         warm_starts: starts,
         ..csdfc_ga::Settings::default()
     };
-    let outcome = search_with(&Choices { evaluator, family, settings }, &ga, &mut |progress| {
+    let outcome = search_with(&Choices { evaluator, design_space, settings }, &ga, &mut |progress| {
         let least = progress.front.first().map_or(0, |member| member.evaluation.objectives[0] as u64);
         (watch.progress)(&Progress {
             of: settings.name,
@@ -99,13 +100,13 @@ pub(super) fn evolve(
 /// improve.
 struct Choices<'a> {
     evaluator: &'a Evaluator<'a>,
-    family: &'a Family<'a>,
+    design_space: &'a DesignSpace<'a>,
     settings: &'a EvolutionSettings<'a>,
 }
 
 impl Problem for Choices<'_> {
     fn space(&self) -> &Space {
-        self.family.space()
+        self.design_space.space()
     }
 
     fn evaluate(&self, genome: &[i64]) -> Evaluation {
@@ -113,7 +114,7 @@ impl Problem for Choices<'_> {
         if self.settings.watch.is_over(self.settings.started) {
             return unusable;
         }
-        let choice = self.family.choice(genome);
+        let choice = self.design_space.choice(genome);
         match self.evaluator.execute(&choice, Rings::OnDemand) {
             Ok(execution) => Evaluation::of([
                 self.evaluator.buffers(&execution, Effort::Sketch) as f64,

@@ -8,7 +8,7 @@
 //!    frame.
 //! 2. *Chains* ([`chains`]). The bytes of a chain of segments are those of its largest segment. Its time is the sum of
 //!    all times. Keeping the undominated chains at each cut therefore gives the exact front.
-//! 3. *Evolution* (`family`, `evolve`). NSGA-II starts from that front, from the simple choices, and from the choices
+//! 3. *Evolution* (`design_space`, `evolve`). NSGA-II starts from that front, from the simple choices, and from the choices
 //!    of old plans (`--from`). It changes single layers, runs of layers, and barriers, and evaluates sketched
 //!    placements. It adds well below one percent of hypervolume.
 //! 4. *Placement*. The choices that were found are placed in memory, with the smallest rings, like any other choice.
@@ -23,8 +23,8 @@
 
 pub mod chains;
 pub mod cuts;
+pub(super) mod design_space;
 mod evolve;
-pub(super) mod family;
 mod moments;
 mod refine;
 pub mod stream;
@@ -39,16 +39,16 @@ use csdfc_plan::plan::StorageModel;
 use rayon::prelude::*;
 
 use self::chains::Chain;
-use self::family::Family;
+use self::design_space::DesignSpace;
 use self::stream::Segment;
-use super::simple::{self, VariantFront};
+use super::simple::{self, DesignFront};
 use super::watch::{Progress, Stopped, Watch};
 use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
 use crate::frame::execution::Rings;
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 use crate::search::evaluate::Evaluator;
-use crate::search::{Variant, ways};
+use crate::search::{DesignPoint, ways};
 use crate::storage::Effort;
 
 /// If at most so many layers of a network can go by parts, all combinations are tried of layers that make one row at a
@@ -60,35 +60,35 @@ const ENUMERATED: usize = 8;
 /// # Errors
 /// Those of the dataflow analyses.
 pub fn front(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     timing: &Timing<'_>,
     storage: StorageModel,
     seed: u64,
     name: &str,
     known: &[&Choice],
     watch: &Watch<'_>,
-) -> Result<VariantFront, csdf::Error> {
+) -> Result<DesignFront, csdf::Error> {
     let started = Instant::now();
     let tell = |evaluations, front, least| {
         (watch.progress)(&Progress { of: name, evaluations, front, least });
     };
     tell(0, 0, 0);
     let evaluator = Evaluator::new(task, timing, storage);
-    let family = Family::new(task);
-    let mut starts = chains(&evaluator, &family, &|| watch.is_over(started))?;
-    starts.extend(family.ladder.iter().map(|firings| family.steady(*firings)));
-    starts.extend(family.prefixes());
-    starts.extend(known.iter().map(|choice| family.like(choice)));
+    let design_space = DesignSpace::new(task);
+    let mut starts = chains(&evaluator, &design_space, &|| watch.is_over(started))?;
+    starts.extend(design_space.ladder.iter().map(|firings| design_space.steady(*firings)));
+    starts.extend(design_space.prefixes());
+    starts.extend(known.iter().map(|choice| design_space.like(choice)));
     let found = evolve::evolve(
         &evaluator,
-        &family,
+        &design_space,
         starts,
         &evolve::EvolutionSettings { seed, name, started, watch },
     );
     tell(found.evaluations, 0, 0);
     let mut choices = simple::choices(task.network);
     choices.extend(bits(task));
-    choices.extend(found.genomes.iter().map(|genome| family.choice(genome)));
+    choices.extend(found.genomes.iter().map(|genome| design_space.choice(genome)));
     if found.stopped > Stopped::Evaluations {
         // If the time is over, place the choices that were found. Also place those that need no search, so that there
         // is an answer.
@@ -97,19 +97,19 @@ pub fn front(
     let mut front = simple::front_of(task, timing, storage, &choices)?;
     if found.stopped <= Stopped::Evaluations {
         let least = front.variants.iter().map(|variant| variant.buffers).min().unwrap_or(u64::MAX);
-        let smaller = block_by_block(&evaluator, &family, least)?.into_iter().collect::<Vec<_>>();
+        let smaller = block_by_block(&evaluator, &design_space, least)?.into_iter().collect::<Vec<_>>();
         let smaller =
-            VariantFront { evaluations: smaller.len() as u64, variants: smaller, stopped: found.stopped };
+            DesignFront { evaluations: smaller.len() as u64, variants: smaller, stopped: found.stopped };
         front.join(smaller, timing.deadline_ns);
         let smallest = front.variants.iter().min_by_key(|variant| variant.buffers);
         if let Some(smallest) = smallest.filter(|_| !task.paging.is_empty())
             && let Some(refined) = refine::refined(&evaluator, smallest)?
         {
-            let refined = VariantFront { evaluations: 1, variants: vec![refined], stopped: found.stopped };
+            let refined = DesignFront { evaluations: 1, variants: vec![refined], stopped: found.stopped };
             front.join(refined, timing.deadline_ns);
         }
     }
-    Ok(VariantFront { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })
+    Ok(DesignFront { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })
 }
 
 /// The choice that goes row by row, with a segment's end at each place after which few bytes are kept. `None` if all
@@ -120,9 +120,9 @@ pub fn front(
 /// many and short, and take patience to place.
 fn block_by_block(
     evaluator: &Evaluator<'_>,
-    family: &Family<'_>,
+    design_space: &DesignSpace<'_>,
     least: u64,
-) -> Result<Option<Variant>, csdf::Error> {
+) -> Result<Option<DesignPoint>, csdf::Error> {
     let (task, network) = (evaluator.task, evaluator.task.network);
     let (mut ends, mut has_several) = (Vec::new(), false);
     for partition in task.partitions.iter().filter(|partition| partition.steps.is_none()) {
@@ -136,8 +136,8 @@ fn block_by_block(
     if !has_several {
         return Ok(None);
     }
-    let most = family.ladder.last().copied().unwrap_or(1);
-    let choice = family.choice(&family.genome(&vec![most; network.layers.len()], &ends));
+    let most = design_space.ladder.last().copied().unwrap_or(1);
+    let choice = design_space.choice(&design_space.genome(&vec![most; network.layers.len()], &ends));
     if evaluator.bound(&evaluator.execute(&choice, Rings::OnDemand)?) >= least {
         return Ok(None);
     }
@@ -152,28 +152,28 @@ fn block_by_block(
 /// within that time.
 fn chains(
     evaluator: &Evaluator<'_>,
-    family: &Family<'_>,
+    design_space: &DesignSpace<'_>,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Vec<i64>>, csdf::Error> {
     let partitions = evaluator.task.partitions.iter().enumerate();
     let of_partition = |(p, partition): (usize, &crate::frame::task::PartitionTask)| match partition.steps {
         Some(_) => Ok(Vec::new()),
-        None => partition_chains(evaluator, family, p, is_over),
+        None => partition_chains(evaluator, design_space, p, is_over),
     };
-    let each: Vec<Vec<Paced>> = partitions.map(of_partition).collect::<Result<_, _>>()?;
+    let each: Vec<Vec<PartitionExecution>> = partitions.map(of_partition).collect::<Result<_, _>>()?;
     let mut bytes: Vec<u64> = each.iter().flatten().map(|paced| paced.bytes).collect();
     let mut times: Vec<f64> = each.iter().flatten().map(|paced| paced.time_ns).collect();
     bytes.sort_unstable();
     times.sort_unstable_by(f64::total_cmp);
-    let fastest_within = |most: &u64| -> Vec<Option<&Paced>> {
+    let fastest_within = |most: &u64| -> Vec<Option<&PartitionExecution>> {
         each.iter().map(|all| all.iter().find(|paced| paced.bytes <= *most).or(all.last())).collect()
     };
-    let smallest_within = |most: &f64| -> Vec<Option<&Paced>> {
+    let smallest_within = |most: &f64| -> Vec<Option<&PartitionExecution>> {
         each.iter().map(|all| all.iter().rev().find(|paced| paced.time_ns <= *most).or(all.first())).collect()
     };
-    let mut together: Vec<Vec<Option<&Paced>>> = bytes.iter().map(fastest_within).collect();
+    let mut together: Vec<Vec<Option<&PartitionExecution>>> = bytes.iter().map(fastest_within).collect();
     together.extend(times.iter().map(smallest_within));
-    let genome = |parts: Vec<Option<&Paced>>| {
+    let genome = |parts: Vec<Option<&PartitionExecution>>| {
         let mut firings = vec![1; evaluator.task.network.layers.len()];
         let mut barriers = Vec::new();
         for paced in parts.into_iter().flatten() {
@@ -182,7 +182,7 @@ fn chains(
             }
             barriers.extend(&paced.barriers);
         }
-        family.genome(&firings, &barriers)
+        design_space.genome(&firings, &barriers)
     };
     let mut genomes: Vec<Vec<i64>> = together.into_iter().map(genome).collect();
     genomes.dedup();
@@ -191,7 +191,7 @@ fn chains(
 
 /// How one partition is executed.
 #[derive(Debug)]
-struct Paced {
+struct PartitionExecution {
     bytes: u64,
     time_ns: f64,
     /// How often each of its layers fires.
@@ -203,19 +203,22 @@ struct Paced {
 /// The segments of a partition, and its cuts. If the search is over, the segments that are known by then.
 pub(super) fn segments(
     evaluator: &Evaluator<'_>,
-    family: &Family<'_>,
+    design_space: &DesignSpace<'_>,
     partition: usize,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Vec<usize>, Vec<Segment>), csdf::Error> {
     let layers = &evaluator.task.partitions[partition].layers;
     let cuts = cuts::cuts(evaluator.task.network, layers);
-    let rows: Vec<Vec<u64>> =
-        family.ladder.iter().map(|firings| family.choice(&family.steady(*firings)).rows).collect();
+    let rows: Vec<Vec<u64>> = design_space
+        .ladder
+        .iter()
+        .map(|firings| design_space.choice(&design_space.steady(*firings)).rows)
+        .collect();
     let runs: Vec<(usize, usize)> =
         (0..rows.len()).flat_map(|step| (0..cuts.len()).map(move |to| (to, step))).collect();
     let tails = |&(to, step): &(usize, usize)| match step > 0 && is_over() {
         true => Ok(Vec::new()),
-        false => stream::tails(evaluator, partition, &cuts, to, family.ladder[step], &rows[step]),
+        false => stream::tails(evaluator, partition, &cuts, to, design_space.ladder[step], &rows[step]),
     };
     let segments: Vec<Vec<Segment>> = runs.par_iter().map(tails).collect::<Result<_, _>>()?;
     Ok((cuts, segments.into_iter().flatten().collect()))
@@ -225,12 +228,12 @@ pub(super) fn segments(
 /// known by then.
 fn partition_chains(
     evaluator: &Evaluator<'_>,
-    family: &Family<'_>,
+    design_space: &DesignSpace<'_>,
     partition: usize,
     is_over: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<Paced>, csdf::Error> {
+) -> Result<Vec<PartitionExecution>, csdf::Error> {
     let layers = &evaluator.task.partitions[partition].layers;
-    let (cuts, segments) = segments(evaluator, family, partition, is_over)?;
+    let (cuts, segments) = segments(evaluator, design_space, partition, is_over)?;
     let paced = |chain: Chain| {
         let mut firings = Vec::with_capacity(layers.len());
         let mut barriers = Vec::new();
@@ -240,13 +243,13 @@ fn partition_chains(
             barriers.push(layers[end]);
         }
         barriers.pop();
-        Paced { bytes: chain.bytes, time_ns: chain.time_ns, firings, barriers }
+        PartitionExecution { bytes: chain.bytes, time_ns: chain.time_ns, firings, barriers }
     };
     Ok(chains::front(&segments, cuts.len()).into_iter().map(paced).collect())
 }
 
 /// Every choice of one row or all rows for each layer, for a network of few layers.
-fn bits(task: &CnnTask<'_>) -> Vec<Choice> {
+fn bits(task: &PartitionedCnn<'_>) -> Vec<Choice> {
     let network = task.network;
     let by_parts: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).rows() > 1).collect();
     if by_parts.len() > ENUMERATED {

@@ -12,7 +12,7 @@ use crate::frame::choice::Choice;
 use crate::frame::execution::{Execution, Rings};
 use crate::frame::request::FiringOrder;
 use crate::search::evaluate::Evaluator;
-use crate::search::{Variant, ways};
+use crate::search::{DesignPoint, ways};
 use crate::storage::Effort;
 
 /// Most changes, one after another.
@@ -22,7 +22,10 @@ const CHANGES: usize = 64;
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub(super) fn refined(evaluator: &Evaluator<'_>, smallest: &Variant) -> Result<Option<Variant>, csdf::Error> {
+pub(super) fn refined(
+    evaluator: &Evaluator<'_>,
+    smallest: &DesignPoint,
+) -> Result<Option<DesignPoint>, csdf::Error> {
     let start = Choice { one_by_one: None, ..smallest.choice() };
     if start.barriers.is_none() || evaluator.task.partitions.len() > 1 {
         return Ok(None);

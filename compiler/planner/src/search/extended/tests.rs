@@ -11,13 +11,13 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
 use super::chains::{self, Chain};
-use super::family::Family;
+use super::design_space::DesignSpace;
 use super::stream::Segment;
 use super::*;
 use crate::cost::timing::Timing;
 use crate::frame::execution::{Execution, Rings};
 use crate::frame::task::{Paging, PartitionTask};
-use crate::search::Variant;
+use crate::search::DesignPoint;
 use crate::search::watch::Limit;
 use crate::storage::Effort;
 
@@ -68,9 +68,9 @@ fn network(name: &str) -> Network {
     pass::normalise(builtin::network(name).unwrap(), pass::Fusion::Full)
 }
 
-fn task(network: &Network) -> CnnTask<'_> {
+fn task(network: &Network) -> PartitionedCnn<'_> {
     let partitions = vec![PartitionTask { layers: network.ids().collect(), steps: None, stops: Vec::new() }];
-    CnnTask { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
+    PartitionedCnn { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
 }
 
 /// The known bytes of a chain lie between a lower bound of every placement of its execution and the bytes of one
@@ -83,13 +83,13 @@ fn chains_take_what_they_say() {
         let network = network(name);
         let task = task(&network);
         let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
-        let family = Family::new(&task);
-        let chains = partition_chains(&evaluator, &family, 0, &|| false).unwrap();
+        let design_space = DesignSpace::new(&task);
+        let chains = partition_chains(&evaluator, &design_space, 0, &|| false).unwrap();
         let mut exact = 0;
         for paced in &chains {
             let mut firings = vec![1; network.layers.len()];
             paced.firings.iter().for_each(|(id, often)| firings[id.0] = *often);
-            let choice = family.choice(&family.genome(&firings, &paced.barriers));
+            let choice = design_space.choice(&design_space.genome(&firings, &paced.barriers));
             let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
             let time_ns = evaluator.period_ns(&choice.rows, &[]);
             assert!((time_ns - paced.time_ns).abs() < 1e-6 * time_ns, "{name}: {}", choice.name);
@@ -102,24 +102,24 @@ fn chains_take_what_they_say() {
     }
 }
 
-/// However a genome is changed, it stays one of the family, and its choice can be executed.
+/// However a genome is changed, it stays one of the design_space, and its choice can be executed.
 #[test]
 fn changed_genomes_stay_in_the_family() {
     // With additions as layers there are more genomes.
     let network = pass::normalise(builtin::network("resnet8").unwrap(), pass::Fusion::Paper);
     let task = task(&network);
-    let family = Family::new(&task);
+    let design_space = DesignSpace::new(&task);
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    let mut genome = family.steady(1);
+    let mut genome = design_space.steady(1);
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..2000 {
-        family.mutate(&mut genome, &mut random);
-        assert!(family.space().accepts(&genome));
+        design_space.mutate(&mut genome, &mut random);
+        assert!(design_space.space().accepts(&genome));
         let mut settled = genome.clone();
-        family.settle(&mut settled);
+        design_space.settle(&mut settled);
         assert_eq!(settled, genome);
-        let choice = family.choice(&genome);
-        assert_eq!(family.like(&choice), genome);
+        let choice = design_space.choice(&genome);
+        assert_eq!(design_space.like(&choice), genome);
         let height = |id: LayerId| network.layer(id).rows() as u64;
         assert!(network.ids().all(|id| (1..=height(id)).contains(&choice.rows[id.0])));
         seen.insert((choice.rows, choice.barriers));
@@ -140,13 +140,13 @@ fn running_ahead_takes_no_more() {
             let stored = 4 * layer.parameter_elements();
             (stored > 0).then_some(Paging { stored, slicing: None, again: false })
         };
-        let task = CnnTask { paging: network.layers.iter().map(paging).collect(), ..task(&network) };
+        let task = PartitionedCnn { paging: network.layers.iter().map(paging).collect(), ..task(&network) };
         let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
-        let family = Family::new(&task);
-        let mut genome = family.steady(1);
+        let design_space = DesignSpace::new(&task);
+        let mut genome = design_space.steady(1);
         for _ in 0..100 {
-            family.mutate(&mut genome, &mut random);
-            let choice = family.choice(&genome);
+            design_space.mutate(&mut genome, &mut random);
+            let choice = design_space.choice(&genome);
             let of = |rings| evaluator.execute(&choice, rings).unwrap();
             let [on_demand, ahead] = [Rings::OnDemand, Rings::Ahead].map(of);
             let rows = |execution: &Execution| -> Vec<u64> {
@@ -173,11 +173,11 @@ fn a_search_goes_on_from_what_is_known() {
         front(&task, &timing, StorageModel::Tensors, seed, "cnn", known, &watch).unwrap().variants
     };
     let long = search(1, &[], Limit::Evaluations(1500));
-    let choices: Vec<Choice> = long.iter().map(Variant::choice).collect();
+    let choices: Vec<Choice> = long.iter().map(DesignPoint::choice).collect();
     let known: Vec<&Choice> = choices.iter().collect();
     let short = Limit::Evaluations(150);
-    let worse = |found: &[Variant]| {
-        let reached = |old: &&Variant| {
+    let worse = |found: &[DesignPoint]| {
+        let reached = |old: &&DesignPoint| {
             found
                 .iter()
                 .any(|new| new.buffers <= old.buffers && new.period_ns <= old.period_ns * (1.0 + 1e-9))
@@ -224,7 +224,7 @@ fn a_search_that_is_stopped_has_an_answer() {
     let watch = Watch { stop: &stop, ..Watch::unwatched() };
     let found = front(&task, &timing, StorageModel::Tensors, 1, "cnn", &[], &watch).unwrap();
     assert_eq!(found.stopped, Stopped::Asked);
-    let simple: Vec<&Variant> =
+    let simple: Vec<&DesignPoint> =
         found.variants.iter().filter(|variant| variant.execution.barriers.is_none()).collect();
     assert!(simple.iter().any(|variant| variant.name == "none"), "{found:?}");
     assert!(simple.iter().all(|variant| variant.name.starts_with("none")), "{found:?}");
@@ -238,9 +238,9 @@ fn chains_are_found_when_the_time_is_over() {
     let network = network("lenet5");
     let task = task(&network);
     let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
-    let family = Family::new(&task);
+    let design_space = DesignSpace::new(&task);
     let is_streamed = |over: bool| {
-        let chains = partition_chains(&evaluator, &family, 0, &|| over).unwrap();
+        let chains = partition_chains(&evaluator, &design_space, 0, &|| over).unwrap();
         assert!(!chains.is_empty());
         chains.iter().any(|paced| paced.firings.iter().any(|(_, often)| *often > 1))
     };
@@ -255,12 +255,12 @@ fn a_search_goes_on_after_its_starts() {
     let network = network("lenet5");
     let task = task(&network);
     let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
-    let family = Family::new(&task);
+    let design_space = DesignSpace::new(&task);
     let watch = Watch::unwatched();
     let settings = evolve::EvolutionSettings { seed: 1, name: "cnn", started: Instant::now(), watch: &watch };
-    let starts = family.prefixes();
+    let starts = design_space.prefixes();
     let distinct = starts.len() as u64;
-    let found = evolve::evolve(&evaluator, &family, [starts.clone(), starts].concat(), &settings);
+    let found = evolve::evolve(&evaluator, &design_space, [starts.clone(), starts].concat(), &settings);
     assert_eq!(found.evaluations, 800 + distinct);
 }
 
@@ -304,7 +304,7 @@ fn modules_are_streamed_one_by_one() {
     let found = |network: &Network, least: u64| {
         let task = task(network);
         let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
-        block_by_block(&evaluator, &Family::new(&task), least).unwrap()
+        block_by_block(&evaluator, &DesignSpace::new(&task), least).unwrap()
     };
     let module = points(&[(3, &[]), (16, &[0]), (4, &[1]), (4, &[1]), (16, &[2, 3]), (1, &[4])]);
     let module = pass::normalise(module, pass::Fusion::Full);

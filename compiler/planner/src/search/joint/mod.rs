@@ -24,9 +24,9 @@ use self::priced::{Layered, PathOffer};
 use crate::cost::measured::{self, Alternative};
 use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 use crate::search::evaluate::Evaluator;
-use crate::search::extended::{self, family::Family, stream};
+use crate::search::extended::{self, design_space::DesignSpace, stream};
 
 /// A way to run a CNN.
 #[derive(Debug, Clone)]
@@ -48,17 +48,17 @@ pub struct Offer {
 /// # Errors
 /// Those of the dataflow analyses.
 pub fn offers(
-    task: &CnnTask<'_>,
+    task: &PartitionedCnn<'_>,
     timing: &Timing<'_>,
     storage: StorageModel,
     max_error: f64,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Offer>, csdf::Error> {
     let evaluator = Evaluator::new(task, timing, storage);
-    let family = Family::new(task);
+    let design_space = DesignSpace::new(task);
     let mut each = Vec::new();
     for partition in 0..task.partitions.len() {
-        each.push(partition_offers(&evaluator, &family, partition, max_error, is_over)?);
+        each.push(partition_offers(&evaluator, &design_space, partition, max_error, is_over)?);
     }
     let mut offers: Vec<Offer> = Vec::new();
     for parts in together(task, &each) {
@@ -72,7 +72,7 @@ pub fn offers(
         let cost = Cost::of(task, &parts);
         offers.push(Offer {
             primitives,
-            choice: family.choice(&family.genome(&firings, &barriers)),
+            choice: design_space.choice(&design_space.genome(&firings, &barriers)),
             period_ns: cost.time_ns,
             stored: cost.stored,
             arena: cost.arena,
@@ -105,7 +105,7 @@ struct Cost {
 
 impl Cost {
     /// The cost of partitions that run at the same time, as the stages of a pipeline, or one after another.
-    fn of(task: &CnnTask<'_>, parts: &[&Part]) -> Cost {
+    fn of(task: &PartitionedCnn<'_>, parts: &[&Part]) -> Cost {
         let is_pipeline = task.together.iter().flatten().any(|together| *together);
         let mut cost = Cost { time_ns: 0.0, stored: 0, arena: 0 };
         for part in parts {
@@ -125,7 +125,7 @@ impl Cost {
 /// The offers of partitions, combined. In a pipeline, only the slowest stage counts. So for each time, every stage has
 /// its smallest offer that takes no longer. Partitions that follow each other share the arena. So for each size of the
 /// arena, and each number of stored bytes that one of them takes, every partition has its fastest offer that fits.
-fn together<'p>(task: &CnnTask<'_>, each: &'p [Vec<Part>]) -> Vec<Vec<&'p Part>> {
+fn together<'p>(task: &PartitionedCnn<'_>, each: &'p [Vec<Part>]) -> Vec<Vec<&'p Part>> {
     let is_pipeline = task.together.iter().flatten().any(|together| *together);
     let all = || each.iter().flatten();
     let bytes = |part: &&Part| part.cost.stored + part.cost.arena;
@@ -159,7 +159,7 @@ impl Part {
 /// The offers of one partition. None if the application gives its schedule.
 fn partition_offers(
     evaluator: &Evaluator<'_>,
-    family: &Family<'_>,
+    design_space: &DesignSpace<'_>,
     partition: usize,
     max_error: f64,
     is_over: &(dyn Fn() -> bool + Sync),
@@ -169,7 +169,7 @@ fn partition_offers(
     if source.steps.is_some() {
         return Ok(Vec::new());
     }
-    let (cuts, segments) = extended::segments(evaluator, family, partition, is_over)?;
+    let (cuts, segments) = extended::segments(evaluator, design_space, partition, is_over)?;
     let seat = &evaluator.timing.seats[partition];
     let options = |id: &LayerId| -> Vec<Layered> {
         let layer = network.layer(*id);
@@ -182,7 +182,7 @@ fn partition_offers(
                     Some(samples) => evaluator.timing.layer_ns_by(samples, task, partition, *id, rows),
                 }
             };
-            family.ladder.iter().map(at).collect()
+            design_space.ladder.iter().map(at).collect()
         };
         let known = measured::alternatives(seat.processor, layer, seat.workers, max_error);
         let first = layer.primitive();
@@ -223,6 +223,6 @@ fn partition_offers(
         let cost = Cost { time_ns: path.time_ns, stored: path.stored, arena: path.arena };
         Part { cost, primitives, firings, barriers }
     };
-    let paths = priced::paths(&segments, &cuts, &family.ladder, &options);
+    let paths = priced::paths(&segments, &cuts, &design_space.ladder, &options);
     Ok(paths.into_iter().map(part).collect())
 }

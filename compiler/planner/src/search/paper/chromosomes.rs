@@ -11,11 +11,11 @@ use csdfc_plan::plan::ParetoPoint;
 use crate::frame::choice::Choice;
 use crate::frame::execution::Execution;
 use crate::frame::lower::RateTable;
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 use crate::search::baseline::variant;
-use crate::search::subject::Subject;
+use crate::search::problem::PlanningProblem;
 use crate::search::watch::{Limit, Progress, Watch};
-use crate::search::{Variant, code};
+use crate::search::{DesignPoint, code};
 use crate::storage::edges::{buffers, total};
 use crate::storage::{Effort, Storage};
 
@@ -71,7 +71,7 @@ impl Known {
 
 /// The chromosomes of an application as a problem of genetic search.
 pub(super) struct Chromosomes<'a> {
-    subject: &'a Subject<'a>,
+    problem: &'a PlanningProblem<'a>,
     space: Space,
     rates: Vec<RateTable<'a>>,
     /// The genes of each CNN.
@@ -84,19 +84,19 @@ pub(super) struct Chromosomes<'a> {
 
 impl<'a> Chromosomes<'a> {
     /// The chromosomes of a search that begins now.
-    pub(super) fn new(subject: &'a Subject<'a>, watch: &'a Watch<'a>) -> Self {
+    pub(super) fn new(problem: &'a PlanningProblem<'a>, watch: &'a Watch<'a>) -> Self {
         let mut genes = Vec::new();
         let mut next = 0;
-        for task in subject.tasks {
+        for task in problem.tasks {
             genes.push(next..next + task.network.layers.len());
             next += task.network.layers.len();
         }
         Chromosomes {
-            subject,
+            problem,
             space: Space::new(vec![Section::Bits(next)]),
-            rates: subject.tasks.iter().map(|task| RateTable::new(task.network)).collect(),
+            rates: problem.tasks.iter().map(|task| RateTable::new(task.network)).collect(),
             genes,
-            known: subject.tasks.iter().map(|_| Mutex::default()).collect(),
+            known: problem.tasks.iter().map(|_| Mutex::default()).collect(),
             failed: Mutex::new(None),
             watch,
             started: Instant::now(),
@@ -127,8 +127,8 @@ impl<'a> Chromosomes<'a> {
 
     /// Tells the watcher how far the search is. `memory` is that of the smallest plan so far.
     pub(super) fn tell(&self, evaluations: u64, front: usize, memory: u64) {
-        let least = memory.saturating_sub(self.subject.parameters);
-        (self.watch.progress)(&Progress { of: &self.subject.application.name, evaluations, front, least });
+        let least = memory.saturating_sub(self.problem.parameters);
+        (self.watch.progress)(&Progress { of: &self.problem.application.name, evaluations, front, least });
     }
 
     /// Genes of a chromosome.
@@ -149,7 +149,7 @@ impl<'a> Chromosomes<'a> {
     /// The rows per firing of a CNN's layers: one where its gene is set (Eq. 6).
     fn choice(&self, cnn: usize, chromosome: &[bool]) -> Choice {
         let genes = &chromosome[self.genes[cnn].clone()];
-        let mut choice = Choice::none(self.subject.tasks[cnn].network);
+        let mut choice = Choice::none(self.problem.tasks[cnn].network);
         for (rows, by_parts) in choice.rows.iter_mut().zip(genes) {
             if *by_parts {
                 *rows = 1;
@@ -160,17 +160,17 @@ impl<'a> Chromosomes<'a> {
     }
 
     /// `DeriveApplicationWithReducedBufs` for one CNN, with all that the plan needs.
-    fn variant(&self, cnn: usize, chromosome: &[bool]) -> Result<Variant, csdf::Error> {
+    fn variant(&self, cnn: usize, chromosome: &[bool]) -> Result<DesignPoint, csdf::Error> {
         let choice = self.choice(cnn, chromosome);
-        variant(&self.subject.tasks[cnn], &self.rates[cnn], &self.subject.timings[cnn], &choice)
+        variant(&self.problem.tasks[cnn], &self.rates[cnn], &self.problem.timings[cnn], &choice)
     }
 
-    pub(super) fn variants(&self, chromosome: &[bool]) -> Result<Vec<Variant>, csdf::Error> {
+    pub(super) fn variants(&self, chromosome: &[bool]) -> Result<Vec<DesignPoint>, csdf::Error> {
         (0..self.genes.len()).map(|cnn| self.variant(cnn, chromosome)).collect()
     }
 
     fn share(&self, cnn: usize, chromosome: &[bool]) -> Result<Arc<Share>, csdf::Error> {
-        let network = self.subject.tasks[cnn].network;
+        let network = self.problem.tasks[cnn].network;
         // A layer of one row fires once whatever its gene says.
         let genes = chromosome[self.genes[cnn].clone()].iter().zip(&network.layers);
         let genes: Vec<bool> = genes.map(|(gene, layer)| *gene && layer.rows() > 1).collect();
@@ -191,22 +191,22 @@ impl<'a> Chromosomes<'a> {
         let shares = (0..self.genes.len()).map(|cnn| self.share(cnn, chromosome));
         let shares: Vec<Arc<Share>> = shares.collect::<Result<_, _>>()?;
         let executions = shares.iter().map(|share| &share.execution).collect();
-        let storage = Storage { executions, elements: self.subject.elements };
-        let buffers = total(&buffers(&storage, self.subject.sharing, effort));
+        let storage = Storage { executions, elements: self.problem.elements };
+        let buffers = total(&buffers(&storage, self.problem.sharing, effort));
         Ok(Point {
             chromosome: chromosome.to_vec(),
-            memory: self.subject.parameters + buffers,
+            memory: self.problem.parameters + buffers,
             fps: shares.iter().map(|share| 1e9 / share.period_ns).collect(),
             latency_ns: shares.iter().map(|share| share.latency_ns).collect(),
         })
     }
 
     pub(super) fn describe(&self, point: &Point) -> ParetoPoint {
-        let cnns = || self.subject.application.cnns.iter().map(|cnn| cnn.name.clone());
-        let code = |(cnn, task): (usize, &CnnTask<'_>)| {
+        let cnns = || self.problem.application.cnns.iter().map(|cnn| cnn.name.clone());
+        let code = |(cnn, task): (usize, &PartitionedCnn<'_>)| {
             code::write(&self.choice(cnn, &point.chromosome), task.network)
         };
-        let codes = self.subject.tasks.iter().enumerate().map(code);
+        let codes = self.problem.tasks.iter().enumerate().map(code);
         ParetoPoint {
             memory: point.memory,
             fps: cnns().zip(point.fps.iter().copied()).collect(),
@@ -281,10 +281,10 @@ mod tests {
     /// Nothing is computed again if genes change nothing: here, genes of layers of one row.
     #[test]
     fn shares_go_by_the_genes_that_matter() {
-        on(PAIR, |subject| {
+        on(PAIR, |problem| {
             let watch = Watch::unwatched();
-            let chromosomes = Chromosomes::new(subject, &watch);
-            let (cnn, task) = (1, &subject.tasks[1]);
+            let chromosomes = Chromosomes::new(problem, &watch);
+            let (cnn, task) = (1, &problem.tasks[1]);
             let set = |rows: &dyn Fn(usize) -> bool| {
                 let mut chromosome = vec![false; chromosomes.len()];
                 for (gene, layer) in chromosomes.genes[cnn].clone().zip(&task.network.layers) {
@@ -303,7 +303,7 @@ mod tests {
     fn time_passes() {
         let (go, stop) = (AtomicBool::new(false), AtomicBool::new(true));
         let seconds = Duration::from_secs;
-        on(PAIR, |subject| {
+        on(PAIR, |problem| {
             for (limit, stop, passed, half_over, over, left) in [
                 (Limit::Default, &go, 60, false, false, None),
                 (Limit::Evaluations(1), &go, 60, false, false, None),
@@ -314,7 +314,7 @@ mod tests {
                 (Limit::Time(seconds(100)), &stop, 20, true, true, Some(80)),
             ] {
                 let watch = Watch { limit, stop, ..Watch::unwatched() };
-                let mut chromosomes = Chromosomes::new(subject, &watch);
+                let mut chromosomes = Chromosomes::new(problem, &watch);
                 chromosomes.started = Instant::now().checked_sub(seconds(passed)).unwrap();
                 let found = (chromosomes.is_half_over(), chromosomes.is_over());
                 assert_eq!(found, (half_over, over), "{limit:?}, {passed} s");

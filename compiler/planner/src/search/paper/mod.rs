@@ -27,7 +27,7 @@ use rayon::prelude::*;
 use self::chromosomes::{Chromosomes, Point, bits};
 use super::watch::{Limit, Stopped, Watch};
 use super::{Found, Rate, Shortfall};
-use crate::search::subject::Subject;
+use crate::search::problem::PlanningProblem;
 use crate::storage::Effort;
 use crate::storage::edges::BufferSharing;
 
@@ -50,23 +50,27 @@ pub struct PaperFront {
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn search(subject: &Subject<'_>, known: &[Vec<bool>], watch: &Watch<'_>) -> Result<Found, csdf::Error> {
-    let goal = subject.application.constraints.memory;
+pub fn search(
+    problem: &PlanningProblem<'_>,
+    known: &[Vec<bool>],
+    watch: &Watch<'_>,
+) -> Result<Found, csdf::Error> {
+    let goal = problem.application.constraints.memory;
     let limit = match goal {
         Some(MemoryGoal::Bytes(bytes)) => bytes,
         Some(MemoryGoal::Min) | None => u64::MAX,
     };
-    let chromosomes = Chromosomes::new(subject, watch);
+    let chromosomes = Chromosomes::new(problem, watch);
     // Lines 1 to 5: reuse alone is enough.
     let whole = chromosomes.point(&vec![false; chromosomes.len()], Effort::Final)?;
     let front = if goal != Some(MemoryGoal::Min) && whole.memory <= limit {
         PaperFront { points: vec![whole.clone()], evaluations: 1, stopped: Stopped::Complete }
     } else {
-        front(subject, known, watch)?
+        front(problem, known, watch)?
     };
     // If a search ends before it has found anything, the point that needs no search remains.
     let points = if front.points.is_empty() { vec![whole] } else { front.points };
-    let (best, shortfall) = choose(subject, &points, limit);
+    let (best, shortfall) = choose(problem, &points, limit);
     Ok(Found {
         variants: chromosomes.variants(&best.unwrap_or(&points[0]).chromosome)?,
         shortfall,
@@ -81,20 +85,20 @@ pub fn search(subject: &Subject<'_>, known: &[Vec<bool>], watch: &Watch<'_>) -> 
 /// # Errors
 /// Those of the dataflow analyses.
 pub fn front(
-    subject: &Subject<'_>,
+    problem: &PlanningProblem<'_>,
     known: &[Vec<bool>],
     watch: &Watch<'_>,
 ) -> Result<PaperFront, csdf::Error> {
-    let chromosomes = Chromosomes::new(subject, watch);
-    let spec = &subject.application.search;
+    let chromosomes = Chromosomes::new(problem, watch);
+    let spec = &problem.application.search;
     let (generations, most) = match watch.limit {
         Limit::Default => (Some(spec.generations as u64), None),
         Limit::Evaluations(most) => (None, Some(most)),
         Limit::Time(_) => (None, None),
     };
-    let (starts, tried) = match subject.sharing {
+    let (starts, tried) = match problem.sharing {
         BufferSharing::Printed => (Vec::new(), 0),
-        _ => starts::starts(subject.tasks, &chromosomes, spec.population, most)?,
+        _ => starts::starts(problem.tasks, &chromosomes, spec.population, most)?,
     };
     let warm_starts = known
         .iter()
@@ -151,11 +155,11 @@ fn undominated(points: Vec<Point>) -> Vec<Point> {
 /// Lines 9 to 16. If no chromosome meets the constraints, it takes the nearest. With [`Prefer::Fps`], the fastest takes
 /// the place of the smallest in line 14.
 fn choose<'p>(
-    subject: &Subject<'_>,
+    problem: &PlanningProblem<'_>,
     points: &'p [Point],
     limit: u64,
 ) -> (Option<&'p Point>, Option<Shortfall>) {
-    let Application { cnns, constraints, prefer, .. } = subject.application;
+    let Application { cnns, constraints, prefer, .. } = problem.application;
     let reaches = |point: &Point| {
         let rates = point.fps.iter().zip(&point.latency_ns);
         cnns.iter()

@@ -8,7 +8,7 @@ use csdfc_network::{LayerId, Network};
 use rayon::prelude::*;
 
 use super::chromosomes::Chromosomes;
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 use crate::storage::Effort;
 
 /// Longest run of genes that the descent sets at once.
@@ -27,7 +27,7 @@ const EVALUATIONS: usize = 40;
 /// # Errors
 /// Those of the dataflow analyses.
 pub(super) fn starts(
-    tasks: &[CnnTask<'_>],
+    tasks: &[PartitionedCnn<'_>],
     chromosomes: &Chromosomes<'_>,
     population: usize,
     most: Option<u64>,
@@ -56,7 +56,7 @@ pub(super) fn starts(
 }
 
 /// Chromosomes by the sizes of the tensors that layers make and read.
-fn family(tasks: &[CnnTask<'_>], chromosomes: &Chromosomes<'_>) -> Vec<Vec<bool>> {
+fn family(tasks: &[PartitionedCnn<'_>], chromosomes: &Chromosomes<'_>) -> Vec<Vec<bool>> {
     let touched: Vec<[u64; 2]> = tasks.iter().flat_map(|task| touched_bytes(task.network)).collect();
     let limits: BTreeSet<u64> = touched.iter().flatten().copied().collect();
     let mut family = Vec::new();
@@ -151,15 +151,15 @@ mod tests {
 
     use super::*;
     use crate::search::paper::tests::{PAIR, on};
-    use crate::search::subject::Subject;
+    use crate::search::problem::PlanningProblem;
     use crate::search::watch::Watch;
 
     /// Runs are of one CNN, and short ones come first.
     #[test]
     fn moves_are_all_short_runs() {
-        on(PAIR, |subject| {
+        on(PAIR, |problem| {
             let watch = Watch::unwatched();
-            let chromosomes = Chromosomes::new(subject, &watch);
+            let chromosomes = Chromosomes::new(problem, &watch);
             let of_one_cnn = |run: &std::ops::Range<usize>| {
                 chromosomes.genes().iter().any(|cnn| cnn.start <= run.start && run.end <= cnn.end)
             };
@@ -193,13 +193,13 @@ mod tests {
 
     /// A descent takes the first move that helps, and goes on after it, until no move helps. It tries moves by batches,
     /// and never more moves than it may. Returns after how many moves each step came.
-    fn descend(subject: &Subject<'_>, start: Vec<bool>) -> Vec<usize> {
+    fn descend(problem: &PlanningProblem<'_>, start: Vec<bool>) -> Vec<usize> {
         let told = Mutex::new(Vec::new());
         let watch = Watch {
             progress: &|p| told.lock().unwrap().push((p.evaluations, p.front, p.least)),
             ..Watch::unwatched()
         };
-        let chromosomes = Chromosomes::new(subject, &watch);
+        let chromosomes = Chromosomes::new(problem, &watch);
         let memory = |chromosome: &[bool]| chromosomes.point(chromosome, Effort::Sketch).unwrap().memory;
         let descent = |most| descent(&chromosomes, start.clone(), memory(&start), most).unwrap();
         let (after, expected): (Vec<usize>, Vec<Vec<bool>>) = steps(&chromosomes, &start).into_iter().unzip();
@@ -215,16 +215,16 @@ mod tests {
         }
         tried += moves;
         assert_eq!(descent(2 * tried), (expected.clone(), tried));
-        let least = memory(expected.last().unwrap_or(&start)) - subject.parameters;
+        let least = memory(expected.last().unwrap_or(&start)) - problem.parameters;
         assert_eq!(told.lock().unwrap().last(), Some(&(tried as u64, expected.len() + 1, least)));
         after
     }
 
     #[test]
     fn a_descent_takes_the_first_move_that_helps() {
-        on(PAIR, |subject| {
+        on(PAIR, |problem| {
             for chromosome in [0, 0b1_1010_0110_0101, 0b1001_0011_1010] {
-                descend(subject, (0..13).map(|gene| chromosome >> gene & 1 == 1).collect());
+                descend(problem, (0..13).map(|gene| chromosome >> gene & 1 == 1).collect());
             }
         });
         // The first move that helps four at once is not in the first batch.
@@ -233,8 +233,8 @@ mod tests {
             r#"(name: "four", storage: edges, cnns: [{}], parallel: [["a", "b", "c", "d"]])"#,
             four.join(", ")
         );
-        on(&four, |subject| {
-            let after = descend(subject, vec![false; 32]);
+        on(&four, |problem| {
+            let after = descend(problem, vec![false; 32]);
             assert!(after.len() > 2 && after[0] > BATCH, "{after:?}");
         });
     }
@@ -242,11 +242,11 @@ mod tests {
     /// The genetic search keeps half of the evaluations that it may make, if that is more than three.
     #[test]
     fn starts_take_at_most_half() {
-        on(PAIR, |subject| {
+        on(PAIR, |problem| {
             let watch = Watch::unwatched();
-            let chromosomes = Chromosomes::new(subject, &watch);
+            let chromosomes = Chromosomes::new(problem, &watch);
             for most in [0, 4, 8, 12, 20, 60, 400] {
-                let (starts, evaluated) = starts(subject.tasks, &chromosomes, 24, Some(most)).unwrap();
+                let (starts, evaluated) = starts(problem.tasks, &chromosomes, 24, Some(most)).unwrap();
                 assert!(evaluated <= (most / 2).max(3), "{evaluated} of {most}");
                 assert!((2..=12).contains(&starts.len()), "{}", starts.len());
             }

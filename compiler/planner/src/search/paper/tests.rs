@@ -17,14 +17,14 @@ pub(super) const PAIR: &str = r#"(name: "pair", storage: edges,
     search: (method: paper, population: 24, generations: 4))"#;
 
 /// Looks at an application as a search does.
-pub(super) fn on(text: &str, look: impl FnOnce(&Subject<'_>)) {
+pub(super) fn on(text: &str, look: impl FnOnce(&PlanningProblem<'_>)) {
     let origin = Origin { name: "app.ron".into(), text: Some(text.into()), replaced: Vec::new() };
     let spec = spec::parse(&origin).unwrap();
     let application = resolve(&spec, &origin, Path::new(""), &mut load).unwrap();
     let (tasks, elements) = (task::tasks(&application), task::elements(&application));
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
     let timings = Timing::of(&application, &tasks, &elements, &device).unwrap();
-    look(&Subject {
+    look(&PlanningProblem {
         application: &application,
         tasks: &tasks,
         timings: &timings,
@@ -58,12 +58,12 @@ fn one_point_stands_for_equal_ones() {
 fn the_fastest_is_so_for_all_cnns() {
     let points =
         [point(&[true], 100, [10.0, 4.0]), point(&[false], 110, [6.0, 8.0]), point(&[false], 80, [5.0, 4.0])];
-    on(PAIR, |subject| {
-        let application = Application { prefer: Prefer::Fps, ..subject.application.clone() };
-        let subject = &Subject { application: &application, ..*subject };
-        assert_eq!(choose(subject, &points, u64::MAX), (Some(&points[1]), None));
-        assert_eq!(choose(subject, &points, 105), (Some(&points[0]), None));
-        assert_eq!(choose(subject, &points, 99), (Some(&points[2]), None));
+    on(PAIR, |problem| {
+        let application = Application { prefer: Prefer::Fps, ..problem.application.clone() };
+        let problem = &PlanningProblem { application: &application, ..*problem };
+        assert_eq!(choose(problem, &points, u64::MAX), (Some(&points[1]), None));
+        assert_eq!(choose(problem, &points, 105), (Some(&points[0]), None));
+        assert_eq!(choose(problem, &points, 99), (Some(&points[2]), None));
     });
 }
 
@@ -72,9 +72,9 @@ fn the_fastest_is_so_for_all_cnns() {
 fn a_shortfall_says_what_can_be_had() {
     let points = [point(&[true], 100, [10.0, 4.0]), point(&[false], 80, [5.0, 4.0])];
     let text = PAIR.replace("search:", "constraints: (fps: {\"b\": 5}), search:");
-    on(&text, |subject| {
+    on(&text, |problem| {
         for (limit, in_memory) in [(u64::MAX, None), (100, Some(10.0)), (99, Some(5.0)), (79, None)] {
-            let (least, shortfall) = choose(subject, &points, limit);
+            let (least, shortfall) = choose(problem, &points, limit);
             let shortfall = shortfall.unwrap();
             assert_eq!(least, Some(&points[1]));
             assert_eq!(shortfall.rates_in_memory.map(|rates| rates["a"].fps), in_memory, "{limit}");
@@ -86,12 +86,12 @@ fn a_shortfall_says_what_can_be_had() {
 
 #[test]
 fn an_error_of_an_evaluation_is_that_of_the_search() {
-    on(PAIR, |subject| {
-        let mut tasks = subject.tasks.to_vec();
+    on(PAIR, |problem| {
+        let mut tasks = problem.tasks.to_vec();
         let backwards = tasks[1].partitions[0].layers.iter().rev().map(|layer| vec![*layer]).collect();
         tasks[1].partitions[0].steps = Some(backwards);
-        let subject = Subject { tasks: &tasks, sharing: BufferSharing::Printed, ..*subject };
-        let error = front(&subject, &[], &Watch::unwatched()).unwrap_err();
+        let problem = PlanningProblem { tasks: &tasks, sharing: BufferSharing::Printed, ..*problem };
+        let error = front(&problem, &[], &Watch::unwatched()).unwrap_err();
         assert!(matches!(error, csdf::Error::SegmentOrder { .. }), "{error}");
     });
 }
@@ -100,13 +100,13 @@ fn an_error_of_an_evaluation_is_that_of_the_search() {
 #[test]
 fn what_is_known_is_never_lost() {
     let stop = AtomicBool::new(true);
-    on(PAIR, |subject| {
+    on(PAIR, |problem| {
         let watch = Watch { stop: &stop, ..Watch::unwatched() };
-        let chromosomes = Chromosomes::new(subject, &watch);
+        let chromosomes = Chromosomes::new(problem, &watch);
         let known: Vec<bool> = (0..chromosomes.len()).map(|gene| gene % 2 == 0).collect();
-        let found = front(subject, std::slice::from_ref(&known), &watch).unwrap();
+        let found = front(problem, std::slice::from_ref(&known), &watch).unwrap();
         let (starts, _) =
-            starts::starts(subject.tasks, &chromosomes, subject.application.search.population, None).unwrap();
+            starts::starts(problem.tasks, &chromosomes, problem.application.search.population, None).unwrap();
         let begun = std::iter::once(&known).chain(starts.iter().take(IN_A_HURRY));
         let points = begun.map(|chromosome| chromosomes.point(chromosome, Effort::Final).unwrap());
         assert_eq!(found.points, undominated(points.collect()));
@@ -117,19 +117,19 @@ fn what_is_known_is_never_lost() {
 /// The last that is told is what the search comes to.
 #[test]
 fn the_watcher_is_told_how_far_it_is() {
-    on(PAIR, |subject| {
+    on(PAIR, |problem| {
         let told = Mutex::new(Vec::new());
         let watch = Watch {
             progress: &|p| told.lock().unwrap().push((p.of.to_owned(), p.evaluations, p.front, p.least)),
             limit: Limit::Evaluations(100),
             ..Watch::unwatched()
         };
-        let found = front(subject, &[], &watch).unwrap();
+        let found = front(problem, &[], &watch).unwrap();
         let told = told.into_inner().unwrap();
         let (of, evaluations, points, least) = told.last().unwrap();
         assert_eq!((of.as_str(), *evaluations), ("pair", found.evaluations));
         assert!(told.iter().all(|(_, evaluations, ..)| *evaluations <= found.evaluations));
         // The memory is that of a sketch, which the final placement may still lower.
-        assert!(*points > 1 && least + subject.parameters >= found.points[0].memory);
+        assert!(*points > 1 && least + problem.parameters >= found.points[0].memory);
     });
 }

@@ -15,7 +15,7 @@ use csdfc_input::app::resolve::{Application, Cnn, Paged};
 use csdfc_input::units::MemoryGoal;
 use tracing::info;
 
-use super::better::{better, order};
+use super::compare::{better, order};
 use super::primitives::Plan;
 use super::{LayerOf, Planned};
 use crate::error::Error;

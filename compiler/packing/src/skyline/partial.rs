@@ -18,7 +18,7 @@ pub struct Item {
 }
 
 /// Blocks on a line, some of them placed.
-pub struct Pile {
+pub struct PartialPacking {
     /// Ascending by their sections, then by size.
     pub items: Vec<Item>,
     /// By block: the first one of the same sections and size.
@@ -58,7 +58,7 @@ enum Change {
     Level(usize, u64),
 }
 
-impl Pile {
+impl PartialPacking {
     /// An empty pile of at most `height` bytes. `loads` is what each section needs. The pieces are sorted by their
     /// sections, then by size.
     pub fn new(pieces: &[Piece], loads: &[u64], height: u64) -> Self {
@@ -77,7 +77,7 @@ impl Pile {
             ends[item.to].push(i);
             crossing[item.from + 1..item.to].iter_mut().for_each(|crossing| *crossing += 1);
         }
-        Pile {
+        PartialPacking {
             spare: loads.iter().map(|load| height.saturating_sub(*load)).collect(),
             ground: vec![0; sections],
             bare: vec![false; sections],
@@ -100,7 +100,7 @@ impl Pile {
         self.left = self.left.saturating_sub(steps as u64);
     }
 
-    /// A mark with which [`Pile::take_back`] comes back to this state.
+    /// A mark with which [`PartialPacking::take_back`] comes back to this state.
     pub fn mark(&self) -> usize {
         self.trail.len()
     }

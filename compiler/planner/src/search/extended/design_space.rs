@@ -8,7 +8,7 @@ use rand::rngs::ChaCha8Rng;
 
 use super::{cuts, stream};
 use crate::frame::choice::Choice;
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 
 /// Rows of the tallest tensor that a firing makes, in the choices looked at.
 const ROWS: [u64; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
@@ -19,7 +19,7 @@ const MOST_PREFIXES: usize = 250;
 /// The choices for one CNN. A genome has two genes for each layer: its step on the ladder, and whether a segment ends
 /// after it.
 #[derive(Debug)]
-pub struct Family<'a> {
+pub struct DesignSpace<'a> {
     network: &'a Network,
     /// Numbers of firings in a frame, ascending from 1. A layer with fewer rows than that fires once per row.
     pub ladder: Vec<u64>,
@@ -32,9 +32,9 @@ pub struct Family<'a> {
     space: Space,
 }
 
-impl<'a> Family<'a> {
+impl<'a> DesignSpace<'a> {
     /// The choices for a CNN.
-    pub fn new(task: &'a CnnTask<'a>) -> Self {
+    pub fn new(task: &'a PartitionedCnn<'a>) -> Self {
         let network = task.network;
         let heights: Vec<u64> = network.layers.iter().map(|layer| layer.rows() as u64).collect();
         let ladder = ladder(&heights);
@@ -58,7 +58,7 @@ impl<'a> Family<'a> {
         let top = ladder.len() as i64 - 1;
         let genes = ends.iter().flat_map(|ends| [0..=top, 0..=i64::from(*ends)]).collect();
         let space = Space::new(vec![Section::Integers(genes)]);
-        Family { network, ladder, ends, least, inputs, space }
+        DesignSpace { network, ladder, ends, least, inputs, space }
     }
 
     /// All genomes.
@@ -240,10 +240,10 @@ mod tests {
     use super::*;
     use crate::frame::task::PartitionTask;
 
-    fn task(network: &Network) -> CnnTask<'_> {
+    fn task(network: &Network) -> PartitionedCnn<'_> {
         let partitions =
             vec![PartitionTask { layers: network.ids().collect(), steps: None, stops: Vec::new() }];
-        CnnTask { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
+        PartitionedCnn { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
     }
 
     /// Without barriers of its own, a choice gets one after each block that ends whole.
@@ -251,8 +251,8 @@ mod tests {
     fn a_choice_without_barriers_gets_those_that_it_means() {
         let network = builtin::network("lenet5").unwrap();
         let task = task(&network);
-        let family = Family::new(&task);
-        let barriers = |choice: &Choice| family.choice(&family.like(choice)).barriers.unwrap();
+        let design_space = DesignSpace::new(&task);
+        let barriers = |choice: &Choice| design_space.choice(&design_space.like(choice)).barriers.unwrap();
         let layers: Vec<LayerId> = network.ids().collect();
         let single: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).rows() == 1).collect();
         assert_eq!(barriers(&Choice::none(&network)), layers);
@@ -265,9 +265,9 @@ mod tests {
     fn more_firings_than_rows_are_one_per_row() {
         let network = builtin::network("lenet5").unwrap();
         let task = task(&network);
-        let family = Family::new(&task);
+        let design_space = DesignSpace::new(&task);
         let tallest = network.layers.iter().map(|layer| layer.rows() as u64).max().unwrap();
-        assert_eq!(family.steady(u64::MAX), family.steady(tallest));
+        assert_eq!(design_space.steady(u64::MAX), design_space.steady(tallest));
     }
 
     /// An input goes as the layer that is the first to read it, wherever the two lie.
@@ -280,11 +280,11 @@ mod tests {
         b.output("sum", &sum).unwrap();
         let network = b.finish();
         let task = task(&network);
-        let family = Family::new(&task);
+        let design_space = DesignSpace::new(&task);
         for rows in [[8, 8, 8, 8, 8], [1, 1, 1, 1, 1], [4, 8, 4, 8, 8], [8, 2, 8, 2, 1]] {
             let reads = Choice { rows: [&[8, 8], &rows[2..]].concat(), ..Choice::all(&network) };
             let choice = Choice { barriers: Some(Vec::new()), ..reads };
-            assert_eq!(family.choice(&family.like(&choice)).rows, rows);
+            assert_eq!(design_space.choice(&design_space.like(&choice)).rows, rows);
         }
     }
 
@@ -293,14 +293,15 @@ mod tests {
     fn layers_join_the_segment_that_they_are_moved_to() {
         let network = builtin::network("lenet5").unwrap();
         let task = task(&network);
-        let family = Family::new(&task);
+        let design_space = DesignSpace::new(&task);
         let layers = network.layers.len();
         let genome = |steps: &[i64], end: usize| -> Vec<i64> {
             let ends = (0..layers).map(|at| i64::from(at == end));
             steps.iter().zip(ends).flat_map(|(step, end)| [*step, end]).collect()
         };
         // Places 1, 3 and 4 are those where segments may end.
-        let family = Family { ends: (0..layers).map(|at| [1, 3, 4].contains(&at)).collect(), ..family };
+        let design_space =
+            DesignSpace { ends: (0..layers).map(|at| [1, 3, 4].contains(&at)).collect(), ..design_space };
         let steps: Vec<i64> = (0..layers as i64).map(|layer| layer + 10).collect();
         let moved = |layers: std::ops::Range<usize>, like: usize, end: usize| {
             let mut steps = steps.clone();
@@ -318,7 +319,7 @@ mod tests {
             let mut seen = [false; 2];
             for seed in 0..8 {
                 let mut moved = genome(&steps, if end == 2 { layers } else { end });
-                family.move_end(&mut moved, end, &mut ChaCha8Rng::seed_from_u64(seed));
+                design_space.move_end(&mut moved, end, &mut ChaCha8Rng::seed_from_u64(seed));
                 seen[0] |= moved == before;
                 seen[1] |= moved == after;
                 assert!(moved == before || moved == after, "{end}: {moved:?}");

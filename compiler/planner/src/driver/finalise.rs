@@ -10,13 +10,13 @@ use tracing::{info, info_span};
 use super::Planned;
 use super::assemble::{self, Parts};
 use crate::paging::{blocks, loads};
-use crate::search::subject::Subject;
+use crate::search::problem::PlanningProblem;
 use crate::search::{Found, Shortfall, code};
 use crate::storage::{Effort, Storage};
 
 /// All parts of a plan except the variants.
 pub(super) struct Finish<'a> {
-    pub(super) subject: &'a Subject<'a>,
+    pub(super) problem: &'a PlanningProblem<'a>,
     pub(super) device: &'a DeviceProfile,
     pub(super) method: Option<Method>,
     /// Most bytes in total that are asked for.
@@ -28,19 +28,19 @@ pub(super) struct Finish<'a> {
 impl Finish<'_> {
     /// Places the rings of the chosen variants, and writes the plan. Nobody has judged it yet.
     pub(super) fn finish(&self, found: Found) -> Planned {
-        let Finish { subject, device, method, limit, .. } = *self;
-        let Subject { application, tasks, timings, elements, .. } = *subject;
+        let Finish { problem, device, method, limit, .. } = *self;
+        let PlanningProblem { application, tasks, timings, elements, .. } = *problem;
         info!(evaluations = found.evaluations, "searched");
 
         let mut variants = found.variants;
         let storage = Storage { executions: variants.iter().map(|v| &v.execution).collect(), elements };
-        let mut arrangement = info_span!("arrange").in_scope(|| subject.arrange(&storage, Effort::Final));
+        let mut arrangement = info_span!("arrange").in_scope(|| problem.arrange(&storage, Effort::Final));
         let mut exposed = BTreeMap::new();
         if application.paged.is_some() {
-            arrangement = info_span!("blocks").in_scope(|| blocks::grow(subject, &mut variants, arrangement));
-            let room = limit.map(|limit| limit.saturating_sub(subject.parameters));
+            arrangement = info_span!("blocks").in_scope(|| blocks::grow(problem, &mut variants, arrangement));
+            let room = limit.map(|limit| limit.saturating_sub(problem.parameters));
             let budget = room.unwrap_or(0).max(arrangement.bytes);
-            arrangement = blocks::overlap(subject, &mut variants, arrangement, budget);
+            arrangement = blocks::overlap(problem, &mut variants, arrangement, budget);
             for (cnn, ((variant, task), timing)) in variants.iter_mut().zip(tasks).zip(timings).enumerate() {
                 let frame = blocks::frame(task, timing, &variant.execution);
                 (variant.period_ns, variant.latency_ns) = (frame.period_ns, frame.latency_ns);

@@ -4,17 +4,17 @@ use csdfc_input::app::resolve::Application;
 use csdfc_plan::plan::StorageModel;
 
 use crate::cost::timing::Timing;
-use crate::frame::task::CnnTask;
+use crate::frame::task::PartitionedCnn;
 use crate::storage::edges::{self, BufferSharing};
 use crate::storage::{self, Arrangement, Effort, Storage};
 
 /// An application, and what follows from it before anything is searched for.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct PlanningProblem<'a> {
     /// The application: constraints, preference and parameters of the search.
     pub application: &'a Application,
     /// Its CNNs, cut into partitions.
-    pub tasks: &'a [CnnTask<'a>],
+    pub tasks: &'a [PartitionedCnn<'a>],
     /// Of each CNN, how its frames are timed.
     pub timings: &'a [Timing<'a>],
     /// The set J: partitions that run at the same time, each as the index of its CNN and its index within that CNN.
@@ -25,7 +25,7 @@ pub struct Subject<'a> {
     pub sharing: BufferSharing,
 }
 
-impl Subject<'_> {
+impl PlanningProblem<'_> {
     /// Places all rings. In storage model `edges`, edges share buffers as the method says.
     pub fn arrange(&self, storage: &Storage<'_>, effort: Effort) -> Arrangement {
         match self.application.storage {

@@ -13,7 +13,7 @@ use csdfc_plan::plan;
 use csdfc_plan::timeline::{self, PlaceKind, Timeline};
 use tracing::info;
 
-use super::better::is_better;
+use super::compare::is_better;
 use super::primitives::Plan;
 use super::{LayerOf, Planned, limit};
 use crate::error::Error;
