@@ -14,6 +14,19 @@
 //! over sets of done patches, and [`program`] solves the paper's integer program. [`optimise`](mod@optimise) conducts
 //! them. [`bound`] is a lower bound for all of them. [`mod@simulate`] executes the steps and knows nothing of how they
 //! were made.
+//!
+//! ```
+//! use csdfc_offload::problem::Options;
+//! use csdfc_offload::{Accelerator, Budget, Convolution, Problem, Spec, optimise};
+//!
+//! // A 3×3 window over 5×5 pixels, two patches per step.
+//! let convolution = Convolution::new(Spec::new([5, 5], 1, [3, 3], 1))?;
+//! let options = Options { group: Some(2), ..Options::default() };
+//! let problem = Problem::new(convolution, Accelerator::default(), &options)?;
+//! let answer = optimise(&problem, Budget::Default, 1)?;
+//! assert_eq!(problem.cost(&answer.strategy.groups).pixels, 31);
+//! # Ok::<(), csdfc_offload::OffloadError>(())
+//! ```
 
 pub mod accelerator;
 pub mod anneal;

@@ -27,6 +27,20 @@
 //!    `skyline`, which looks for packings that waste next to nothing.
 //!
 //! [`infeasible`] names buffers that cannot fit a capacity.
+//!
+//! The picture above:
+//!
+//! ```
+//! use csdfc_packing::{Block, Budget, Life, Limit, lives, pack};
+//!
+//! let life = |bytes, lower, upper| Life { block: Block::of_bytes(bytes), lower, upper, gaps: Vec::new() };
+//! let [a, b, c] = [life(300, 0, 5), life(300, 5, 14), life(200, 3, 12)];
+//! let problem = lives::problem(&[a, b, c])?;
+//! let solution = pack(&problem, &mut Budget::new(Limit::Work(1_000)));
+//! assert_eq!(solution.packing.offsets, [0, 0, 300]);
+//! assert!(solution.proven());
+//! # Ok::<(), csdfc_packing::PackError>(())
+//! ```
 
 mod assignment;
 pub mod bound;

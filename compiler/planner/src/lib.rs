@@ -8,6 +8,23 @@
 //! [`profile`] measures times that [`cost`] then uses, and [`selection`] makes a table of these costs for `csdfc-select`.
 //! [`saved`] reads plans and fronts again, [`explain`] says what limits them, and [`minimalloc`] reads buffers that
 //! `csdfc-packing` packs.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::app::resolve::{Application, RowsChoice};
+//! use csdfc_input::builtin;
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::driver;
+//!
+//! // Every layer by parts, a row at a time.
+//! let application = Application::of_network("lenet5", builtin::network("lenet5")?, RowsChoice::All);
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let plan = driver::plan(&application, &device, vec!["builtin:lenet5".into()])?.plan;
+//! assert!(plan.memory.buffers < plan.memory.naive);
+//! assert!(csdfc_plan::check::check(&plan).is_ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod cost;
 pub mod driver;

@@ -11,6 +11,20 @@
 //! A tensor's integers have 8 bits without sign, one scale and one zero point. Weights have 8 bits with sign, no zero
 //! point, and a scale for each output channel. A bias has 32 bits, and the scale of the products that it is added to.
 //! Sums do not saturate, so weights use all 8 bits.
+//!
+//! ```
+//! use csdfc_input::builtin;
+//! use csdfc_precision::quantise::{Options, quantise};
+//! use csdfc_runtime::run::{Data, Value};
+//!
+//! let network = builtin::network("lenet5")?;
+//! let image = &network.layers[0].shape;
+//! let pixels = (0..image.elements()).map(|i| (i % 17) as f32 / 16.0).collect();
+//! let frame = vec![Value { dims: image.dims.clone(), data: Data::F32(pixels) }];
+//! let quantised = quantise(network, &[frame], Options::default())?;
+//! assert!(quantised.report.outputs.iter().all(|output| output.error < 0.1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod equalise;
 pub mod frames;
