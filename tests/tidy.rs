@@ -217,8 +217,15 @@ fn links(document: &str) -> Vec<&str> {
 
 #[test]
 fn links_lead_somewhere() {
-    let pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/design.md", "docs/glossary.md"]
-        .map(|name| root().join(name));
+    let pages = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "docs/design.md",
+        "docs/glossary.md",
+    ]
+    .map(|name| root().join(name));
     for page in pages.into_iter().chain(files(&root().join("docs/guide"), ".md")) {
         for target in links(&std::fs::read_to_string(&page).unwrap()) {
             assert!(page.with_file_name(target).exists(), "{} links to {target}", page.display());

@@ -24,7 +24,7 @@
 //! let options = Options { group: Some(2), ..Options::default() };
 //! let problem = Problem::new(convolution, Accelerator::default(), &options)?;
 //! let answer = optimise(&problem, Budget::Default, 1)?;
-//! assert_eq!(problem.cost(&answer.strategy.groups).pixels, 31);
+//! assert_eq!(problem.cost(&answer.strategy.groups).pixels_loaded, 31);
 //! # Ok::<(), csdfc_offload::OffloadError>(())
 //! ```
 
