@@ -34,7 +34,6 @@ use self::record::Record;
 /// In `build.rs`:
 ///
 /// ```no_run
-/// # use csdfc_compiler as csdfc;
 /// fn main() -> Result<(), csdfc::BuildError> {
 ///     csdfc::Build::new("models/net.onnx").memory("2MB").fps(30).emit()?;
 ///     Ok(())
