@@ -19,12 +19,12 @@
 //! use csdfc_offload::problem::Options;
 //! use csdfc_offload::{Accelerator, Budget, Convolution, Problem, Spec, optimise};
 //!
-//! // A 3×3 window over 5×5 pixels, two patches per step.
+//! // A 3×3 window over 5×5 pixels, two patches per step: 26 pixels are loaded, in five steps.
 //! let convolution = Convolution::new(Spec::new([5, 5], 1, [3, 3], 1))?;
 //! let options = Options { group: Some(2), ..Options::default() };
 //! let problem = Problem::new(convolution, Accelerator::default(), &options)?;
 //! let answer = optimise(&problem, Budget::Default, 1)?;
-//! assert_eq!(problem.cost(&answer.strategy.groups).pixels_loaded, 31);
+//! assert_eq!(problem.cost(&answer.strategy.groups).duration, 31);
 //! # Ok::<(), csdfc_offload::OffloadError>(())
 //! ```
 

@@ -212,7 +212,7 @@ pub struct CnnSpec {
 #[serde(deny_unknown_fields, default, rename = "accuracy")]
 pub struct AccuracySpec {
     /// The allowance, 0 or above: the most that an output may err, relative to what it is with floats of 32 bits (see
-    /// `precision` of csdfc-compiler).
+    /// `csdfc-precision`).
     pub max_error: f64,
     /// Files and folders of frames, from the app file's folder.
     pub calibrate: Vec<PathBuf>,

@@ -29,7 +29,7 @@ pub enum Precision {
     Mixed,
     /// 8-bit integers.
     Int8,
-    /// csdfc chooses one of the first three (`precision` of csdfc-compiler). Until then, it stands for 32-bit floats.
+    /// csdfc chooses one of the first three (`csdfc-precision`). Until then, it stands for 32-bit floats.
     Auto,
 }
 

@@ -88,7 +88,7 @@ fn written(layers: &[LayerId]) -> String {
 /// If the text is not of the form above, or has another number of layers.
 ///
 /// ```
-/// use crate::search::code;
+/// use csdfc_planner::search::code;
 ///
 /// // An input of 32 rows and a 5×5 convolution.
 /// let network = csdfc_input::builtin::network("paper_pair")?;
