@@ -19,7 +19,8 @@ mod written;
 
 use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
 use csdfc_input::app::spec::{RowsSpec, WeightsPlace};
-use csdfc_network::Network;
+use csdfc_input::builtin::{Builder, ConvOptions, Padding};
+use csdfc_network::{LayerId, Network};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_planner::open;
 use csdfc_runtime::run::{Data, RunError, Runner, Value};
@@ -124,6 +125,26 @@ proptest! {
                 }
                 first.get_or_insert(outputs);
             }
+        }
+    }
+}
+
+/// An input that is an output as it is, and that no layer reads, is delivered whole, whatever rows are asked for.
+#[test]
+fn inputs_that_only_go_out() {
+    let mut b = Builder::new(1);
+    let passed = b.input("passed", [1, 2, 5, 3]).unwrap();
+    let read = b.input("read", [1, 2, 5, 3]).unwrap();
+    let y = b.conv(&read, 2, [3, 3], ConvOptions { pads: Padding::Same, ..ConvOptions::default() }).unwrap();
+    b.output("same", &passed).unwrap();
+    b.output("y", &y).unwrap();
+    let network = b.finish();
+    let given = RowsChoice::Layers([((0, LayerId(0)), 2), ((0, LayerId(1)), 1)].into());
+    for rows in [RowsChoice::None, RowsChoice::All, RowsChoice::Default, given] {
+        let application = Application::of_network("passed", network.clone(), rows);
+        let outputs = run(&application).unwrap();
+        for (frame, outputs) in (0..).zip(&outputs) {
+            assert_eq!(floats(&outputs[0]), floats(&inputs(&network, frame)[0]), "{:?}", application.rows);
         }
     }
 }

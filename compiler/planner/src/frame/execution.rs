@@ -73,14 +73,19 @@ pub fn execute(
     rings: Rings,
 ) -> Result<Execution, csdf::Error> {
     let network = task.network;
-    let rows = choice.rows.as_slice();
+    // An input that no layer reads has no ring that rows could go to: if it is an output, the caller has all of it.
+    let settled = |(id, rows): (LayerId, &u64)| match network.layer(id) {
+        layer if layer.is_input() && rates.readers(id).is_empty() => layer.rows() as u64,
+        _ => *rows,
+    };
+    let rows: Vec<u64> = network.ids().zip(&choice.rows).map(settled).collect();
     let mut orders = Vec::new();
     let mut windows = Vec::new();
     let mut capacities: BTreeMap<(LayerId, Option<LayerId>), u64> = BTreeMap::new();
     let mut span: Vec<Option<(usize, usize)>> = vec![None; network.layers.len()];
     let mut now = 0;
     for partition in &task.partitions {
-        let lowering = lower::lower(rates, &partition.layers, rows, storage)?;
+        let lowering = lower::lower(rates, &partition.layers, &rows, storage)?;
         let segments = segments(network, partition, choice);
         let steps: Vec<Vec<ActorId>> = segments
             .iter()
@@ -111,16 +116,16 @@ pub fn execute(
         now += execution.firings.len();
         orders.push(FiringOrder { layers: lowering.layers, firings: execution.firings });
     }
-    let builder = RequestBuilder { task, rates, rows, capacities, windows: &windows, span };
+    let builder = RequestBuilder { task, rates, rows: &rows, capacities, windows: &windows, span };
     let mut requests = builder.requests(storage);
     let sharing = match storage {
-        StorageModel::Tensors => occupancy::fill(task, rates, rows, &orders, &mut requests),
+        StorageModel::Tensors => occupancy::fill(task, rates, &rows, &orders, &mut requests),
         StorageModel::Edges => AddressSharing::default(),
     };
     let barriers = choice.barriers.clone();
     let is_chosen = |layer: &LayerId| choice.one_by_one.as_ref().is_some_and(|chosen| chosen.contains(layer));
     let one_by_one = sharing.costly.iter().map(|costly| costly.layer).filter(is_chosen).collect();
-    Ok(Execution { rows: rows.to_vec(), barriers, orders, windows, requests, sharing, one_by_one })
+    Ok(Execution { rows, barriers, orders, windows, requests, sharing, one_by_one })
 }
 
 /// Whether layers may run ahead of demand. Partitions that run at the same time wait for each other's rows, and keep their order.
