@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use csdfc_planner::BuildError;
-use csdfc_planner::packing::Solution;
-use csdfc_planner::plan::Plan as Data;
+use csdfc_build::BuildError;
+use csdfc_build::plan::Plan as Data;
+use csdfc_packing::Solution;
 use csdfc_planner::saved::identity;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use csdfc_build::Build;
 use csdfc_command::commands::invoke::invoke;
-use csdfc_planner::Build;
+use csdfc_packing::{Block, Budget, Life, Limit, lives};
 use csdfc_planner::minimalloc::MOST_ROWS;
-use csdfc_planner::packing::{self, Block, Budget, Life, Limit, lives};
 use pyo3::prelude::*;
 
 use super::classes::{Error, Packing, Plan, raised};
@@ -56,7 +56,7 @@ pub fn pack(py: Python<'_>, buffers: &Bound<'_, PyAny>, steps: u64) -> PyResult<
         )));
     }
     let problem = lives::problem(&lives).map_err(|error| Error::new_err(error.to_string()))?;
-    Ok(Packing(py.detach(|| packing::pack(&problem, &mut Budget::new(Limit::Work(steps))))))
+    Ok(Packing(py.detach(|| csdfc_packing::pack(&problem, &mut Budget::new(Limit::Work(steps))))))
 }
 
 #[pyfunction]
