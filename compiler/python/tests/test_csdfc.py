@@ -11,7 +11,7 @@ from pathlib import Path
 
 import csdfc
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def command(*arguments, folder):
@@ -98,7 +98,7 @@ class Packings(unittest.TestCase):
 
 def load_tests(_loader, tests, _pattern):
     """The examples of the texts are tests too."""
-    for text in ["python/README.md", "docs/guide/src/python.md"]:
+    for text in ["compiler/python/README.md", "docs/guide/src/python.md"]:
         tests.addTests(doctest.DocFileSuite(str(ROOT / text), module_relative=False))
     return tests
 
