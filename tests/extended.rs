@@ -24,9 +24,9 @@ use csdfc_planner::storage::Effort;
 use csdfc_tests::{generate, plan};
 use proptest::prelude::*;
 
-/// The front of the first CNN of an application, by its variants.
+/// The front of the first CNN of an application, by its design points.
 fn front(task: &PartitionedCnn<'_>, timing: &Timing<'_>, storage: StorageModel) -> Vec<DesignPoint> {
-    extended::front(task, timing, storage, 1, "cnn", &[], &Watch::unwatched()).unwrap().variants
+    extended::front(task, timing, storage, 1, "cnn", &[], &Watch::unwatched()).unwrap().design_points
 }
 
 /// All choices of one row or all for each layer, if there are not too many.
@@ -81,7 +81,7 @@ proptest! {
     }
 }
 
-/// The bytes of buffers and the firings beyond one per layer of every variant of a network, its input delivered row by row
+/// The bytes of buffers and the firings beyond one per layer of every design point of a network, its input delivered row by row
 /// and as often as its first reader fires.
 fn figures(name: &str) -> Vec<(u64, u64)> {
     let application = open::open(&format!("builtin:{name}")).unwrap().resolve().unwrap();
@@ -92,8 +92,8 @@ fn figures(name: &str) -> Vec<(u64, u64)> {
     let network = task.network;
     let readers = network.readers();
     let firings = |id: LayerId, rows: &[u64]| lower::firings(network, id, rows[id.0]);
-    let figure = |variant: DesignPoint| {
-        let mut choice = variant.choice();
+    let figure = |design_point: DesignPoint| {
+        let mut choice = design_point.choice();
         for id in network.ids().filter(|id| network.layer(*id).is_input()) {
             let often = readers[id.0].first().map_or(1, |reader| firings(*reader, &choice.rows));
             choice.rows[id.0] = (network.layer(id).rows() as u64).div_ceil(often);

@@ -22,14 +22,15 @@ fn refuse(application: &Application, count: usize) -> (Planned, Vec<Plan>) {
 
 fn refuse_from(start: &Start, application: &Application, count: usize) -> (Planned, Vec<Plan>) {
     let offered = RefCell::new(Vec::new());
-    let judge = |plan: &Plan| {
+    let validate = |plan: &Plan| {
         let mut offered = offered.borrow_mut();
         offered.push(plan.clone());
         if offered.len() <= count { Err(format!("refusal {}", offered.len())) } else { Ok(()) }
     };
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-    let outcome = driver::plan_from(start, application, &device, paths, &Watch::unwatched(), &judge).unwrap();
+    let outcome =
+        driver::plan_from(start, application, &device, paths, &Watch::unwatched(), &validate).unwrap();
     (outcome, offered.into_inner())
 }
 
@@ -80,7 +81,7 @@ fn what_is_refused_to_the_last_is_said() {
     assert_eq!((outcome.refused.as_deref(), offered.len()), (Some("refusal 1"), 1));
 }
 
-/// Old plans are left while others are refused. If each two of three CNNs run at the same time, variants are chosen by
+/// Old plans are left while others are refused. If each two of three CNNs run at the same time, design points are chosen by
 /// the bytes that two CNNs take together. So an old plan may be better.
 #[test]
 fn old_plans_are_left() {

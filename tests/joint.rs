@@ -84,7 +84,7 @@ fn network(random: &mut ChaCha8Rng, layers: usize, has_branches: bool) -> Networ
     network
 }
 
-pub(super) fn problem(network: Network) -> Application {
+pub(super) fn case(network: Network) -> Application {
     let layers: Vec<LayerId> = network.ids().collect();
     let partition =
         csdfc_input::app::Partition { name: "a".into(), layers, processor: "cpu".into(), schedule: None };
@@ -165,7 +165,7 @@ fn joint_plans_are_never_worse_than_one_after_the_other() {
         let layers = random.random_range(2..7);
         let network = network(random, layers, true);
         let device = device(&network, &SEVERAL_LAYOUTS, random);
-        let application = problem(network);
+        let application = case(network);
         for budget in budgets(&application, &device) {
             let application = with(&application, budget);
             let joint = planned(&application, &device);
@@ -196,7 +196,7 @@ fn joint_plans_of_small_chains_are_the_best() {
         let layers = random.random_range(1..3);
         let network = network(random, layers, false);
         let device = device(&network, &SAME_LAYOUT, random);
-        let application = problem(network);
+        let application = case(network);
         for budget in budgets(&application, &device) {
             let joint = planned(&with(&application, budget), &device);
             let mut fixed = with(&application, budget);
@@ -272,7 +272,7 @@ fn just_the_primitives_of_a_joint_plan_run() {
         let random = &mut random(stream);
         let network = network(random, 4, true);
         let device = device(&network, &SEVERAL_LAYOUTS, random);
-        let application = problem(network);
+        let application = case(network);
         let joint = planned(&application, &device);
         let [counted, stated] = fired(&application, &joint.plan);
         assert_eq!(counted, stated, "stream {stream}");
@@ -290,7 +290,7 @@ fn joint_plans_are_the_same_with_any_number_of_threads() {
         let random = &mut random(stream);
         let network = network(random, 5, true);
         let device = device(&network, &SEVERAL_LAYOUTS, random);
-        let application = problem(network);
+        let application = case(network);
         for budget in budgets(&application, &device) {
             let application = with(&application, budget);
             let with_threads = |threads: usize| {
@@ -313,7 +313,7 @@ fn searches_of_a_joint_plan_share_its_time() {
         let random = &mut random(stream);
         let network = network(random, 4, true);
         let device = device(&network, &SEVERAL_LAYOUTS, random);
-        let application = with(&problem(network), Some(MemoryGoal::Bytes(1 << 20)));
+        let application = with(&case(network), Some(MemoryGoal::Bytes(1 << 20)));
         let begun = AtomicUsize::new(0);
         let count = |progress: &Progress<'_>| {
             begun.fetch_add(usize::from(progress.evaluations == 0), Ordering::Relaxed);
@@ -370,7 +370,7 @@ fn a_plan_explains_a_layer() {
     let random = &mut random(3);
     let network = network(random, 3, false);
     let device = device(&network, &SEVERAL_LAYOUTS, random);
-    let mut application = problem(network);
+    let mut application = case(network);
     application.max_error = 1.5e-5;
     let least = planned(&with(&application, Some(MemoryGoal::Min)), &device).plan.memory.total;
     let application = with(&application, Some(MemoryGoal::Bytes(least + 64)));

@@ -15,7 +15,7 @@ use csdfc_planner::search::watch::{Scope, Watch};
 use csdfc_tests::{application, outcome, outcome_from};
 
 /// The application without constraints, and the plans seen.
-fn problem(text: &str) -> (Application, Vec<ParetoPoint>) {
+fn case(text: &str) -> (Application, Vec<ParetoPoint>) {
     let mut application = application(&format!("({text})"));
     application.search.method = Some(Method::Simple);
     let points = outcome(&application).plan.pareto;
@@ -44,7 +44,7 @@ fn a_budget_to_the_byte() {
         "cnns: [(model: \"builtin:squeezenet1_0\")]",
         "cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")]",
     ] {
-        let (mut application, points) = problem(text);
+        let (mut application, points) = case(text);
         for point in &points {
             let plan = within(&application, point.memory);
             assert!(as_fast(&plan, point), "{text}, {}: {:?} fps", point.memory, point.fps);
@@ -101,10 +101,10 @@ fn the_fastest_plan_settles_a_budget_to_the_byte() {
     assert!(searched(&settled(Some(free.memory.total - 1))));
 }
 
-/// If CNNs run at the same time, their variants are chosen together.
+/// If CNNs run at the same time, their design points are chosen together.
 #[test]
 fn a_budget_of_several_to_the_byte() {
-    let (application, points) = problem(
+    let (application, points) = case(
         "cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], parallel: [[\"resnet8\", \"lenet5\"]]",
     );
     for point in &points {
@@ -114,12 +114,12 @@ fn a_budget_of_several_to_the_byte() {
     }
 }
 
-/// If each two of three CNNs run at the same time, variants are chosen by the bytes that two take together, and the
+/// If each two of three CNNs run at the same time, design points are chosen by the bytes that two take together, and the
 /// CNNs take more in the end. So the first that is chosen may be too large. The next one is not the smallest, but as
 /// fast as any that was seen.
 #[test]
 fn a_budget_of_pairs_to_the_byte() {
-    let (application, points) = problem(
+    let (application, points) = case(
         r#"cnns: [(name: "a", model: "builtin:resnet8"), (name: "b", model: "builtin:lenet5"),
             (name: "c", model: "builtin:paper_cnn1")], parallel: [["a", "b"], ["b", "c"], ["a", "c"]]"#,
     );
@@ -135,7 +135,7 @@ fn a_budget_of_pairs_to_the_byte() {
 
 #[test]
 fn a_frame_rate_to_the_bit() {
-    let (mut application, points) = problem("cnns: [(model: \"builtin:squeezenet1_0\")]");
+    let (mut application, points) = case("cnns: [(model: \"builtin:squeezenet1_0\")]");
     application.prefer = Prefer::Memory;
     for point in &points {
         application.constraints.fps = point.fps.clone();

@@ -22,7 +22,7 @@ const FAST: &str = "winograd-f4x4-3x3-hwc-hwc";
 const FASTEST: &str = "winograd-f6x6-3x3-hwc-hwc";
 const OTHER_LAYOUT: &str = "direct-sum2d-chw-chw";
 
-fn problem() -> Application {
+fn case() -> Application {
     application(r#"(name: "a", cnns: [(name: "a", model: "builtin:vgg16")])"#)
 }
 
@@ -69,7 +69,7 @@ fn ms(plan: &Plan) -> f64 {
 
 #[test]
 fn times_are_the_measured_ones() {
-    let mut application = problem();
+    let mut application = case();
     let device = device(&application);
     application.primitives = Primitives::Fixed;
     let layers = &application.cnns[0].network.layers;
@@ -97,7 +97,7 @@ fn times_are_the_measured_ones() {
 
 #[test]
 fn the_fastest_primitives_are_taken_where_they_make_a_better_plan() {
-    let mut application = problem();
+    let mut application = case();
     let device = device(&application);
     application.rows = RowsChoice::None;
     let fixed = planned(&Application { primitives: Primitives::Fixed, ..application.clone() }, &device).plan;
@@ -140,14 +140,14 @@ fn the_fastest_primitives_are_taken_where_they_make_a_better_plan() {
 /// A plan of a front is made again with its primitives.
 #[test]
 fn a_plan_is_picked_with_its_primitives() {
-    let mut application = problem();
+    let mut application = case();
     let device = device(&application);
     application.rows = RowsChoice::None;
     let plan = planned(&application, &device).plan;
     let saved = SavedFront::of(&plan);
     assert_eq!(saved.cnns[0].primitives.len(), 13);
     let again =
-        planned(&saved.with_primitives(Application { rows: RowsChoice::None, ..problem() }), &device).plan;
+        planned(&saved.with_primitives(Application { rows: RowsChoice::None, ..case() }), &device).plan;
     assert_eq!(again.to_json(), plan.to_json());
 }
 

@@ -38,7 +38,14 @@ fn choose(app: &Opened, frames: &dyn Fn(&Network) -> Vec<Vec<Value>>) -> Result<
     let frames = |_: usize, network: &Network| Ok(Calibration { frames: frames(network), is_random: true });
     let plan = |application: &Application, device: &DeviceProfile| {
         let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-        driver::plan_from(&Start::default(), application, device, paths, &Watch::unwatched(), &driver::judge)
+        driver::plan_from(
+            &Start::default(),
+            application,
+            device,
+            paths,
+            &Watch::unwatched(),
+            &driver::validate,
+        )
     };
     precision::plan(app, &frames, &plan, &|_| ())
 }

@@ -21,7 +21,7 @@ const HWC: &str = "indirect-gemm-hwc-hwc";
 const CHW: &str = "direct-sum2d-chw-chw";
 
 /// l1 (input) → l2 (conv) → l3 (conv) → l4 (concat of l3 and l2) → l5 (relu).
-fn problem() -> Application {
+fn case() -> Application {
     application(r#"(name: "a", cnns: [(name: "a", model: "builtin:paper_cnn1")], storage: edges)"#)
 }
 
@@ -95,7 +95,7 @@ fn fastest(instance: &Instance) -> (Choice, Vec<Chain>) {
 
 #[test]
 fn a_network_on_a_profile_is_a_table() {
-    let application = problem();
+    let application = case();
     let CostTable { instance, modelled } = table(&application, &device(&application, 20_000.0));
     let of = |name: &str| instance.layers.iter().find(|layer| layer.name == name).unwrap();
     let layers: Vec<&str> = instance.layers.iter().map(|layer| layer.name.as_str()).collect();
@@ -147,7 +147,7 @@ fn a_network_on_a_profile_is_a_table() {
 /// CHW gains 4 µs in l2. The image is then converted into it, and out of it for both readers, which takes longer.
 #[test]
 fn conversions_may_cost_more_than_a_primitive_gains() {
-    let application = problem();
+    let application = case();
     let (choice, chains) = fastest(&table(&application, &device(&application, 4000.0)).instance);
     assert_eq!((choice["l2"].as_str(), choice["l3"].as_str()), (HWC, HWC));
     assert!(chains.is_empty(), "{chains:?}");
@@ -155,7 +155,7 @@ fn conversions_may_cost_more_than_a_primitive_gains() {
 
 #[test]
 fn a_selection_can_be_executed() {
-    let application = problem();
+    let application = case();
     let (choice, chains) = fastest(&table(&application, &device(&application, 45_000.0)).instance);
     assert_eq!(choice["l2"], CHW);
     let mut network = application.cnns[0].network.clone();

@@ -20,18 +20,18 @@ use crate::emit::kernels;
 use crate::run::shared::heads;
 
 /// A plan, and the networks that it must belong to, if they are those of no file.
-struct PlanningProblem {
+struct Case {
     name: String,
     plan: Value,
     networks: Vec<Network>,
 }
 
-impl PlanningProblem {
-    fn new(name: &str, application: &Application) -> PlanningProblem {
+impl Case {
+    fn new(name: &str, application: &Application) -> Case {
         let plan = plan(application);
         let is_of_files = application.cnns.iter().all(|cnn| cnn.model.name.starts_with("builtin:"));
         let networks = application.cnns.iter().map(|cnn| cnn.network.clone());
-        PlanningProblem {
+        Case {
             name: name.into(),
             plan: serde_json::from_str(&plan.to_json()).unwrap(),
             networks: if is_of_files { Vec::new() } else { networks.collect() },
@@ -53,7 +53,7 @@ impl PlanningProblem {
 }
 
 /// Plans that together have every type of object that a plan can have.
-fn subjects() -> Vec<PlanningProblem> {
+fn cases() -> Vec<Case> {
     let paper = r#"cnns: [(name: "cnn1", model: "builtin:paper_cnn1"), (name: "cnn2", model: "builtin:paper_cnn2",
         partitions: [(name: "p2", upto: "l2"), (name: "p3")])], parallel: [["cnn1"], ["p2", "p3"]]"#;
     let texts = [
@@ -78,16 +78,15 @@ fn subjects() -> Vec<PlanningProblem> {
         ),
         ("half", r#"cnns: [(model: "builtin:lenet5", precision: half)]"#.into()),
     ];
-    let of_text =
-        |(name, text): &(&str, String)| PlanningProblem::new(name, &application(&format!("({text})")));
-    let mut all: Vec<PlanningProblem> = texts.iter().map(of_text).collect();
+    let of_text = |(name, text): &(&str, String)| Case::new(name, &application(&format!("({text})")));
+    let mut all: Vec<Case> = texts.iter().map(of_text).collect();
     let of_network = |name: &str, network: Network, rows: RowsChoice| {
         let application = generate::of_one(network, StorageModel::Tensors, rows);
-        PlanningProblem::new(name, &application)
+        Case::new(name, &application)
     };
     let sliced =
         generate::of_one(sliced::convolutions(&mut random(1)), StorageModel::Tensors, RowsChoice::All);
-    all.push(PlanningProblem::new("sliced", &sliced::again(&sliced)));
+    all.push(Case::new("sliced", &sliced::again(&sliced)));
     all.push(of_network("shared", heads(&[0, 1]), RowsChoice::All));
     let dense = fuse_integers(dense_block(&mut random(0)), Fusion::Full);
     all.push(of_network("integers", dense, RowsChoice::None));
@@ -274,10 +273,10 @@ fn every_other_field_is_refused() {
     let mut tried = BTreeSet::new();
     let mut accepted: BTreeMap<(String, &str), String> = BTreeMap::new();
     let mut edits = 0;
-    for problem in subjects() {
-        assert!(problem.accepts(&problem.plan), "{}", problem.name);
+    for case in cases() {
+        assert!(case.accepts(&case.plan), "{}", case.name);
         let mut places: Vec<(String, String)> = Vec::new();
-        visit(&problem.plan, "", "", &mut |place, pointer, _| {
+        visit(&case.plan, "", "", &mut |place, pointer, _| {
             if tried.insert(place.to_owned()) {
                 places.push((place.into(), pointer.into()));
             }
@@ -285,21 +284,21 @@ fn every_other_field_is_refused() {
         for (place, pointer) in places {
             let mut edit = |edited: &Value, what: &'static str, how: String| {
                 edits += 1;
-                if problem.accepts(edited) {
+                if case.accepts(edited) {
                     let how =
-                        format!("{}, {pointer}: {}", problem.name, how.chars().take(200).collect::<String>());
+                        format!("{}, {pointer}: {}", case.name, how.chars().take(200).collect::<String>());
                     accepted.insert((plain(&place), what), how);
                 }
             };
-            let value = problem.plan.pointer(&pointer).unwrap();
+            let value = case.plan.pointer(&pointer).unwrap();
             for other in others(value) {
-                let mut edited = problem.plan.clone();
+                let mut edited = case.plan.clone();
                 let how = format!("{value} becomes {other}");
                 *edited.pointer_mut(&pointer).unwrap() = other;
                 edit(&edited, CHANGED, how);
             }
             if let Some((of, key)) = pointer.rsplit_once('/') {
-                let mut edited = problem.plan.clone();
+                let mut edited = case.plan.clone();
                 if let Some(fields) = edited.pointer_mut(of).unwrap().as_object_mut() {
                     fields.remove(&key.replace("~1", "/").replace("~0", "~"));
                     edit(&edited, REMOVED, String::new());

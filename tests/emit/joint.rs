@@ -37,7 +37,7 @@ fn primitives_of_all_families() {
         let is_fastest = FASTEST[place - 1] == primitive.name();
         if is_fastest { [20_000.0, 30_000.0] } else { [2_000_000.0, 2_500_000.0] }
     });
-    let mut application = joint::problem(network);
+    let mut application = joint::case(network);
     let largest = joint::planned(&application, &device).plan;
     let named = |plan: &csdfc_plan::plan::Plan| -> BTreeSet<String> {
         plan.cnns[0].layers.iter().map(|layer| layer.primitive.clone()).collect()

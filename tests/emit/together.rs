@@ -17,14 +17,14 @@ use super::kernels::{constant, groups};
 use super::{Emitted, FRAMES, check_crate, inputs, values_of};
 
 /// One layer, between a layer that stores its operands and a layer that reads its output.
-struct PlanningProblem {
+struct Case {
     name: String,
     network: Network,
     /// The tensor that it makes.
     tensor: usize,
 }
 
-fn problem(name: &str, inputs: &[Shape], operator: &Operator) -> Option<PlanningProblem> {
+fn case(name: &str, inputs: &[Shape], operator: &Operator) -> Option<Case> {
     let mut network = Network::default();
     // The operand that is stored last lies nearest.
     let mut read: Vec<Operand> = inputs
@@ -45,30 +45,30 @@ fn problem(name: &str, inputs: &[Shape], operator: &Operator) -> Option<Planning
     let end = Operator::ElementWise(ElementWise { function: Function::Neg });
     let operand = generate::push(&mut network, end, vec![made]).expect("a reader");
     network.outputs.push(NetworkOutput { name: "out".into(), operand });
-    Some(PlanningProblem { name: name.into(), network, tensor })
+    Some(Case { name: name.into(), network, tensor })
 }
 
 /// A layer of every kind that can go by rows, each operand an image in a ring of all its rows.
-fn subjects() -> Vec<PlanningProblem> {
+fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for group in groups() {
         let is_plain = group.inputs.iter().all(|[own, seen]| own == seen && own.rank() == 4);
         for (i, operator) in group.operators.iter().enumerate().filter(|_| is_plain) {
             let own: Vec<Shape> = group.inputs.iter().map(|[own, _]| own.clone()).collect();
-            all.extend(problem(&format!("{}_{i}", group.name), &own, operator));
+            all.extend(case(&format!("{}_{i}", group.name), &own, operator));
         }
     }
     all
 }
 
-fn application(subjects: &[&PlanningProblem], threads: usize) -> Application {
-    let cnn = |problem: &&PlanningProblem| {
-        let layers = problem.network.ids().collect();
-        let whole = Partition { name: problem.name.clone(), layers, processor: "cpu".into(), schedule: None };
-        generate::of_network(&problem.name, problem.network.clone(), vec![whole])
+fn application(cases: &[&Case], threads: usize) -> Application {
+    let cnn = |case: &&Case| {
+        let layers = case.network.ids().collect();
+        let whole = Partition { name: case.name.clone(), layers, processor: "cpu".into(), schedule: None };
+        generate::of_network(&case.name, case.network.clone(), vec![whole])
     };
-    let parallel = subjects.iter().map(|problem| vec![problem.name.clone()]).collect();
-    let cnns = subjects.iter().map(cnn).collect();
+    let parallel = cases.iter().map(|case| vec![case.name.clone()]).collect();
+    let cnns = cases.iter().map(cnn).collect();
     let application = generate::of_cnns(cnns, parallel, StorageModel::Tensors, RowsChoice::None);
     Application { threads, ..application }
 }
@@ -80,10 +80,10 @@ fn run(application: &Application, plan: &Plan) -> Vec<Value> {
     (0..FRAMES).map(frame).last().expect("a frame")
 }
 
-/// The plan of one problem, with its ring as close to its operands as possible; and whether they share bytes.
-fn tight(application: &Application, problem: &PlanningProblem) -> (Plan, bool) {
+/// The plan of one case, with its ring as close to its operands as possible; and whether they share bytes.
+fn tight(application: &Application, case: &Case) -> (Plan, bool) {
     let apart = together::apart(&outcome(application).plan);
-    let name = &problem.network.layers[problem.tensor].output;
+    let name = &case.network.layers[case.tensor].output;
     let tensor = apart.tensors.iter().position(|tensor| tensor.name == *name).expect("its tensor");
     let (plan, _) = together::follow(&apart, tensor);
     let shares = !together::followers(&plan).is_empty();
@@ -109,14 +109,14 @@ fn needs_all_rows(operator: &Operator) -> bool {
 #[test]
 fn layers_follow_what_they_are_made_from() {
     let mut followers = 0;
-    for (i, problem) in subjects().iter().enumerate() {
-        let application = application(&[problem], 1 + i % 3);
+    for (i, case) in cases().iter().enumerate() {
+        let application = application(&[case], 1 + i % 3);
         let apart = together::apart(&outcome(&application).plan);
-        let (plan, shares) = tight(&application, problem);
-        let operator = &problem.network.layers[problem.tensor].operator;
-        assert_eq!(shares, !needs_all_rows(operator), "{}", problem.name);
+        let (plan, shares) = tight(&application, case);
+        let operator = &case.network.layers[case.tensor].operator;
+        assert_eq!(shares, !needs_all_rows(operator), "{}", case.name);
         let expected = format!("{:?}", run(&application, &apart));
-        assert_eq!(format!("{:?}", run(&application, &plan)), expected, "{}", problem.name);
+        assert_eq!(format!("{:?}", run(&application, &plan)), expected, "{}", case.name);
         followers += usize::from(shares);
     }
     println!("{followers} layers follow");
@@ -125,22 +125,22 @@ fn layers_follow_what_they_are_made_from() {
 /// A few of them in one crate, so that it builds fast.
 #[test]
 fn layers_that_follow_are_emitted() {
-    let all = subjects();
+    let all = cases();
     let mut kinds = std::collections::BTreeSet::new();
     let mut some = Vec::new();
-    for problem in &all {
-        let of_one = application(&[problem], 1);
-        let (plan, shares) = tight(&of_one, problem);
-        let layer = &problem.network.layers[problem.tensor];
+    for case in &all {
+        let of_one = application(&[case], 1);
+        let (plan, shares) = tight(&of_one, case);
+        let layer = &case.network.layers[case.tensor];
         if shares && kinds.insert((layer.operator.kind(), layer.inputs.len())) {
-            some.push((problem, plan));
+            some.push((case, plan));
         }
     }
-    let chosen: Vec<&PlanningProblem> = some.iter().map(|(problem, _)| *problem).collect();
+    let chosen: Vec<&Case> = some.iter().map(|(case, _)| *case).collect();
     let application = application(&chosen, 1);
     let mut plan = outcome(&application).plan;
     for tensor in &mut plan.tensors {
-        let (_, own) = some.iter().find(|(problem, _)| problem.name == tensor.cnn).expect("its problem");
+        let (_, own) = some.iter().find(|(case, _)| case.name == tensor.cnn).expect("its case");
         let same = own.tensors.iter().find(|other| other.name == tensor.name).expect("its tensor");
         tensor.ring = same.ring;
     }

@@ -25,14 +25,14 @@ const ROUNDING: f64 = 1.0 / (1 << 24) as f64;
 const CANCELLED: f64 = 1e-3;
 
 /// An operator, its operand's shape, the dimensions of its weights over which it sums, and how many terms a sum has.
-struct PlanningProblem {
+struct Case {
     operator: Operator,
     input: Shape,
     summed: &'static [usize],
     terms: usize,
 }
 
-fn subjects() -> Vec<PlanningProblem> {
+fn cases() -> Vec<Case> {
     let conv = |filters: usize, kernel: [usize; 2], stride: usize, groups: usize| {
         Operator::Conv(Conv {
             filters,
@@ -84,7 +84,7 @@ fn subjects() -> Vec<PlanningProblem> {
         (mean, image(), &[], 13 * 11),
     ]
     .into_iter()
-    .map(|(operator, input, summed, terms)| PlanningProblem { operator, input, summed, terms })
+    .map(|(operator, input, summed, terms)| Case { operator, input, summed, terms })
     .collect()
 }
 
@@ -114,7 +114,7 @@ fn without_mean(dims: &[usize], summed: &[usize], mut draw: impl FnMut() -> f32)
 #[test]
 fn what_is_left_of_sums_that_cancel() {
     let (mut cancelled, mut all) = (0, 0);
-    for (stream, PlanningProblem { operator, input, summed, terms }) in (0..).zip(subjects()) {
+    for (stream, Case { operator, input, summed, terms }) in (0..).zip(cases()) {
         let mut random = random(stream);
         let mut network = Network::default();
         let x = generate::input(&mut network, input.clone());

@@ -279,7 +279,7 @@ impl<E: Element, W: Weight> Sums<'_, E, W> {
             // SAFETY: the caller's.
             return unsafe { blocks.make::<S>(channels, run.len(), None) };
         }
-        let mut waiting = Accumulators::new();
+        let mut accumulators = Accumulators::new();
         let mut part = run.start;
         while part < run.end {
             let end = run.end.min(part + MOST_CHANNELS / PANEL);
@@ -295,7 +295,7 @@ impl<E: Element, W: Weight> Sums<'_, E, W> {
                 let waits = !(is_last && has_ended);
                 let blocks = Blocks { sums: self, table, first: first + place, is_first, is_last, waits };
                 // SAFETY: the caller's; no more sums wait than there is room for.
-                unsafe { blocks.make::<S>(channels, end - part, Some(&mut waiting)) }
+                unsafe { blocks.make::<S>(channels, end - part, Some(&mut accumulators)) }
                 if is_last {
                     break;
                 }
@@ -328,7 +328,12 @@ impl<E: Element, W: Weight> Blocks<'_, '_, E, W> {
     /// In [`super::arch::Job::run`]; no one else reads or writes these elements of the output, and if they wait there is
     /// room for them.
     #[inline(always)]
-    unsafe fn make<S: Simd>(self, channels: usize, panels: usize, mut waiting: Option<&mut Accumulators>) {
+    unsafe fn make<S: Simd>(
+        self,
+        channels: usize,
+        panels: usize,
+        mut accumulators: Option<&mut Accumulators>,
+    ) {
         let Blocks { sums: Sums { panels: shape, weights, activation, output }, table, first, .. } = self;
         let (mut next, mut tiles) = (0, 0);
         let mut widths = [0; MOST_CHANNELS / PANEL];
@@ -338,26 +343,28 @@ impl<E: Element, W: Weight> Blocks<'_, '_, E, W> {
             let place = next * PANEL;
             let channels = (channels - place).min(count * PANEL);
             let weights = &weights[(first + place) * shape.each()..][..shape.reach(channels)];
-            let waiting = waiting
-                .as_deref_mut()
-                .map_or(core::ptr::null_mut(), |waiting| waiting.start().wrapping_add(table.count * place));
+            let accumulators = accumulators.as_deref_mut().map_or(core::ptr::null_mut(), |accumulators| {
+                accumulators.start().wrapping_add(table.count * place)
+            });
             let blocks = Blocks { first: first + place, ..self };
             // SAFETY: the caller's.
-            unsafe { call::<S, _>(Block { blocks, weights, channels, waiting }, table.count, count) }
+            unsafe { call::<S, _>(Block { blocks, weights, channels, accumulators }, table.count, count) }
             if self.waits {
                 widths[tiles] = count * PANEL;
                 tiles += 1;
             }
             next += count;
         }
-        if let Some(waiting) = waiting.filter(|_| self.waits && self.is_last) {
+        if let Some(accumulators) = accumulators.filter(|_| self.waits && self.is_last) {
             let mut outputs = [core::ptr::null_mut(); MOST_PIXELS];
             for (to, start) in outputs.iter_mut().zip(&table.outputs[..table.count]) {
                 *to = output.pointer(start + first, channels);
             }
             let (outputs, widths) = (&outputs[..table.count], &widths[..tiles]);
             // SAFETY: the caller's.
-            unsafe { Epilogue { activation: *activation, waiting, widths, outputs, channels }.call::<S>() }
+            unsafe {
+                Epilogue { activation: *activation, accumulators, widths, outputs, channels }.call::<S>()
+            }
         }
     }
 }
@@ -370,7 +377,7 @@ struct Block<'b, 'a, E, W> {
     /// Number of output channels.
     channels: usize,
     /// Where the sums wait, if they do.
-    waiting: *mut f32,
+    accumulators: *mut f32,
 }
 
 impl<E: Element, W: Weight> Block<'_, '_, E, W> {
@@ -389,7 +396,7 @@ impl<E: Element, W: Weight> Block<'_, '_, E, W> {
 impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
     #[inline(always)]
     fn run<S: Simd, const M: usize, const N: usize>(self) {
-        let Block { blocks, channels, waiting, .. } = self;
+        let Block { blocks, channels, accumulators, .. } = self;
         let Blocks { sums, table, first, is_first, is_last, waits } = blocks;
         let Sums { panels, output, activation, .. } = sums;
         let stride = panels.stride();
@@ -406,7 +413,7 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
             }
             let mut tile = [begin::<S, N, W>(&lanes); M];
             if !is_first {
-                tile = kept::<S, M, N>(waiting);
+                tile = kept::<S, M, N>(accumulators);
             }
             for span in 0..table.len {
                 let (step, steps) = table.spans[span];
@@ -430,7 +437,7 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
                 return finish_whole::<S, M, N, E>(&tile, bounds, out);
             }
             let mut room = MaybeUninit::<Tile<S, M, N>>::uninit();
-            let room = if waits { waiting } else { room.as_mut_ptr().cast() };
+            let room = if waits { accumulators } else { room.as_mut_ptr().cast() };
             keep::<S, M, N>(&tile, room);
             if waits && !adds {
                 return;

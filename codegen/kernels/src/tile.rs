@@ -358,7 +358,7 @@ impl Accumulators {
 /// Makes elements of tiles that have waited for an activation.
 pub(crate) struct Epilogue<'a, E> {
     pub activation: Activation,
-    pub waiting: &'a mut Accumulators,
+    pub accumulators: &'a mut Accumulators,
     /// Channels of each tile, in whole vectors.
     pub widths: &'a [usize],
     /// Where the elements of each pixel go, which are so many.
@@ -381,8 +381,8 @@ impl<E: Element> Epilogue<'_, E> {
 impl<E: Element> Job for Epilogue<'_, E> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Epilogue { activation, waiting, widths, outputs, channels } = self;
-        let (mut tile, mut first) = (waiting.start(), 0);
+        let Epilogue { activation, accumulators, widths, outputs, channels } = self;
+        let (mut tile, mut first) = (accumulators.start(), 0);
         // SAFETY: as `Epilogue::call`, the only caller, says.
         unsafe {
             let len = outputs.len() * widths.iter().sum::<usize>();

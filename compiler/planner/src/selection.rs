@@ -69,12 +69,13 @@ pub fn cost_table(
     device: &DeviceProfile,
 ) -> Result<CostTable, DeviceError> {
     let network = &cnn.network;
-    let seat = |name: &str| Ok(ProcessorShare::alone(device.processor(name)?, application.threads));
-    let mut costs = Costs { network, max_error: application.max_error, seats: Vec::new() };
-    costs.seats = vec![seat(&cnn.partitions[0].processor)?; network.layers.len()];
+    let processor_share =
+        |name: &str| Ok(ProcessorShare::alone(device.processor(name)?, application.threads));
+    let mut costs = Costs { network, max_error: application.max_error, processor_shares: Vec::new() };
+    costs.processor_shares = vec![processor_share(&cnn.partitions[0].processor)?; network.layers.len()];
     for partition in &cnn.partitions {
-        let seat = seat(&partition.processor)?;
-        partition.layers.iter().for_each(|id| costs.seats[id.0] = seat);
+        let processor_share = processor_share(&partition.processor)?;
+        partition.layers.iter().for_each(|id| costs.processor_shares[id.0] = processor_share);
     }
     let mut modelled = Modelled::default();
     let mut layers = Vec::new();
@@ -217,7 +218,7 @@ struct Costs<'a> {
     network: &'a Network,
     max_error: f64,
     /// By layer.
-    seats: Vec<ProcessorShare<'a>>,
+    processor_shares: Vec<ProcessorShare<'a>>,
 }
 
 impl Costs<'_> {
@@ -229,12 +230,13 @@ impl Costs<'_> {
         }
         let first = layer.primitive();
         let suits = |primitive: &Primitive| *primitive == first || primitive.error() <= self.max_error;
-        let modelled = || self.seats[id.0].layer(self.network, id, layer.rows() as u64, false).wall_ns;
+        let modelled =
+            || self.processor_shares[id.0].layer(self.network, id, layer.rows() as u64, false).wall_ns;
         let mut options = Vec::new();
         let mut is_modelled = false;
         for primitive in alternatives(self.network, layer, None).filter(suits) {
             let by = Layer { primitive: Some(primitive), ..layer.clone() };
-            match whole(&self.seats[id.0], &by) {
+            match whole(&self.processor_shares[id.0], &by) {
                 Some(ns) => options.push(self.option(&by, primitive, ns)),
                 None if matches!(layer.operator, Operator::Conv(_)) => {}
                 None => {
@@ -265,7 +267,7 @@ impl Costs<'_> {
 
     /// The conversions of a tensor, and whether some of their times are modelled.
     fn conversions(&self, tensor: LayerId) -> (Vec<Conversion>, bool) {
-        let (layer, seat) = (self.network.layer(tensor), &self.seats[tensor.0]);
+        let (layer, processor_share) = (self.network.layer(tensor), &self.processor_shares[tensor.0]);
         let mut conversions = Vec::new();
         let mut is_modelled = false;
         let element = layer.format().element;
@@ -280,9 +282,9 @@ impl Costs<'_> {
                 primitive: Some(primitive),
                 ..layer.clone()
             };
-            let ns = whole(seat, &convert).unwrap_or_else(|| {
+            let ns = whole(processor_share, &convert).unwrap_or_else(|| {
                 is_modelled = true;
-                2.0 * layer.tensor_bytes() as f64 / seat.processor.core.bytes_per_second * 1e9
+                2.0 * layer.tensor_bytes() as f64 / processor_share.processor.core.bytes_per_second * 1e9
             });
             let [input, output] = primitive.layouts().map(place);
             conversions.push(Conversion { input, output, time: ns / MICROSECOND });
@@ -292,8 +294,8 @@ impl Costs<'_> {
 }
 
 /// Nanoseconds of a layer in one firing, if they were measured.
-fn whole(seat: &ProcessorShare<'_>, layer: &Layer) -> Option<f64> {
-    let sample = measured::samples(seat.processor, layer, seat.workers).last()?;
+fn whole(processor_share: &ProcessorShare<'_>, layer: &Layer) -> Option<f64> {
+    let sample = measured::samples(processor_share.processor, layer, processor_share.workers).last()?;
     (sample.rows >= layer.rows() as u64).then_some(sample.ns)
 }
 

@@ -41,7 +41,7 @@ impl Work for Dense<'_> {
     #[inline(always)]
     fn run<S: Integers>(self) {
         let mut room = [const { MaybeUninit::<u8>::uninit() }; ROOM];
-        let mut waiting = [const { MaybeUninit::<i32>::uninit() }; MOST_TILE * WAITING * PANEL];
+        let mut accumulators = [const { MaybeUninit::<i32>::uninit() }; MOST_TILE * WAITING * PANEL];
         let mut outputs = [core::ptr::null_mut(); MOST_PIXELS];
         let panels = self.q.panels();
         let (per_group, steps) = (panels.per_group(), panels.stored_steps());
@@ -82,8 +82,8 @@ impl Work for Dense<'_> {
                         for from in (0..steps).step_by(span) {
                             let span = from..steps.min(from + span);
                             block.gather::<S>(segments.clone(), span.clone());
-                            let waiting = waiting.as_mut_ptr().cast();
-                            block.make::<S>(part.clone(), span, gathered, Some(waiting));
+                            let accumulators = accumulators.as_mut_ptr().cast();
+                            block.make::<S>(part.clone(), span, gathered, Some(accumulators));
                         }
                     }
                 }
@@ -230,7 +230,7 @@ impl Block<'_, '_> {
         run: Range<usize>,
         steps: Range<usize>,
         (pixels, span): (*const u8, usize),
-        waiting: Option<*mut i32>,
+        accumulators: Option<*mut i32>,
     ) {
         let Dense { q, packed, .. } = *self.dense;
         let panels = q.panels();
@@ -256,8 +256,8 @@ impl Block<'_, '_> {
                 _ => 1,
             };
             let within = next % panels.per_group() * PANEL;
-            let waiting = waiting.map_or(core::ptr::null_mut(), |waiting| {
-                waiting.wrapping_add((next - run.start) * MOST_TILE * PANEL)
+            let accumulators = accumulators.map_or(core::ptr::null_mut(), |accumulators| {
+                accumulators.wrapping_add((next - run.start) * MOST_TILE * PANEL)
             });
             next += together;
             // The sizes of tiles differ by one at most, since small tiles leave the processor waiting for sums.
@@ -274,7 +274,7 @@ impl Block<'_, '_> {
                 tile: (size + 1) * between,
                 steps: &steps,
                 is_last: steps.end == panels.stored_steps(),
-                waiting,
+                accumulators,
                 requantise: q.requantise,
                 additions,
                 outputs: self.outputs.as_ptr(),
@@ -288,9 +288,9 @@ impl Block<'_, '_> {
                 let made = larger * (size + 1);
                 let pixels = work.pixels.wrapping_add(larger * work.tile);
                 let outputs = work.outputs.wrapping_add(made);
-                let waiting = work.waiting.wrapping_add(made * together * PANEL);
+                let accumulators = work.accumulators.wrapping_add(made * together * PANEL);
                 let (count, additions) = (tiles - larger, work.additions.map(|additions| &additions[made..]));
-                Tiles { count, pixels, outputs, waiting, additions, tile: size * between, ..work }
+                Tiles { count, pixels, outputs, accumulators, additions, tile: size * between, ..work }
                     .call::<S>(together, size);
             }
         }

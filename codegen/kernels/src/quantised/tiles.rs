@@ -34,7 +34,7 @@ pub(super) struct Tiles<'b> {
     /// Whether no steps follow.
     pub is_last: bool,
     /// Where the sums of the tiles wait if they do.
-    pub waiting: *mut i32,
+    pub accumulators: *mut i32,
     pub requantise: Requantise,
     /// What is added to the sums of each pixel, if weights have an offset.
     pub additions: Option<&'b [i32]>,
@@ -92,7 +92,7 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
     #[inline(always)]
     fn run<S: Integers>(self) {
         let Tiles { panels, packed, first, lanes, steps, requantise: how, .. } = self.0;
-        let waiting = self.0.waiting.cast::<[[S::Sums; N]; M]>();
+        let accumulators = self.0.accumulators.cast::<[[S::Sums; N]; M]>();
         let offsets: [usize; M] = core::array::from_fn(|i| self.0.offsets[i]);
         let fours = steps.len() / 4;
         let vectors = Vectors::<N>::of::<S>(panels, packed, first, lanes);
@@ -115,7 +115,7 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                 let mut pixels = self.0.pixels.add(tile * self.0.tile);
                 let mut weights = vectors.weights(steps.start);
                 let mut sums =
-                    if steps.start == 0 { [biases; M] } else { waiting.add(tile).read_unaligned() };
+                    if steps.start == 0 { [biases; M] } else { accumulators.add(tile).read_unaligned() };
                 if let Some(additions) = self.0.additions {
                     for (sums, &addition) in sums.iter_mut().zip(&additions[tile * M..]) {
                         for sums in sums {
@@ -131,7 +131,7 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                     add_steps::<S, M, N, 2>(&mut sums, &weights, pixels, &offsets);
                 }
                 if !self.0.is_last {
-                    waiting.add(tile).write_unaligned(sums);
+                    accumulators.add(tile).write_unaligned(sums);
                     continue;
                 }
                 let out = |i: usize| self.0.outputs.add(tile * M + i).read().add(self.0.within);

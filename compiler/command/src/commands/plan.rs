@@ -139,7 +139,7 @@ fn as_stated(
         Some((saved, name)) => start(saved, name, args.front.pick, &application)?,
     };
     let planned =
-        driver::plan_from(&start, &application, &device, paths(&application), watch, &driver::judge)?;
+        driver::plan_from(&start, &application, &device, paths(&application), watch, &driver::validate)?;
     Ok(Chosen { application, device, planned, accuracies: Vec::new(), would: None })
 }
 
@@ -173,7 +173,7 @@ fn choose(
     let shares = Shares::new(watch, precision::PLANS);
     let plan = |application: &Application, device: &DeviceProfile| {
         let paths = paths(application);
-        driver::plan_from(&Start::default(), application, device, paths, &shares.next(), &driver::judge)
+        driver::plan_from(&Start::default(), application, device, paths, &shares.next(), &driver::validate)
     };
     Ok(precision::plan(app, &frames, &plan, tell)?)
 }

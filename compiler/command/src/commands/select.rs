@@ -123,7 +123,7 @@ fn planned(subject: SelectionTarget, selected: Cnn, path: &Path) -> Result<Plan,
     let models = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
     let watch = Watch::unwatched();
     let planned =
-        driver::plan_from(&Start::default(), &application, &device, models, &watch, &driver::judge)?;
+        driver::plan_from(&Start::default(), &application, &device, models, &watch, &driver::validate)?;
     match planned.refused {
         Some(why) => Err(Error::Bug(why)),
         None => Ok(planned.plan),

@@ -250,7 +250,7 @@ fn planned(opened: &Opened, application: &Application, folder: &Path) -> Result<
     let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
     let watch = Watch::unwatched();
     let Planned { plan, shortfall, refused, .. } =
-        driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::judge)?;
+        driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::validate)?;
     if let Some(why) = refused {
         return Err(BuildError::Failed(Error::Bug(why)));
     }

@@ -43,13 +43,13 @@ pub(super) fn concats(network: Network) -> Network {
     let Network { layers, outputs } = network;
     let mut result = Network::default();
     // What now replaces each layer's tensor: the tensor itself or parts of it, and the nodes whose work its readers do.
-    let mut stand_ins: Vec<Substitute> = Vec::new();
+    let mut substitutes: Vec<Substitute> = Vec::new();
     for (id, mut layer) in layers.into_iter().enumerate() {
         let spread: Vec<Operand> =
-            layer.inputs.iter().flat_map(|x| stand_ins[x.layer.0].seen_as(x)).collect();
+            layer.inputs.iter().flat_map(|x| substitutes[x.layer.0].seen_as(x)).collect();
         let nodes: Vec<String> =
-            layer.inputs.iter().flat_map(|x| stand_ins[x.layer.0].nodes.clone()).collect();
-        let stand_in = match &layer.operator {
+            layer.inputs.iter().flat_map(|x| substitutes[x.layer.0].nodes.clone()).collect();
+        let substitute = match &layer.operator {
             Operator::Concat(_) if goes[id] => {
                 // If a layer has no ONNX node, applications may refer to it by its name.
                 let own = if layer.onnx_nodes.is_empty() { vec![layer.name] } else { layer.onnx_nodes };
@@ -68,12 +68,12 @@ pub(super) fn concats(network: Network) -> Network {
                 Substitute { operands: vec![own], nodes: Vec::new() }
             }
         };
-        stand_ins.push(stand_in);
+        substitutes.push(substitute);
     }
     result.outputs = outputs;
     for output in &mut result.outputs {
         // A network output has one stand-in, itself.
-        if let [own] = stand_ins[output.operand.layer.0].operands.as_slice() {
+        if let [own] = substitutes[output.operand.layer.0].operands.as_slice() {
             output.operand.layer = own.layer;
         }
     }

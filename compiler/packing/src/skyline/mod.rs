@@ -16,14 +16,14 @@
 //! its walls. A branch ends
 //!
 //! - where no block can cover the ground of a section that may waste nothing (a block lies above everything below it,
-//!   and no lower than its sections can be level with each other: `pile`);
+//!   and no lower than its sections can be level with each other: `partial`);
 //! - where a branch with the same blocks still to come, and the same waste, has failed.
 //!
 //! Sections between which no block is still to come are searched one after the other. Success or failure mostly depends
 //! on the first few blocks. So the search starts anew after ever longer times, with other blocks first. Most of these
 //! searches first *join* blocks that are unlikely to be level with each other by accident (`joins`).
 //!
-//! The ideas of a pile, sections and their slack are those of MiniMalloc (Moffitt, ASPLOS 2023); restarts follow Luby, Sinclair
+//! The ideas of a partial packing, sections and their slack are those of MiniMalloc (Moffitt, ASPLOS 2023); restarts follow Luby, Sinclair
 //! and Zuckerman (1993), the weights of sections `dom/wdeg` (Boussemart et al., ECAI 2004).
 
 pub(super) mod joins;
@@ -90,7 +90,7 @@ impl Skyline {
             }
             let state = joined.as_mut().unwrap_or(&mut self.plain);
             let verdict = state.search(allowed, self.searches);
-            used += allowed - state.pile.left;
+            used += allowed - state.partial.left;
             rest = rest.saturating_sub(used);
             budget.spend(used);
             match verdict {
@@ -127,7 +127,7 @@ enum Verdict {
 struct PileSearch {
     /// By place in the order of the search.
     pieces: Vec<Piece>,
-    pile: PartialPacking,
+    partial: PartialPacking,
     /// By section: how often the search failed there.
     weight: Vec<f64>,
     /// By piece: how much it is liked in this search, below 1.
@@ -143,7 +143,7 @@ impl PileSearch {
         PileSearch {
             weight,
             taste: vec![0.0; pieces.len()],
-            pile: PartialPacking::new(&pieces, &line.loads, height),
+            partial: PartialPacking::new(&pieces, &line.loads, height),
             failures: Table::default(),
             ways: Ways::default(),
             pieces,
@@ -152,14 +152,14 @@ impl PileSearch {
 
     /// Searches from the ground for so many steps.
     fn search(&mut self, steps: u64, seed: u64) -> Verdict {
-        self.pile.left = steps;
+        self.partial.left = steps;
         for (i, taste) in (0..).zip(&mut self.taste) {
             *taste = (mix(seed << 32 | i) % 1024) as f64 / 1024.0;
         }
         let all: Vec<usize> = (0..self.pieces.len()).collect();
         let verdict = self.place_all(&all);
         if verdict == Verdict::Cut {
-            self.pile.take_back(0);
+            self.partial.take_back(0);
         }
         verdict
     }
@@ -168,7 +168,7 @@ impl PileSearch {
     fn offsets(&self) -> Vec<u64> {
         let count = self.pieces.iter().map(|piece| piece.blocks.len()).sum();
         let mut offsets = vec![0; count];
-        for (piece, at) in self.pieces.iter().zip(&self.pile.offsets) {
+        for (piece, at) in self.pieces.iter().zip(&self.partial.offsets) {
             for (block, above) in &piece.blocks {
                 offsets[*block] = at + above;
             }
@@ -181,20 +181,20 @@ impl PileSearch {
         let mut parts = Vec::new();
         let (mut first, mut end) = (0, 0);
         for (at, i) in blocks.iter().enumerate() {
-            if self.pile.items[*i].from >= end && at > first {
+            if self.partial.items[*i].from >= end && at > first {
                 parts.push(first..at);
                 first = at;
             }
-            end = end.max(self.pile.items[*i].to);
+            end = end.max(self.partial.items[*i].to);
         }
         parts.push(first..blocks.len());
         // Small parts fail soonest.
         parts.sort_by_key(|part| (part.len(), part.start));
-        let mark = self.pile.mark();
+        let mark = self.partial.mark();
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
             let verdict = self.place(&blocks[part]);
             if verdict != Verdict::Found {
-                self.pile.take_back(mark);
+                self.partial.take_back(mark);
                 return verdict;
             }
         }
@@ -202,36 +202,36 @@ impl PileSearch {
     }
 
     fn place(&mut self, blocks: &[usize]) -> Verdict {
-        let from = self.pile.items[blocks[0]].from;
-        let to = blocks.iter().map(|i| self.pile.items[*i].to).max().unwrap_or(from);
+        let from = self.partial.items[blocks[0]].from;
+        let to = blocks.iter().map(|i| self.partial.items[*i].to).max().unwrap_or(from);
         let key = self.key(blocks, from, to);
         if self.failures.get(key).is_some() {
             return Verdict::Refuted;
         }
-        let mark = self.pile.mark();
+        let mark = self.partial.mark();
         let verdict = loop {
-            if self.pile.left == 0 {
+            if self.partial.left == 0 {
                 break Verdict::Cut;
             }
             let Some(section) = self.tightest(blocks, from, to) else { break Verdict::Refuted };
             let mut verdict = Verdict::Refuted;
             for next in self.candidates(section) {
-                let before = self.pile.mark();
-                self.pile.put(next);
+                let before = self.partial.mark();
+                self.partial.put(next);
                 let rest: Vec<usize> = blocks.iter().copied().filter(|i| *i != next).collect();
                 verdict = self.place_all(&rest);
                 if verdict != Verdict::Refuted {
                     break;
                 }
-                self.pile.take_back(before);
+                self.partial.take_back(before);
             }
-            if verdict != Verdict::Refuted || self.pile.spare[section] == 0 {
+            if verdict != Verdict::Refuted || self.partial.spare[section] == 0 {
                 break verdict;
             }
-            self.pile.leave_bare(section);
+            self.partial.leave_bare(section);
         };
         if verdict == Verdict::Refuted {
-            self.pile.take_back(mark);
+            self.partial.take_back(mark);
             self.failures.insert(key, 0);
         }
         verdict
@@ -239,21 +239,21 @@ impl PileSearch {
 
     /// All that the search of these blocks depends on, as a hash.
     fn key(&self, blocks: &[usize], from: usize, to: usize) -> u64 {
-        let key = blocks.iter().fold(0, |key: u64, i| key.wrapping_add(mix(self.pile.twin[*i] as u64)));
-        let spare = (from..to).filter(|s| self.pile.spare[*s] > 0 || self.pile.bare[*s]);
+        let key = blocks.iter().fold(0, |key: u64, i| key.wrapping_add(mix(self.partial.twin[*i] as u64)));
+        let spare = (from..to).filter(|s| self.partial.spare[*s] > 0 || self.partial.bare[*s]);
         spare.fold(key, |key, s| {
-            mix(key ^ mix((s as u64) << 1 | u64::from(self.pile.bare[s])) ^ self.pile.spare[s])
+            mix(key ^ mix((s as u64) << 1 | u64::from(self.partial.bare[s])) ^ self.partial.spare[s])
         })
     }
 
     /// The section to decide next, and which blocks can lie where. `None` if some section cannot be covered.
     fn tightest(&mut self, blocks: &[usize], from: usize, to: usize) -> Option<usize> {
         loop {
-            self.pile.spend(2 * blocks.len());
-            if !self.pile.raise(from, to) {
+            self.partial.spend(2 * blocks.len());
+            if !self.partial.raise(from, to) {
                 return None;
             }
-            if let Some(section) = self.ways.find(&mut self.pile, blocks, from, to) {
+            if let Some(section) = self.ways.find(&mut self.partial, blocks, from, to) {
                 self.weight[section] += 1.0;
                 return None;
             }
@@ -261,20 +261,20 @@ impl PileSearch {
             let mut best: Option<(f64, usize)> = None;
             for section in from..to {
                 let at = section - from;
-                if self.ways.valley[at] == (0, 0) || self.pile.bare[section] {
+                if self.ways.valley[at] == (0, 0) || self.partial.bare[section] {
                     continue;
                 }
                 let count = self.ways.count[at];
-                if count == 0 && self.pile.spare[section] == 0 {
+                if count == 0 && self.partial.spare[section] == 0 {
                     self.weight[section] += 1.0;
                     return None;
                 }
                 if count == 0 {
-                    self.pile.leave_bare(section);
+                    self.partial.leave_bare(section);
                     changed = true;
                     continue;
                 }
-                let ways = count + u64::from(self.pile.spare[section] > 0);
+                let ways = count + u64::from(self.partial.spare[section] > 0);
                 let looseness = if ways == 1 { 0.0 } else { ways as f64 / self.weight[section].sqrt() };
                 if best.is_none_or(|(least, _)| looseness < least) {
                     best = Some((looseness, section));
@@ -290,10 +290,10 @@ impl PileSearch {
     /// place later, and blocks that come level with a wall. A block is less good if it ends between two sections at one
     /// level and other blocks have to lie across that end.
     fn candidates(&self, section: usize) -> Vec<usize> {
-        let ground = self.pile.ground[section];
+        let ground = self.partial.ground[section];
         let end_of = |edge: usize, beyond: Option<usize>, size: u64| {
             let beyond =
-                beyond.and_then(|s| self.pile.ground.get(s)).filter(|_| self.pile.crossing[edge] > 0);
+                beyond.and_then(|s| self.partial.ground.get(s)).filter(|_| self.partial.crossing[edge] > 0);
             match beyond {
                 Some(level) if *level == ground => -LIKING_OF_LEVEL,
                 Some(level) if *level == ground + size => LIKING_OF_LEVEL,
@@ -301,12 +301,13 @@ impl PileSearch {
             }
         };
         let liking = |i: &usize| {
-            let item = self.pile.items[*i];
+            let item = self.partial.items[*i];
             let ends = end_of(item.from, item.from.checked_sub(1), item.size)
                 + end_of(item.to, Some(item.to), item.size);
             (item.to - item.from) as f64 + ends + self.taste[*i]
         };
-        let here = |i: &&usize| self.pile.items[**i].from <= section && section < self.pile.items[**i].to;
+        let here =
+            |i: &&usize| self.partial.items[**i].from <= section && section < self.partial.items[**i].to;
         let mut candidates: Vec<(usize, f64)> =
             self.ways.blocks.iter().filter(here).map(|i| (*i, liking(i))).collect();
         candidates.sort_by(|(i, a), (j, b)| b.total_cmp(a).then(i.cmp(j)));

@@ -1,4 +1,4 @@
-//! A pile of blocks on a line: where blocks lie, how much may still be wasted, and how to take placements back.
+//! A partial packing of blocks on a line: where blocks lie, how much may still be wasted, and how to take placements back.
 
 use super::joins::Piece;
 use super::table::{Table, mix};
@@ -59,7 +59,7 @@ enum Change {
 }
 
 impl PartialPacking {
-    /// An empty pile of at most `height` bytes. `loads` is what each section needs. The pieces are sorted by their
+    /// An empty partial packing of at most `height` bytes. `loads` is what each section needs. The pieces are sorted by their
     /// sections, then by size.
     pub fn new(pieces: &[Piece], loads: &[u64], height: u64) -> Self {
         let item = |piece: &Piece| Item { from: piece.span.0, to: piece.span.1, size: piece.size };

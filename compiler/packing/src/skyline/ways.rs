@@ -1,4 +1,4 @@
-//! Which blocks can cover the ground of a pile.
+//! Which blocks can cover the ground of a partial packing.
 
 use super::partial::{Item, PartialPacking};
 
@@ -23,16 +23,16 @@ impl Ways {
     /// is one.
     pub fn find(
         &mut self,
-        pile: &mut PartialPacking,
+        partial: &mut PartialPacking,
         blocks: &[usize],
         from: usize,
         to: usize,
     ) -> Option<usize> {
-        self.valleys(pile, from, to);
-        self.reach(pile, blocks, from, to);
-        let uncovered = self.cover(pile, blocks, from, to);
+        self.valleys(partial, from, to);
+        self.reach(partial, blocks, from, to);
+        let uncovered = self.cover(partial, blocks, from, to);
         if uncovered.is_none() {
-            self.gather(pile, blocks, from, to);
+            self.gather(partial, blocks, from, to);
         }
         uncovered
     }
@@ -43,7 +43,7 @@ impl Ways {
     }
 
     /// Finds the valleys.
-    fn valleys(&mut self, pile: &PartialPacking, from: usize, to: usize) {
+    fn valleys(&mut self, partial: &PartialPacking, from: usize, to: usize) {
         let count = to - from;
         self.valley.clear();
         self.valley.resize(count + 1, (0, 0));
@@ -53,12 +53,13 @@ impl Ways {
         }
         let mut start = from;
         while start < to {
-            let (ground, bare) = (pile.ground[start], pile.bare[start]);
+            let (ground, bare) = (partial.ground[start], partial.bare[start]);
             let mut end = start + 1;
-            while end < to && pile.ground[end] == ground && pile.bare[end] == bare {
+            while end < to && partial.ground[end] == ground && partial.bare[end] == bare {
                 end += 1;
             }
-            let wall = |s: usize| pile.ground[s] > ground || pile.ground[s] == ground && pile.bare[s];
+            let wall =
+                |s: usize| partial.ground[s] > ground || partial.ground[s] == ground && partial.bare[s];
             if !bare && (start == from || wall(start - 1)) && (end == to || wall(end)) {
                 self.valley[start - from..end - from].fill((start, end));
                 self.until[start - from] = true;
@@ -69,17 +70,17 @@ impl Ways {
     }
 
     /// Finds up to where, and from where on, blocks can cover the ground of each valley.
-    fn reach(&mut self, pile: &PartialPacking, blocks: &[usize], from: usize, to: usize) {
+    fn reach(&mut self, partial: &PartialPacking, blocks: &[usize], from: usize, to: usize) {
         let mut next = blocks.iter().copied().peekable();
         for section in from..to {
             let at = section - from;
             let reached = self.until[at];
-            if reached && pile.spare[section] > 0 && self.valley[at].1 > section {
+            if reached && partial.spare[section] > 0 && self.valley[at].1 > section {
                 self.until[at + 1] = true;
             }
-            while let Some(i) = next.next_if(|i| pile.items[*i].from == section) {
-                if reached && self.fits(pile.items[i], from) {
-                    self.until[pile.items[i].to - from] = true;
+            while let Some(i) = next.next_if(|i| partial.items[*i].from == section) {
+                if reached && self.fits(partial.items[i], from) {
+                    self.until[partial.items[i].to - from] = true;
                 }
             }
         }
@@ -87,9 +88,9 @@ impl Ways {
         for section in (from..to).rev() {
             let at = section - from;
             let mut reached = self.since[at];
-            reached |= self.since[at + 1] && pile.spare[section] > 0 && self.valley[at].1 > section;
-            while let Some(i) = next.next_if(|i| pile.items[*i].from == section) {
-                reached |= self.fits(pile.items[i], from) && self.since[pile.items[i].to - from];
+            reached |= self.since[at + 1] && partial.spare[section] > 0 && self.valley[at].1 > section;
+            while let Some(i) = next.next_if(|i| partial.items[*i].from == section) {
+                reached |= self.fits(partial.items[i], from) && self.since[partial.items[i].to - from];
             }
             self.since[at] = reached;
         }
@@ -99,39 +100,39 @@ impl Ways {
     /// block can cover, if there is one.
     fn cover(
         &mut self,
-        pile: &mut PartialPacking,
+        partial: &mut PartialPacking,
         blocks: &[usize],
         from: usize,
         to: usize,
     ) -> Option<usize> {
         let mut looked = 0;
         for &i in blocks {
-            let Item { from: begin, to: end, .. } = pile.items[i];
+            let Item { from: begin, to: end, .. } = partial.items[i];
             looked += end - begin;
-            let ground = pile.ground[begin..end].iter().copied().max().unwrap_or(0);
-            let level = |edge: usize| pile.ground[edge - 1].saturating_add(pile.level[edge]);
-            let levels = (begin + 1..end).filter(|edge| pile.level[*edge] > 0).map(level);
+            let ground = partial.ground[begin..end].iter().copied().max().unwrap_or(0);
+            let level = |edge: usize| partial.ground[edge - 1].saturating_add(partial.level[edge]);
+            let levels = (begin + 1..end).filter(|edge| partial.level[*edge] > 0).map(level);
             let lowest = levels.max().unwrap_or(0).max(ground);
             for section in begin..end {
-                self.covered[section - from] |= pile.ground[section] == lowest;
+                self.covered[section - from] |= partial.ground[section] == lowest;
             }
         }
-        pile.spend(looked);
-        (from..to).find(|s| pile.spare[*s] == 0 && !self.covered[*s - from])
+        partial.spend(looked);
+        (from..to).find(|s| partial.spare[*s] == 0 && !self.covered[*s - from])
     }
 
     /// Gathers the blocks that can lie on the ground now, and counts them by section.
-    fn gather(&mut self, pile: &PartialPacking, blocks: &[usize], from: usize, to: usize) {
+    fn gather(&mut self, partial: &PartialPacking, blocks: &[usize], from: usize, to: usize) {
         self.count.clear();
         self.count.resize(to - from + 1, 0);
         self.blocks.clear();
         let mut last = usize::MAX;
         for &i in blocks {
-            let item = pile.items[i];
+            let item = partial.items[i];
             let possible =
                 self.fits(item, from) && self.until[item.from - from] && self.since[item.to - from];
-            if possible && pile.twin[i] != last {
-                last = pile.twin[i];
+            if possible && partial.twin[i] != last {
+                last = partial.twin[i];
                 self.blocks.push(i);
                 for count in &mut self.count[item.from - from..item.to - from] {
                     *count += 1;

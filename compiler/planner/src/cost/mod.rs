@@ -57,7 +57,7 @@ pub struct LayerTime {
 }
 
 impl<'d> ProcessorShare<'d> {
-    /// The seat of a partition with a processor to itself, of this many workers.
+    /// The processor share of a partition with a processor to itself, of this many workers.
     pub fn alone(processor: &'d Processor, threads: usize) -> Self {
         let workers = match processor.workers {
             Some(_) => (threads as u64).clamp(1, processor.cores),

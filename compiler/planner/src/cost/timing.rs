@@ -17,7 +17,7 @@
 //! Both are bounds that any fair sharing keeps, not averages. So no order of events makes a plan slower than it says,
 //! and `tests/shares.rs` simulates random applications against them. Rings are sized for them (`frame/couple.rs`).
 //!
-//! A CNN's rate depends on how many workers the other CNNs have, and not on what these workers do. So variants can be
+//! A CNN's rate depends on how many workers the other CNNs have, and not on what these workers do. So design points can be
 //! chosen CNN by CNN. The latency of a frame is the sum of the stretched stages. It holds for every frame, provided
 //! that frames come no faster than the rate. A CNN whose partitions run at the same time in several sets (elements of
 //! J) takes turns with itself, frame by frame.
@@ -45,8 +45,8 @@ use crate::frame::task::PartitionedCnn;
 /// How the frames of one CNN are timed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing<'d> {
-    /// The seat of each partition.
-    pub seats: Vec<ProcessorShare<'d>>,
+    /// The processor share of each partition.
+    pub processor_shares: Vec<ProcessorShare<'d>>,
     /// The longest time of a frame that is asked for, in nanoseconds.
     pub deadline_ns: Option<u64>,
     /// The measurements of each layer; empty if the device was not measured.
@@ -82,7 +82,7 @@ impl<'d> Timing<'d> {
     /// The timing of a CNN of one partition, which has a processor to itself.
     pub fn alone(processor: &'d Processor, threads: usize) -> Self {
         Timing {
-            seats: vec![ProcessorShare::alone(processor, threads)],
+            processor_shares: vec![ProcessorShare::alone(processor, threads)],
             deadline_ns: None,
             samples: Vec::new(),
             pipelines: std::iter::once(0..1).collect(),
@@ -108,17 +108,18 @@ impl<'d> Timing<'d> {
         let processor = |(cnn, partition): (usize, usize)| -> &str {
             &application.cnns[cnn].partitions[partition].processor
         };
-        let seat = |name: &str| Ok(ProcessorShare::alone(device.processor(name)?, application.threads));
+        let processor_share =
+            |name: &str| Ok(ProcessorShare::alone(device.processor(name)?, application.threads));
         let of_cnn = |cnn: usize| {
             let task = &tasks[cnn];
             let pipelines = pipelines(task);
-            let mut seats = Vec::new();
+            let mut processor_shares = Vec::new();
             let mut is_alone = pipelines.len() == 1;
             for pipeline in &pipelines {
                 let own = |at: &(usize, usize)| at.0 == cnn && pipeline.contains(&at.1);
                 for partition in pipeline.clone() {
                     let name = processor((cnn, partition));
-                    let mut seat: ProcessorShare<'d> = seat(name)?;
+                    let mut processor_share: ProcessorShare<'d> = processor_share(name)?;
                     let beside = |element: &&Vec<(usize, usize)>| element.iter().any(own);
                     let others = elements.iter().filter(beside).map(|element| {
                         element.iter().filter(|at| at.0 != cnn && processor(**at) == name).count() as u64
@@ -127,9 +128,9 @@ impl<'d> Timing<'d> {
                     let mates =
                         pipeline.clone().filter(|mate| processor((cnn, *mate)) == name).count() as u64;
                     // All partitions on one processor have the same number of workers.
-                    seat.busy = (mates + others) * seat.workers;
+                    processor_share.busy = (mates + others) * processor_share.workers;
                     is_alone &= others == 0 && mates == pipeline.len() as u64;
-                    seats.push(seat);
+                    processor_shares.push(processor_share);
                 }
             }
             let name = &application.cnns[cnn].name;
@@ -140,12 +141,13 @@ impl<'d> Timing<'d> {
                 StorageModel::Tensors => Vec::new(),
             };
             let mut samples = Vec::new();
-            if seats.iter().any(|seat| !seat.processor.measured.is_empty()) {
+            if processor_shares.iter().any(|processor_share| !processor_share.processor.measured.is_empty()) {
                 samples = vec![&[][..]; task.network.layers.len()];
-                for (seat, partition) in seats.iter().zip(&task.partitions) {
+                for (processor_share, partition) in processor_shares.iter().zip(&task.partitions) {
                     for id in &partition.layers {
                         let layer = task.network.layer(*id);
-                        samples[id.0] = measured::samples(seat.processor, layer, seat.workers);
+                        samples[id.0] =
+                            measured::samples(processor_share.processor, layer, processor_share.workers);
                     }
                 }
             }
@@ -153,7 +155,7 @@ impl<'d> Timing<'d> {
             let partitions = 0..task.partitions.len();
             let other_readers = partitions.map(|p| other_readers(tasks, elements, (cnn, p))).collect();
             Ok(Timing {
-                seats,
+                processor_shares,
                 deadline_ns,
                 samples,
                 pipelines,
@@ -177,7 +179,7 @@ impl<'d> Timing<'d> {
         rows: u64,
         one_by_one: bool,
     ) -> f64 {
-        self.layer(task, partition, id, rows, one_by_one).wall_ns * self.seats[partition].stretch()
+        self.layer(task, partition, id, rows, one_by_one).wall_ns * self.processor_shares[partition].stretch()
     }
 
     /// Nanoseconds as [`Self::layer_ns`] counts them, of a layer computed by a primitive with these measurements.
@@ -189,9 +191,9 @@ impl<'d> Timing<'d> {
         id: LayerId,
         rows: u64,
     ) -> f64 {
-        let seat = &self.seats[partition];
-        let measured = measured::time(samples, &seat.undisturbed(), task.network, id, rows);
-        self.corrected(measured, task, partition, id, rows, false).wall_ns * seat.stretch()
+        let processor_share = &self.processor_shares[partition];
+        let measured = measured::time(samples, &processor_share.undisturbed(), task.network, id, rows);
+        self.corrected(measured, task, partition, id, rows, false).wall_ns * processor_share.stretch()
     }
 
     /// The time of a layer as a plan states it.
@@ -237,10 +239,10 @@ impl<'d> Timing<'d> {
         rows: u64,
         one_by_one: bool,
     ) -> LayerTime {
-        let seat = &self.seats[partition];
-        let modelled = seat.layer(task.network, id, rows, one_by_one);
+        let processor_share = &self.processor_shares[partition];
+        let modelled = processor_share.layer(task.network, id, rows, one_by_one);
         let Some((ns, _)) = measured else { return modelled };
-        let factor = ns / seat.undisturbed().layer(task.network, id, rows, false).wall_ns;
+        let factor = ns / processor_share.undisturbed().layer(task.network, id, rows, false).wall_ns;
         LayerTime { wall_ns: modelled.wall_ns * factor, core_ns: modelled.core_ns * factor }
     }
 
@@ -252,7 +254,7 @@ impl<'d> Timing<'d> {
         rows: u64,
     ) -> Option<(f64, TimeBasis)> {
         let samples = self.samples.get(id.0).filter(|samples| !samples.is_empty())?;
-        measured::time(samples, &self.seats[partition].undisturbed(), task.network, id, rows)
+        measured::time(samples, &self.processor_shares[partition].undisturbed(), task.network, id, rows)
     }
 
     /// Whether it is known how fast weights are read.
@@ -311,7 +313,8 @@ impl<'d> Timing<'d> {
             works.push(core_ns);
         }
         let times = self.stages.times(task, &of_layer, |_| 1.0);
-        let stretched = self.stages.times(task, &of_layer, |partition| self.seats[partition].stretch());
+        let stretched =
+            self.stages.times(task, &of_layer, |partition| self.processor_shares[partition].stretch());
         let latency_ns: f64 = stretched.iter().sum();
         let period_ns = match self.pipelines.as_slice() {
             [_] => self.slowest(&stretched).min(self.shared(&times, &works)),
@@ -344,8 +347,10 @@ impl<'d> Timing<'d> {
 
     /// The bound on the time of a frame, if the CNN has its processor to itself.
     fn shared(&self, times: &[f64], works: &[f64]) -> f64 {
-        let Some(seat) = self.seats.first().filter(|_| self.is_alone) else { return f64::INFINITY };
-        let (workers, cores) = (seat.busy as f64, seat.processor.cores as f64);
+        let Some(processor_share) = self.processor_shares.first().filter(|_| self.is_alone) else {
+            return f64::INFINITY;
+        };
+        let (workers, cores) = (processor_share.busy as f64, processor_share.processor.cores as f64);
         let slowest = self.slowest(times);
         if workers <= cores {
             return slowest;
@@ -406,12 +411,12 @@ mod tests {
 
     /// A CNN alone on a processor of so many cores, each stage of so many workers.
     fn timing(processor: &Processor, stages: u64, workers: u64) -> Timing<'_> {
-        let seat = ProcessorShare { processor, workers, busy: stages * workers };
-        let seats = vec![seat; stages as usize];
+        let processor_share = ProcessorShare { processor, workers, busy: stages * workers };
+        let processor_shares = vec![processor_share; stages as usize];
         let pipelines = std::iter::once(0..stages as usize).collect();
         Timing {
             stages: Stages::each_a_partition(stages as usize),
-            seats,
+            processor_shares,
             deadline_ns: None,
             samples: Vec::new(),
             pipelines,
@@ -443,7 +448,8 @@ mod tests {
             let works: Vec<f64> = times.iter().map(|time| time * workers as f64).collect();
             let found = timing.shared(&times, &works);
             assert!((found - expected).abs() < 1e-12, "{times:?} of {workers} on {cores}: {found}");
-            let stretched: Vec<f64> = times.iter().map(|time| time * timing.seats[0].stretch()).collect();
+            let stretched: Vec<f64> =
+                times.iter().map(|time| time * timing.processor_shares[0].stretch()).collect();
             assert!(found <= timing.slowest(&stretched));
             assert!(works.iter().sum::<f64>() <= found * cores as f64 * (1.0 + 1e-12));
         }

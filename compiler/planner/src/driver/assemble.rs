@@ -1,4 +1,4 @@
-//! Makes the plan, which is plain data with names, from the chosen variants. Only its part `search` depends on how the
+//! Makes the plan, which is plain data with names, from the chosen design points. Only its part `search` depends on how the
 //! plan was found.
 
 use csdf::Rates;
@@ -27,7 +27,7 @@ pub struct Parts<'a> {
     pub tasks: &'a [PartitionedCnn<'a>],
     /// How the frames of each are timed.
     pub timings: &'a [Timing<'a>],
-    /// The variant chosen for each.
+    /// The design point chosen for each.
     pub chosen: &'a [&'a DesignPoint],
     /// What runs at the same time.
     pub storage: &'a Storage<'a>,
@@ -59,8 +59,8 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
     }
     let memory = parts.memory(&items, &tensors, &cnns);
     let (fps, latency_ns) = (application.constraints.fps.clone(), application.constraints.latency_ns.clone());
-    let reaches = |(cnn, variant): (&csdfc_input::app::resolve::Cnn, &&DesignPoint)| {
-        application.constraints.of(&cnn.name).is_met(variant.fps(), variant.latency())
+    let reaches = |(cnn, design_point): (&csdfc_input::app::resolve::Cnn, &&DesignPoint)| {
+        application.constraints.of(&cnn.name).is_met(design_point.fps(), design_point.latency())
     };
     let met = parts.memory_limit.is_none_or(|limit| memory.total <= limit)
         && application.cnns.iter().zip(parts.chosen).all(reaches);
@@ -91,7 +91,7 @@ impl Parts<'_> {
         let partitions = self.application.cnns.iter().zip(self.timings);
         let cores = partitions.flat_map(|(cnn, timing)| {
             let names = cnn.partitions.iter().map(|partition| partition.processor.clone());
-            names.zip(timing.seats.iter().map(|seat| seat.processor.cores))
+            names.zip(timing.processor_shares.iter().map(|processor_share| processor_share.processor.cores))
         });
         plan::Device {
             name: self.device.name.clone(),
@@ -107,7 +107,7 @@ impl Parts<'_> {
     /// A CNN, whose paged weights follow those of the CNNs before it in the store.
     fn cnn(&self, cnn: usize, items: &[Item<'_>], store: &mut u64) -> plan::Cnn {
         let (source, network) = (&self.application.cnns[cnn], self.network(cnn));
-        let variant = self.chosen[cnn];
+        let design_point = self.chosen[cnn];
         let inputs = network.layers.iter().filter(|layer| layer.is_input());
         let outputs = network.outputs.iter().map(|output| {
             let tensor = network.layer(output.operand.layer);
@@ -125,7 +125,7 @@ impl Parts<'_> {
             let owner = owners[id.0].map(|owner| &layers[owner.0]);
             layers.push(self.layer(cnn, id, items, owner, store));
         }
-        let read = paging::bytes_read(&self.tasks[cnn], &variant.execution);
+        let read = paging::bytes_read(&self.tasks[cnn], &design_point.execution);
         let is_timed = read > 0 && self.device.store.is_some();
         plan::Cnn {
             name: source.name.clone(),
@@ -134,15 +134,15 @@ impl Parts<'_> {
                 bytes: source.model.bytes,
                 sha256: source.model.sha256.clone(),
             },
-            fps: variant.fps(),
-            latency_ns: variant.latency(),
+            fps: design_point.fps(),
+            latency_ns: design_point.latency(),
             bytes_read: (read > 0).then_some(read),
             read_ns: is_timed.then(|| {
-                let read = paging::read_ns(&self.tasks[cnn], &self.timings[cnn], &variant.execution);
+                let read = paging::read_ns(&self.tasks[cnn], &self.timings[cnn], &design_point.execution);
                 read.iter().sum::<f64>().round() as u64
             }),
             computing_ns: is_timed.then(|| {
-                let execution = &variant.execution;
+                let execution = &design_point.execution;
                 let (task, timing) = (&self.tasks[cnn], &self.timings[cnn]);
                 let frame = timing.frame_with(task, &execution.rows, &execution.one_by_one, |_, _| 0.0);
                 frame.latency_ns.round() as u64

@@ -8,7 +8,7 @@ use csdfc_input::units::MemoryGoal;
 
 use crate::driver::{Planned, limit};
 
-/// The better of two plans of an application. These count, in this order: that the judge accepts the plan, that it
+/// The better of two plans of an application. These count, in this order: that the validator accepts the plan, that it
 /// meets the constraints, and that it takes less memory or is faster, whichever is asked for. Frame rates of several
 /// CNNs are multiplied.
 pub(super) fn better(first: Planned, other: Planned, application: &Application) -> Planned {

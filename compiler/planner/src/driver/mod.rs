@@ -5,9 +5,9 @@
 //!
 //! 0. on a device that was measured, the application is planned several times, with several primitives (`primitives`);
 //! 1. its CNNs are cut into tasks, and the timing of their frames is derived;
-//! 2. a method makes variants of each CNN (`variants`), each executed, placed and timed; or it finds variants for all
+//! 2. a method makes design points of each CNN (`design_points`), each executed, placed and timed; or it finds design points for all
 //!    CNNs at once ([`paper`]);
-//! 3. one variant of each CNN is chosen (`planner`);
+//! 3. one design point of each CNN is chosen (`planner`);
 //! 4. their rings are placed with patience, and the plan is written (`finish`, [`assemble`]);
 //! 5. the caller judges the plan. If it refuses the plan, the plan is dropped, and the next best is chosen.
 //!
@@ -15,12 +15,12 @@
 
 pub mod assemble;
 mod compare;
+mod design_points;
 mod finalise;
 mod planner;
 mod primitives;
 mod reread;
 mod residency;
-mod variants;
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ pub type PlanValidator<'a> = &'a dyn Fn(&Plan) -> Result<(), String>;
 ///
 /// # Errors
 /// The first violation.
-pub fn judge(plan: &Plan) -> Result<(), String> {
+pub fn validate(plan: &Plan) -> Result<(), String> {
     let verdict = info_span!("check").in_scope(|| checker::check(plan));
     verdict.map(drop).map_err(|violations| {
         let first = violations.first().map(ToString::to_string).unwrap_or_default();
@@ -98,7 +98,7 @@ pub fn plan(
 }
 
 /// Plans an application as [`plan()`] does. The search goes on from old plans, and can be watched. A plan that the
-/// judge refuses is dropped with a warning, and the next best is made.
+/// validator refuses is dropped with a warning, and the next best is made.
 ///
 /// # Errors
 /// As [`plan()`].
@@ -108,13 +108,13 @@ pub fn plan_from(
     device: &DeviceProfile,
     model_paths: Vec<String>,
     watch: &Watch<'_>,
-    judge: PlanValidator<'_>,
+    validate: PlanValidator<'_>,
 ) -> Result<Planned, Error> {
     let with_primitives = |start: &Start, application: &Application, shares: &Shares<'_>| {
         let plan = |start: &Start, application: &Application| {
             let is_search = method(start, application).is_some_and(Method::is_search);
             let watch = if is_search { shares.next() } else { *watch };
-            plan_as_is(start, application, device, model_paths.clone(), &watch, judge)
+            plan_as_is(start, application, device, model_paths.clone(), &watch, validate)
         };
         if let Primitives::Named(name) = application.primitives {
             // The choices of old plans do not fit: they are for other layers.
@@ -173,7 +173,7 @@ fn plan_as_is(
     device: &DeviceProfile,
     model_paths: Vec<String>,
     watch: &Watch<'_>,
-    judge: PlanValidator<'_>,
+    validate: PlanValidator<'_>,
 ) -> Result<Planned, Error> {
     let method = method(start, application);
     let one_after_another;
@@ -201,7 +201,7 @@ fn plan_as_is(
     let finish = Finish { problem: &problem, device, method, limit, model_paths };
     let judged = |found: Found| {
         let mut planned = finish.finish(found);
-        planned.refused = judge(&planned.plan).err();
+        planned.refused = validate(&planned.plan).err();
         planned
     };
     if let Some(Method::Paper | Method::PaperPrinted) = method {
@@ -220,22 +220,22 @@ fn plan_as_is(
         !timings.iter().any(Timing::is_measured) || limit.is_some_and(|limit| parameters > limit);
     let is_open = watch.scope == Scope::Plan && *start == Start::default() && may_settle;
     let ends = match method {
-        Some(Method::Extended) if is_open => Some(variants::ends(&problem)?),
+        Some(Method::Extended) if is_open => Some(design_points::ends(&problem)?),
         _ => None,
     };
     let settled = ends.filter(|planner| planner.is_settled(limit, &demands));
     let mut is_settled = settled.is_some();
     let mut planner = match settled {
         Some(planner) => planner,
-        None => variants::search(start, &problem, method, watch)?,
+        None => design_points::search(start, &problem, method, watch)?,
     };
     loop {
         let (chosen, found) = planner.find(limit, &demands, is_settled);
         let planned = judged(found);
         let Some(why) = &planned.refused else { return Ok(planned) };
         if is_settled {
-            // A search can offer other variants.
-            (planner, is_settled) = (variants::search(start, &problem, method, watch)?, false);
+            // A search can offer other design points.
+            (planner, is_settled) = (design_points::search(start, &problem, method, watch)?, false);
         } else if !planner.drop(&chosen) {
             return Ok(planned);
         }

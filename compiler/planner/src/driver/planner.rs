@@ -1,4 +1,4 @@
-//! Chooses one variant for each CNN: the best within the constraints or, if none meets them, the nearest.
+//! Chooses one design point for each CNN: the best within the constraints or, if none meets them, the nearest.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use crate::search::watch::Stopped;
 use crate::search::{DesignPoint, Found, Rate, Shortfall, code};
 use crate::storage::{Arrangement, Effort, Storage};
 
-/// The variants of every CNN, from which one of each is chosen.
+/// The design points of every CNN, from which one of each is chosen.
 pub(super) struct Planner<'a> {
     problem: &'a PlanningProblem<'a>,
-    variants: Vec<Vec<DesignPoint>>,
-    /// Old plans, as a variant of each CNN.
+    design_points: Vec<Vec<DesignPoint>>,
+    /// Old plans, as a design point of each CNN.
     known: Vec<Vec<usize>>,
     /// Choices that were evaluated, and why no more were.
     evaluations: u64,
@@ -28,7 +28,7 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// A planner for the variants that a method found for each CNN, and for old plans, each given as one variant per
+    /// A planner for the design points that a method found for each CNN, and for old plans, each given as one design point per
     /// CNN.
     pub(super) fn new(
         problem: &'a PlanningProblem<'a>,
@@ -39,7 +39,7 @@ impl<'a> Planner<'a> {
             problem,
             evaluations: fronts.iter().map(|front| front.evaluations).sum(),
             stopped: fronts.iter().map(|front| front.stopped).max().unwrap_or(Stopped::Complete),
-            variants: fronts.into_iter().map(|front| front.variants).collect(),
+            design_points: fronts.into_iter().map(|front| front.design_points).collect(),
             known,
         }
     }
@@ -57,13 +57,13 @@ impl<'a> Planner<'a> {
             shortfall.least_memory = None;
         }
         let pareto = info_span!("front").in_scope(|| self.front());
-        let each = chosen.iter().zip(&self.variants);
-        let variants = each.map(|(v, all)| all[*v].clone()).collect();
+        let each = chosen.iter().zip(&self.design_points);
+        let design_points = each.map(|(v, all)| all[*v].clone()).collect();
         let (evaluations, stopped) = (self.evaluations, self.stopped);
-        (chosen, Found { variants, shortfall, pareto, evaluations, stopped })
+        (chosen, Found { design_points, shortfall, pareto, evaluations, stopped })
     }
 
-    /// Whether no search could change the answer. The variants without parts must be among these. They are the fastest,
+    /// Whether no search could change the answer. The design points without parts must be among these. They are the fastest,
     /// since the model of no layer is slower if it fires once. (A layer can be measured to be slower: then nothing is
     /// settled.) The answer is settled if they fit and meet all constraints, if they fit and are the nearest to the
     /// constraints, or if no plan is small enough.
@@ -78,7 +78,7 @@ impl<'a> Planner<'a> {
         let Some(fastest) = any.fastest(u64::MAX) else { return false };
         let least_memory = matches!(self.problem.application.constraints.memory, Some(MemoryGoal::Min))
             || self.problem.application.prefer == Prefer::Memory;
-        let rates = fastest.iter().zip(&self.variants).map(|(v, all)| all[*v].rate());
+        let rates = fastest.iter().zip(&self.design_points).map(|(v, all)| all[*v].rate());
         let is_fast_enough =
             rates.zip(demands).all(|(rate, demand)| demand.is_met(rate.fps, rate.latency_ns));
         !(least_memory && is_fast_enough) && limit.is_none_or(|limit| self.total(&fastest) <= limit)
@@ -91,11 +91,11 @@ impl<'a> Planner<'a> {
             cnns.dedup();
             cnns
         };
-        Selection::new(&self.variants, self.problem.elements.iter().map(cnns).collect(), demands)
+        Selection::new(&self.design_points, self.problem.elements.iter().map(cnns).collect(), demands)
     }
 
     fn storage(&self, chosen: &[usize]) -> Storage<'_> {
-        let executions = chosen.iter().zip(&self.variants).map(|(v, all)| &all[*v].execution).collect();
+        let executions = chosen.iter().zip(&self.design_points).map(|(v, all)| &all[*v].execution).collect();
         Storage { executions, elements: self.problem.elements }
     }
 
@@ -110,7 +110,7 @@ impl<'a> Planner<'a> {
             |element: &Vec<(usize, usize)>| element.windows(2).all(|pair| pair[0].0 == pair[1].0);
         let is_largest = self.problem.application.storage == StorageModel::Tensors
             && self.problem.elements.iter().all(of_one_cnn);
-        let each = chosen.iter().zip(&self.variants).map(|(v, all)| all[*v].buffers);
+        let each = chosen.iter().zip(&self.design_points).map(|(v, all)| all[*v].buffers);
         let buffers = if chosen.len() == 1 || is_largest {
             each.max().unwrap_or(0)
         } else {
@@ -120,16 +120,17 @@ impl<'a> Planner<'a> {
     }
 
     fn rates(&self, chosen: &[usize]) -> BTreeMap<String, Rate> {
-        let each = self.problem.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
+        let each = self.problem.application.cnns.iter().zip(chosen.iter().zip(&self.design_points));
         each.map(|(cnn, (v, all))| (cnn.name.clone(), all[*v].rate())).collect()
     }
 
     /// The best that each CNN can reach, whatever the others do.
     fn best_rates(&self, fastest: &[usize]) -> BTreeMap<String, Rate> {
         let mut rates = self.rates(fastest);
-        for (cnn, variants) in self.problem.application.cnns.iter().zip(&self.variants) {
+        for (cnn, design_points) in self.problem.application.cnns.iter().zip(&self.design_points) {
             if let Some(rate) = rates.get_mut(&cnn.name) {
-                rate.latency_ns = variants.iter().map(DesignPoint::latency).min().unwrap_or(rate.latency_ns);
+                rate.latency_ns =
+                    design_points.iter().map(DesignPoint::latency).min().unwrap_or(rate.latency_ns);
             }
         }
         rates
@@ -180,8 +181,8 @@ impl<'a> Planner<'a> {
         }
         let within = limit.map_or_else(|| any.fastest(u64::MAX), |limit| self.fastest_within(&any, limit));
         let within = self.or_known(within, limit, &nothing, false);
-        // Every CNN has variants if none is excluded, so there is a smallest choice.
-        let smallest = self.smallest(&any).unwrap_or_else(|| vec![0; self.variants.len()]);
+        // Every CNN has design points if none is excluded, so there is a smallest choice.
+        let smallest = self.smallest(&any).unwrap_or_else(|| vec![0; self.design_points.len()]);
         let unlimited = any.fastest(u64::MAX).unwrap_or_else(|| smallest.clone());
         let shortfall = Shortfall {
             least_memory: Some(self.total(&smallest)),
@@ -192,8 +193,8 @@ impl<'a> Planner<'a> {
         (within.unwrap_or(smallest), Some(shortfall))
     }
 
-    /// The chosen variants, or an old plan that also meets the constraints and is better. An old plan may be better for
-    /// this reason: if CNNs run at the same time, variants are chosen by the bytes that each CNN takes alone, but an
+    /// The chosen design points, or an old plan that also meets the constraints and is better. An old plan may be better for
+    /// this reason: if CNNs run at the same time, design points are chosen by the bytes that each CNN takes alone, but an
     /// old plan counts the bytes of all CNNs together.
     fn or_known(
         &self,
@@ -209,16 +210,18 @@ impl<'a> Planner<'a> {
             let relative = |(v, all): (&usize, &Vec<DesignPoint>)| {
                 all[*v].period_ns / all.iter().map(|v| v.period_ns).fold(f64::INFINITY, f64::min)
             };
-            chosen.iter().zip(&self.variants).map(relative).sum()
+            chosen.iter().zip(&self.design_points).map(relative).sum()
         };
         let fast_enough = |chosen: &Vec<usize>| {
-            let variants = chosen.iter().zip(&self.variants).map(|(v, all)| &all[*v]);
-            variants.zip(demands).all(|(variant, demand)| demand.is_met(variant.fps(), variant.latency()))
+            let design_points = chosen.iter().zip(&self.design_points).map(|(v, all)| &all[*v]);
+            design_points
+                .zip(demands)
+                .all(|(design_point, demand)| demand.is_met(design_point.fps(), design_point.latency()))
         };
         let worth = |chosen: Vec<usize>| (self.total(&chosen), slowdown(&chosen), chosen);
         let known = self.known.iter().filter(|known| fast_enough(known)).cloned().map(worth);
         let known = known.filter(|(total, ..)| limit.is_none_or(|limit| *total <= limit));
-        // The chosen variants are within the limit, though perhaps only with the patience of the final placement.
+        // The chosen design points are within the limit, though perhaps only with the patience of the final placement.
         chosen
             .into_iter()
             .map(worth)
@@ -230,11 +233,11 @@ impl<'a> Planner<'a> {
             .map(|(_, _, chosen)| chosen)
     }
 
-    /// Forgets each chosen variant whose CNN has other variants. Returns whether there was one.
+    /// Forgets each chosen design point whose CNN has other design points. Returns whether there was one.
     pub(super) fn drop(&mut self, chosen: &[usize]) -> bool {
         let mut is_any = false;
         for (c, (v, all)) in
-            chosen.iter().zip(&mut self.variants).enumerate().filter(|(_, (_, all))| all.len() > 1)
+            chosen.iter().zip(&mut self.design_points).enumerate().filter(|(_, (_, all))| all.len() > 1)
         {
             all.remove(*v);
             is_any = true;
@@ -252,11 +255,12 @@ impl<'a> Planner<'a> {
         for budget in any.thresholds() {
             let Some(chosen) = any.fastest(budget) else { continue };
             let memory = self.total(&chosen);
-            let each = self.problem.application.cnns.iter().zip(chosen.iter().zip(&self.variants));
+            let each = self.problem.application.cnns.iter().zip(chosen.iter().zip(&self.design_points));
             let code = |(v, all): (&usize, &Vec<DesignPoint>), cnn: &Cnn| {
                 code::write(&all[*v].choice(), &cnn.network)
             };
-            let choices = each.map(|(cnn, variant)| (cnn.name.clone(), code(variant, cnn))).collect();
+            let choices =
+                each.map(|(cnn, design_point)| (cnn.name.clone(), code(design_point, cnn))).collect();
             let fps = self.rates(&chosen).into_iter().map(|(cnn, rate)| (cnn, rate.fps)).collect();
             let point = plan::ParetoPoint { memory, fps, choices };
             // Budgets fall, and frame rates fall with them. So only neighbours can dominate each other.

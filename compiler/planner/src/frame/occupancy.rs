@@ -142,7 +142,7 @@ pub fn fill(
     for (index, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.is_ring()) {
         request_of[request.tensor.0] = Some(index);
         if lives.whole[request.tensor.0].is_some() {
-            request.filling = Some(lives.filling(request.tensor));
+            request.occupancy_profile = Some(lives.occupancy_profile(request.tensor));
         }
     }
     let mut sharing = AddressSharing::default();
@@ -228,7 +228,7 @@ impl Lives<'_> {
         self.task.slicing(id, self.rows[id.0]).is_some()
     }
 
-    fn filling(&self, tensor: LayerId) -> OccupancyProfile {
+    fn occupancy_profile(&self, tensor: LayerId) -> OccupancyProfile {
         let layer = self.task.network.layer(tensor);
         let (height, row_bytes) = (layer.rows() as u64, layer.row_bytes());
         let made = |p: u64| ((p + 1) * self.rows[tensor.0]).min(height) * row_bytes;

@@ -54,7 +54,7 @@ pub struct Request {
     /// Whether its reader is in a partition that runs at the same time as the partition that writes it.
     pub pipelined: bool,
     /// Which bytes of it are in use while it lives. `None` if all of them are, all the time.
-    pub filling: Option<OccupancyProfile>,
+    pub occupancy_profile: Option<OccupancyProfile>,
 }
 
 /// What is to be stored.
@@ -78,7 +78,8 @@ impl Request {
     /// The last firing at which bytes of it are in use. A whole ring may live longer: the first operand of a concat along
     /// rows is released before the concat has made the rows of the second.
     pub fn last_use(&self) -> usize {
-        let released = self.filling.as_ref().and_then(|filling| filling.released.last());
+        let released =
+            self.occupancy_profile.as_ref().and_then(|occupancy_profile| occupancy_profile.released.last());
         released.map_or(self.live.1, |(at, _)| *at)
     }
 }
@@ -190,7 +191,7 @@ impl RequestBuilder<'_> {
             partition,
             touched: vec![partition],
             pipelined: false,
-            filling: None,
+            occupancy_profile: None,
         }
     }
 
@@ -231,7 +232,7 @@ impl RequestBuilder<'_> {
             (begin, end.unwrap_or(begin))
         };
         let bytes = ring_rows * layer.row_bytes();
-        let filling = None;
+        let occupancy_profile = None;
         Request {
             tensor,
             kind: RequestKind::Ring,
@@ -244,7 +245,7 @@ impl RequestBuilder<'_> {
             partition,
             touched,
             pipelined,
-            filling,
+            occupancy_profile,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! On a chain of layers, an execution on demand has the smallest possible rings. Where branches come together, it may
 //! let one branch run ahead of the other. Then the engine looks for smaller capacities and an order of firings that
 //! keeps to them. This order replaces the order within the segment. This takes time, so it is done only for the
-//! variants that are worth choosing, in storage model `tensors`.
+//! design points that are worth choosing, in storage model `tensors`.
 
 use std::collections::BTreeMap;
 

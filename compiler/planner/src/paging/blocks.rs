@@ -51,12 +51,12 @@ pub fn frame(task: &PartitionedCnn<'_>, timing: &Timing<'_>, execution: &Executi
 /// that it tries.
 pub fn overlap(
     problem: &PlanningProblem<'_>,
-    variants: &mut [DesignPoint],
+    design_points: &mut [DesignPoint],
     arrangement: Arrangement,
     budget: u64,
 ) -> Arrangement {
     let storage = Storage {
-        executions: variants.iter().map(|variant| &variant.execution).collect(),
+        executions: design_points.iter().map(|design_point| &design_point.execution).collect(),
         elements: problem.elements,
     };
     let each = || problem.tasks.iter().zip(problem.timings).enumerate();
@@ -87,8 +87,8 @@ pub fn overlap(
         }
     }
     let (_, Some((overlapping, again))) = best else { return arrangement };
-    for (variant, execution) in variants.iter_mut().zip(overlapping) {
-        variant.execution = execution;
+    for (design_point, execution) in design_points.iter_mut().zip(overlapping) {
+        design_point.execution = execution;
     }
     again
 }
@@ -96,11 +96,11 @@ pub fn overlap(
 /// Makes the blocks of sliced layers larger, and arranges all anew. The arena stays as it is or gets smaller.
 pub fn grow(
     problem: &PlanningProblem<'_>,
-    variants: &mut [DesignPoint],
+    design_points: &mut [DesignPoint],
     arrangement: Arrangement,
 ) -> Arrangement {
     let storage = Storage {
-        executions: variants.iter().map(|variant| &variant.execution).collect(),
+        executions: design_points.iter().map(|design_point| &design_point.execution).collect(),
         elements: problem.elements,
     };
     let items = storage.items();
@@ -114,7 +114,8 @@ pub fn grow(
     let room: Vec<u64> = items.iter().enumerate().map(room).collect();
     for share in SHARES {
         let mut room = room.iter();
-        let mut grown: Vec<Execution> = variants.iter().map(|variant| variant.execution.clone()).collect();
+        let mut grown: Vec<Execution> =
+            design_points.iter().map(|design_point| design_point.execution.clone()).collect();
         for (task, execution) in problem.tasks.iter().zip(&mut grown) {
             for (request, room) in execution.requests.iter_mut().zip(&mut room) {
                 let LayerId(layer) = request.tensor;
@@ -130,8 +131,8 @@ pub fn grow(
         let storage = Storage { executions: grown.iter().collect(), elements: problem.elements };
         let again = problem.arrange(&storage, Effort::Front);
         if again.bytes <= arrangement.bytes {
-            for (variant, execution) in variants.iter_mut().zip(grown) {
-                variant.execution = execution;
+            for (design_point, execution) in design_points.iter_mut().zip(grown) {
+                design_point.execution = execution;
             }
             return again;
         }

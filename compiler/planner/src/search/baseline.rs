@@ -1,6 +1,6 @@
 //! The methods with which the main paper compares itself (Table 12): no reduction, greedy reuse as in Pisarchyk and Lee
 //! (2020, its \[23\]), and parts everywhere as in Minakova and Stefanov (2020, its \[17\]). They do not search. Each is
-//! one variant of each CNN and a way to share buffers, in storage model `edges`.
+//! one design point of each CNN and a way to share buffers, in storage model `edges`.
 
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::Method;
@@ -38,7 +38,7 @@ pub fn sharing(method: Method) -> BufferSharing {
     }
 }
 
-/// The only variant of a CNN under a choice.
+/// The only design point of a CNN under a choice.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -48,18 +48,18 @@ pub fn front(
     choice: &Choice,
     sharing: BufferSharing,
 ) -> Result<DesignFront, csdf::Error> {
-    let mut variant = variant(task, &RateTable::new(task.network), timing, choice)?;
+    let mut design_point = design_point(task, &RateTable::new(task.network), timing, choice)?;
     let elements = own_elements(task);
-    let alone = Storage { executions: vec![&variant.execution], elements: &elements };
-    variant.buffers = edges::arrange(&alone, sharing, Effort::Final).bytes;
-    Ok(DesignFront { variants: vec![variant], evaluations: 1, stopped: Stopped::Complete })
+    let alone = Storage { executions: vec![&design_point.execution], elements: &elements };
+    design_point.buffers = edges::arrange(&alone, sharing, Effort::Final).bytes;
+    Ok(DesignFront { design_points: vec![design_point], evaluations: 1, stopped: Stopped::Complete })
 }
 
-/// The variant of a CNN under a choice, in storage model `edges`. [`DesignPoint::buffers`] is not computed yet.
+/// The design point of a CNN under a choice, in storage model `edges`. [`DesignPoint::buffers`] is not computed yet.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn variant(
+pub fn design_point(
     task: &PartitionedCnn<'_>,
     rates: &RateTable<'_>,
     timing: &Timing<'_>,

@@ -92,8 +92,8 @@ impl<'a> Evaluator<'a> {
         storage::arrange(&self.alone(execution), self.storage, effort).bytes
     }
 
-    /// An execution of a choice as a variant of `buffers` bytes.
-    pub fn variant(&self, choice: &Choice, execution: Execution, buffers: u64) -> DesignPoint {
+    /// An execution of a choice as a design point of `buffers` bytes.
+    pub fn design_point(&self, choice: &Choice, execution: Execution, buffers: u64) -> DesignPoint {
         let frame = self.timing.frame(self.task, &choice.rows, &execution.one_by_one);
         DesignPoint {
             name: choice.name.clone(),

@@ -35,8 +35,8 @@ impl Default for Start {
     }
 }
 
-/// Adds the variants of old plans to those that a search has made for each CNN. Returns the old plans that apply to
-/// every CNN, each as the index of a variant for every CNN.
+/// Adds the design points of old plans to those that a search has made for each CNN. Returns the old plans that apply to
+/// every CNN, each as the index of a design point for every CNN.
 ///
 /// # Errors
 /// Those of the dataflow analyses.
@@ -56,19 +56,19 @@ pub fn add(
                 choices.push(choice);
             }
         }
-        // One by one, so that no old plan is left out because another variant is better alone.
+        // One by one, so that no old plan is left out because another design point is better alone.
         let alone = |choice: &Choice| {
             simple::evaluate(&tasks[index], &timings[index], std::slice::from_ref(choice), storage)
         };
         let mut places = Vec::new();
         for known in choices.par_iter().map(alone).collect::<Result<Vec<_>, _>>()? {
             front.evaluations += known.evaluations;
-            places.push(front.variants.len());
-            front.variants.extend(known.variants);
+            places.push(front.design_points.len());
+            front.design_points.extend(known.design_points);
         }
-        for (plan, variants) in plans.iter().zip(&mut as_variants) {
+        for (plan, design_points) in plans.iter().zip(&mut as_variants) {
             let known = of_cnn(plan).and_then(|choice| choices.iter().position(|known| *known == choice));
-            variants.push(known.map(|known| places[known]));
+            design_points.push(known.map(|known| places[known]));
         }
     }
     Ok(as_variants.into_iter().filter_map(|plan| plan.into_iter().collect()).collect())
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::frame::task::PartitionTask;
 
-    /// An old plan that applies to every CNN is found again among the variants, whatever is better alone. One that
+    /// An old plan that applies to every CNN is found again among the design points, whatever is better alone. One that
     /// lacks a choice for a CNN only adds its other choices.
     #[test]
     fn old_plans_are_found_again() {
@@ -131,7 +131,7 @@ mod tests {
         let timings = [timing.clone(), timing];
         let front = |(task, timing)| simple::front(task, timing, StorageModel::Tensors).unwrap();
         let mut fronts: Vec<DesignFront> = tasks.iter().zip(&timings).map(front).collect();
-        let searched: Vec<usize> = fronts.iter().map(|front| front.variants.len()).collect();
+        let searched: Vec<usize> = fronts.iter().map(|front| front.design_points.len()).collect();
         let [a, b] = &networks;
         let plans = [
             vec![Some(Choice::prefix(a, 2)), Some(Choice::none(b))],
@@ -142,14 +142,14 @@ mod tests {
         ];
         let found = add(&plans, &tasks, &timings, StorageModel::Tensors, &mut fronts).unwrap();
         let added: Vec<usize> =
-            fronts.iter().zip(searched).map(|(front, n)| front.variants.len() - n).collect();
+            fronts.iter().zip(searched).map(|(front, n)| front.design_points.len() - n).collect();
         assert_eq!(added, [3, 4]);
         assert_eq!(found.len(), 3);
-        for (variants, plan) in found.iter().zip([&plans[0], &plans[3], &plans[4]]) {
-            for ((front, variant), choice) in fronts.iter().zip(variants).zip(plan) {
-                let variant = &front.variants[*variant];
+        for (design_points, plan) in found.iter().zip([&plans[0], &plans[3], &plans[4]]) {
+            for ((front, design_point), choice) in fronts.iter().zip(design_points).zip(plan) {
+                let design_point = &front.design_points[*design_point];
                 let choice = choice.as_ref().unwrap();
-                assert_eq!((&variant.name, &variant.execution.rows), (&choice.name, &choice.rows));
+                assert_eq!((&design_point.name, &design_point.execution.rows), (&choice.name, &choice.rows));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Finding a plan: which layers process their data by parts.
 //!
-//! Most search methods make variants of each CNN, and [`select`] picks one for each within the budgets. These methods
+//! Most search methods make design points of each CNN, and [`select`] picks one for each within the budgets. These methods
 //! are [`extended`], the default; [`simple`], which enumerates; and [`baseline`], the methods with which the main paper
 //! compares itself. [`paper`], Algorithm 2 of that paper, searches for all CNNs at once.
 //!
@@ -38,8 +38,8 @@ use crate::search::watch::Stopped;
 /// What a method found.
 #[derive(Debug)]
 pub struct Found {
-    /// The variant chosen for each CNN.
-    pub variants: Vec<DesignPoint>,
+    /// The design point chosen for each CNN.
+    pub design_points: Vec<DesignPoint>,
     /// What can be reached instead, if the constraints cannot be met.
     pub shortfall: Option<Shortfall>,
     /// The front of the plans seen: none of them is worse than another in both memory and frame rates. Sorted by

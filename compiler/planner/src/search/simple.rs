@@ -35,12 +35,12 @@ fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
     (rows != choice.rows).then(|| Choice { name, rows, ..choice.clone() })
 }
 
-/// The variants of a CNN that are worth choosing.
+/// The design points of a CNN that are worth choosing.
 #[derive(Debug)]
 pub struct DesignFront {
     /// Variants that take less memory than every faster one, or than every faster one within the deadline. The fastest
     /// comes first.
-    pub variants: Vec<DesignPoint>,
+    pub design_points: Vec<DesignPoint>,
     /// Choices that were evaluated.
     pub evaluations: u64,
     /// Why the search ended.
@@ -48,11 +48,11 @@ pub struct DesignFront {
 }
 
 impl DesignFront {
-    /// Adds variants that were evaluated elsewhere.
+    /// Adds design points that were evaluated elsewhere.
     pub fn join(&mut self, more: DesignFront, deadline_ns: Option<u64>) {
         self.evaluations += more.evaluations;
-        self.variants.extend(more.variants);
-        self.variants = undominated(std::mem::take(&mut self.variants), deadline_ns);
+        self.design_points.extend(more.design_points);
+        self.design_points = undominated(std::mem::take(&mut self.design_points), deadline_ns);
     }
 }
 
@@ -81,8 +81,11 @@ pub fn front_of(
 ) -> Result<DesignFront, csdf::Error> {
     let mut front = evaluate(task, timing, choices, storage)?;
     if storage == StorageModel::Tensors {
-        let whole: Vec<Choice> =
-            front.variants.iter().filter_map(|best| inputs_whole(task.network, &best.choice())).collect();
+        let whole: Vec<Choice> = front
+            .design_points
+            .iter()
+            .filter_map(|best| inputs_whole(task.network, &best.choice()))
+            .collect();
         front.join(evaluate(task, timing, &whole, storage)?, timing.deadline_ns);
     }
     Ok(front)
@@ -114,49 +117,49 @@ pub fn evaluate(
     all.sort_by(|(.., a), (.., b)| a.period_ns.total_cmp(&b.period_ns));
     let mut least = Least::of(timing.deadline_ns);
     let mut placed = Vec::new();
-    // If every layer goes by rows, the search for smaller rings gains most. So this variant may yet become the smallest
+    // If every layer goes by rows, the search for smaller rings gains most. So this design point may yet become the smallest
     // of all.
     let mut by_rows = None;
     for (choice, execution, way) in all {
         if execution.rows.iter().all(|rows| *rows == 1) {
-            by_rows = Some(evaluator.variant(choice, execution.clone(), u64::MAX));
+            by_rows = Some(evaluator.design_point(choice, execution.clone(), u64::MAX));
         }
         if least.is_above(way.latency_ns, way.bound) {
             let (rings, effort) = (Rings::OnDemand, Effort::Candidate);
-            let variant = ways::placed(&evaluator, choice, execution, &way.one_by_one, rings, effort)?;
-            least.lower_to(&variant);
-            placed.push(variant);
+            let design_point = ways::placed(&evaluator, choice, execution, &way.one_by_one, rings, effort)?;
+            least.lower_to(&design_point);
+            placed.push(design_point);
         }
     }
-    let mut variants = undominated(placed, timing.deadline_ns);
+    let mut design_points = undominated(placed, timing.deadline_ns);
     if storage == StorageModel::Tensors {
-        variants.extend(by_rows);
-        let tightened = variants.into_par_iter().map(|variant| {
-            let choice = variant.choice();
+        design_points.extend(by_rows);
+        let tightened = design_points.into_par_iter().map(|design_point| {
+            let choice = design_point.choice();
             let execution = evaluator.execute(&choice, Rings::Smallest)?;
             let buffers = evaluator.buffers(&execution, Effort::Front);
-            let better = buffers <= variant.buffers;
-            Ok(if better { evaluator.variant(&choice, execution, buffers) } else { variant })
+            let better = buffers <= design_point.buffers;
+            Ok(if better { evaluator.design_point(&choice, execution, buffers) } else { design_point })
         });
-        variants = undominated(tightened.collect::<Result<_, csdf::Error>>()?, timing.deadline_ns);
+        design_points = undominated(tightened.collect::<Result<_, csdf::Error>>()?, timing.deadline_ns);
     }
-    Ok(DesignFront { variants, evaluations: choices.len() as u64, stopped: Stopped::Complete })
+    Ok(DesignFront { design_points, evaluations: choices.len() as u64, stopped: Stopped::Complete })
 }
 
-/// The variants that take less memory than every faster one, the fastest first. Variants within a deadline are also
-/// compared among themselves, since in a pipeline, a variant with a lower rate may finish a frame sooner.
-fn undominated(mut variants: Vec<DesignPoint>, deadline_ns: Option<u64>) -> Vec<DesignPoint> {
-    variants.sort_by(|a, b| a.period_ns.total_cmp(&b.period_ns));
+/// The design points that take less memory than every faster one, the fastest first. Those within a deadline are also
+/// compared among themselves, since in a pipeline, a design point with a lower rate may finish a frame sooner.
+fn undominated(mut design_points: Vec<DesignPoint>, deadline_ns: Option<u64>) -> Vec<DesignPoint> {
+    design_points.sort_by(|a, b| a.period_ns.total_cmp(&b.period_ns));
     let mut least = Least::of(deadline_ns);
-    variants.retain(|variant| {
-        let better = least.is_above(variant.latency(), variant.buffers);
-        least.lower_to(variant);
+    design_points.retain(|design_point| {
+        let better = least.is_above(design_point.latency(), design_point.buffers);
+        least.lower_to(design_point);
         better
     });
-    variants
+    design_points
 }
 
-/// The fewest bytes of the variants so far.
+/// The fewest bytes of the design points so far.
 struct Least {
     deadline_ns: Option<u64>,
     of_all: u64,
@@ -172,15 +175,15 @@ impl Least {
         self.deadline_ns.is_some_and(|most| latency_ns <= most)
     }
 
-    /// Whether a variant of this latency would be better with so many bytes.
+    /// Whether a design point of this latency would be better with so many bytes.
     fn is_above(&self, latency_ns: u64, bytes: u64) -> bool {
         bytes < self.of_all || (self.is_in_time(latency_ns) && bytes < self.in_time)
     }
 
-    fn lower_to(&mut self, variant: &DesignPoint) {
-        self.of_all = self.of_all.min(variant.buffers);
-        if self.is_in_time(variant.latency()) {
-            self.in_time = self.in_time.min(variant.buffers);
+    fn lower_to(&mut self, design_point: &DesignPoint) {
+        self.of_all = self.of_all.min(design_point.buffers);
+        if self.is_in_time(design_point.latency()) {
+            self.in_time = self.in_time.min(design_point.buffers);
         }
     }
 }
@@ -190,7 +193,7 @@ mod tests {
     use super::*;
     use crate::frame::occupancy::AddressSharing;
 
-    /// A variant with a lower rate may finish a frame sooner. It stays if only it is within the deadline, or if it is
+    /// A design point with a lower rate may finish a frame sooner. It stays if only it is within the deadline, or if it is
     /// the smallest of those within the deadline.
     #[test]
     fn variants_within_a_deadline_compete_among_themselves() {
@@ -203,7 +206,7 @@ mod tests {
             sharing: AddressSharing::default(),
             one_by_one: Vec::new(),
         };
-        let variant = |&(period_ns, latency_ns, buffers): &(f64, f64, u64)| DesignPoint {
+        let design_point = |&(period_ns, latency_ns, buffers): &(f64, f64, u64)| DesignPoint {
             name: String::new(),
             execution: execution.clone(),
             buffers,
@@ -220,8 +223,8 @@ mod tests {
             (Some(6), vec![50, 65, 40]),
             (Some(5), vec![50, 40]),
         ] {
-            let left = undominated(given.iter().map(variant).collect(), deadline_ns);
-            let left: Vec<u64> = left.iter().map(|variant| variant.buffers).collect();
+            let left = undominated(given.iter().map(design_point).collect(), deadline_ns);
+            let left: Vec<u64> = left.iter().map(|design_point| design_point.buffers).collect();
             assert_eq!(left, expected, "{deadline_ns:?}");
         }
     }

@@ -103,7 +103,7 @@ pub fn placed(
         }
         (taken, buffers, needed) = (fewer, again, of_these);
     }
-    Ok(evaluator.variant(choice, taken, buffers))
+    Ok(evaluator.design_point(choice, taken, buffers))
 }
 
 /// The execution in which these layers may go one by one. It computes the rings between partitions that run at the same
@@ -193,11 +193,11 @@ mod tests {
             let choice = Choice::prefix(&network, prefix);
             let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
             let all = execution.costly();
-            let variant = |choice: &Choice| {
+            let design_point = |choice: &Choice| {
                 placed(&evaluator, choice, &execution, &all, Rings::OnDemand, Effort::Candidate).unwrap()
             };
-            let given = variant(&Choice { one_by_one: Some(all.clone()), ..choice.clone() });
-            let free = variant(&choice);
+            let given = design_point(&Choice { one_by_one: Some(all.clone()), ..choice.clone() });
+            let free = design_point(&choice);
             assert_eq!((given.execution.one_by_one.len(), free.execution.one_by_one.len()), counts, "{name}");
             assert_eq!(free.buffers, given.buffers, "{name}");
             let needed = evaluator.place(&free.execution, Effort::Candidate).1;
@@ -219,11 +219,11 @@ mod tests {
             let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
             let all = execution.costly();
             let (rings, effort) = (Rings::OnDemand, Effort::Sketch);
-            let variant = placed(&evaluator, &choice, &execution, &all, rings, effort).unwrap();
+            let design_point = placed(&evaluator, &choice, &execution, &all, rings, effort).unwrap();
             let given = Choice { one_by_one: Some(all.clone()), ..choice };
             let given = placed(&evaluator, &given, &execution, &all, rings, effort).unwrap();
-            assert_eq!(variant.execution.one_by_one == all, is_kept, "{prefix}");
-            assert_eq!(variant.buffers < given.buffers, !is_kept, "{prefix}");
+            assert_eq!(design_point.execution.one_by_one == all, is_kept, "{prefix}");
+            assert_eq!(design_point.buffers < given.buffers, !is_kept, "{prefix}");
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
     fn rings_between_stages_follow_from_what_goes_one_by_one() {
         let device = DeviceProfile::find("generic", Path::new("")).unwrap();
         let mut timing = Timing::alone(device.processor("cpu").unwrap(), 1);
-        timing.seats.push(timing.seats[0]);
+        timing.processor_shares.push(timing.processor_shares[0]);
         let network = normal("resnet8");
         for (cut, prefix) in [(5, 6), (5, 7), (5, 8), (5, 9), (6, 7), (6, 8), (6, 9)] {
             let task = pipeline(&network, cut);
@@ -244,12 +244,12 @@ mod tests {
             let given = Choice { one_by_one: Some(all.clone()), ..choice.clone() };
             for (choice, one_by_one) in [(&choice, &all), (&choice, &Vec::new()), (&given, &all)] {
                 let (rings, effort) = (Rings::OnDemand, Effort::Candidate);
-                let variant = placed(&evaluator, choice, &execution, one_by_one, rings, effort).unwrap();
-                let again = evaluator.execute(&variant.choice(), rings).unwrap();
+                let design_point = placed(&evaluator, choice, &execution, one_by_one, rings, effort).unwrap();
+                let again = evaluator.execute(&design_point.choice(), rings).unwrap();
                 let rows = |execution: &Execution| -> Vec<u64> {
                     execution.requests.iter().map(|request| request.ring_rows).collect()
                 };
-                assert_eq!(rows(&variant.execution), rows(&again), "{cut} {prefix}");
+                assert_eq!(rows(&design_point.execution), rows(&again), "{cut} {prefix}");
             }
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>], row_by_row: RowBy
         let whole = at_once
             || one.pipelined
             || other.pipelined
-            || one.filling.is_none() && other.filling.is_none()
+            || one.occupancy_profile.is_none() && other.occupancy_profile.is_none()
             || sharing.apart.binary_search(&(a, b)).is_ok();
         let apart = match whole {
             true => Some((one.bytes as i64, other.bytes as i64)),
@@ -107,8 +107,10 @@ impl Distances {
         if end < begin {
             return None;
         }
-        let released = upper.filling.as_ref().map_or(&[][..], |filling| &filling.released);
-        let begun = lower.filling.as_ref().map_or(&[][..], |filling| &filling.begun);
+        let released =
+            upper.occupancy_profile.as_ref().map_or(&[][..], |occupancy_profile| &occupancy_profile.released);
+        let begun =
+            lower.occupancy_profile.as_ref().map_or(&[][..], |occupancy_profile| &occupancy_profile.begun);
         let mut next = released.partition_point(|(at, _)| *at < begin);
         let mut made = 0;
         let mut most = i64::MIN;

@@ -66,12 +66,14 @@ impl RingLives<'_> {
                     events.push((at.max(window.start), bytes, is_end));
                 }
             };
-            let Some(filling) = &request.filling else {
+            let Some(occupancy_profile) = &request.occupancy_profile else {
                 push(first, i128::from(request.bytes), true);
                 push(last + 1, -i128::from(request.bytes), true);
                 continue;
             };
-            for (steps, sign, after) in [(&filling.begun, 1, 0), (&filling.released, -1, 1)] {
+            for (steps, sign, after) in
+                [(&occupancy_profile.begun, 1, 0), (&occupancy_profile.released, -1, 1)]
+            {
                 let mut before = 0;
                 for &(at, bytes) in steps {
                     let is_end = if sign > 0 { before == 0 } else { bytes == request.bytes };
@@ -120,9 +122,9 @@ impl RingLives<'_> {
         let stored = |&item: &usize| {
             let request = self.items[item].request;
             let lives = request.live.0 <= firing && firing <= request.live.1;
-            let mut bytes = match &request.filling {
+            let mut bytes = match &request.occupancy_profile {
                 _ if !lives => return None,
-                Some(filling) => filling.at(firing),
+                Some(occupancy_profile) => occupancy_profile.at(firing),
                 None => 0..request.bytes,
             };
             if let Some((sweep, row)) = sweep {

@@ -70,11 +70,11 @@ impl<E: Element, W: Weight, const PRE: bool> Job for Row<'_, E, W, PRE> {
         let line = if PRE || !S::SPECIAL { None } else { Line::of(self.conv, self.y, &whole) };
         // The panels of which there is a line, and the others.
         let between = line.as_ref().map_or(tiles.start, Line::end_tile);
-        let mut waiting = Accumulators::new();
+        let mut accumulators = Accumulators::new();
         for (tiles, line) in [(tiles.start..between, line), (between..tiles.end, None)] {
             let mut x = 0;
             while x < width && !tiles.is_empty() {
-                let (Row { conv, y }, waiting, tiles) = (&self, &mut waiting, tiles.clone());
+                let (Row { conv, y }, accumulators, tiles) = (&self, &mut accumulators, tiles.clone());
                 // SAFETY: this is within a job of this instruction set.
                 unsafe {
                     if let Some(line) = line.as_ref().filter(|line| line.begin() == x) {
@@ -83,10 +83,10 @@ impl<E: Element, W: Weight, const PRE: bool> Job for Row<'_, E, W, PRE> {
                         }
                         x = line.end();
                     } else if whole.contains(&x) && whole.end - x >= 8 {
-                        S::call(Pixels::<_, _, 8, 1, PRE> { conv, tiles, y: *y, x, waiting });
+                        S::call(Pixels::<_, _, 8, 1, PRE> { conv, tiles, y: *y, x, accumulators });
                         x += 8;
                     } else {
-                        S::call(Pixels::<_, _, 1, 4, PRE> { conv, tiles, y: *y, x, waiting });
+                        S::call(Pixels::<_, _, 1, 4, PRE> { conv, tiles, y: *y, x, accumulators });
                         x += 1;
                     }
                 }
@@ -117,7 +117,7 @@ struct Pixels<'a, E, W, const M: usize, const V: usize, const PRE: bool> {
     y: usize,
     x: usize,
     /// Room for sums that wait.
-    waiting: &'a mut Accumulators,
+    accumulators: &'a mut Accumulators,
 }
 
 impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
@@ -180,7 +180,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
                 };
                 let to = match has_output {
                     true => To::Output(out.add(channel)),
-                    false => To::Accumulators(self.waiting.start().add(M * waits)),
+                    false => To::Accumulators(self.accumulators.start().add(M * waits)),
                 };
                 let made = if left >= many {
                     let mut lanes = [at(channel); V];
@@ -209,10 +209,10 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
                     for (i, out) in outputs.iter_mut().enumerate() {
                         *out = out.add(i * between);
                     }
-                    let (activation, waiting, channels) =
-                        (p.activation, &mut *self.waiting, channels.min(channel) - begin);
+                    let (activation, accumulators, channels) =
+                        (p.activation, &mut *self.accumulators, channels.min(channel) - begin);
                     let (outputs, widths) = (&outputs, &widths[..tiles]);
-                    Epilogue { activation, waiting, widths, outputs, channels }.call::<S>();
+                    Epilogue { activation, accumulators, widths, outputs, channels }.call::<S>();
                     (waits, tiles) = (0, 0);
                 }
             }

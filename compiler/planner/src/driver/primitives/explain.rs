@@ -79,7 +79,7 @@ pub fn explain(
     let (of, stated) = (network.layer(id), &plan.cnns[c].layers[id.0]);
     let partition = planned.cnns[c].partitions.iter().find(|partition| partition.layers.contains(&id));
     let Some(partition) = partition.filter(|_| !of.is_input()) else { return Ok(None) };
-    let seat = ProcessorShare::alone(device.processor(&partition.processor)?, application.threads);
+    let processor_share = ProcessorShare::alone(device.processor(&partition.processor)?, application.threads);
     let conversions = Conversions::of(application, &planned, c, layer, device)?;
     let base = Candidate { application: planned.clone(), planned: plan.clone().into() };
     let own = of.primitive();
@@ -88,10 +88,10 @@ pub fn explain(
         let rows = if by.rows() == of.rows() { stated.rows_per_firing } else { by.rows() as u64 };
         let mut only = network.clone();
         only.layers[id.0] = by.clone();
-        let samples = measured::samples(seat.processor, &by, seat.workers);
-        let time = measured::time(samples, &seat, &only, id, rows);
+        let samples = measured::samples(processor_share.processor, &by, processor_share.workers);
+        let time = measured::time(samples, &processor_share, &only, id, rows);
         let is_first = primitive == own || primitive == first(of);
-        let modelled = || seat.layer(&only, id, rows, false).wall_ns;
+        let modelled = || processor_share.layer(&only, id, rows, false).wall_ns;
         let (ns, basis) = time.or_else(|| is_first.then(|| (modelled(), TimeBasis::Modelled)))?;
         let inputs: Vec<&Shape> = of.inputs.iter().map(|operand| &operand.shape).collect();
         Some(Alternative {
@@ -100,7 +100,7 @@ pub fn explain(
             ns,
             basis,
             conversions_ns: conversions.more(own, primitive),
-            workspace: by.workspace_bytes() * seat.workers,
+            workspace: by.workspace_bytes() * processor_share.workers,
             stored: primitive.stored_bytes(&of.operator, &inputs, of.parameter_elements()),
             verdict: String::new(),
         })
@@ -118,12 +118,12 @@ pub fn explain(
     let Some((_, chosen)) = found.first().cloned() else { return Ok(None) };
     let fastest = found.iter().map(|(_, known)| known.ns).fold(f64::INFINITY, f64::min);
     for (primitive, alternative) in &mut found {
-        let judge = Verdict { application, device, base: &base, cnn: c, id, chosen: &chosen, bytes_left };
+        let validate = Verdict { application, device, base: &base, cnn: c, id, chosen: &chosen, bytes_left };
         alternative.verdict = match *primitive == own {
             true if application.primitives != Primitives::Auto => "chosen, as asked for".into(),
             true if fastest < chosen.ns => "chosen".into(),
             true => "chosen: the fastest".into(),
-            false => judge.of(*primitive, alternative)?,
+            false => validate.of(*primitive, alternative)?,
         };
     }
     let alternatives = found.into_iter().map(|(_, alternative)| alternative).collect();

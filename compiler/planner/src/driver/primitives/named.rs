@@ -27,8 +27,9 @@ pub(in crate::driver) fn named(
     let mut is_any = false;
     for (cnn, source) in named.cnns.iter_mut().zip(&application.cnns) {
         for partition in &source.partitions {
-            let seat = device.processor(&partition.processor).ok();
-            let seat = seat.map(|processor| ProcessorShare::alone(processor, application.threads));
+            let processor_share = device.processor(&partition.processor).ok();
+            let processor_share =
+                processor_share.map(|processor| ProcessorShare::alone(processor, application.threads));
             for id in &partition.layers {
                 let layer = source.network.layer(*id);
                 if layer.is_input() {
@@ -36,8 +37,10 @@ pub(in crate::driver) fn named(
                 }
                 let time = |primitive: &Primitive| {
                     let by = Layer { primitive: Some(*primitive), ..layer.clone() };
-                    let seat = seat.as_ref()?;
-                    measured::samples(seat.processor, &by, seat.workers).last().map(|sample| sample.ns)
+                    let processor_share = processor_share.as_ref()?;
+                    measured::samples(processor_share.processor, &by, processor_share.workers)
+                        .last()
+                        .map(|sample| sample.ns)
                 };
                 let rank = |primitive: &Primitive| {
                     let ns = time(primitive).unwrap_or(f64::INFINITY);

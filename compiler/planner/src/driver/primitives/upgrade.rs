@@ -89,17 +89,18 @@ fn steps(from: &Candidate, device: &DeviceProfile) -> Vec<Step> {
             if slowest.is_some_and(|slowest| slowest != p) {
                 continue;
             }
-            let seat = ProcessorShare::alone(processor, from.application.threads);
+            let processor_share = ProcessorShare::alone(processor, from.application.threads);
             for id in &partition.layers {
                 let layer = cnn.network.layer(*id);
                 let rows = planned.layers[id.0].rows_per_firing;
-                let known = alternatives(processor, layer, seat.workers, from.application.max_error);
+                let known =
+                    alternatives(processor, layer, processor_share.workers, from.application.max_error);
                 let Some(own) = known.iter().find(|known| known.primitive == layer.primitive()) else {
                     continue;
                 };
                 let at = |known: &measured::Alternative<'_>| {
-                    let time = measured::time(known.samples, &seat, &cnn.network, *id, rows);
-                    let bytes = known.stored + known.workspace * seat.workers;
+                    let time = measured::time(known.samples, &processor_share, &cnn.network, *id, rows);
+                    let bytes = known.stored + known.workspace * processor_share.workers;
                     (known.primitive, time.map_or(f64::INFINITY, |(ns, _)| ns), i128::from(bytes))
                 };
                 let known: Vec<_> = known.iter().map(at).collect();

@@ -96,16 +96,18 @@ pub fn front(
     }
     let mut front = simple::front_of(task, timing, storage, &choices)?;
     if found.stopped <= Stopped::Evaluations {
-        let least = front.variants.iter().map(|variant| variant.buffers).min().unwrap_or(u64::MAX);
+        let least =
+            front.design_points.iter().map(|design_point| design_point.buffers).min().unwrap_or(u64::MAX);
         let smaller = block_by_block(&evaluator, &design_space, least)?.into_iter().collect::<Vec<_>>();
         let smaller =
-            DesignFront { evaluations: smaller.len() as u64, variants: smaller, stopped: found.stopped };
+            DesignFront { evaluations: smaller.len() as u64, design_points: smaller, stopped: found.stopped };
         front.join(smaller, timing.deadline_ns);
-        let smallest = front.variants.iter().min_by_key(|variant| variant.buffers);
+        let smallest = front.design_points.iter().min_by_key(|design_point| design_point.buffers);
         if let Some(smallest) = smallest.filter(|_| !task.paging.is_empty())
             && let Some(refined) = refine::refined(&evaluator, smallest)?
         {
-            let refined = DesignFront { evaluations: 1, variants: vec![refined], stopped: found.stopped };
+            let refined =
+                DesignFront { evaluations: 1, design_points: vec![refined], stopped: found.stopped };
             front.join(refined, timing.deadline_ns);
         }
     }
@@ -143,8 +145,8 @@ fn block_by_block(
     }
     let execution = evaluator.execute(&choice, Rings::Smallest)?;
     let all = execution.costly();
-    let variant = ways::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
-    Ok((variant.buffers < least).then_some(variant))
+    let design_point = ways::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
+    Ok((design_point.buffers < least).then_some(design_point))
 }
 
 /// The genomes of the best chains of segments. For a CNN with several partitions, the chains of the partitions are
@@ -161,26 +163,30 @@ fn chains(
         None => partition_chains(evaluator, design_space, p, is_over),
     };
     let each: Vec<Vec<PartitionExecution>> = partitions.map(of_partition).collect::<Result<_, _>>()?;
-    let mut bytes: Vec<u64> = each.iter().flatten().map(|paced| paced.bytes).collect();
-    let mut times: Vec<f64> = each.iter().flatten().map(|paced| paced.time_ns).collect();
+    let mut bytes: Vec<u64> = each.iter().flatten().map(|executions| executions.bytes).collect();
+    let mut times: Vec<f64> = each.iter().flatten().map(|executions| executions.time_ns).collect();
     bytes.sort_unstable();
     times.sort_unstable_by(f64::total_cmp);
     let fastest_within = |most: &u64| -> Vec<Option<&PartitionExecution>> {
-        each.iter().map(|all| all.iter().find(|paced| paced.bytes <= *most).or(all.last())).collect()
+        each.iter()
+            .map(|all| all.iter().find(|executions| executions.bytes <= *most).or(all.last()))
+            .collect()
     };
     let smallest_within = |most: &f64| -> Vec<Option<&PartitionExecution>> {
-        each.iter().map(|all| all.iter().rev().find(|paced| paced.time_ns <= *most).or(all.first())).collect()
+        each.iter()
+            .map(|all| all.iter().rev().find(|executions| executions.time_ns <= *most).or(all.first()))
+            .collect()
     };
     let mut together: Vec<Vec<Option<&PartitionExecution>>> = bytes.iter().map(fastest_within).collect();
     together.extend(times.iter().map(smallest_within));
     let genome = |parts: Vec<Option<&PartitionExecution>>| {
         let mut firings = vec![1; evaluator.task.network.layers.len()];
         let mut barriers = Vec::new();
-        for paced in parts.into_iter().flatten() {
-            for (id, often) in &paced.firings {
+        for executions in parts.into_iter().flatten() {
+            for (id, often) in &executions.firings {
                 firings[id.0] = *often;
             }
-            barriers.extend(&paced.barriers);
+            barriers.extend(&executions.barriers);
         }
         design_space.genome(&firings, &barriers)
     };
@@ -234,7 +240,7 @@ fn partition_chains(
 ) -> Result<Vec<PartitionExecution>, csdf::Error> {
     let layers = &evaluator.task.partitions[partition].layers;
     let (cuts, segments) = segments(evaluator, design_space, partition, is_over)?;
-    let paced = |chain: Chain| {
+    let executions = |chain: Chain| {
         let mut firings = Vec::with_capacity(layers.len());
         let mut barriers = Vec::new();
         for segment in chain.segments.iter().map(|index| &segments[*index]) {
@@ -245,7 +251,7 @@ fn partition_chains(
         barriers.pop();
         PartitionExecution { bytes: chain.bytes, time_ns: chain.time_ns, firings, barriers }
     };
-    Ok(chains::front(&segments, cuts.len()).into_iter().map(paced).collect())
+    Ok(chains::front(&segments, cuts.len()).into_iter().map(executions).collect())
 }
 
 /// Every choice of one row or all rows for each layer, for a network of few layers.

@@ -43,8 +43,8 @@ pub(super) fn refined(
     let Some((_, choice)) = best.filter(|(bytes, _)| *bytes < smallest.buffers) else { return Ok(None) };
     let execution = evaluator.execute(&choice, Rings::Smallest)?;
     let all = execution.costly();
-    let variant = ways::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
-    Ok((variant.buffers < smallest.buffers).then_some(variant))
+    let design_point = ways::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
+    Ok((design_point.buffers < smallest.buffers).then_some(design_point))
 }
 
 /// Changes a choice as long as the best change takes fewer bytes.

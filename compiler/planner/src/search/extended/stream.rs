@@ -127,7 +127,7 @@ impl Tail {
                 partition: 0,
                 touched: Vec::new(),
                 pipelined: false,
-                filling: None,
+                occupancy_profile: None,
             };
             let whole = if cuts.binary_search(&at).is_ok() { height(network, tensor) } else { ring_rows };
             whole_cuts.push(request(whole));
@@ -141,7 +141,7 @@ impl Tail {
             }
             for sweep in occupancy::fill(evaluator.task, rates, chosen, &orders, &mut whole_cuts).sweeps {
                 // Whether its output ring is whole does not depend on where the segment begins.
-                if !sweep.is_costly && requests[sweep.output].filling.is_some() {
+                if !sweep.is_costly && requests[sweep.output].occupancy_profile.is_some() {
                     slack_given[sweep.firing] = sweep.fullest(|_| true).1;
                 }
             }
@@ -207,8 +207,10 @@ impl Tail {
 fn steps(request: &Request, given: bool) -> Vec<(usize, i128)> {
     let bytes = i128::from(request.bytes);
     let begin = if given { 0 } else { request.live.0 };
-    let Some(filling) = &request.filling else { return vec![(begin, bytes), (request.live.1 + 1, -bytes)] };
-    let mut steps = Vec::with_capacity(filling.begun.len() + filling.released.len());
+    let Some(occupancy_profile) = &request.occupancy_profile else {
+        return vec![(begin, bytes), (request.live.1 + 1, -bytes)];
+    };
+    let mut steps = Vec::with_capacity(occupancy_profile.begun.len() + occupancy_profile.released.len());
     let mut push = |at: usize, before: &mut u64, bytes: u64, sign: i128| {
         steps.push((at, sign * i128::from(bytes - *before)));
         *before = bytes;
@@ -216,10 +218,10 @@ fn steps(request: &Request, given: bool) -> Vec<(usize, i128)> {
     let mut before = 0;
     match given {
         true => push(0, &mut before, request.bytes, 1),
-        false => filling.begun.iter().for_each(|(at, bytes)| push(*at, &mut before, *bytes, 1)),
+        false => occupancy_profile.begun.iter().for_each(|(at, bytes)| push(*at, &mut before, *bytes, 1)),
     }
     let mut before = 0;
-    filling.released.iter().for_each(|(at, bytes)| push(at + 1, &mut before, *bytes, -1));
+    occupancy_profile.released.iter().for_each(|(at, bytes)| push(at + 1, &mut before, *bytes, -1));
     steps.sort_unstable();
     steps
 }

@@ -86,23 +86,27 @@ fn chains_take_what_they_say() {
         let design_space = DesignSpace::new(&task);
         let chains = partition_chains(&evaluator, &design_space, 0, &|| false).unwrap();
         let mut exact = 0;
-        for paced in &chains {
+        for executions in &chains {
             let mut firings = vec![1; network.layers.len()];
-            paced.firings.iter().for_each(|(id, often)| firings[id.0] = *often);
-            let choice = design_space.choice(&design_space.genome(&firings, &paced.barriers));
+            executions.firings.iter().for_each(|(id, often)| firings[id.0] = *often);
+            let choice = design_space.choice(&design_space.genome(&firings, &executions.barriers));
             let execution = evaluator.execute(&choice, Rings::OnDemand).unwrap();
             let time_ns = evaluator.period_ns(&choice.rows, &[]);
-            assert!((time_ns - paced.time_ns).abs() < 1e-6 * time_ns, "{name}: {}", choice.name);
+            assert!((time_ns - executions.time_ns).abs() < 1e-6 * time_ns, "{name}: {}", choice.name);
             let (least, most) =
                 (evaluator.bound(&execution), evaluator.buffers(&execution, Effort::Candidate));
-            assert!(least <= paced.bytes && paced.bytes <= most, "{name}: {least} {} {most}", paced.bytes);
-            exact += usize::from(paced.bytes == least || paced.bytes == most);
+            assert!(
+                least <= executions.bytes && executions.bytes <= most,
+                "{name}: {least} {} {most}",
+                executions.bytes
+            );
+            exact += usize::from(executions.bytes == least || executions.bytes == most);
         }
         assert!(2 * exact > chains.len(), "{name}: {exact} of {}", chains.len());
     }
 }
 
-/// However a genome is changed, it stays one of the design_space, and its choice can be executed.
+/// However a genome is changed, it stays one of the design space, and its choice can be executed.
 #[test]
 fn changed_genomes_stay_in_the_family() {
     // With additions as layers there are more genomes.
@@ -170,7 +174,7 @@ fn a_search_goes_on_from_what_is_known() {
     let task = task(&network);
     let search = |seed, known: &[&Choice], limit| {
         let watch = Watch { limit, ..Watch::unwatched() };
-        front(&task, &timing, StorageModel::Tensors, seed, "cnn", known, &watch).unwrap().variants
+        front(&task, &timing, StorageModel::Tensors, seed, "cnn", known, &watch).unwrap().design_points
     };
     let long = search(1, &[], Limit::Evaluations(1500));
     let choices: Vec<Choice> = long.iter().map(DesignPoint::choice).collect();
@@ -225,9 +229,9 @@ fn a_search_that_is_stopped_has_an_answer() {
     let found = front(&task, &timing, StorageModel::Tensors, 1, "cnn", &[], &watch).unwrap();
     assert_eq!(found.stopped, Stopped::Asked);
     let simple: Vec<&DesignPoint> =
-        found.variants.iter().filter(|variant| variant.execution.barriers.is_none()).collect();
-    assert!(simple.iter().any(|variant| variant.name == "none"), "{found:?}");
-    assert!(simple.iter().all(|variant| variant.name.starts_with("none")), "{found:?}");
+        found.design_points.iter().filter(|design_point| design_point.execution.barriers.is_none()).collect();
+    assert!(simple.iter().any(|design_point| design_point.name == "none"), "{found:?}");
+    assert!(simple.iter().all(|design_point| design_point.name.starts_with("none")), "{found:?}");
 }
 
 /// When the time is over, only chains are known in which each layer fires once.
@@ -242,7 +246,7 @@ fn chains_are_found_when_the_time_is_over() {
     let is_streamed = |over: bool| {
         let chains = partition_chains(&evaluator, &design_space, 0, &|| over).unwrap();
         assert!(!chains.is_empty());
-        chains.iter().any(|paced| paced.firings.iter().any(|(_, often)| *often > 1))
+        chains.iter().any(|executions| executions.firings.iter().any(|(_, often)| *often > 1))
     };
     assert!(is_streamed(false) && !is_streamed(true));
 }
@@ -309,18 +313,18 @@ fn modules_are_streamed_one_by_one() {
     let module = points(&[(3, &[]), (16, &[0]), (4, &[1]), (4, &[1]), (16, &[2, 3]), (1, &[4])]);
     let module = pass::normalise(module, pass::Fusion::Full);
     for (least, ends) in [(u64::MAX, &[0, 1, 3, 4][..]), (18 * channel, &[0, 3])] {
-        let variant = found(&module, least).unwrap();
+        let design_point = found(&module, least).unwrap();
         let barriers = ends.iter().map(|end| LayerId(*end)).collect();
-        assert_eq!(variant.execution.barriers, Some(barriers));
+        assert_eq!(design_point.execution.barriers, Some(barriers));
         // The input is in a segment of its own, so it is there whole.
-        assert_eq!(variant.execution.rows, [8, 1, 1, 1, 1, 1]);
-        assert!(variant.buffers < least);
+        assert_eq!(design_point.execution.rows, [8, 1, 1, 1, 1, 1]);
+        assert!(design_point.buffers < least);
     }
     // Its rings do not lie as tightly as their bound has it: only their bytes tell that it is no better.
     let loose = points(&[(6, &[]), (7, &[0]), (2, &[1]), (5, &[1]), (3, &[2]), (2, &[2, 3, 4])]);
     let loose = pass::normalise(loose, pass::Fusion::Full);
     let bytes = found(&loose, u64::MAX).unwrap().buffers;
-    assert_eq!(found(&loose, bytes + 1).map(|variant| variant.buffers), Some(bytes));
+    assert_eq!(found(&loose, bytes + 1).map(|design_point| design_point.buffers), Some(bytes));
     assert!(found(&loose, bytes).is_none());
     // Single tensors are left to the chains.
     assert!(found(&network("resnet8"), u64::MAX).is_none());

@@ -170,7 +170,7 @@ fn partition_offers(
         return Ok(Vec::new());
     }
     let (cuts, segments) = extended::segments(evaluator, design_space, partition, is_over)?;
-    let seat = &evaluator.timing.seats[partition];
+    let processor_share = &evaluator.timing.processor_shares[partition];
     let options = |id: &LayerId| -> Vec<Layered> {
         let layer = network.layer(*id);
         let height = layer.rows() as u64;
@@ -184,7 +184,8 @@ fn partition_offers(
             };
             design_space.ladder.iter().map(at).collect()
         };
-        let known = measured::alternatives(seat.processor, layer, seat.workers, max_error);
+        let known =
+            measured::alternatives(processor_share.processor, layer, processor_share.workers, max_error);
         let first = layer.primitive();
         let mut options = Vec::new();
         if known.iter().all(|known| known.primitive != first) {

@@ -12,7 +12,7 @@ use crate::frame::choice::Choice;
 use crate::frame::execution::Execution;
 use crate::frame::lower::RateTable;
 use crate::frame::task::PartitionedCnn;
-use crate::search::baseline::variant;
+use crate::search::baseline::design_point;
 use crate::search::problem::PlanningProblem;
 use crate::search::watch::{Limit, Progress, Watch};
 use crate::search::{DesignPoint, code};
@@ -160,13 +160,13 @@ impl<'a> Chromosomes<'a> {
     }
 
     /// `DeriveApplicationWithReducedBufs` for one CNN, with all that the plan needs.
-    fn variant(&self, cnn: usize, chromosome: &[bool]) -> Result<DesignPoint, csdf::Error> {
+    fn design_point(&self, cnn: usize, chromosome: &[bool]) -> Result<DesignPoint, csdf::Error> {
         let choice = self.choice(cnn, chromosome);
-        variant(&self.problem.tasks[cnn], &self.rates[cnn], &self.problem.timings[cnn], &choice)
+        design_point(&self.problem.tasks[cnn], &self.rates[cnn], &self.problem.timings[cnn], &choice)
     }
 
-    pub(super) fn variants(&self, chromosome: &[bool]) -> Result<Vec<DesignPoint>, csdf::Error> {
-        (0..self.genes.len()).map(|cnn| self.variant(cnn, chromosome)).collect()
+    pub(super) fn design_points(&self, chromosome: &[bool]) -> Result<Vec<DesignPoint>, csdf::Error> {
+        (0..self.genes.len()).map(|cnn| self.design_point(cnn, chromosome)).collect()
     }
 
     fn share(&self, cnn: usize, chromosome: &[bool]) -> Result<Arc<Share>, csdf::Error> {
@@ -178,9 +178,9 @@ impl<'a> Chromosomes<'a> {
         if let Some(share) = known().get(&genes) {
             return Ok(share);
         }
-        let variant = self.variant(cnn, chromosome)?;
-        let (period_ns, latency_ns) = (variant.period_ns, variant.latency());
-        let execution = Execution { orders: Vec::new(), ..variant.execution };
+        let design_point = self.design_point(cnn, chromosome)?;
+        let (period_ns, latency_ns) = (design_point.period_ns, design_point.latency());
+        let execution = Execution { orders: Vec::new(), ..design_point.execution };
         let share = Arc::new(Share { execution, period_ns, latency_ns });
         known().insert(genes, share.clone());
         Ok(share)

@@ -72,7 +72,7 @@ pub fn search(
     let points = if front.points.is_empty() { vec![whole] } else { front.points };
     let (best, shortfall) = choose(problem, &points, limit);
     Ok(Found {
-        variants: chromosomes.variants(&best.unwrap_or(&points[0]).chromosome)?,
+        design_points: chromosomes.design_points(&best.unwrap_or(&points[0]).chromosome)?,
         shortfall,
         pareto: points.iter().rev().map(|point| chromosomes.describe(point)).collect(),
         evaluations: front.evaluations,

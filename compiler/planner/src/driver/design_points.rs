@@ -1,4 +1,4 @@
-//! The variants of every CNN, by whatever method the application asks for.
+//! The design points of every CNN, by whatever method the application asks for.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::search::simple::{self, DesignFront};
 use crate::search::watch::Watch;
 use crate::search::{baseline, extended};
 
-/// The variants with no parts and with all parts, for a plan that may need no search.
+/// The design points with no parts and with all parts, for a plan that may need no search.
 pub(super) fn ends<'a>(problem: &'a PlanningProblem<'a>) -> Result<Planner<'a>, Error> {
     let front = |(task, timing): (&PartitionedCnn<'_>, &Timing<'_>)| {
         let ends = [Choice::none(task.network), Choice::all(task.network)];
@@ -26,7 +26,7 @@ pub(super) fn ends<'a>(problem: &'a PlanningProblem<'a>) -> Result<Planner<'a>, 
     Ok(Planner::new(problem, fronts, Vec::new()))
 }
 
-/// The variants that a method finds, and those of old plans.
+/// The design points that a method finds, and those of old plans.
 pub(super) fn search<'a>(
     start: &Start,
     problem: &'a PlanningProblem<'a>,
@@ -43,8 +43,8 @@ pub(super) fn search<'a>(
     Ok(Planner::new(problem, fronts, known))
 }
 
-/// The variants of every CNN that are worth choosing. A method makes them. Without a method, they follow from the
-/// choice that is picked or from the rows that the application gives. Each method that makes variants has its arm here.
+/// The design points of every CNN that are worth choosing. A method makes them. Without a method, they follow from the
+/// choice that is picked or from the rows that the application gives. Each method that makes design points has its arm here.
 fn evaluate(
     start: &Start,
     problem: &PlanningProblem<'_>,
