@@ -26,7 +26,8 @@ use proptest::prelude::*;
 
 /// The front of the first CNN of an application, by its design points.
 fn front(task: &PartitionedCnn<'_>, timing: &Timing<'_>, storage: StorageModel) -> Vec<DesignPoint> {
-    extended::front(task, timing, storage, 1, "cnn", &[], &Watch::unwatched()).unwrap().design_points
+    let evaluator = Evaluator::new(task, timing, storage);
+    extended::front(&evaluator, 1, "cnn", &[], &Watch::unwatched()).unwrap().design_points
 }
 
 /// All choices of one row or all for each layer, if there are not too many.

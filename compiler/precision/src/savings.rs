@@ -8,6 +8,7 @@ use csdfc_network::pass::Precision;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver;
 use csdfc_planner::error::Error;
+use csdfc_planner::objective::{Least, Objective};
 
 use super::Models;
 use super::accuracy::Open;
@@ -45,7 +46,8 @@ impl Savings {
         let bytes = plan.memory.parameters_stored + plan.memory.arena;
         let times = plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.time);
         let time: f64 = times.map(|time| time.ns).sum();
-        let is_short = driver::limit(base).is_some() || driver::wants_least(base);
+        let objective = Objective::of(base);
+        let is_short = objective.limit.is_some() || objective.least == Least::Memory;
         // A plan without parts is the fastest.
         let is_slow =
             !plan.cnns.iter().all(|cnn| base.constraints.of(&cnn.name).is_met(cnn.fps, cnn.latency_ns));

@@ -5,9 +5,10 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_network::Layer;
 use csdfc_network::pass;
 use csdfc_network::pass::Precision;
-use csdfc_planner::driver::{self, Planned, assemble};
+use csdfc_planner::driver::{Planned, assemble};
 use csdfc_planner::error::Error;
 use csdfc_planner::frame::task;
+use csdfc_planner::objective::{Least, Objective};
 use csdfc_runtime::bind::Primitive;
 use tracing::{info, info_span, warn};
 
@@ -81,7 +82,7 @@ impl<'a> Search<'a> {
 
     /// The plan that is the answer, or the nearest one.
     pub fn find(&mut self, base: &Application) -> Result<Found, Error> {
-        let wants_least = driver::wants_least(base);
+        let wants_least = Objective::of(base).least == Least::Memory;
         if !wants_least && let Some(first) = self.planned(0)?.filter(Candidate::is_met) {
             return self.found(first);
         }
@@ -162,7 +163,7 @@ impl<'a> Search<'a> {
     fn planned(&self, taken: usize) -> Result<Option<Candidate>, Error> {
         let application = self.application(taken)?;
         let parameters = assemble::parameters_resident(&task::tasks(&application));
-        if driver::limit(&application).is_some_and(|limit| parameters > limit) {
+        if !Objective::of(&application).fits(parameters) {
             return Ok(None);
         }
         let _span = info_span!("precisions", taken).entered();

@@ -29,6 +29,7 @@ use csdfc_input::units::{MemoryGoal, Nanoseconds};
 use csdfc_network::pass::Precision;
 use csdfc_network::suggest::clip;
 use csdfc_plan::plan::StorageModel;
+use csdfc_planner::strategy::Strategy;
 
 use self::effort::SearchBudget;
 
@@ -92,7 +93,7 @@ pub enum Command {
 A size is a number of bytes or has a unit: 8MB is 8 000 000 bytes, 8MiB is 8 x 2^20.
 Options take precedence over the application file. Ctrl-C ends the search and prints the best plan so far; a second
 Ctrl-C ends csdfc.")]
-    Plan(PlanArgs),
+    Plan(Box<PlanArgs>),
     /// Prove a plan safe by replaying it: nothing is read before it is written or after it is overwritten
     #[command(after_help = "Examples:
   csdfc check plan.json
@@ -326,6 +327,9 @@ pub struct PlanArgs {
     /// machine
     #[arg(long, value_name = "TIME|CHOICES")]
     pub budget: Option<SearchBudget>,
+    /// Plan without these strategies, to see what they are worth; docs/strategies.md has a table
+    #[arg(long, value_name = "NAME,...", value_parser = values::strategy(), value_delimiter = ',', hide_short_help = true)]
+    pub without: Vec<Strategy>,
     /// Workers that share each firing
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,

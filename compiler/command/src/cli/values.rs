@@ -4,6 +4,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use csdfc_input::app::spec::{Method, Prefer, Primitives, WeightsPlace};
 use csdfc_network::pass::Precision;
 use csdfc_offload::Unit;
+use csdfc_planner::strategy::Strategy;
 use csdfc_precision::quantise::Ranges;
 use csdfc_select::Quantity;
 
@@ -146,6 +147,12 @@ pub fn method() -> impl TypedValueParser<Value = Method> {
 /// Preferences of `--prefer`.
 pub fn preference() -> impl TypedValueParser<Value = Prefer> {
     one_of(PREFERENCES)
+}
+
+/// Strategies of `--without`.
+pub fn strategy() -> impl TypedValueParser<Value = Strategy> {
+    let value = |strategy: Strategy| PossibleValue::new(strategy.name()).help(strategy.about());
+    PossibleValuesParser::new(Strategy::ALL.map(value)).try_map(|name| name.parse::<Strategy>())
 }
 
 /// Primitives of `--primitives`.

@@ -60,6 +60,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     let watch = Watch {
         limit: args.budget.map_or(Limit::Default, Limit::from),
         scope: if args.budget.is_some() || args.front.pareto.is_some() { Scope::Front } else { Scope::Plan },
+        without: &args.without,
         stop: &watcher.stop,
         progress: &watcher::show,
     };

@@ -7,28 +7,28 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan;
 use tracing::{info, info_span};
 
-use super::Planned;
 use super::assemble::{self, Parts};
+use super::candidate::Planned;
 use crate::paging::{blocks, loads};
 use crate::search::problem::PlanningProblem;
-use crate::search::{Found, Shortfall, code};
+use crate::search::{Found, Rate, Shortfall, code};
 use crate::storage::{Effort, Storage};
+use crate::strategy::Strategy;
 
 /// All parts of a plan except the design points.
 pub(super) struct Finish<'a> {
     pub(super) problem: &'a PlanningProblem<'a>,
     pub(super) device: &'a DeviceProfile,
     pub(super) method: Option<Method>,
-    /// Most bytes in total that are asked for.
-    pub(super) limit: Option<u64>,
     /// Path of each CNN's model, as the plan shall state it.
-    pub(super) model_paths: Vec<String>,
+    pub(super) model_paths: &'a [String],
 }
 
 impl Finish<'_> {
-    /// Places the rings of the chosen design points, and writes the plan. Nobody has judged it yet.
+    /// Places the rings of the chosen design points, and writes the plan. It is not validated yet.
     pub(super) fn finish(&self, found: Found) -> Planned {
-        let Finish { problem, device, method, limit, .. } = *self;
+        let Finish { problem, device, method, .. } = *self;
+        let limit = problem.objective.limit;
         let PlanningProblem { application, tasks, timings, elements, .. } = *problem;
         info!(evaluations = found.evaluations, "searched");
 
@@ -37,11 +37,15 @@ impl Finish<'_> {
         let mut arrangement = info_span!("arrange").in_scope(|| problem.arrange(&storage, Effort::Final));
         let mut exposed = BTreeMap::new();
         if application.paged.is_some() {
-            arrangement =
-                info_span!("blocks").in_scope(|| blocks::grow(problem, &mut design_points, arrangement));
-            let room = limit.map(|limit| limit.saturating_sub(problem.parameters));
-            let budget = room.unwrap_or(0).max(arrangement.bytes);
-            arrangement = blocks::overlap(problem, &mut design_points, arrangement, budget);
+            if !problem.without.contains(&Strategy::LargerBlocks) {
+                arrangement =
+                    info_span!("blocks").in_scope(|| blocks::grow(problem, &mut design_points, arrangement));
+            }
+            if !problem.without.contains(&Strategy::OverlappingLoads) {
+                let room = limit.map(|limit| limit.saturating_sub(problem.parameters));
+                let budget = room.unwrap_or(0).max(arrangement.bytes);
+                arrangement = blocks::overlap(problem, &mut design_points, arrangement, budget);
+            }
             for (cnn, ((design_point, task), timing)) in
                 design_points.iter_mut().zip(tasks).zip(timings).enumerate()
             {
@@ -75,22 +79,25 @@ impl Finish<'_> {
                 },
                 pareto: found.pareto,
                 memory_limit: limit,
-                model_paths: self.model_paths.clone(),
+                model_paths: self.model_paths.to_vec(),
             })
         });
-        let shortfall = found.shortfall.filter(|_| !plan.constraints.met);
-        if shortfall.is_none() && !plan.constraints.met {
-            // The search counts one read per layer, so it took this plan for a little faster than it is.
-            let rates =
-                || application.cnns.iter().zip(&design_points).map(|(cnn, v)| (cnn.name.clone(), v.rate()));
-            let shortfall = Shortfall {
-                least_memory: None,
-                memory_at_rates: None,
-                rates_in_memory: limit.map(|_| rates().collect()),
-                best_rates: rates().collect(),
-            };
-            return Planned { plan, shortfall: Some(shortfall), refused: None, exposed };
-        }
+        let shortfall = match (plan.constraints.met, found.shortfall) {
+            (true, _) => None,
+            (false, Some(shortfall)) => Some(shortfall),
+            (false, None) => {
+                // The search counts one read per layer, so it took this plan for a little faster than it is.
+                let cnns = application.cnns.iter().zip(&design_points);
+                let rates: BTreeMap<String, Rate> =
+                    cnns.map(|(cnn, v)| (cnn.name.clone(), v.rate())).collect();
+                Some(Shortfall {
+                    least_memory: None,
+                    memory_at_rates: None,
+                    rates_in_memory: limit.map(|_| rates.clone()),
+                    best_rates: rates,
+                })
+            }
+        };
         Planned { plan, shortfall, refused: None, exposed }
     }
 }

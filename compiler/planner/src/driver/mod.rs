@@ -1,71 +1,71 @@
-//! The main job: from an application to a plan, step by step.
+//! The main job: from an application to a plan, by one strategy after another.
 //!
-//! An application comes with its networks read, rewritten and in order ([`app`](csdfc_input::app), [`pass`](csdfc_network::pass)).
-//! The driver does the rest:
+//! An application comes with its networks read, rewritten and in order ([`app`](csdfc_input::app),
+//! [`pass`](csdfc_network::pass)). The first plan has the first primitive of each layer and all weights where the
+//! application says (`fixed`):
 //!
-//! 0. on a device that was measured, the application is planned several times, with several primitives (`primitives`);
-//! 1. its CNNs are cut into tasks, and the timing of their frames is derived;
-//! 2. a method makes design points of each CNN (`design_points`), each executed, placed and timed; or it finds design points for all
-//!    CNNs at once ([`paper`]);
-//! 3. one design point of each CNN is chosen (`planner`);
-//! 4. their rings are placed with patience, and the plan is written (`finish`, [`assemble`]);
-//! 5. the caller judges the plan. If it refuses the plan, the plan is dropped, and the next best is chosen.
+//! 1. the CNNs are cut into partitions, and the timing of their frames is derived;
+//! 2. a method makes design points of each CNN (`design_points`), each executed, placed and timed; or it finds design
+//!    points for all CNNs at once ([`paper`](crate::search::paper));
+//! 3. one design point of each CNN is chosen (`choose`);
+//! 4. their rings are placed with patience, and the plan is written (`finalise`, [`assemble`]);
+//! 5. the caller validates the plan. If it refuses the plan, the plan is dropped, and the next best is chosen.
 //!
-//! Each step that takes long has a tracing span.
+//! Then each strategy of the `PIPELINE` makes another plan from the best so far, and the better of the two goes on. They
+//! change what the first plan takes as given: primitives and layouts (`primitives`), which weights stay in memory
+//! (`residency`), and how often the others are read (`reread`).
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::app::resolve::{Application, RowsChoice};
+//! use csdfc_input::builtin;
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_input::units::MemoryGoal;
+//! use csdfc_planner::driver;
+//!
+//! let mut application = Application::of_network("lenet5", builtin::network("lenet5")?, RowsChoice::Default);
+//! application.constraints.memory = Some(MemoryGoal::Bytes(1000));
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let planned = driver::plan(&application, &device, vec!["builtin:lenet5".into()])?;
+//!
+//! // Its weights alone take more, so this is the nearest plan.
+//! assert!(planned.shortfall.is_some());
+//! assert!(!planned.plan.constraints.met);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod assemble;
-mod compare;
+mod candidate;
+mod choose;
 mod design_points;
 mod finalise;
-mod planner;
+mod fixed;
 mod primitives;
 mod reread;
 mod residency;
 
-use std::collections::BTreeMap;
-
 use csdfc_plan::check as checker;
 use csdfc_plan::plan::Plan;
-use tracing::{info_span, warn};
+use tracing::{info, info_span, warn};
 
-pub use self::compare::wants_least;
-use self::finalise::Finish;
-pub use self::primitives::Ways;
+pub use self::candidate::Planned;
 pub use self::primitives::explain::{Alternative, Explanation, explain};
-use csdfc_input::app::resolve::{Application, Demand, RowsChoice};
+pub use self::primitives::{Ways, ways};
+use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::{Method, Primitives};
 use csdfc_input::device::DeviceProfile;
-use csdfc_input::units::MemoryGoal;
 use csdfc_network::pass::Precision;
 
-use crate::cost::timing::Timing;
+use self::candidate::Candidate;
+use self::primitives::Faster;
 use crate::error::Error;
+use crate::frame::choice::Choice;
 use crate::frame::task::{self, PartitionedCnn};
-use crate::search::known::{self, Start};
-use crate::search::problem::PlanningProblem;
-use crate::search::watch::{Scope, Shares, Watch};
-use crate::search::{Found, Shortfall, baseline, paper};
-
-/// A plan, and what it could not reach.
-#[derive(Debug)]
-pub struct Planned {
-    /// The plan, or the nearest plan if the constraints cannot be met.
-    pub plan: Plan,
-    /// What can be reached instead, if the constraints cannot be met.
-    pub shortfall: Option<Shortfall>,
-    /// Why the plan is refused, if no other plan was left.
-    pub refused: Option<String>,
-    /// For each layer whose weights are read from a store, how much shorter the frame would be if they were in memory,
-    /// in nanoseconds.
-    exposed: BTreeMap<LayerOf, f64>,
-}
-
-impl From<Plan> for Planned {
-    /// A plan that meets its constraints and is not refused.
-    fn from(plan: Plan) -> Self {
-        Planned { plan, shortfall: None, refused: None, exposed: BTreeMap::new() }
-    }
-}
+use crate::objective::Objective;
+use crate::search::known::Start;
+use crate::search::watch::{Shares, Watch};
+use crate::strategy::Strategy;
 
 /// A layer, by the place of its CNN and its name.
 type LayerOf = (usize, String);
@@ -97,6 +97,61 @@ pub fn plan(
     plan_from(&Start::default(), application, device, model_paths, &Watch::unwatched(), &|_| Ok(()))
 }
 
+/// What stays the same while an application is planned.
+struct Context<'a> {
+    device: &'a DeviceProfile,
+    /// Path of each CNN's model, as the plan shall state it.
+    model_paths: &'a [String],
+    watch: &'a Watch<'a>,
+    validate: PlanValidator<'a>,
+}
+
+impl Context<'_> {
+    /// Plans an application as it is. If there is a search, it is the next of `shares`.
+    fn plan(&self, start: &Start, application: &Application, shares: &Shares<'_>) -> Result<Planned, Error> {
+        let is_search = fixed::method(start, application).is_some_and(Method::is_search);
+        let watch = if is_search { shares.next() } else { *self.watch };
+        fixed::plan(self, start, application, &watch)
+    }
+
+    /// Plans an application with a choice for each CNN, without a search.
+    fn plan_picked(&self, choices: Vec<Choice>, application: &Application) -> Result<Planned, Error> {
+        fixed::plan(self, &Start::Picked(choices), application, self.watch)
+    }
+}
+
+/// What is known when a strategy is tried.
+struct Situation<'a> {
+    context: &'a Context<'a>,
+    /// The application as it was given, and what it asks for.
+    application: &'a Application,
+    objective: &'a Objective,
+    /// Where the first search started.
+    start: &'a Start,
+    /// The application with the time optimum of its primitives, if primitives are chosen and another one is faster.
+    faster: &'a Faster,
+    /// The first plan.
+    first: &'a Candidate,
+    /// The best plan so far.
+    best: &'a Candidate,
+    /// The searches of the first plan and of the strategies that choose primitives.
+    shares: &'a Shares<'a>,
+}
+
+/// Makes another plan, which may be better.
+type Attempt = fn(&Situation<'_>) -> Result<Option<Candidate>, Error>;
+
+/// The strategies that make another plan, in the order in which they are tried.
+const PIPELINE: [(Strategy, Attempt); 7] = [
+    (Strategy::PrimitivesFirst, primitives::primitives_first),
+    (Strategy::MemoryFirst, primitives::memory_first),
+    (Strategy::Joint, primitives::joint),
+    (Strategy::Upgrade, primitives::upgrade),
+    (Strategy::SearchAgain, primitives::search_again),
+    (Strategy::StreamedWeights, residency::streamed),
+    (Strategy::RereadWeights, reread::reread),
+];
+
 /// Plans an application as [`plan()`] does. The search goes on from old plans, and can be watched. A plan that the
 /// validator refuses is dropped with a warning, and the next best is made.
 ///
@@ -110,37 +165,41 @@ pub fn plan_from(
     watch: &Watch<'_>,
     validate: PlanValidator<'_>,
 ) -> Result<Planned, Error> {
-    let with_primitives = |start: &Start, application: &Application, shares: &Shares<'_>| {
-        let plan = |start: &Start, application: &Application| {
-            let is_search = method(start, application).is_some_and(Method::is_search);
-            let watch = if is_search { shares.next() } else { *watch };
-            plan_as_is(start, application, device, model_paths.clone(), &watch, validate)
-        };
-        if let Primitives::Named(name) = application.primitives {
-            // The choices of old plans do not fit: they are for other layers.
-            let named = primitives::named(application, name, device);
-            return plan(&Start::default(), &named);
+    let context = Context { device, model_paths: &model_paths, watch, validate };
+    if let Primitives::Named(name) = application.primitives {
+        // The choices of old plans do not fit: they are for other layers.
+        return best(&context, &Start::default(), &primitives::named(application, name, device));
+    }
+    best(&context, start, application)
+}
+
+/// The best plan that the strategies find.
+fn best(context: &Context<'_>, start: &Start, application: &Application) -> Result<Planned, Error> {
+    let objective = &Objective::of(application);
+    let shares = &Shares::new(context.watch, primitives::searches(application, context.device));
+    let first = context.plan(start, application, shares)?;
+    let first = Candidate { application: application.clone(), planned: first };
+    let faster = &Faster::of(application, context.device)?;
+    let mut found: Option<Candidate> = None;
+    for (strategy, attempt) in PIPELINE {
+        if context.watch.without.contains(&strategy) {
+            continue;
         }
-        let planned = plan(start, application)?;
-        primitives::improved(planned, start, application, device, shares, &plan)
-    };
-    let shares = Shares::new(watch, primitives::searches(application, device));
-    let mut planned = with_primitives(start, application, &shares)?;
-    if let (Some(limit), Some(paged)) = (limit(application), &application.may_be_paged)
-        && planned.plan.memory.total > limit
-    {
-        // Only now is it known that some weights must be paged. So the searches get the same time again.
-        let shares = Shares::new(watch, residency::SEARCHES);
-        let plan = |start: &Start, application: &Application| with_primitives(start, application, &shares);
-        if let Some(fitting) = residency::paged(application, paged, limit, &plan)? {
-            planned = fitting;
+        let best = found.as_ref().unwrap_or(&first);
+        let situation =
+            Situation { context, application, objective, start, faster, first: &first, best, shares };
+        let attempted = info_span!("strategy", name = strategy.name()).in_scope(|| attempt(&situation))?;
+        if let Some(other) = attempted.filter(|other| other.planned.is_better(&best.planned, objective)) {
+            info!(strategy = strategy.name(), total = other.planned.plan.memory.total, "found a better plan");
+            found = Some(other);
         }
     }
-    // Only now is it known, too, that memory has too little room.
-    let shares = Shares::new(watch, primitives::searches(application, device));
-    let plan = |start: &Start, application: &Application| with_primitives(start, application, &shares);
-    planned = reread::smaller(planned, application, start, &plan)?;
-    if let Some(limit) = limit(application).filter(|_| !planned.plan.constraints.met) {
+    let Candidate { mut planned, .. } = found.unwrap_or(first);
+    if primitives::is_joint(start, application, faster) {
+        // Strategies may have planned with picked choices, but the search found them.
+        planned.plan.search.method = Method::Extended.name().into();
+    }
+    if let Some(limit) = objective.limit.filter(|_| !planned.plan.constraints.met) {
         let why = match application.may_be_paged {
             Some(_) => "even with some of them paged, no plan meets the constraints",
             None => "no plan can fit",
@@ -148,115 +207,6 @@ pub fn plan_from(
         warn_of_parameters(&task::tasks(application), limit, why);
     }
     Ok(planned)
-}
-
-/// The plans with which the plan of [`plan_from`] is compared if primitives are chosen.
-///
-/// # Errors
-/// As [`plan()`].
-pub fn ways(
-    application: &Application,
-    device: &DeviceProfile,
-    model_paths: Vec<String>,
-) -> Result<Ways, Error> {
-    let plan = |start: &Start, application: &Application| {
-        plan_as_is(start, application, device, model_paths.clone(), &Watch::unwatched(), &|_| Ok(()))
-    };
-    let planned = plan(&Start::default(), application)?;
-    primitives::ways(planned, application, device, &plan)
-}
-
-/// Plans an application with the primitives that it has.
-fn plan_as_is(
-    start: &Start,
-    application: &Application,
-    device: &DeviceProfile,
-    model_paths: Vec<String>,
-    watch: &Watch<'_>,
-    validate: PlanValidator<'_>,
-) -> Result<Planned, Error> {
-    let method = method(start, application);
-    let one_after_another;
-    let application = if method == Some(Method::Reuse) {
-        one_after_another = baseline::without_pipelines(application);
-        &one_after_another
-    } else {
-        application
-    };
-    let tasks = task::tasks(application);
-    let parameters = assemble::parameters_resident(&tasks);
-    let limit = limit(application);
-
-    let elements = task::elements(application);
-    let timings = Timing::of(application, &tasks, &elements, device)?;
-    let sharing = method.map(baseline::sharing).unwrap_or_default();
-    let problem = PlanningProblem {
-        application,
-        tasks: &tasks,
-        timings: &timings,
-        elements: &elements,
-        parameters,
-        sharing,
-    };
-    let finish = Finish { problem: &problem, device, method, limit, model_paths };
-    let judged = |found: Found| {
-        let mut planned = finish.finish(found);
-        planned.refused = validate(&planned.plan).err();
-        planned
-    };
-    if let Some(Method::Paper | Method::PaperPrinted) = method {
-        let known = match start {
-            Start::Search(plans) => known::as_bits(plans, &tasks),
-            Start::Picked(_) => Vec::new(),
-        };
-        let found = info_span!("search").in_scope(|| paper::search(&problem, &known, watch))?;
-        return Ok(judged(found));
-    }
-
-    let demands: Vec<Demand> =
-        application.cnns.iter().map(|cnn| application.constraints.of(&cnn.name)).collect();
-    // If layers were measured, the plan without parts may not be the fastest.
-    let may_settle =
-        !timings.iter().any(Timing::is_measured) || limit.is_some_and(|limit| parameters > limit);
-    let is_open = watch.scope == Scope::Plan && *start == Start::default() && may_settle;
-    let ends = match method {
-        Some(Method::Extended) if is_open => Some(design_points::ends(&problem)?),
-        _ => None,
-    };
-    let settled = ends.filter(|planner| planner.is_settled(limit, &demands));
-    let mut is_settled = settled.is_some();
-    let mut planner = match settled {
-        Some(planner) => planner,
-        None => design_points::search(start, &problem, method, watch)?,
-    };
-    loop {
-        let (chosen, found) = planner.find(limit, &demands, is_settled);
-        let planned = judged(found);
-        let Some(why) = &planned.refused else { return Ok(planned) };
-        if is_settled {
-            // A search can offer other design points.
-            (planner, is_settled) = (design_points::search(start, &problem, method, watch)?, false);
-        } else if !planner.drop(&chosen) {
-            return Ok(planned);
-        }
-        warn!("csdfc's checker refuses a plan, so csdfc takes the next best: {why}");
-    }
-}
-
-/// The method that searches for the plan. `None` if the choice is picked or the application gives the rows.
-fn method(start: &Start, application: &Application) -> Option<Method> {
-    match (start, &application.rows) {
-        (Start::Search(_), RowsChoice::Default) => Some(application.search.method.unwrap_or_default()),
-        _ => None,
-    }
-}
-
-/// Most bytes in total that are asked for.
-pub fn limit(application: &Application) -> Option<u64> {
-    match application.constraints.memory {
-        Some(MemoryGoal::Bytes(bytes)) => Some(bytes),
-        Some(MemoryGoal::Min) | None => None,
-    }
 }
 
 /// Warns if no plan fits because the parameters alone take more than is asked for.

@@ -8,27 +8,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc_input::app::resolve::{Application, Cnn, Paged};
+use csdfc_input::app::resolve::{Application, Paged};
 use csdfc_plan::plan;
 use csdfc_plan::timeline::{self, PlaceKind, Timeline};
 use tracing::info;
 
-use super::compare::is_better;
-use super::primitives::Plan;
-use super::{LayerOf, Planned, limit};
+use super::candidate::{Candidate, Planned};
+use super::{LayerOf, Situation};
 use crate::error::Error;
 use crate::frame::task;
-use crate::search::code;
-use crate::search::known::Start;
+use crate::objective::Objective;
+use crate::search::watch::Shares;
 
-/// The plan. If it lacks memory, and a plan in which some layers read their weights again takes less, that plan.
-pub(super) fn smaller(
-    planned: Planned,
-    application: &Application,
-    start: &Start,
-    plan: Plan<'_>,
-) -> Result<Planned, Error> {
-    let Some(paged) = who(application, &planned) else { return Ok(planned) };
+/// The plan in which some layers read their weights again, if the best plan so far lacks memory and this one takes less.
+pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
+    let Situation { context, application, objective, .. } = *situation;
+    let kept = &situation.best.planned;
+    let Some(paged) = how_paged(application, objective, kept) else { return Ok(None) };
     let with = |again: &BTreeSet<LayerOf>| Application {
         paged: Some(Paged { again: again.clone(), ..paged.clone() }),
         may_be_paged: None,
@@ -36,46 +32,53 @@ pub(super) fn smaller(
     };
     let stored = sliceable(&with(&BTreeSet::new()));
     let mut again: BTreeSet<LayerOf> = stored.keys().cloned().collect();
-    let mut best = plan(start, &with(&again))?;
+    // Only now is it known that memory has too little room, so the search gets the same time again.
+    let planned = context.plan(situation.start, &with(&again), &Shares::new(context.watch, 1))?;
+    let mut best = Candidate { application: with(&again), planned };
     // If nobody asked for paged weights, a plan that misses the constraints does not replace the plan with all weights
     // in memory, whose shortfall is reported.
-    let serves = application.paged.is_some() || best.plan.constraints.met;
-    let is_smaller = best.plan.memory.total < planned.plan.memory.total;
-    if !serves || !is_smaller || !is_better(&best, &planned, application) {
-        return Ok(planned);
+    let serves = application.paged.is_some() || best.planned.plan.constraints.met;
+    let is_smaller = best.planned.plan.memory.total < kept.plan.memory.total;
+    if !serves || !is_smaller || !best.planned.is_better(kept, objective) {
+        return Ok(None);
     }
-    let most = limit(application).unwrap_or(0).max(best.plan.memory.total);
-    let Some(picked) = picked(&best, application) else { return Ok(best) };
-    let mut seen = timeline::timeline(&best.plan).ok();
-    for layer in by_bytes(&best) {
+    let most = objective.limit.unwrap_or(0).max(best.planned.plan.memory.total);
+    let choices = best.choices();
+    let mut timeline = timeline::timeline(&best.planned.plan).ok();
+    for layer in by_bytes(&best.planned) {
         let bytes = stored.get(&layer).copied().unwrap_or(0);
-        if seen.as_ref().is_some_and(|seen| !may_keep(&best.plan, seen, &layer, bytes, most)) {
+        if timeline.as_ref().is_some_and(|seen| !may_keep(&best.planned.plan, seen, &layer, bytes, most)) {
             continue;
         }
         let mut fewer = again.clone();
         fewer.remove(&layer);
-        let mut tried = plan(&picked, &with(&fewer))?;
-        let is_met = tried.refused.is_none() && (tried.shortfall.is_none() || best.shortfall.is_some());
+        let mut tried = context.plan_picked(choices.clone(), &with(&fewer))?;
+        let is_met =
+            tried.refused.is_none() && (tried.shortfall.is_none() || best.planned.shortfall.is_some());
         info!(
             layer = layer.1,
             total = tried.plan.memory.total,
             bytes = bytes_read(&tried),
             "keeps its weights"
         );
-        if is_met && tried.plan.memory.total <= most && bytes_read(&tried) < bytes_read(&best) {
+        if is_met && tried.plan.memory.total <= most && bytes_read(&tried) < bytes_read(&best.planned) {
             // The plan states the search that found its choices.
-            tried.plan.search = best.plan.search;
-            tried.plan.pareto = best.plan.pareto;
-            (best, again) = (tried, fewer);
-            seen = timeline::timeline(&best.plan).ok();
+            tried.plan.search = best.planned.plan.search;
+            tried.plan.pareto = best.planned.plan.pareto;
+            (best, again) = (Candidate { application: with(&fewer), planned: tried }, fewer);
+            timeline = timeline::timeline(&best.planned.plan).ok();
         }
     }
-    Ok(best)
+    Ok(Some(best))
 }
 
 /// How weights are paged, if memory forces layers to read them again; otherwise `None`.
-fn who<'a>(application: &'a Application, planned: &Planned) -> Option<&'a Paged> {
-    let is_forced = limit(application).is_some_and(|limit| planned.plan.memory.total > limit);
+fn how_paged<'a>(
+    application: &'a Application,
+    objective: &Objective,
+    planned: &Planned,
+) -> Option<&'a Paged> {
+    let is_forced = !objective.fits(planned.plan.memory.total);
     application.paged.as_ref().or(application.may_be_paged.as_ref()).filter(|_| is_forced)
 }
 
@@ -112,13 +115,6 @@ fn may_keep(plan: &plan::Plan, seen: &Timeline, (cnn, name): &LayerOf, bytes: u6
     };
     let used = seen.usage.iter().filter(|[ns, _]| is_between(*ns)).map(without_blocks).max();
     used.unwrap_or(0) + bytes <= most - plan.memory.parameters_resident.unwrap_or(0)
-}
-
-/// The choices of a plan.
-fn picked(planned: &Planned, application: &Application) -> Option<Start> {
-    let choices = &planned.plan.search.choices;
-    let choice = |cnn: &Cnn| code::read(choices.get(&cnn.name)?, &cnn.network).ok();
-    application.cnns.iter().map(choice).collect::<Option<_>>().map(Start::Picked)
 }
 
 /// The layers that read their weights again. The layer that reads the most bytes more than once comes first.

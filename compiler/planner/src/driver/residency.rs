@@ -15,13 +15,13 @@ use csdfc_input::app::resolve::{Application, Cnn, Paged};
 use csdfc_input::units::MemoryGoal;
 use tracing::info;
 
-use super::compare::{better, order};
-use super::primitives::Plan;
-use super::{LayerOf, Planned};
+use super::candidate::{Candidate, Planned};
+use super::{LayerOf, Situation};
 use crate::error::Error;
 use crate::frame::task;
 use crate::search::code;
 use crate::search::known::Start;
+use crate::search::watch::Shares;
 
 /// Weights of no more bytes than this are small.
 const SMALL: u64 = 64 * 1024;
@@ -35,28 +35,37 @@ const SEARCHED: usize = 2;
 
 /// The most searches: one for the smallest plan, one for a plan with all the room for blocks, and one for each of the
 /// best sets.
-pub(super) const SEARCHES: usize = 2 + SEARCHED;
+const SEARCHES: usize = 2 + SEARCHED;
 
-/// The best plan with some weights paged, if one meets the constraints.
-pub(super) fn paged(
-    application: &Application,
-    may_be_paged: &Paged,
-    limit: u64,
-    plan: Plan<'_>,
-) -> Result<Option<Planned>, Error> {
+/// The best plan with some weights paged, if weights may be paged, the best plan so far exceeds the limit, and this one
+/// meets the constraints.
+pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
+    let Situation { context, application, objective, best: unpaged, .. } = *situation;
+    let (Some(limit), Some(may_be_paged)) = (objective.limit, &application.may_be_paged) else {
+        return Ok(None);
+    };
+    if objective.fits(unpaged.planned.plan.memory.total) {
+        return Ok(None);
+    }
+    // Only now is it known that some weights must be paged. So the searches get the same time again.
+    let shares = Shares::new(context.watch, SEARCHES);
     let with = |resident: &BTreeSet<LayerOf>| Application {
         paged: Some(Paged { resident: resident.clone(), ..Paged::default() }),
         may_be_paged: None,
         ..application.clone()
     };
+    let searched = |application: Application| -> Result<Candidate, Error> {
+        let planned = context.plan(&Start::default(), &application, &shares)?;
+        Ok(Candidate { application, planned })
+    };
     let all = with(&may_be_paged.resident);
-    let mut least = all.clone();
-    least.constraints.memory = Some(MemoryGoal::Min);
-    let least = plan(&Start::default(), &least)?.plan;
-    let Some(room) = limit.checked_sub(least.memory.total) else { return Ok(None) };
-    let mut best = plan(&Start::default(), &all)?;
-    let mut sketches: Vec<(Planned, BTreeSet<LayerOf>)> = Vec::new();
-    for layers in orders(&all, &best.exposed) {
+    let mut smallest = all.clone();
+    smallest.constraints.memory = Some(MemoryGoal::Min);
+    let smallest = searched(smallest)?.planned.plan;
+    let Some(room) = limit.checked_sub(smallest.memory.total) else { return Ok(None) };
+    let mut best = searched(all)?;
+    let mut sketches: Vec<(Candidate, BTreeSet<LayerOf>)> = Vec::new();
+    for layers in orders(&best.application, &best.planned.exposed) {
         for share in SHARES {
             let mut left = room / 100 * share;
             let mut resident = may_be_paged.resident.clone();
@@ -72,27 +81,28 @@ pub(super) fn paged(
             }
             let application = with(&resident);
             let mut sketch: Option<Planned> = None;
-            for start in starts(&least, &application, limit - kept) {
-                let planned = plan(&start, &application)?;
+            for start in starts(&smallest, &application, limit - kept) {
+                let planned = context.plan(&start, &application, &shares)?;
                 sketch = Some(match sketch {
-                    Some(sketch) => better(sketch, planned, &application),
+                    Some(sketch) => sketch.or(planned, objective),
                     None => planned,
                 });
             }
-            sketches.extend(sketch.map(|sketch| (sketch, resident)));
+            sketches.extend(sketch.map(|planned| (Candidate { application, planned }, resident)));
         }
     }
     // Stable, so that of equals the first stays first.
-    sketches.sort_by(|(a, _), (b, _)| order(a, b, application));
+    sketches.sort_by(|(a, _), (b, _)| a.planned.compare(&b.planned, objective));
     for (rank, (sketch, resident)) in sketches.into_iter().enumerate() {
         if rank < SEARCHED {
-            best = better(best, plan(&Start::default(), &with(&resident))?, application);
+            best = best.or(searched(with(&resident))?, objective);
         }
-        let fps = sketch.plan.cnns.iter().map(|cnn| cnn.fps).collect::<Vec<f64>>();
-        info!(resident = resident.len(), ?fps, total = sketch.plan.memory.total, "pages the rest");
-        best = better(best, sketch, application);
+        let plan = &sketch.planned.plan;
+        let fps = plan.cnns.iter().map(|cnn| cnn.fps).collect::<Vec<f64>>();
+        info!(resident = resident.len(), ?fps, total = plan.memory.total, "pages the rest");
+        best = best.or(sketch, objective);
     }
-    Ok(best.plan.constraints.met.then_some(best))
+    Ok(Some(best).filter(|best| best.planned.plan.constraints.met))
 }
 
 /// Choices with which to plan in about this many bytes: the fastest of a front that fits them, and the smallest. If the

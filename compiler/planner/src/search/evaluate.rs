@@ -11,6 +11,7 @@ use crate::frame::lower::RateTable;
 use crate::frame::task::PartitionedCnn;
 use crate::search::DesignPoint;
 use crate::storage::{self, Effort, Peak, Storage};
+use crate::strategy::Strategy;
 
 /// Evaluates choices for one CNN as if it were alone.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Evaluator<'a> {
     pub timing: &'a Timing<'a>,
     /// How storage is shared.
     pub storage: StorageModel,
+    /// The strategies that are left out.
+    pub without: &'a [Strategy],
     rates: RateTable<'a>,
     elements: Vec<Vec<(usize, usize)>>,
 }
@@ -29,7 +32,12 @@ impl<'a> Evaluator<'a> {
     /// An evaluator for a CNN with this timing.
     pub fn new(task: &'a PartitionedCnn<'a>, timing: &'a Timing<'a>, storage: StorageModel) -> Self {
         let (rates, elements) = (RateTable::new(task.network), own_elements(task));
-        Evaluator { task, timing, storage, rates, elements }
+        Evaluator { task, timing, storage, without: &[], rates, elements }
+    }
+
+    /// The same without some strategies.
+    pub fn without(self, without: &'a [Strategy]) -> Self {
+        Evaluator { without, ..self }
     }
 
     /// The rates of its layers.
@@ -42,6 +50,10 @@ impl<'a> Evaluator<'a> {
     /// # Errors
     /// Those of the dataflow analyses.
     pub fn execute(&self, choice: &Choice, rings: Rings) -> Result<Execution, csdf::Error> {
+        let rings = match rings {
+            Rings::Smallest if self.without.contains(&Strategy::SmallestRings) => Rings::OnDemand,
+            rings => rings,
+        };
         let mut execution = execution::execute(self.task, &self.rates, choice, self.storage, rings)?;
         let slower = execution.one_by_one.clone();
         let cost = |p: usize, id: LayerId| {
@@ -79,7 +91,7 @@ impl<'a> Evaluator<'a> {
     /// one at a price.
     pub fn place(&self, execution: &Execution, effort: Effort) -> (u64, Vec<LayerId>) {
         let alone = self.alone(execution);
-        let arrangement = storage::arrange(&alone, self.storage, effort);
+        let arrangement = storage::arrange(&alone, self.storage, effort.without(self.without));
         let one_by_one = match self.storage {
             StorageModel::Tensors => alone.one_by_one(&alone.items(), &arrangement.offsets, 0),
             StorageModel::Edges => Vec::new(),
@@ -89,7 +101,7 @@ impl<'a> Evaluator<'a> {
 
     /// Bytes of buffers of an execution as placed.
     pub fn buffers(&self, execution: &Execution, effort: Effort) -> u64 {
-        storage::arrange(&self.alone(execution), self.storage, effort).bytes
+        storage::arrange(&self.alone(execution), self.storage, effort.without(self.without)).bytes
     }
 
     /// An execution of a choice as a design point of `buffers` bytes.

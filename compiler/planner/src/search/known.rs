@@ -1,11 +1,10 @@
 //! The knowledge before a search: the choices of old plans, or the plan itself if it is picked.
 
 use csdfc_network::Network;
-use csdfc_plan::plan::StorageModel;
 use rayon::prelude::*;
 
+use super::evaluate::Evaluator;
 use super::simple::{self, DesignFront};
-use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
 use crate::frame::task::PartitionedCnn;
 
@@ -42,12 +41,10 @@ impl Default for Start {
 /// Those of the dataflow analyses.
 pub fn add(
     plans: &[Vec<Option<Choice>>],
-    tasks: &[PartitionedCnn<'_>],
-    timings: &[Timing<'_>],
-    storage: StorageModel,
+    evaluators: &[Evaluator<'_>],
     fronts: &mut [DesignFront],
 ) -> Result<Vec<Vec<usize>>, csdf::Error> {
-    let mut as_variants: Vec<Vec<Option<usize>>> = vec![Vec::new(); plans.len()];
+    let mut found: Vec<Vec<Option<usize>>> = vec![Vec::new(); plans.len()];
     for (index, front) in fronts.iter_mut().enumerate() {
         let of_cnn = |plan: &Vec<Option<Choice>>| plan.get(index).cloned().flatten();
         let mut choices: Vec<Choice> = Vec::new();
@@ -57,21 +54,19 @@ pub fn add(
             }
         }
         // One by one, so that no old plan is left out because another design point is better alone.
-        let alone = |choice: &Choice| {
-            simple::evaluate(&tasks[index], &timings[index], std::slice::from_ref(choice), storage)
-        };
+        let alone = |choice: &Choice| simple::evaluate(&evaluators[index], std::slice::from_ref(choice));
         let mut places = Vec::new();
         for known in choices.par_iter().map(alone).collect::<Result<Vec<_>, _>>()? {
             front.evaluations += known.evaluations;
             places.push(front.design_points.len());
             front.design_points.extend(known.design_points);
         }
-        for (plan, design_points) in plans.iter().zip(&mut as_variants) {
+        for (plan, design_points) in plans.iter().zip(&mut found) {
             let known = of_cnn(plan).and_then(|choice| choices.iter().position(|known| *known == choice));
             design_points.push(known.map(|known| places[known]));
         }
     }
-    Ok(as_variants.into_iter().filter_map(|plan| plan.into_iter().collect()).collect())
+    Ok(found.into_iter().filter_map(|plan| plan.into_iter().collect()).collect())
 }
 
 /// The old plans that can be written with one bit for each layer of each CNN in turn. The bit says whether the layer
@@ -102,8 +97,10 @@ mod tests {
 
     use csdfc_input::builtin;
     use csdfc_input::device::DeviceProfile;
+    use csdfc_plan::plan::StorageModel;
 
     use super::*;
+    use crate::cost::timing::Timing;
     use crate::frame::task::PartitionTask;
 
     /// An old plan that applies to every CNN is found again among the design points, whatever is better alone. One that
@@ -129,8 +126,9 @@ mod tests {
         };
         let tasks: Vec<PartitionedCnn<'_>> = networks.iter().map(task).collect();
         let timings = [timing.clone(), timing];
-        let front = |(task, timing)| simple::front(task, timing, StorageModel::Tensors).unwrap();
-        let mut fronts: Vec<DesignFront> = tasks.iter().zip(&timings).map(front).collect();
+        let evaluator = |(task, timing)| Evaluator::new(task, timing, StorageModel::Tensors);
+        let evaluators: Vec<Evaluator<'_>> = tasks.iter().zip(&timings).map(evaluator).collect();
+        let mut fronts: Vec<DesignFront> = evaluators.iter().map(|of| simple::front(of).unwrap()).collect();
         let searched: Vec<usize> = fronts.iter().map(|front| front.design_points.len()).collect();
         let [a, b] = &networks;
         let plans = [
@@ -140,7 +138,7 @@ mod tests {
             vec![Some(Choice::all(a)), Some(Choice::prefix(b, 3))],
             vec![Some(Choice::prefix(a, 2)), Some(Choice::all(b))],
         ];
-        let found = add(&plans, &tasks, &timings, StorageModel::Tensors, &mut fronts).unwrap();
+        let found = add(&plans, &evaluators, &mut fronts).unwrap();
         let added: Vec<usize> =
             fronts.iter().zip(searched).map(|(front, n)| front.design_points.len() - n).collect();
         assert_eq!(added, [3, 4]);

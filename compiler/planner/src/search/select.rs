@@ -31,8 +31,8 @@ impl<'a> Selection<'a> {
         Selection { design_points, allowed, elements }
     }
 
-    /// The fastest choice whose buffers fit `budget` bytes. It has the least sum of slowdowns, each relative to the
-    /// fastest design point of its CNN. `None` if nothing fits.
+    /// The fastest choice whose buffers fit `budget` bytes. It has the least product of the times between frames
+    /// ([`Figures::time`](crate::objective::Figures::time)). `None` if nothing fits.
     pub fn fastest(&self, budget: u64) -> Option<Vec<usize>> {
         let mut chosen = vec![0; self.design_points.len()];
         for group in self.groups() {
@@ -111,7 +111,7 @@ impl<'a> Selection<'a> {
         groups.into_values().collect()
     }
 
-    /// The integer program. It takes one design point for each CNN. With a budget, it minimises the slowdown, and every
+    /// The integer program. It takes one design point for each CNN. With a budget, it minimises the time, and every
     /// element must be within the budget. Without one, it minimises the largest element. Bytes are scaled to megabytes,
     /// so that the solver's tolerances make sense. The answer is verified in bytes.
     fn solve(&self, group: &[usize], budget: Option<u64>, chosen: &mut [usize]) -> Option<()> {
@@ -131,7 +131,8 @@ impl<'a> Selection<'a> {
                 .map(|i| {
                     let periods = self.allowed[group[i]].iter().map(|v| self.period(group[i], *v));
                     let best = periods.fold(f64::INFINITY, f64::min);
-                    weighted(i, &|v| self.period(group[i], v) / best)
+                    // Relative to the best, so that no coefficient is negative.
+                    weighted(i, &|v| (self.period(group[i], v) / best).ln())
                 })
                 .sum(),
         };
@@ -182,6 +183,7 @@ mod tests {
 
     use super::*;
     use crate::frame::execution::Execution;
+    use crate::objective::Figures;
 
     fn design_points(raw: &[Vec<(u64, u32)>]) -> Vec<Vec<DesignPoint>> {
         let execution = Execution {
@@ -211,12 +213,8 @@ mod tests {
         })
     }
 
-    fn slowdown(design_points: &[Vec<DesignPoint>], choice: &[usize]) -> f64 {
-        let of = |(cnn, v): (&Vec<DesignPoint>, &usize)| {
-            let best = cnn.iter().map(|design_point| design_point.period_ns).fold(f64::INFINITY, f64::min);
-            cnn[*v].period_ns / best
-        };
-        design_points.iter().zip(choice).map(of).sum()
+    fn time(design_points: &[Vec<DesignPoint>], choice: &[usize]) -> f64 {
+        Figures::time(design_points.iter().zip(choice).map(|(cnn, v)| cnn[*v].period_ns))
     }
 
     /// Of equally fast design points, the smallest stays; of equal ones, the first.
@@ -251,12 +249,12 @@ mod tests {
             // Some budgets are, to the byte, the memory of a choice.
             for budget in choices.iter().map(|choice| arena(choice)).chain([budget]) {
                 let fits = choices.iter().filter(|choice| arena(choice) <= budget);
-                let best = fits.map(|choice| slowdown(&design_points, choice)).min_by(f64::total_cmp);
+                let best = fits.map(|choice| time(&design_points, choice)).min_by(f64::total_cmp);
                 let found = selection.fastest(budget);
                 prop_assert_eq!(found.is_some(), best.is_some());
                 if let (Some(found), Some(best)) = (found, best) {
                     prop_assert!(arena(&found) <= budget);
-                    prop_assert!((slowdown(&design_points, &found) - best).abs() < 1e-6);
+                    prop_assert!((time(&design_points, &found) - best).abs() < 1e-6);
                 }
             }
         }

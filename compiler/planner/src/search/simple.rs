@@ -5,10 +5,8 @@ use csdfc_network::Network;
 use csdfc_plan::plan::StorageModel;
 use rayon::prelude::*;
 
-use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
 use crate::frame::execution::{Execution, Rings};
-use crate::frame::task::PartitionedCnn;
 use crate::search::DesignPoint;
 use crate::search::evaluate::Evaluator;
 use crate::search::watch::Stopped;
@@ -60,12 +58,8 @@ impl DesignFront {
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn front(
-    task: &PartitionedCnn<'_>,
-    timing: &Timing<'_>,
-    storage: StorageModel,
-) -> Result<DesignFront, csdf::Error> {
-    front_of(task, timing, storage, &choices(task.network))
+pub fn front(evaluator: &Evaluator<'_>) -> Result<DesignFront, csdf::Error> {
+    front_of(evaluator, &choices(evaluator.task.network))
 }
 
 /// Evaluates choices. In storage model `tensors`, it also evaluates the best of them with whole inputs. (In `edges`, a
@@ -73,20 +67,13 @@ pub fn front(
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn front_of(
-    task: &PartitionedCnn<'_>,
-    timing: &Timing<'_>,
-    storage: StorageModel,
-    choices: &[Choice],
-) -> Result<DesignFront, csdf::Error> {
-    let mut front = evaluate(task, timing, choices, storage)?;
-    if storage == StorageModel::Tensors {
-        let whole: Vec<Choice> = front
-            .design_points
-            .iter()
-            .filter_map(|best| inputs_whole(task.network, &best.choice()))
-            .collect();
-        front.join(evaluate(task, timing, &whole, storage)?, timing.deadline_ns);
+pub fn front_of(evaluator: &Evaluator<'_>, choices: &[Choice]) -> Result<DesignFront, csdf::Error> {
+    let mut front = evaluate(evaluator, choices)?;
+    if evaluator.storage == StorageModel::Tensors {
+        let network = evaluator.task.network;
+        let whole = front.design_points.iter().filter_map(|best| inputs_whole(network, &best.choice()));
+        let whole: Vec<Choice> = whole.collect();
+        front.join(evaluate(evaluator, &whole)?, evaluator.timing.deadline_ns);
     }
     Ok(front)
 }
@@ -97,16 +84,11 @@ pub fn front_of(
 ///
 /// # Errors
 /// Those of the dataflow analyses.
-pub fn evaluate(
-    task: &PartitionedCnn<'_>,
-    timing: &Timing<'_>,
-    choices: &[Choice],
-    storage: StorageModel,
-) -> Result<DesignFront, csdf::Error> {
-    let evaluator = Evaluator::new(task, timing, storage);
+pub fn evaluate(evaluator: &Evaluator<'_>, choices: &[Choice]) -> Result<DesignFront, csdf::Error> {
+    let deadline_ns = evaluator.timing.deadline_ns;
     let execute = |choice: &Choice| -> Result<(Execution, Vec<Way>), csdf::Error> {
         let mut execution = evaluator.execute(choice, Rings::OnDemand)?;
-        let ways = ways::ways(&evaluator, choice, &mut execution);
+        let ways = ways::ways(evaluator, choice, &mut execution);
         Ok((execution, ways))
     };
     let executed: Vec<(Execution, Vec<Way>)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
@@ -115,7 +97,7 @@ pub fn evaluate(
         all.extend(ways.iter().map(|way| (choice, execution, way)));
     }
     all.sort_by(|(.., a), (.., b)| a.period_ns.total_cmp(&b.period_ns));
-    let mut least = Least::of(timing.deadline_ns);
+    let mut least = Least::of(deadline_ns);
     let mut placed = Vec::new();
     // If every layer goes by rows, the search for smaller rings gains most. So this design point may yet become the smallest
     // of all.
@@ -126,13 +108,13 @@ pub fn evaluate(
         }
         if least.is_above(way.latency_ns, way.bound) {
             let (rings, effort) = (Rings::OnDemand, Effort::Candidate);
-            let design_point = ways::placed(&evaluator, choice, execution, &way.one_by_one, rings, effort)?;
+            let design_point = ways::placed(evaluator, choice, execution, &way.one_by_one, rings, effort)?;
             least.lower_to(&design_point);
             placed.push(design_point);
         }
     }
-    let mut design_points = undominated(placed, timing.deadline_ns);
-    if storage == StorageModel::Tensors {
+    let mut design_points = undominated(placed, deadline_ns);
+    if evaluator.storage == StorageModel::Tensors {
         design_points.extend(by_rows);
         let tightened = design_points.into_par_iter().map(|design_point| {
             let choice = design_point.choice();
@@ -141,7 +123,7 @@ pub fn evaluate(
             let better = buffers <= design_point.buffers;
             Ok(if better { evaluator.design_point(&choice, execution, buffers) } else { design_point })
         });
-        design_points = undominated(tightened.collect::<Result<_, csdf::Error>>()?, timing.deadline_ns);
+        design_points = undominated(tightened.collect::<Result<_, csdf::Error>>()?, deadline_ns);
     }
     Ok(DesignFront { design_points, evaluations: choices.len() as u64, stopped: Stopped::Complete })
 }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use csdfc_ga::StopReason;
 
+use crate::strategy::Strategy;
+
 /// When a search ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Limit {
@@ -48,6 +50,8 @@ pub struct Watch<'a> {
     pub limit: Limit,
     /// What it is for.
     pub scope: Scope,
+    /// The strategies that it leaves out.
+    pub without: &'a [Strategy],
     /// Once this is true, the search ends with the best plan so far.
     pub stop: &'a AtomicBool,
     /// Told now and then.
@@ -59,7 +63,7 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 impl Watch<'_> {
     /// A watch for a search for a whole front, which nobody watches and which ends by itself.
     pub fn unwatched() -> Self {
-        Watch { limit: Limit::Default, scope: Scope::Front, stop: &NEVER, progress: &|_| () }
+        Watch { limit: Limit::Default, scope: Scope::Front, without: &[], stop: &NEVER, progress: &|_| () }
     }
 
     /// Whether it is to end now.

@@ -21,6 +21,7 @@ use crate::frame::execution::{Execution, Rings};
 use crate::search::DesignPoint;
 use crate::search::evaluate::Evaluator;
 use crate::storage::Effort;
+use crate::strategy::Strategy;
 
 /// From one way that is tried to the next, memory falls by one part in this many.
 const STEP: u64 = 16;
@@ -44,6 +45,7 @@ pub struct Way {
 pub fn ways(evaluator: &Evaluator<'_>, choice: &Choice, execution: &mut Execution) -> Vec<Way> {
     let sets = match choice.one_by_one {
         Some(_) => vec![execution.one_by_one.clone()],
+        None if evaluator.without.contains(&Strategy::OneByOne) => vec![Vec::new()],
         None => sets(&evaluator.at_once(execution), evaluator.bound(execution)),
     };
     let mut way = |one_by_one: Vec<LayerId>| {

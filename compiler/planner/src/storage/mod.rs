@@ -20,6 +20,7 @@ use csdfc_plan::plan::StorageModel;
 use crate::frame::execution::Execution;
 use crate::frame::occupancy::Costly;
 use crate::frame::request::{Request, RequestKind};
+use crate::strategy::Strategy;
 
 pub use item::{Item, Stored};
 use moments::{Moment, RingLives, RowByRow};
@@ -300,6 +301,13 @@ pub enum Effort {
     Front,
     /// For the plan that is kept.
     Final,
+}
+
+impl Effort {
+    /// The effort if these strategies are left out.
+    pub fn without(self, strategies: &[Strategy]) -> Self {
+        if strategies.contains(&Strategy::CompletePacking) { Effort::Sketch } else { self }
+    }
 }
 
 /// Places all rings of an application by its storage model.

@@ -11,12 +11,13 @@ use csdfc_runtime::bind::Primitive;
 use csdfc_select::{Problem, instance};
 use serde::Serialize;
 
-use super::{Candidate, with};
+use super::with;
 use crate::cost::{ProcessorShare, measured};
-use crate::driver::{compare, limit, plan_as_is};
+use crate::driver::Context;
+use crate::driver::candidate::Candidate;
 use crate::error::Error;
+use crate::objective::{Least, Objective};
 use crate::profile::alternatives;
-use crate::search::known::Start;
 use crate::search::watch::Watch;
 use crate::selection::{self, CostTable, cost_table};
 
@@ -114,7 +115,7 @@ pub fn explain(
         }
     }
     found.sort_by(|(a, first), (b, other)| (*b == own).cmp(&(*a == own)).then(first.ns.total_cmp(&other.ns)));
-    let bytes_left = limit(application).map(|limit| limit.saturating_sub(plan.memory.total));
+    let bytes_left = Objective::of(application).limit.map(|limit| limit.saturating_sub(plan.memory.total));
     let Some((_, chosen)) = found.first().cloned() else { return Ok(None) };
     let fastest = found.iter().map(|(_, known)| known.ns).fold(f64::INFINITY, f64::min);
     for (primitive, alternative) in &mut found {
@@ -218,7 +219,7 @@ impl Conversions {
     }
 }
 
-/// What is known when a primitive is judged.
+/// What is known when a primitive is compared with the chosen one.
 struct Verdict<'a> {
     application: &'a Application,
     device: &'a DeviceProfile,
@@ -264,18 +265,19 @@ impl Verdict<'_> {
         }
         let changes = [(self.cnn, self.id, primitive)];
         let Some(with) = with(&self.base.application, &changes) else { return Ok("chosen".into()) };
-        let start = Start::Picked(self.base.choices());
-        let paths = vec![String::new(); with.cnns.len()];
-        let watch = Watch::unwatched();
-        let planned = plan_as_is(&start, &with, self.device, paths, &watch, &|_| Ok(()))?;
+        let model_paths = &vec![String::new(); with.cnns.len()];
+        let watch = &Watch::unwatched();
+        let context = Context { device: self.device, model_paths, watch, validate: &|_| Ok(()) };
+        let planned = context.plan_picked(self.base.choices(), &with)?;
+        let objective = Objective::of(application);
         let left = self.bytes_left.unwrap_or(u64::MAX);
         let more = i128::from(planned.plan.memory.total) - i128::from(self.base.planned.plan.memory.total);
         Ok(match () {
             () if more > i128::from(left) => self.too_many(more, left),
-            () if compare::wants_least(application) && more > 0 => {
+            () if objective.least == Least::Memory && more > 0 => {
                 format!("needs {more} bytes more, and the least memory is asked for")
             }
-            () if !compare::is_better(&planned, &self.base.planned, application) => {
+            () if !planned.is_better(&self.base.planned, &objective) => {
                 "the layer is faster, but the frame is not".into()
             }
             () => "faster, and the search did not find it".into(),

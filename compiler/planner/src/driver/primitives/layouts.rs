@@ -3,7 +3,7 @@
 use csdfc_input::app::resolve::Application;
 use csdfc_input::device::{DeviceError, DeviceProfile};
 
-use super::super::limit;
+use crate::objective::Objective;
 use crate::selection::{self, CostTable};
 
 /// Prices of a stored byte that are tried, as powers of 2. The unit is the time of a frame for all stored bytes.
@@ -42,11 +42,10 @@ pub(super) fn optimum(
 pub(super) fn within(
     application: &Application,
     device: &DeviceProfile,
+    objective: &Objective,
     arena: u64,
 ) -> Result<Vec<Application>, DeviceError> {
-    let Some(left) = limit(application).map(|limit| limit.saturating_sub(arena)) else {
-        return Ok(Vec::new());
-    };
+    let Some(left) = objective.limit.map(|limit| limit.saturating_sub(arena)) else { return Ok(Vec::new()) };
     let tables = tables(application, device)?;
     let all = application.cnns.iter().map(|cnn| cnn.network.parameter_bytes()).sum::<u64>().max(1);
     let at = |power: i32| optimum(application, &tables, 2f64.powi(power) / all as f64);

@@ -1,20 +1,20 @@
 //! Which primitives compute the layers, on a device that was measured.
 //!
-//! Primitives, layouts, rows per firing and segments are chosen together, under one budget. The plan is the best of these:
+//! Primitives, layouts, rows per firing and segments are chosen together, under one budget. The first plan has the first
+//! primitive of each layer. The strategies make these plans:
 //!
-//! 1. *Fixed*: the first primitive of each layer.
-//! 2. *Primitives first, then memory*: the time optimum of [`selection`](crate::selection), which counts the time of
-//!    conversions, planned within the budget.
-//! 3. *Memory first, then primitives*: the rows and segments of the fixed plan, with faster primitives where the memory
-//!    that is left allows (`upgrade`).
-//! 4. *Joint*: offers of [`joint`](crate::search::joint), in the layouts of 1, in those of 2, and in those of the table's
-//!    optimum at prices of stored bytes (`layouts`). A few that should be the fastest within the budget are planned
-//!    exactly as they are (`offers`). The best so far is upgraded, and a search with its
-//!    primitives goes on from there.
+//! 1. *Primitives first, then memory* ([`primitives_first`]): the time optimum of [`selection`](crate::selection),
+//!    which counts the time of conversions, planned within the budget.
+//! 2. *Memory first, then primitives* ([`memory_first`]): the rows and segments of the first plan, with faster
+//!    primitives where the memory that is left allows (`upgrade`).
+//! 3. *Joint* ([`joint`]): offers of [`joint`](crate::search::joint), in the layouts of the first plan, in those of 1,
+//!    and in those of the table's optimum at prices of stored bytes (`layouts`). A few that should be the fastest within
+//!    the budget are planned exactly as they are (`offers`). The best plan so far is upgraded ([`upgrade`]), and a search
+//!    with its primitives goes on from there ([`search_again`]).
 //!
-//! So a plan is never worse than those of 1, 2 and 3. Three things are exact: the table's time optimum; the offers, for
-//! the prices that are tried; and the memory and modelled time of every plan. It is not proven that no other plan is
-//! better.
+//! So a plan is never worse than the first plan and those of 1 and 2. Three things are exact: the table's time optimum;
+//! the offers, for the prices that are tried; and the memory and modelled time of every plan. It is not proven that no
+//! other plan is better.
 
 pub mod explain;
 mod layouts;
@@ -22,39 +22,26 @@ mod named;
 mod offers;
 mod upgrade;
 
-use std::collections::BTreeMap;
-
 use csdfc_plan::plan::StorageModel;
 use csdfc_runtime::bind::Primitive;
 use tracing::info;
 
 pub(super) use self::named::named;
-use csdfc_input::app::resolve::{Application, Cnn, RowsChoice};
+use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::app::spec::{Method, Primitives};
 use csdfc_input::device::DeviceProfile;
 use csdfc_network::LayerId;
 
 use super::assemble::parameters_resident;
-use super::{Planned, limit};
+use super::candidate::{Candidate, Planned};
+use super::{Context, Situation, fixed};
 use crate::cost::ProcessorShare;
 use crate::cost::measured::fastest;
-use crate::driver::compare::{better, is_better};
 use crate::error::Error;
-use crate::frame::choice::Choice;
 use crate::frame::task;
-use crate::search::code;
+use crate::objective::Objective;
 use crate::search::known::Start;
-use crate::search::watch::Shares;
-
-/// Plans an application with the primitives that it has.
-pub(super) type Plan<'a> = &'a dyn Fn(&Start, &Application) -> Result<Planned, Error>;
-
-/// A plan, and the application that was planned.
-struct Candidate {
-    /// The application with its primitives and conversions.
-    application: Application,
-    planned: Planned,
-}
+use crate::search::watch::{Shares, Watch};
 
 /// The plans that compete with the joint one, for comparisons.
 #[derive(Debug)]
@@ -67,107 +54,108 @@ pub struct Ways {
     pub memory_first: Option<Planned>,
 }
 
-/// The most searches for the best plan of an application: with fixed primitives, with the time optimum, for offers, and
-/// from the best plan so far. One if primitives are not chosen.
+/// What is measured to be faster than the first primitives.
+pub(super) enum Faster {
+    /// Primitives are not chosen.
+    Fixed,
+    /// Nothing.
+    Nothing,
+    /// The application with the time optimum of its primitives.
+    Optimum(Box<Application>),
+}
+
+impl Faster {
+    /// What is faster in an application.
+    pub(super) fn of(application: &Application, device: &DeviceProfile) -> Result<Self, Error> {
+        if !are_chosen(application, device) {
+            return Ok(Faster::Fixed);
+        }
+        let optimum = time_optimum(application, device)?;
+        Ok(optimum.map_or(Faster::Nothing, |optimum| Faster::Optimum(Box::new(optimum))))
+    }
+}
+
+/// The most searches for the best plan of an application: with the first primitives, with the time optimum, for offers,
+/// and from the best plan so far. One if primitives are not chosen.
 pub(super) fn searches(application: &Application, device: &DeviceProfile) -> usize {
     if are_chosen(application, device) { 4 } else { 1 }
 }
 
-/// The best plan of an application, whose plan with fixed primitives is known. The search for offers is the next of
-/// `shares`.
-pub(super) fn improved(
-    fixed: Planned,
-    start: &Start,
-    application: &Application,
-    device: &DeviceProfile,
-    shares: &Shares<'_>,
-    plan: Plan<'_>,
-) -> Result<Planned, Error> {
-    if !are_chosen(application, device) {
-        return Ok(fixed);
+/// The plan with the time optimum of the primitives.
+pub(super) fn primitives_first(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
+    let Situation { context, application, best, .. } = *situation;
+    let Faster::Optimum(faster) = situation.faster else { return Ok(None) };
+    let is_met = best.planned.shortfall.is_none() && best.planned.refused.is_none();
+    if is_met && exceeds_by_parameters(faster) {
+        return Ok(None);
     }
-    let arena = fixed.plan.memory.arena;
-    let mut best = Candidate { application: application.clone(), planned: fixed };
-    let upgraded = upgrade::upgraded(&best, device, plan)?;
-    let mut sources = vec![application.clone()];
-    if let Some(faster) = primitives_first(application, device)? {
-        let has_other_layers = layers(&faster) != layers(application);
-        if has_other_layers {
-            sources.push(faster.clone());
-        }
-        let is_met = best.planned.shortfall.is_none() && best.planned.refused.is_none();
-        if !(is_met && exceeds_by_parameters(&faster)) {
-            let start = if has_other_layers { &Start::default() } else { start };
-            let planned = plan(start, &faster)?;
-            best = best.or(Candidate { application: faster, planned }, application);
-        }
-    }
-    if let Some(upgraded) = upgraded {
-        best = best.or(upgraded, application);
-    }
-    let is_searched = matches!(start, Start::Search(_)) && application.rows == RowsChoice::Default;
-    let method = application.search.method.unwrap_or_default();
-    if !is_searched || method != Method::Extended {
-        return Ok(best.planned);
-    }
-    if has_open_layouts(application) {
-        sources.extend(layouts::within(application, device, arena)?);
-    }
-    if application.storage == StorageModel::Tensors
-        && let Some(offer) = offers::planned(&sources, application, device, &shares.next(), plan)?
-    {
-        best = best.or(offer, application);
-    }
-    if let Some(upgraded) = upgrade::upgraded(&best, device, plan)? {
-        best = best.or(upgraded, application);
-    }
-    // The rows of the best plan may come from a search with other primitives. Within a budget, a search that starts
-    // from the plans of an earlier one often finds better plans.
-    let is_given = best.planned.plan.search.method != method.name();
-    if is_given || limit(application).is_some() {
-        let planned = plan(&Start::Search(best.known()), &best.application)?;
-        best.planned = better(planned, best.planned, application);
-    }
-    best.planned.plan.search.method = method.name().into();
-    Ok(best.planned)
+    let start = if layers(faster) == layers(application) { situation.start } else { &Start::default() };
+    let planned = context.plan(start, faster, situation.shares)?;
+    Ok(Some(Candidate { application: faster.as_ref().clone(), planned }))
 }
 
-impl Candidate {
-    fn or(self, other: Candidate, application: &Application) -> Candidate {
-        if is_better(&other.planned, &self.planned, application) { other } else { self }
+/// The first plan with faster primitives in the memory that it leaves.
+pub(super) fn memory_first(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
+    match situation.faster {
+        Faster::Fixed => Ok(None),
+        _ => upgrade::upgraded(situation.first, situation.context, situation.objective),
     }
+}
 
-    /// The choice of each CNN.
-    fn choices(&self) -> Vec<Choice> {
-        self.read(&self.planned.plan.search.choices)
+/// The best plan of the offers.
+pub(super) fn joint(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
+    let Situation { context, application, .. } = *situation;
+    if !situation.is_joint() || application.storage != StorageModel::Tensors {
+        return Ok(None);
     }
+    let mut sources = vec![application.clone()];
+    if let Faster::Optimum(faster) = situation.faster
+        && layers(faster) != layers(application)
+    {
+        sources.push(faster.as_ref().clone());
+    }
+    if has_open_layouts(application) {
+        let arena = situation.first.planned.plan.memory.arena;
+        sources.extend(layouts::within(application, context.device, situation.objective, arena)?);
+    }
+    offers::planned(&sources, context, situation.objective, &situation.shares.next())
+}
 
-    /// The choices of the plan and of its front.
-    fn known(&self) -> Vec<Vec<Option<Choice>>> {
-        let plan = &self.planned.plan;
-        let all = std::iter::once(&plan.search.choices).chain(plan.pareto.iter().map(|point| &point.choices));
-        let mut known: Vec<Vec<Option<Choice>>> = Vec::new();
-        for choices in all.map(|choices| self.read(choices).into_iter().map(Some).collect()) {
-            if !known.contains(&choices) {
-                known.push(choices);
-            }
-        }
-        known
+/// The best plan so far with faster primitives in the memory that it leaves.
+pub(super) fn upgrade(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
+    match situation.is_joint() {
+        true => upgrade::upgraded(situation.best, situation.context, situation.objective),
+        false => Ok(None),
     }
+}
 
-    fn read(&self, choices: &BTreeMap<String, String>) -> Vec<Choice> {
-        let choice = |cnn: &Cnn| {
-            let text = choices.get(&cnn.name).map_or("", String::as_str);
-            // The text was written for this very network.
-            code::read(text, &cnn.network).unwrap_or_else(|_| Choice::none(&cnn.network))
-        };
-        self.application.cnns.iter().map(choice).collect()
+/// The plan of a search with the primitives of the best plan so far, which starts from that plan and its front. The rows
+/// of the best plan may come from a search with other primitives. And within a limit, a search that starts from the
+/// plans of an earlier one often finds better plans.
+pub(super) fn search_again(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
+    let Situation { context, objective, best, .. } = *situation;
+    let is_given = best.planned.plan.search.method != Method::Extended.name();
+    if !situation.is_joint() || !(is_given || objective.limit.is_some()) {
+        return Ok(None);
     }
+    let planned = context.plan(&Start::Search(best.known()), &best.application, situation.shares)?;
+    Ok(Some(Candidate { application: best.application.clone(), planned }))
+}
+
+impl Situation<'_> {
+    fn is_joint(&self) -> bool {
+        is_joint(self.start, self.application, self.faster)
+    }
+}
+
+/// Whether primitives are chosen together with rows and segments, which are searched for.
+pub(super) fn is_joint(start: &Start, application: &Application, faster: &Faster) -> bool {
+    fixed::method(start, application) == Some(Method::Extended) && !matches!(faster, Faster::Fixed)
 }
 
 /// Whether the parameters alone exceed the memory. Then no plan meets the constraints.
 fn exceeds_by_parameters(application: &Application) -> bool {
-    limit(application).is_some_and(|limit| parameters_resident(&task::tasks(application)) > limit)
+    !Objective::of(application).fits(parameters_resident(&task::tasks(application)))
 }
 
 fn layers(application: &Application) -> Vec<usize> {
@@ -187,7 +175,7 @@ fn are_chosen(application: &Application, device: &DeviceProfile) -> bool {
 
 /// The application with the primitives of the time optimum, and conversions. If the layouts are given, each convolution
 /// has its fastest primitive. `None` if the application has these primitives already.
-fn primitives_first(application: &Application, device: &DeviceProfile) -> Result<Option<Application>, Error> {
+fn time_optimum(application: &Application, device: &DeviceProfile) -> Result<Option<Application>, Error> {
     if !has_open_layouts(application) {
         return Ok(with_fastest(application, device));
     }
@@ -237,16 +225,23 @@ fn with(application: &Application, changes: &[(usize, LayerId, Primitive)]) -> O
     Some(changed)
 }
 
-/// The plans with which the joint one is compared.
-pub(super) fn ways(
-    fixed: Planned,
+/// The plans with which the plan of [`plan_from`](super::plan_from) is compared if primitives are chosen.
+///
+/// # Errors
+/// As [`plan()`](super::plan()).
+pub fn ways(
     application: &Application,
     device: &DeviceProfile,
-    plan: Plan<'_>,
+    model_paths: Vec<String>,
 ) -> Result<Ways, Error> {
-    let faster = primitives_first(application, device)?;
-    let primitives_first = faster.map(|faster| plan(&Start::default(), &faster)).transpose()?;
-    let from = Candidate { application: application.clone(), planned: fixed };
-    let memory_first = upgrade::upgraded(&from, device, plan)?.map(|upgraded| upgraded.planned);
-    Ok(Ways { fixed: from.planned, primitives_first, memory_first })
+    let watch = &Watch::unwatched();
+    let context = Context { device, model_paths: &model_paths, watch, validate: &|_| Ok(()) };
+    let shares = Shares::new(watch, searches(application, device));
+    let plan = |application: &Application| context.plan(&Start::default(), application, &shares);
+    let first = Candidate { application: application.clone(), planned: plan(application)? };
+    let faster = time_optimum(application, device)?;
+    let primitives_first = faster.map(|faster| plan(&faster)).transpose()?;
+    let memory_first = upgrade::upgraded(&first, &context, &Objective::of(application))?;
+    let memory_first = memory_first.map(|upgraded| upgraded.planned);
+    Ok(Ways { fixed: first.planned, primitives_first, memory_first })
 }

@@ -3,19 +3,18 @@
 use std::time::Instant;
 
 use csdfc_input::app::resolve::Application;
-use csdfc_input::device::DeviceProfile;
 use csdfc_network::LayerId;
 use csdfc_runtime::bind::Primitive;
 
-use super::super::limit;
-use super::{Candidate, Plan, with};
+use super::with;
 use crate::cost::timing::Timing;
-use crate::driver::compare::{is_better, wants_least};
+use crate::driver::Context;
+use crate::driver::candidate::Candidate;
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::frame::task;
+use crate::objective::{Figures, Objective};
 use crate::search::joint::{self, Offer};
-use crate::search::known::Start;
 use crate::search::watch::Watch;
 
 /// Most offers that are planned.
@@ -28,27 +27,24 @@ struct Together<'o> {
     /// The source that they belong to.
     source: usize,
     offers: Vec<&'o Offer>,
-    /// Approximate bytes of the plan.
-    total: u64,
-    /// Logarithms of the times between frames, summed.
-    slowness: f64,
+    /// The figures of the plan; its bytes are approximate.
+    figures: Figures,
 }
 
 /// Plans of the few offers that promise to be the best within the budget. `sources` are the application as it is, and
 /// the application legalised for other layouts.
 pub(super) fn planned(
     sources: &[Application],
-    application: &Application,
-    device: &DeviceProfile,
+    context: &Context<'_>,
+    objective: &Objective,
     watch: &Watch<'_>,
-    plan: Plan<'_>,
 ) -> Result<Option<Candidate>, Error> {
     let started = Instant::now();
     let is_over = || watch.is_over(started);
     let mut each: Vec<Vec<Vec<Offer>>> = Vec::new();
     for source in sources {
         let tasks = task::tasks(source);
-        let timings = Timing::of(source, &tasks, &task::elements(source), device)?;
+        let timings = Timing::of(source, &tasks, &task::elements(source), context.device)?;
         let of_cnn = |(task, timing)| joint::offers(task, timing, source.storage, source.max_error, &is_over);
         each.push(tasks.iter().zip(&timings).map(of_cnn).collect::<Result<_, _>>()?);
     }
@@ -56,17 +52,13 @@ pub(super) fn planned(
     for (source, offers) in each.iter().enumerate() {
         all.extend(together(source, offers, &sources[source]));
     }
-    if wants_least(application) {
-        all.sort_by(|a, b| a.total.cmp(&b.total).then(a.slowness.total_cmp(&b.slowness)));
-    } else {
-        all.sort_by(|a, b| a.slowness.total_cmp(&b.slowness).then(a.total.cmp(&b.total)));
-    }
-    let limit = limit(application).unwrap_or(u64::MAX);
+    all.sort_by(|a, b| objective.compare(&a.figures, &b.figures));
+    let limit = objective.most_bytes();
     // The factor by which the last plan was larger than its offer said.
     let mut factor = 1.0;
     let mut best: Option<Candidate> = None;
     for _ in 0..TRIES {
-        let fits = |offer: &&Together<'_>| offer.total as f64 * factor <= limit as f64;
+        let fits = |offer: &&Together<'_>| offer.figures.memory as f64 * factor <= limit as f64;
         let Some(at) = all.iter().position(|offer| fits(&offer)) else { break };
         let offer = all.remove(at);
         let source = &sources[offer.source];
@@ -78,9 +70,9 @@ pub(super) fn planned(
             .collect();
         let with = with(source, &changes).unwrap_or_else(|| source.clone());
         let choices: Vec<Choice> = offer.offers.iter().map(|offer| offer.choice.clone()).collect();
-        let planned = plan(&Start::Picked(choices), &with)?;
-        factor = planned.plan.memory.total as f64 / offer.total as f64;
-        if best.as_ref().is_none_or(|best| is_better(&planned, &best.planned, application)) {
+        let planned = context.plan_picked(choices, &with)?;
+        factor = planned.plan.memory.total as f64 / offer.figures.memory as f64;
+        if best.as_ref().is_none_or(|best| planned.is_better(&best.planned, objective)) {
             best = Some(Candidate { application: with, planned });
         }
     }
@@ -94,8 +86,8 @@ fn together<'o>(source: usize, each: &'o [Vec<Offer>], application: &Application
         let arenas = offers.iter().map(|offer| offer.arena);
         let arena: u64 = if runs_together(application) { arenas.sum() } else { arenas.max().unwrap_or(0) };
         let stored: u64 = offers.iter().map(|offer| offer.stored).sum();
-        let slowness = offers.iter().map(|offer| offer.period_ns.max(1.0).ln()).sum();
-        Together { source, offers, total: stored + arena, slowness }
+        let time = Figures::time(offers.iter().map(|offer| offer.period_ns.max(1.0)));
+        Together { source, offers, figures: Figures { memory: stored + arena, time } }
     };
     if let [offers] = each {
         return offers.iter().map(|offer| of(vec![offer])).collect();

@@ -10,13 +10,13 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_network::LayerId;
 use csdfc_runtime::bind::Primitive;
 
-use super::super::limit;
-use super::{Candidate, Plan, with};
+use super::with;
 use crate::cost::ProcessorShare;
 use crate::cost::measured::{self, alternatives};
-use crate::driver::compare::{is_better, wants_least};
+use crate::driver::Context;
+use crate::driver::candidate::Candidate;
 use crate::error::Error;
-use crate::search::known::Start;
+use crate::objective::{Least, Objective};
 
 /// How often the remaining memory is given out.
 const ROUNDS: usize = 2;
@@ -36,27 +36,27 @@ struct Step {
 /// The plan with faster primitives. `None` if it is no better.
 pub(super) fn upgraded(
     from: &Candidate,
-    device: &DeviceProfile,
-    plan: Plan<'_>,
+    context: &Context<'_>,
+    objective: &Objective,
 ) -> Result<Option<Candidate>, Error> {
-    let limit = limit(&from.application).unwrap_or(u64::MAX);
+    let limit = objective.most_bytes();
     let mut found: Option<Candidate> = None;
     for _ in 0..ROUNDS {
         let base = found.as_ref().unwrap_or(from);
         let left = limit.saturating_sub(base.planned.plan.memory.total);
-        let mut steps = steps(base, device);
-        if wants_least(&base.application) {
-            steps.retain(|step| step.bytes <= 0);
-        } else {
-            steps.retain(|step| step.bytes <= i128::from(left));
-        }
+        let mut steps = steps(base, context.device);
+        steps.retain(|step| match objective.least {
+            Least::Memory => step.bytes <= 0,
+            Least::Time => step.bytes <= i128::from(left),
+        });
         let choices = base.choices();
         let of_first = |count: usize| -> Result<Option<Candidate>, Error> {
             let changes: Vec<_> =
                 steps[..count].iter().map(|step| (step.cnn, step.layer, step.primitive)).collect();
             let Some(application) = with(&base.application, &changes) else { return Ok(None) };
-            let planned = plan(&Start::Picked(choices.clone()), &application)?;
-            let fits = planned.plan.memory.total <= limit && is_better(&planned, &base.planned, &application);
+            let planned = context.plan_picked(choices.clone(), &application)?;
+            let fits =
+                objective.fits(planned.plan.memory.total) && planned.is_better(&base.planned, objective);
             Ok(fits.then_some(Candidate { application, planned }))
         };
         // The first `low` fit, and the first `high` do not.

@@ -10,6 +10,7 @@ use crate::frame::execution::Rings;
 use crate::search::evaluate::Evaluator;
 use crate::search::watch::{Limit, Progress, Stopped, Watch};
 use crate::storage::Effort;
+use crate::strategy::Strategy;
 
 /// Genomes that are evaluated by default, beside those from which the search starts. Chains of segments are already so
 /// good that twice as many evaluations enlarge the front's hypervolume by far less than one percent.
@@ -54,6 +55,7 @@ pub(super) fn evolve(
     starts.sort_unstable();
     starts.dedup();
     let (evaluations, time) = match watch.limit {
+        _ if evaluator.without.contains(&Strategy::Evolution) => (Some(starts.len() as u64), None),
         Limit::Default => {
             let layers = evaluator.task.network.layers.len() as u64;
             (Some(EVALUATIONS.min(LAYERS / layers.max(1)) + starts.len() as u64), None)

@@ -35,7 +35,6 @@ mod tests;
 use std::time::Instant;
 
 use csdfc_network::LayerId;
-use csdfc_plan::plan::StorageModel;
 use rayon::prelude::*;
 
 use self::chains::Chain;
@@ -43,13 +42,13 @@ use self::design_space::DesignSpace;
 use self::stream::Segment;
 use super::simple::{self, DesignFront};
 use super::watch::{Progress, Stopped, Watch};
-use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
 use crate::frame::execution::Rings;
 use crate::frame::task::PartitionedCnn;
 use crate::search::evaluate::Evaluator;
 use crate::search::{DesignPoint, ways};
 use crate::storage::Effort;
+use crate::strategy::Strategy;
 
 /// If at most so many layers of a network can go by parts, all combinations are tried of layers that make one row at a
 /// time.
@@ -60,9 +59,7 @@ const ENUMERATED: usize = 8;
 /// # Errors
 /// Those of the dataflow analyses.
 pub fn front(
-    task: &PartitionedCnn<'_>,
-    timing: &Timing<'_>,
-    storage: StorageModel,
+    evaluator: &Evaluator<'_>,
     seed: u64,
     name: &str,
     known: &[&Choice],
@@ -73,14 +70,18 @@ pub fn front(
         (watch.progress)(&Progress { of: name, evaluations, front, least });
     };
     tell(0, 0, 0);
-    let evaluator = Evaluator::new(task, timing, storage);
+    let (task, deadline_ns) = (evaluator.task, evaluator.timing.deadline_ns);
+    let is_left_out = |strategy| evaluator.without.contains(&strategy);
     let design_space = DesignSpace::new(task);
-    let mut starts = chains(&evaluator, &design_space, &|| watch.is_over(started))?;
+    let mut starts = match is_left_out(Strategy::Chains) {
+        true => Vec::new(),
+        false => chains(evaluator, &design_space, &|| watch.is_over(started))?,
+    };
     starts.extend(design_space.ladder.iter().map(|firings| design_space.steady(*firings)));
     starts.extend(design_space.prefixes());
     starts.extend(known.iter().map(|choice| design_space.like(choice)));
     let found = evolve::evolve(
-        &evaluator,
+        evaluator,
         &design_space,
         starts,
         &evolve::EvolutionSettings { seed, name, started, watch },
@@ -94,21 +95,25 @@ pub fn front(
         // is an answer.
         choices.retain(|choice| choice.barriers.is_some() || choice.name == "none");
     }
-    let mut front = simple::front_of(task, timing, storage, &choices)?;
+    let mut front = simple::front_of(evaluator, &choices)?;
     if found.stopped <= Stopped::Evaluations {
         let least =
             front.design_points.iter().map(|design_point| design_point.buffers).min().unwrap_or(u64::MAX);
-        let smaller = block_by_block(&evaluator, &design_space, least)?.into_iter().collect::<Vec<_>>();
+        let smaller: Vec<DesignPoint> = match is_left_out(Strategy::BlockByBlock) {
+            true => Vec::new(),
+            false => block_by_block(evaluator, &design_space, least)?.into_iter().collect(),
+        };
         let smaller =
             DesignFront { evaluations: smaller.len() as u64, design_points: smaller, stopped: found.stopped };
-        front.join(smaller, timing.deadline_ns);
+        front.join(smaller, deadline_ns);
         let smallest = front.design_points.iter().min_by_key(|design_point| design_point.buffers);
-        if let Some(smallest) = smallest.filter(|_| !task.paging.is_empty())
-            && let Some(refined) = refine::refined(&evaluator, smallest)?
+        if let Some(smallest) =
+            smallest.filter(|_| !task.paging.is_empty() && !is_left_out(Strategy::Refinement))
+            && let Some(refined) = refine::refined(evaluator, smallest)?
         {
             let refined =
                 DesignFront { evaluations: 1, design_points: vec![refined], stopped: found.stopped };
-            front.join(refined, timing.deadline_ns);
+            front.join(refined, deadline_ns);
         }
     }
     Ok(DesignFront { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })

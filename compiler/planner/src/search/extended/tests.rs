@@ -172,9 +172,10 @@ fn a_search_goes_on_from_what_is_known() {
     let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
     let network = network("mobilenet_v1_0.25");
     let task = task(&network);
+    let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
     let search = |seed, known: &[&Choice], limit| {
         let watch = Watch { limit, ..Watch::unwatched() };
-        front(&task, &timing, StorageModel::Tensors, seed, "cnn", known, &watch).unwrap().design_points
+        front(&evaluator, seed, "cnn", known, &watch).unwrap().design_points
     };
     let long = search(1, &[], Limit::Evaluations(1500));
     let choices: Vec<Choice> = long.iter().map(DesignPoint::choice).collect();
@@ -224,9 +225,10 @@ fn a_search_that_is_stopped_has_an_answer() {
     let timing = Timing::alone(device.processor("cpu").unwrap(), 1);
     let network = network("lenet5");
     let task = task(&network);
+    let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
     let stop = AtomicBool::new(true);
     let watch = Watch { stop: &stop, ..Watch::unwatched() };
-    let found = front(&task, &timing, StorageModel::Tensors, 1, "cnn", &[], &watch).unwrap();
+    let found = front(&evaluator, 1, "cnn", &[], &watch).unwrap();
     assert_eq!(found.stopped, Stopped::Asked);
     let simple: Vec<&DesignPoint> =
         found.design_points.iter().filter(|design_point| design_point.execution.barriers.is_none()).collect();

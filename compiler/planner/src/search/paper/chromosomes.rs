@@ -12,10 +12,11 @@ use crate::frame::choice::Choice;
 use crate::frame::execution::Execution;
 use crate::frame::lower::RateTable;
 use crate::frame::task::PartitionedCnn;
+use crate::objective::Figures;
 use crate::search::baseline::design_point;
 use crate::search::problem::PlanningProblem;
 use crate::search::watch::{Limit, Progress, Watch};
-use crate::search::{DesignPoint, code};
+use crate::search::{DesignPoint, Rate, code};
 use crate::storage::edges::{buffers, total};
 use crate::storage::{Effort, Storage};
 
@@ -30,6 +31,21 @@ pub struct Point {
     pub fps: Vec<f64>,
     /// Nanoseconds of a frame of each CNN, from its first input to its last output.
     pub latency_ns: Vec<u64>,
+}
+
+impl Point {
+    /// The rates of each CNN.
+    pub(super) fn rates(&self) -> impl Iterator<Item = Rate> {
+        self.fps
+            .iter()
+            .zip(&self.latency_ns)
+            .map(|(fps, latency_ns)| Rate { fps: *fps, latency_ns: *latency_ns })
+    }
+
+    /// The figures by which it is compared.
+    pub(super) fn figures(&self) -> Figures {
+        Figures { memory: self.memory, time: Figures::time(self.fps.iter().map(|fps| 1e9 / fps)) }
+    }
 }
 
 /// Executions of one CNN that are kept, in two halves. When the younger half is full, it becomes the older half.

@@ -19,14 +19,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use csdfc_ga::{Evaluation, Settings, fronts, search_with};
-use csdfc_input::app::resolve::{Application, Cnn};
-use csdfc_input::app::spec::Prefer;
 use csdfc_input::units::MemoryGoal;
 use rayon::prelude::*;
 
 use self::chromosomes::{Chromosomes, Point, bits};
 use super::watch::{Limit, Stopped, Watch};
 use super::{Found, Rate, Shortfall};
+use crate::objective::{Least, Objective};
 use crate::search::problem::PlanningProblem;
 use crate::storage::Effort;
 use crate::storage::edges::BufferSharing;
@@ -55,22 +54,19 @@ pub fn search(
     known: &[Vec<bool>],
     watch: &Watch<'_>,
 ) -> Result<Found, csdf::Error> {
-    let goal = problem.application.constraints.memory;
-    let limit = match goal {
-        Some(MemoryGoal::Bytes(bytes)) => bytes,
-        Some(MemoryGoal::Min) | None => u64::MAX,
-    };
+    let objective = problem.objective;
     let chromosomes = Chromosomes::new(problem, watch);
     // Lines 1 to 5: reuse alone is enough.
     let whole = chromosomes.point(&vec![false; chromosomes.len()], Effort::Final)?;
-    let front = if goal != Some(MemoryGoal::Min) && whole.memory <= limit {
+    let is_min = problem.application.constraints.memory == Some(MemoryGoal::Min);
+    let front = if !is_min && objective.fits(whole.memory) {
         PaperFront { points: vec![whole.clone()], evaluations: 1, stopped: Stopped::Complete }
     } else {
         front(problem, known, watch)?
     };
     // If a search ends before it has found anything, the point that needs no search remains.
     let points = if front.points.is_empty() { vec![whole] } else { front.points };
-    let (best, shortfall) = choose(problem, &points, limit);
+    let (best, shortfall) = choose(problem, &points);
     Ok(Found {
         design_points: chromosomes.design_points(&best.unwrap_or(&points[0]).chromosome)?,
         shortfall,
@@ -154,55 +150,36 @@ fn undominated(points: Vec<Point>) -> Vec<Point> {
 
 /// Lines 9 to 16. If no chromosome meets the constraints, it takes the nearest. With [`Prefer::Fps`], the fastest takes
 /// the place of the smallest in line 14.
-fn choose<'p>(
-    problem: &PlanningProblem<'_>,
-    points: &'p [Point],
-    limit: u64,
-) -> (Option<&'p Point>, Option<Shortfall>) {
-    let Application { cnns, constraints, prefer, .. } = problem.application;
-    let reaches = |point: &Point| {
-        let rates = point.fps.iter().zip(&point.latency_ns);
-        cnns.iter()
-            .zip(rates)
-            .all(|(cnn, (fps, latency_ns))| constraints.of(&cnn.name).is_met(*fps, *latency_ns))
-    };
-    let fits = |point: &Point| point.memory <= limit;
-    let best = |cnn: usize| points.iter().map(|point| point.fps[cnn]).fold(0.0, f64::max);
-    let best: Vec<f64> = (0..cnns.len()).map(best).collect();
-    let slowdown = |point: &Point| -> f64 { best.iter().zip(&point.fps).map(|(best, fps)| best / fps).sum() };
-    let smallest = |of: &dyn Fn(&Point) -> bool| {
+///
+/// [`Prefer::Fps`]: csdfc_input::app::spec::Prefer::Fps
+fn choose<'p>(problem: &PlanningProblem<'_>, points: &'p [Point]) -> (Option<&'p Point>, Option<Shortfall>) {
+    let (cnns, objective) = (&problem.application.cnns, problem.objective);
+    let is_fast_enough = |point: &Point| objective.is_fast_enough(point.rates());
+    let fits = |point: &Point| objective.fits(point.memory);
+    let best = |least: Least, of: &dyn Fn(&Point) -> bool| -> Option<&'p Point> {
+        let objective = Objective { least, ..objective.clone() };
         let of = points.iter().filter(|point| of(point));
-        of.min_by(|a, b| a.memory.cmp(&b.memory).then(slowdown(a).total_cmp(&slowdown(b))))
+        of.min_by(|a, b| objective.compare(&a.figures(), &b.figures()))
     };
-    let fastest = |of: &dyn Fn(&Point) -> bool| {
-        let of = points.iter().filter(|point| of(point));
-        of.min_by(|a, b| slowdown(a).total_cmp(&slowdown(b)).then(a.memory.cmp(&b.memory)))
-    };
-    let meets = |point: &Point| fits(point) && reaches(point);
-    let least_memory = *prefer == Prefer::Memory || constraints.memory == Some(MemoryGoal::Min);
-    let chosen = if least_memory { smallest(&meets) } else { fastest(&meets) };
+    let chosen = best(objective.least, &|point| fits(point) && is_fast_enough(point));
     if chosen.is_some() {
         return (chosen, None);
     }
-    let rates = |point: &Point| {
-        let rates = point.fps.iter().zip(&point.latency_ns);
-        let rate = |(cnn, (fps, latency_ns)): (&Cnn, (&f64, &u64))| {
-            (cnn.name.clone(), Rate { fps: *fps, latency_ns: *latency_ns })
-        };
-        cnns.iter().zip(rates).map(rate).collect::<BTreeMap<_, _>>()
+    let rates = |point: &Point| -> BTreeMap<String, Rate> {
+        cnns.iter().zip(point.rates()).map(|(cnn, rate)| (cnn.name.clone(), rate)).collect()
     };
-    let mut best_rates = fastest(&|_| true).map(rates).unwrap_or_default();
+    let mut best_rates = best(Least::Time, &|_| true).map(rates).unwrap_or_default();
     for (i, cnn) in cnns.iter().enumerate() {
         if let Some(rate) = best_rates.get_mut(&cnn.name) {
             rate.latency_ns = points.iter().map(|point| point.latency_ns[i]).min().unwrap_or(rate.latency_ns);
         }
     }
-    let least = smallest(&|_| true);
+    let smallest = best(Least::Memory, &|_| true);
     let shortfall = Shortfall {
-        least_memory: least.map(|point| point.memory),
-        memory_at_rates: smallest(&reaches).map(|point| point.memory),
-        rates_in_memory: fastest(&fits).filter(|_| limit < u64::MAX).map(rates),
+        least_memory: smallest.map(|point| point.memory),
+        memory_at_rates: best(Least::Memory, &is_fast_enough).map(|point| point.memory),
+        rates_in_memory: objective.limit.and(best(Least::Time, &fits)).map(rates),
         best_rates,
     };
-    (least, Some(shortfall))
+    (smallest, Some(shortfall))
 }

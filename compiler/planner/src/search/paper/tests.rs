@@ -26,11 +26,13 @@ pub(super) fn on(text: &str, look: impl FnOnce(&PlanningProblem<'_>)) {
     let timings = Timing::of(&application, &tasks, &elements, &device).unwrap();
     look(&PlanningProblem {
         application: &application,
+        objective: &Objective::of(&application),
         tasks: &tasks,
         timings: &timings,
         elements: &elements,
         parameters: 1000,
         sharing: BufferSharing::Application,
+        without: &[],
     });
 }
 
@@ -59,11 +61,11 @@ fn the_fastest_is_so_for_all_cnns() {
     let points =
         [point(&[true], 100, [10.0, 4.0]), point(&[false], 110, [6.0, 8.0]), point(&[false], 80, [5.0, 4.0])];
     on(PAIR, |problem| {
-        let application = Application { prefer: Prefer::Fps, ..problem.application.clone() };
-        let problem = &PlanningProblem { application: &application, ..*problem };
-        assert_eq!(choose(problem, &points, u64::MAX), (Some(&points[1]), None));
-        assert_eq!(choose(problem, &points, 105), (Some(&points[0]), None));
-        assert_eq!(choose(problem, &points, 99), (Some(&points[2]), None));
+        for (limit, expected) in [(None, 1), (Some(105), 0), (Some(99), 2)] {
+            let objective = &Objective { limit, least: Least::Time, ..problem.objective.clone() };
+            let problem = &PlanningProblem { objective, ..*problem };
+            assert_eq!(choose(problem, &points), (Some(&points[expected]), None));
+        }
     });
 }
 
@@ -73,11 +75,14 @@ fn a_shortfall_says_what_can_be_had() {
     let points = [point(&[true], 100, [10.0, 4.0]), point(&[false], 80, [5.0, 4.0])];
     let text = PAIR.replace("search:", "constraints: (fps: {\"b\": 5}), search:");
     on(&text, |problem| {
-        for (limit, in_memory) in [(u64::MAX, None), (100, Some(10.0)), (99, Some(5.0)), (79, None)] {
-            let (least, shortfall) = choose(problem, &points, limit);
+        for (limit, in_memory) in
+            [(None, None), (Some(100), Some(10.0)), (Some(99), Some(5.0)), (Some(79), None)]
+        {
+            let objective = &Objective { limit, ..problem.objective.clone() };
+            let (least, shortfall) = choose(&PlanningProblem { objective, ..*problem }, &points);
             let shortfall = shortfall.unwrap();
             assert_eq!(least, Some(&points[1]));
-            assert_eq!(shortfall.rates_in_memory.map(|rates| rates["a"].fps), in_memory, "{limit}");
+            assert_eq!(shortfall.rates_in_memory.map(|rates| rates["a"].fps), in_memory, "{limit:?}");
             assert_eq!((shortfall.least_memory, shortfall.memory_at_rates), (Some(80), None));
             assert_eq!(shortfall.best_rates["a"].fps, 10.0);
         }
