@@ -1,4 +1,8 @@
 //! Actors that run ahead of demand, so that the tokens that they read are released earlier.
+//!
+//! An execution on demand lets an actor fire as late as it can. If an actor needs storage of its own from its first
+//! firing on, such as weights that are read from a store, it is better that actors which have begun first finish what
+//! they can, and so make room.
 
 use crate::expand::State;
 use crate::{ActorId, Error, Execution, Expanded};

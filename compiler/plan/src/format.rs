@@ -10,6 +10,9 @@
 //! CHW   000 001 002 010 011 012 100 101 102 110 111 112       1 row
 //! ```
 //!
+//! An image in CHW counts as one row, because the elements of one y do not lie side by side. So the dataflow graph, the
+//! rings and the checker need no special rule for this layout: the image is a tensor of one large row.
+//!
 //! The elements of a tensor that is no image lie in the order of its dimensions. Its layout is always HWC.
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,8 @@
 //! The smallest capacities that meet a goal.
 //!
+//! The question is that of Stuijk, Geilen and Basten (2006), who explore storage distributions step by step. The method,
+//! by conflicts, is ours.
+//!
 //! If capacities miss the goal, there is a reason: a cycle of firings that wait for each other. The cycle is too slow,
 //! or its firings never start. It exists as long as the channels whose space it waits for stay within certain limits.
 //! So any capacities that meet the goal must exceed one of these limits. Such a set of limits is a *conflict*.

@@ -1,4 +1,5 @@
-//! The primitives: every way in which csdfc can compute a layer. Each is a row of one table.
+//! The primitives: every way in which csdfc can compute a layer. Each is a row of one table, which says what the primitive
+//! computes, in which formats, with how much workspace, in which form it keeps weights, and by which kernel.
 //!
 //! A primitive is named `<family>-<variant>-<in>-<out>`, by the layouts that it reads and writes. A plan names one for
 //! each layer. To add one: write its kernel, choose the kernel for a [`Site`] in `bind/`, add a row here, and add what

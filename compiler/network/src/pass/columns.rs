@@ -1,4 +1,7 @@
 //! Images of one row as images of one column.
+//!
+//! Some exporters write a line, such as sound over time, as an image of one row. That would be a single token of the
+//! dataflow graph. The same elements as an image of one column are many rows, so that layers can go by parts.
 
 use csdfc_plan::operator::{Coordinates, Function, Operator, Resize, Slice};
 use csdfc_plan::shape::Shape;

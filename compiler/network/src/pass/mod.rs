@@ -1,5 +1,8 @@
 //! Passes over a network: the same function from fewer layers.
 //!
+//! Batch norms, activations, additions and concats become part of the convolutions beside them, so the tensors between
+//! them need no memory. (How a kernel does this: `conv/mod.rs` of `csdfc-kernels`.)
+//!
 //! [`normalise`] conducts the passes that rewrite a network. Once primitives are chosen, [`legalise`] adds the
 //! conversions that they need. [`in_precisions`] chooses primitives of lower precision. [`reorder`], the last pass,
 //! needs the network's partitions.

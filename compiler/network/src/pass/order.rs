@@ -2,7 +2,7 @@
 //!
 //! Which tensors are live between two layers depends only on which layers have fired, not on their order. So the least
 //! peak of a set of fired layers follows from the sets with one layer less. The search is a dynamic program over these
-//! sets. It is exact as long as no step has more sets than are kept. Beyond that it is a beam search. Two observations
+//! sets, as in Ahn and others, "Ordering Chaos" (2020). It is exact as long as no step has more sets than are kept. Beyond that it is a beam search. Two observations
 //! keep the sets few:
 //!
 //! - Some layers come before or after *every* other layer. They divide the order into stretches. The orders within two

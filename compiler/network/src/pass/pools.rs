@@ -1,4 +1,4 @@
-//! Global pools of large images, in two layers.
+//! Global pools of large images, in two layers. The first goes by rows, so that the image need not be kept whole.
 
 use csdfc_plan::operator::{Operator, Pool, PoolKind, ReduceFunction};
 use csdfc_plan::shape::Shape;
