@@ -75,7 +75,7 @@ pub enum Error {
         /// Phases of the actor.
         phases: u64,
     },
-    /// A channel that nobody reads.
+    /// A channel that no actor reads.
     #[error("channel `{channel}` has no reader")]
     NoReader {
         /// The channel.

@@ -173,7 +173,7 @@ fn push_firings(body: &mut Vec<Step>, actor: ActorId, times: u64) {
     });
 }
 
-/// Codes a part that cannot be cut: rounds that end with the firings of its last actor.
+/// Writes a part that cannot be cut as loops: each round ends with firings of the part's last actor.
 fn push_rounds(
     sequence: &[ActorId],
     neighbours: &Neighbours,

@@ -34,7 +34,8 @@ pub fn firing_repeated(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because one layer then fires too often and one too rarely, or not here.
+/// Invalid because one layer then fires too often and another too rarely, or in a partition to which it does not
+/// belong.
 pub fn firing_of_another_layer(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let (p, mut firings) = any_schedule(plan, random);
     let i = random.random_range(0..firings.len());

@@ -328,8 +328,8 @@ impl Job for NarrowStart {
     }
 }
 
-/// What is left of a tile whose sums are in a room: the products of steps in which the last vector is not whole, and the
-/// end of the sums. (One function does this for tiles of all sizes.)
+/// The rest of a tile whose sums are kept on the stack: the products of the steps whose last vector is not whole, and
+/// what is done with complete sums. (One function does this for tiles of all sizes.)
 struct Rest<'b> {
     block: &'b Block<'b>,
     /// The first row's element of the block's first step.

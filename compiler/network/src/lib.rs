@@ -3,7 +3,7 @@
 //! The ONNX importer and the built-in architectures both make one through [`Network::add`]. Passes rewrite it. Lowering
 //! to dataflow reads it. Each layer has one output, so a tensor and the layer that makes it share an id. A `Split`
 //! becomes several layers, a slice for each of its outputs that is read. Views (reshape, flatten, squeeze, identity,
-//! dropout) are no layers. An [`Operand`] says in which shape a layer sees the tensor that it reads.
+//! dropout) are not layers. An [`Operand`] says in which shape a layer sees the tensor that it reads.
 
 pub mod component;
 pub mod operators;

@@ -86,7 +86,7 @@ pub enum PackError {
     /// Alignments are at least 1.
     #[error("buffer {0} has an alignment of 0; give 1 for any offset")]
     NoAlignment(usize),
-    /// A given offset is no multiple of the alignment.
+    /// A given offset is not a multiple of the alignment.
     #[error("buffer {block} is fixed at {offset}, which is no multiple of its alignment {alignment}")]
     Misaligned {
         /// The block.

@@ -13,7 +13,7 @@
 //! An image in CHW counts as one row, because the elements of one y do not lie side by side. So the dataflow graph, the
 //! rings and the checker need no special rule for this layout: the image is a tensor of one large row.
 //!
-//! The elements of a tensor that is no image lie in the order of its dimensions. Its layout is always HWC.
+//! The elements of a tensor that is not an image lie in the order of its dimensions. Its layout is always HWC.
 
 use serde::{Deserialize, Serialize};
 

@@ -302,7 +302,7 @@ impl Layer {
 pub struct LayerInput {
     /// The tensor read.
     pub tensor: String,
-    /// The shape in which the layer sees it, where that differs from the tensor's own (a reshape or flatten between).
+    /// The shape in which the layer sees it, if a reshape or flatten lies between and changes the shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub view: Option<Shape>,
     /// Rows of the tensor newly needed at the start of each firing, run-length coded: `30*1,2*0`, `56*(1,0)`.

@@ -15,8 +15,8 @@
 //! such cases:
 //!
 //! - Both are images with the same numbers of rows, columns and channels. The order of dimensions does not matter.
-//! - At least one of them is no image, the elements of both lie in the order of their dimensions, and they have equally
-//!   many rows of equal length.
+//! - At least one of them is not an image, the elements of both lie in the order of their dimensions, and they have
+//!   equally many rows of equal length.
 //!
 //! A layer needs any other view whole. This holds even if tensor and view have one row each, or equally many rows of
 //! equal length. The reason is that a reshape takes the elements of an image channel by channel, but they lie pixel by
@@ -40,8 +40,8 @@ pub enum Order {
     ChannelsLast,
 }
 
-/// Most rows of a tensor that is no image. A longer list, of boxes or points for example, counts as one row, because
-/// each row would be a step of a plan.
+/// Most rows of a tensor that is not an image. A longer list, of boxes or points for example, counts as one row,
+/// because each row would be a step of a plan.
 pub const MAX_LINES: usize = 4096;
 
 /// The shape of a tensor as ONNX sees it (the batch, 1, included) and its order of dimensions.
@@ -49,8 +49,8 @@ pub const MAX_LINES: usize = 4096;
 /// An image has rank 4 and batch 1. Its height counts its *rows*: a row has the `C · W` elements of one height. The
 /// tensor's format says how they lie in memory, whatever the order of dimensions. So a `Transpose` between the two
 /// orders moves nothing. A tensor of rank 3 with batch 1, `[1, T, C]`, or of rank 2, `[T, C]`, is T rows of C elements,
-/// if T is from 2 to [`MAX_LINES`]. Any other tensor is a single row. The elements of a tensor that is no image lie in
-/// the order of its dimensions.
+/// if T is from 2 to [`MAX_LINES`]. Any other tensor is a single row. The elements of a tensor that is not an image lie
+/// in the order of its dimensions.
 ///
 /// In a file a channels-first shape is the list of its dimensions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

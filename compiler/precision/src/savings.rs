@@ -20,7 +20,7 @@ pub(super) struct Savings {
     /// The weight of a tensor's byte, relative to a byte of parameters. It is mostly below 1, because tensors share the
     /// arena.
     share: f64,
-    /// The worth of a byte and of a nanosecond: 0 for what is not short.
+    /// What saving a byte and saving a nanosecond is worth: 0 for the one that the constraints do not limit.
     prices: [f64; 2],
 }
 
@@ -78,7 +78,7 @@ fn all_at(open: &Open, precision: Precision) -> Vec<Precision> {
     open.stated.iter().map(|stated| if *stated == Precision::Auto { precision } else { *stated }).collect()
 }
 
-/// A plan without a search, to read off what layers take.
+/// A plan without a search. It tells how much memory and time each layer takes.
 fn sketch(application: &Application, device: &DeviceProfile) -> Result<Plan, Error> {
     let mut application = application.clone();
     application.rows = RowsChoice::None;

@@ -7,8 +7,8 @@
 //!  "memory_budget": 4096, "time_budget": 5000}
 //! ```
 //!
-//! Times are in µs and memories in KiB. A layer of kind `pass` is no convolution; it has one option for each layout that
-//! it can keep. A conversion that is missing is impossible, but conversions may follow one another.
+//! Times are in µs and memories in KiB. A layer of kind `pass` is not a convolution; it has one option for each layout
+//! that it can keep. A conversion that is missing is impossible, but conversions may follow one another.
 
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ pub enum InstanceError {
     /// The edges close a cycle.
     #[error("the edges close a cycle through layer `{0}`")]
     Cycle(String),
-    /// A layer that is no convolution changes the layout.
+    /// A layer that is not a convolution changes the layout.
     #[error(
         "layer `{layer}`: its option {option} reads {input} and writes {output}, but a layer of kind `pass` keeps its layout"
     )]

@@ -36,7 +36,7 @@
 //! have more than 2^18 cells, which takes more than 11 variables of three layouts. In that case, a search goes on from
 //! a relaxation. The bound still holds, but may be lower than the answer.
 //!
-//! This crate differs from the papers in two points. A layer that is no convolution keeps one layout. The PBQP paper
+//! This crate differs from the papers in two points. A layer that is not a convolution keeps one layout. The PBQP paper
 //! lets it convert for nothing (section 5.2), which [`Problem::new`] does if asked to. Eq. 12 of the TASO paper sums
 //! conversions over all pairs of layers; here only edges have conversions.
 //!

@@ -52,12 +52,12 @@ pub struct Cost {
 }
 
 impl<'a> Problem<'a> {
-    /// Binds an instance. If `pass_converts`, a layer that is no convolution may write any of its layouts, whichever it
-    /// reads. It costs as much as its option that reads the same layout. These are the PBQP paper's dummy nodes
+    /// Binds an instance. If `pass_converts`, a layer that is not a convolution may write any of its layouts, whichever
+    /// it reads. It costs as much as its option that reads the same layout. These are the PBQP paper's dummy nodes
     /// (section 5.2). Otherwise such a layer keeps its layout.
     ///
     /// # Errors
-    /// When a layer that is no convolution has an option that changes the layout but must keep it, or sums are too
+    /// When a layer that is not a convolution has an option that changes the layout but must keep it, or sums are too
     /// large to be exact.
     pub fn new(instance: &'a Instance, pass_converts: bool) -> Result<Problem<'a>, InstanceError> {
         let largest = |of: fn(&crate::instance::PrimitiveOption) -> f64| -> f64 {

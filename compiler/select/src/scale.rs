@@ -10,8 +10,8 @@ const MOST_DECIMALS: i32 = 12;
 /// Sums stay below this, so that each is a whole `f64`.
 const LARGEST_SUM: f64 = 9_007_199_254_740_992.0;
 
-/// The relative error that sums of floats may have. A caller who adds up a budget from the numbers of an instance gets
-/// at least the room that they meant.
+/// The relative error that sums of floats may have. So if a caller adds up numbers
+/// of an instance to a budget, what was added fits it.
 const ROUNDING: f64 = 1e-12;
 
 /// How numbers of one quantity become whole numbers.

@@ -59,7 +59,7 @@ pub enum Reason {
     /// It is a later firing of the same actor, later by at least the actor's concurrency. If the concurrency is 1, it
     /// also waits for all firings between the two.
     Order,
-    /// It is a later firing of the same actor, which starts no earlier, whether or not the other one has ended.
+    /// It is a later firing of the same actor. It starts no earlier than the other one, which may still be running.
     Starts,
     /// It is a later firing of the same actor, whose end takes effect no earlier.
     Ends,

@@ -83,7 +83,7 @@ impl<'g> SizingProblem<'g> {
         }
     }
 
-    /// Bounds of each channel by itself: the least with which it lets an execution go on at all.
+    /// For each channel, the least capacity with which an execution can go on at all, however large the others are.
     pub(crate) fn variables(&self) -> Result<Vec<Variable>, Error> {
         let mut low: Vec<u64> =
             self.channels.iter().map(|&id| self.graph.channels()[id].initial_tokens).collect();
@@ -131,7 +131,7 @@ impl<'g> SizingProblem<'g> {
         self.layout.scope_of(&marked)
     }
 
-    /// The conflicts that keep these values from the target, in a scope.
+    /// The conflicts in a scope because of which these capacities miss the target.
     pub(crate) fn conflicts(
         &self,
         scope: &Scope,

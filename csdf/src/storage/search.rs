@@ -68,7 +68,7 @@ impl<'p, 'g> CapacitySearch<'p, 'g> {
         Ok(())
     }
 
-    /// All conflicts, first those that the bounds of the channels by themselves stand for.
+    /// All conflicts. The first ones justify the lower bound that each channel has by itself.
     pub(crate) fn evidence(&self, meter: &mut Meter) -> Result<Vec<Conflict>, Error> {
         let problem = self.problem;
         let mut conflicts = Vec::new();

@@ -1,4 +1,4 @@
-//! Convolution as a matrix product. The windows of a block of pixels are gathered in a room on the stack. If the
+//! Convolution as a matrix product. The windows of a block of pixels are gathered in a buffer on the stack. If the
 //! instruction set multiplies bytes, they stay bytes, or become less by 128 if it multiplies signed bytes; otherwise
 //! they are widened. If windows are single pixels and bytes stay as they are, they need not be gathered, and are read
 //! where they lie. The micro-kernel multiplies the windows by panel after panel.

@@ -179,7 +179,7 @@ impl Packing {
         self.len() == 0
     }
 
-    /// How kernels by rows see it. A constant that is no image is one row of one pixel.
+    /// How kernels by rows see it. A constant that is not an image is one row of one pixel.
     pub fn rows(&self) -> RowShape {
         match self {
             Packing::Image { rows } | Packing::Row { rows } => *rows,

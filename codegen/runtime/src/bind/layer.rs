@@ -35,7 +35,7 @@ pub fn read_from(stores: &[Store], layer: usize, tensor: usize) -> Option<usize>
     stores.iter().position(|store| store.tensor == tensor && store.readers.contains(&layer))
 }
 
-/// The stores that a layer writes; its kernel writes the first.
+/// The places to which a layer writes its tensor: the kernel writes to the first of them.
 pub fn written_by(stores: &[Store], layer: usize) -> Vec<usize> {
     (0..stores.len()).filter(|&s| stores[s].tensor == layer && stores[s].is_ring()).collect()
 }
@@ -46,10 +46,11 @@ pub fn workspace_of(stores: &[Store], layer: usize) -> Option<usize> {
 }
 
 /// Binds a layer of a plan to the kernel that computes it. If only the caller holds its tensor, the kernel writes into
-/// room for `room` rows. `None` for layers without a kernel: network inputs, and layers whose tensor is stored nowhere.
+/// a buffer for `room` rows. `None` for layers without a kernel: network inputs, and layers whose tensor is stored
+/// nowhere.
 ///
 /// # Errors
-/// When no kernel does, or it does not suit the places of the tensors.
+/// When no kernel computes it, or the kernel cannot work with the places of the tensors.
 pub fn bind_layer(cnn: &CnnIndex<'_>, stores: &[Store], l: usize, room: u64) -> Result<Option<Call>, String> {
     let entry = &cnn.layers[l];
     let written = written_by(stores, l);

@@ -214,15 +214,15 @@ fn choice(site: &Site<'_>, choice: &operator::Where) -> Result<Choice, String> {
     of_several(site, site.forms_of(kernel), &constants, |choice| with_constants(site, choice, &constants))
 }
 
-/// A choice with constants of these dimensions, each a parameter of the layer.
+/// The choice with one more constant for each of these lists of dimensions. Constant i is parameter i of the layer.
 fn with_constants(site: &Site<'_>, choice: Choice, constants: &[&[usize]]) -> Result<Choice, String> {
     constants.iter().enumerate().try_fold(choice, |choice, (i, dims)| {
         choice.constant(site.output, dims).map(|packing| choice.with(packing, i..i + 1))
     })
 }
 
-/// A function of several elements, in the first form that works. Some of them may be elements of constants of these
-/// dimensions.
+/// A function of one element of each operand, in the first form that fits the tensors. Operands may also be constants
+/// of these dimensions.
 pub(super) fn of_several(
     site: &Site<'_>,
     kernel: Forms,
@@ -502,7 +502,7 @@ fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
     }
 }
 
-/// A value for each dimension, and this one beyond the rank.
+/// A value for each dimension. Places beyond the rank hold `beyond`.
 fn per_axis<T: Copy>(values: &[T], beyond: T) -> Result<[T; MAX_RANK], String> {
     fits(values.len())?;
     Ok(std::array::from_fn(|axis| values.get(axis).copied().unwrap_or(beyond)))

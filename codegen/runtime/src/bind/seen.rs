@@ -19,8 +19,8 @@ pub struct Input<S> {
     /// The number of tensor rows that form [`Input::into`] rows of the shape, if the two differ. Then all rows are
     /// stored. A shape without rows counts as one row.
     pub fold: usize,
-    /// The number of rows of the shape that they form. The slot of the first row is divided by `fold` and multiplied by
-    /// `into`.
+    /// The number of rows of the shape that `fold` tensor rows form. The slot of the first row is divided by `fold` and
+    /// multiplied by `into`.
     pub into: usize,
 }
 

@@ -49,7 +49,8 @@ pub struct Slicing {
 }
 
 impl Slicing {
-    /// Output channels of a panel. A slice has a multiple of it, or all channels that are left.
+    /// Output channels of a panel. A slice has a multiple of this number, and the last slice has the channels that are
+    /// left.
     pub const PANEL: u64 = 16;
 
     /// How a layer whose tensors are stored whole may be sliced, if it may be. `operands` have the shapes of their

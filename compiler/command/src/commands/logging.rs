@@ -11,13 +11,13 @@ use super::status;
 use crate::cli::{Global, LogFormat};
 use crate::error::Error;
 
-/// The variable whose filter, a level or levels by module, replaces `-v` and `-q`.
+/// The environment variable that replaces `-v` and `-q`. It holds a level, or levels by module.
 const VARIABLE: &str = "CSDFC_LOG";
 
 /// Starts the log. A second start in one process has no effect.
 ///
 /// # Errors
-/// When `CSDFC_LOG` is no filter.
+/// When `CSDFC_LOG` is not a valid list of levels.
 pub fn start(global: &Global) -> Result<(), Error> {
     let level = match (global.quiet, global.verbose) {
         (true, _) => LevelFilter::ERROR,

@@ -174,7 +174,7 @@ impl Builder {
     /// A convolution of `[1, C, H, W]`.
     ///
     /// # Errors
-    /// When the input is no image or the kernel does not fit it, or the groups do not divide the channels.
+    /// When the input is not an image or the kernel does not fit it, or the groups do not divide the channels.
     pub fn conv(
         &mut self,
         x: &Operand,
@@ -219,7 +219,7 @@ impl Builder {
     /// Max pooling.
     ///
     /// # Errors
-    /// When the input is no image or the window does not fit it.
+    /// When the input is not an image or the window does not fit it.
     pub fn max_pool(&mut self, x: &Operand, window: PoolWindow) -> Result<Operand, BuildError> {
         self.pool(x, PoolKind::Max, window)
     }
@@ -227,7 +227,7 @@ impl Builder {
     /// Average pooling; `count_include_pad` says whether padding counts in the divisor.
     ///
     /// # Errors
-    /// When the input is no image or the window does not fit it.
+    /// When the input is not an image or the window does not fit it.
     pub fn average_pool(
         &mut self,
         x: &Operand,
@@ -292,7 +292,7 @@ impl Builder {
     /// Local response normalisation over `size` channels.
     ///
     /// # Errors
-    /// When the input is no image.
+    /// When the input is not an image.
     pub fn lrn(&mut self, x: &Operand, lrn: Lrn) -> Result<Operand, BuildError> {
         self.add_layer(Operator::Lrn(lrn), &[x])
     }
@@ -418,7 +418,7 @@ fn parameter_seed(network: u64, layer: u64, slot: u64) -> u64 {
 }
 
 impl Padding {
-    /// The padding `[top, left, bottom, right]` for this input. A stride of 0 or an input that is no image yields
+    /// The padding `[top, left, bottom, right]` for this input. A stride of 0 or an input that is not an image yields
     /// zeros: shape inference then reports the mistake.
     fn resolve(
         self,

@@ -182,7 +182,7 @@ impl Graph {
         self.nodes.unique(name)
     }
 
-    /// Gives the tensor of a node that nobody reads yet another name.
+    /// Gives the tensor of a node that no layer reads yet another name.
     pub fn rename(&mut self, made: &str, name: String) {
         let nodes = self.proto.node.iter_mut().rev();
         if let Some(output) = nodes.flat_map(|node| &mut node.output).find(|output| *output == made) {

@@ -1,4 +1,4 @@
-//! The network under construction: layers with unique names, and views, which are no layers.
+//! The network under construction: layers with unique names, and views, which are not layers.
 //!
 //! An operand may see a tensor in a shape other than the tensor's own. The order of dimensions decides what that means:
 //!

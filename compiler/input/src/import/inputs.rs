@@ -82,7 +82,7 @@ pub(super) fn declared(info: &ValueInfoProto) -> Option<&[Dimension]> {
     Some(info.r#type.as_ref()?.tensor_type.as_ref()?.shape.as_ref()?.dim.as_slice())
 }
 
-/// Those of a model's inputs that are no layers of its network.
+/// Those of a model's inputs that are not layers of its network.
 pub(super) fn unused(names: &[&str], network: &Network) -> Vec<String> {
     let is_layer = |name: &str| {
         let mut inputs = network.layers.iter().filter(|layer| matches!(layer.operator, Operator::Input(_)));

@@ -94,7 +94,7 @@ impl Fusion {
 /// 8. pre-activations: no batch norm, activation or per-channel constant is read by convolutions alone. It is the
 ///    prologue of each of these.
 ///
-/// 9. pools: no global pool reads a large image that nobody else reads. It reads what a pooling of rows makes of it.
+/// 9. pools: no global pool reads a large image that no other layer reads. It reads what a pooling of rows makes of it.
 ///
 /// With [`Fusion::Full`], there are two more:
 ///

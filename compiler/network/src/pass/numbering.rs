@@ -23,7 +23,8 @@ pub(super) type Size = [usize; 3];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Digit {
     pub size: usize,
-    /// The dimension of the image along which it counts, and how far 1 goes there. Copies of an element have none.
+    /// The dimension of the image along which it counts, and how many places one step goes. `None` for a digit that
+    /// counts copies of an element.
     pub along: Option<(Axis, usize)>,
 }
 

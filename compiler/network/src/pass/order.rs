@@ -180,7 +180,7 @@ impl<'g> Stretch<'g> {
         stretch
     }
 
-    /// Bytes of a tensor. 0 if it is live all the time, since then no order changes what it takes.
+    /// Bytes of a tensor, or 0 if it is live all the time: then every order has it in memory.
     fn bytes(&self, tensor: usize) -> u64 {
         let outlives = self.graph.readers[tensor].last().is_some_and(|last| *last >= self.layers.end);
         if tensor < self.layers.start && outlives { 0 } else { self.graph.bytes[tensor] }

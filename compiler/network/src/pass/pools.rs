@@ -11,8 +11,8 @@ use crate::{Layer, Network, Operand};
 /// So those of classifiers, of 7×7 or 14×14, stay.
 const PART: usize = 8;
 
-/// A global pool needs its image whole. Here, a mean, maximum or norm of a large image that nobody else reads becomes a
-/// pooling of a few rows each, which goes by rows, and the global pool of what that makes.
+/// A global pool needs its image whole. Here, a mean, maximum or norm of a large image that no other layer reads
+/// becomes a pooling of a few rows each, which goes by rows, and the global pool of what that makes.
 pub(super) fn in_two(network: Network) -> Network {
     let uses = rewrite::uses(&network);
     let is_alone = |layer: &Layer| layer.inputs.first().is_some_and(|operand| uses[operand.layer.0] == 1);

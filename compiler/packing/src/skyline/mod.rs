@@ -130,9 +130,9 @@ struct PileSearch {
     partial: PartialPacking,
     /// By section: how often the search failed there.
     weight: Vec<f64>,
-    /// By piece: how much it is liked in this search, below 1.
+    /// By piece: how much this search prefers it, below 1.
     taste: Vec<f64>,
-    /// Of branches that failed: the pieces to come, and the bytes that may be wasted.
+    /// Branches that failed, each by the pieces that were not yet placed and the bytes that could still be wasted.
     failures: Table,
     ways: Ways,
 }

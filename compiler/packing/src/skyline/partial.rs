@@ -26,7 +26,7 @@ pub struct PartialPacking {
     /// By end of sections: the blocks that begin there, and that end there.
     begins: Vec<Vec<usize>>,
     ends: Vec<Vec<usize>>,
-    /// By end of sections: how many blocks to come lie across it.
+    /// By end of sections: how many blocks that are not yet placed are in use on both sides of it.
     pub crossing: Vec<usize>,
     /// By section: the bytes it may still waste.
     pub spare: Vec<u64>,

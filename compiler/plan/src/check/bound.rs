@@ -33,7 +33,7 @@
 //!   counts.
 //!
 //! A layer that reads no operand by rows begins all rows of a firing at one moment. A tensor that a layer needs whole
-//! is released at the end of the layer's last firing. A tensor that nobody reads is released at the end of its
+//! is released at the end of the layer's last firing. A tensor that no layer reads is released at the end of its
 //! producer's last firing.
 //!
 //! Partitions that run at the same time have no common line of time. Their bound is the sum of their own peaks and of

@@ -58,6 +58,7 @@ impl NonMaxSuppression {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatherElements {
-    /// The dimension. In every other one, the indices have at most as many elements as the tensor.
+    /// The dimension in which indices choose elements. In all other dimensions, the indices are no larger than the
+    /// tensor.
     pub axis: usize,
 }

@@ -31,7 +31,7 @@ struct CostedNetwork {
     name: &'static str,
     /// The costs of every layer as csdfc executes it.
     executed: Instance,
-    /// The costs as the papers count them: a layer that is no convolution costs nothing, in any layout.
+    /// The costs as the papers count them: a layer that is not a convolution costs nothing, in any layout.
     counted: Instance,
     /// The primitive of every convolution if nothing is chosen: [`SUM2D`], or [`FIRST`] if [`SUM2D`] was not measured
     /// for all of them.
@@ -72,7 +72,7 @@ impl CostedNetwork {
     }
 }
 
-/// The table with all layouts, without time and memory, for each layer that is no convolution.
+/// The table with all layouts, without time and memory, for each layer that is not a convolution.
 fn as_counted(mut instance: Instance) -> Instance {
     let layouts = 0..instance.layouts.len() as u8;
     for layer in instance.layers.iter_mut().filter(|layer| layer.kind == Kind::Pass) {

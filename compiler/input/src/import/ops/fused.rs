@@ -108,7 +108,7 @@ pub(super) fn skip_norm(builder: &mut Builder, node: &Node) -> Result<Vec<Value>
     Ok([y, x.clone(), x.clone(), x].map(Value::Tensor).into())
 }
 
-/// The sum of those of these operands that are there. The first is a tensor.
+/// The sum of the operands with these numbers. All but the first, a tensor, may be absent.
 fn sum(builder: &mut Builder, node: &Node, operands: &[usize]) -> Result<Tensor, Fault> {
     let mut sum = node.tensor(0)?.clone();
     for added in operands.iter().skip(1).filter_map(|operand| node.input(*operand)) {

@@ -8,7 +8,7 @@ use super::operators::list;
 use super::*;
 
 /// Checks that both models make the same, by rows and without, and that the second needs at most a fifth more memory by
-/// rows than the first, apart from an input that is no image and thus whole.
+/// rows than the first, apart from an input that is not an image and thus whole.
 fn alike(plain: &Model, spelled: &Model) {
     let run = |model: &Model, rows| run(model.import().unwrap(), rows).unwrap();
     let (expected, least) = run(plain, RowsChoice::All);
