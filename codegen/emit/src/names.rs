@@ -62,7 +62,8 @@ pub(super) fn snake(name: &str) -> String {
     }
 }
 
-/// Whether a text names this type or function by itself: to construct one, to call a function of it, or to call it.
+/// Whether a text names this type or function as a whole word: to construct the type, to call one of its functions, or to
+/// call the function.
 pub(super) fn is_named(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let follows = |c: char| c.is_alphanumeric() || c == '_' || c == ':';

@@ -16,7 +16,7 @@ pub struct InfeasibleCore {
 /// A few buffers of a problem that do not fit `capacity` bytes. They are found by leaving out one buffer after another.
 /// `None` if the budget ends before it is known that the buffers do not fit.
 ///
-/// If too many bytes are in use at one moment, the buffers are as few of that moment's as possible.
+/// If more bytes than that are in use at one moment, the answer is as few of the buffers of that moment as exceed it.
 pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<InfeasibleCore> {
     let heaviest = |clique: &Vec<Member>| fewest(clique, capacity);
     let mut blocks = match problem.cliques.iter().filter_map(heaviest).min_by_key(Vec::len) {

@@ -58,9 +58,9 @@ impl Link {
 pub struct Member {
     /// The block.
     pub block: usize,
-    /// First byte of it that is in use then.
+    /// The first byte of the block that is in use at that moment.
     pub low: u64,
-    /// End of what is in use then.
+    /// The end of its bytes that are in use at that moment.
     pub high: u64,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Reduction {
 
 /// Leaves out one block after another. A block can be left out if it is
 /// - *hosted*: another block is as large, is not in use at the same time, and conflicts with all blocks with which this
-///   one conflicts, at no smaller distances. Then this block can lie where that one lies;
+///   one conflicts, at no smaller distances. Then this block can lie where the other block lies;
 /// - *loose*: wherever its neighbours lie, some offset below `height` is free.
 ///
 /// Neither changes the least height, if that is at least `height`. The part must be unfixed.

@@ -23,8 +23,8 @@ use super::subproblem::{Subproblem, gcd, next_multiple};
 /// Most nodes of a zone, since each takes one bit. A block can have no more neighbours among the blocks before it.
 const MOST_NODES: usize = 64;
 
-/// The most zones that one zone becomes when a block comes and there are more ways for the block to lie. The limit is
-/// between these two numbers.
+/// The most zones into which one zone is divided when a block is added that can lie in more ways than that. The limit
+/// varies between these two numbers.
 const CHILDREN: std::ops::RangeInclusive<usize> = 8..=64;
 
 /// Most differences that are stored at once.

@@ -48,7 +48,7 @@ pub struct Query {
 pub enum Answer {
     /// A selection that keeps to all budgets.
     Met(Chosen),
-    /// No selection keeps to a budget, or the baseline's selection does not.
+    /// No selection keeps to a budget; or the selection of the baseline that was asked for does not.
     Unmet {
         /// The quantity of the budget.
         quantity: Quantity,
@@ -89,7 +89,7 @@ pub struct FrontAnswer {
 /// Most pairs of sums that are looked at for a front.
 const FRONT_WORK: u64 = 200_000_000;
 
-/// The number of budgets at which a front is computed that is too large to be computed as a whole.
+/// If a front is too large to be computed as a whole, it is computed at this number of budgets.
 const SAMPLES: u64 = 64;
 
 /// Most pairs of sums that are looked at for each of them.

@@ -194,7 +194,7 @@ pub(super) fn members() -> &'static [Member] {
 }
 
 impl Member {
-    /// The scenario of an operator of these operands, as seen, if such kernels know it.
+    /// The scenario of a layer with this operator and these operands, as seen, if kernels of this family can compute it.
     fn scenario(&self, operator: &Operator, inputs: &[&Shape]) -> Option<(Scenario, bool)> {
         let (Operator::Conv(conv), [x]) = (operator, inputs) else { return None };
         let has_slopes = matches!(conv.activation, Some(Function::PRelu { .. }));

@@ -1,4 +1,4 @@
-//! Options of what may be lost, and on which frames that is measured.
+//! The options that limit the error of a plan, and that say on which frames it is measured.
 
 use std::path::PathBuf;
 

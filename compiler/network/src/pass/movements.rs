@@ -75,7 +75,7 @@ fn images(network: &Network) -> Vec<Option<Shape>> {
 /// How a layer moves the elements of its operand.
 enum Moved<'a> {
     Permuted(&'a [usize]),
-    /// Each row and each column of an image is repeated so often.
+    /// Each row, and each column, of an image is repeated this number of times.
     Repeated([usize; 2]),
 }
 

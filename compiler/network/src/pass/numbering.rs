@@ -80,7 +80,7 @@ fn joined(digits: &[Digit]) -> Digits {
     joined
 }
 
-/// A step from an image to an image whose rows come from a few rows of the former.
+/// A step from one image to another, each row of which comes from a few rows of the first.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// These channels, in this order.
@@ -122,7 +122,7 @@ fn copies(digits: &[Digit]) -> Option<usize> {
     }
 }
 
-/// An image, of this height and width, with each row and each pixel repeated so often.
+/// An image of this height and width, with each row and each pixel repeated this number of times.
 fn repetition([height, width]: [usize; 2], times: [usize; 2]) -> Option<Operator> {
     let scale = |times| Some(Scale::Ratio(Ratio { over: u32::try_from(times).ok()?, under: 1 }));
     Some(Operator::Resize(Resize {

@@ -54,7 +54,8 @@ fn moving(shape: &Shape) -> Vec<usize> {
     (0..shape.rank()).filter(|axis| shape.dims[*axis] > 1).collect()
 }
 
-/// The reduction of what a Transpose reads that is the same as this one of what it makes.
+/// A reduction that follows a Transpose, as one that reads what the Transpose reads: the same result without the
+/// Transpose.
 fn reduced(network: &Network, layer: &Layer) -> Option<(Reduce, Operand, Shape)> {
     let Operator::Reduce(reduce) = &layer.operator else { return None };
     let read = layer.inputs.first()?;
@@ -78,7 +79,7 @@ fn reduced(network: &Network, layer: &Layer) -> Option<(Reduce, Operand, Shape)>
 /// What a Transpose reads.
 struct Source {
     layer: LayerId,
-    /// For each dimension of more than one element of what it makes, that of the tensor that it reads.
+    /// For each dimension of the output that has more than one element, the dimension of the input that it was.
     axes: Vec<usize>,
 }
 

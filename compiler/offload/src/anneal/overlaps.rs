@@ -32,7 +32,7 @@ impl Shared {
             [spec.filter, spec.stride, spec.dilation].map(|pair| pair[axis] as i64);
         let reach = (filter - 1) * dilation / stride;
         let elements = |behind: i64| {
-            // Element e of the one patch lies where element e - later of the other does.
+            // Element e of one patch is the same pixel as element e - later of the other.
             let later = behind * stride / dilation;
             match behind * stride % dilation {
                 0 => [later.max(0) as u32, (filter + later).clamp(0, filter) as u32],

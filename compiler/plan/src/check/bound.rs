@@ -149,7 +149,7 @@ impl<'a> Moments<'a> {
         self.bytes(members, &own, &shared)
     }
 
-    /// The peaks of what each member of an element has to itself, and all that they share.
+    /// The bound of partitions that run at the same time: the sum of their own peaks, and of all that they share.
     pub(super) fn bytes(&self, members: &[usize], own: &[Vec<bool>], shared: &[&Life<'_>]) -> u64 {
         let bytes = shared.iter().map(|life| life.store.bytes()).fold(0, u64::saturating_add);
         let peak = |(counted, p): (&Vec<bool>, &usize)| self.line(*p).peak(counted, &self.windows[*p]);

@@ -23,7 +23,7 @@ enum Interleaving {
     ProducersFirst,
     /// The last, so that no producer runs before it must.
     ConsumersFirst,
-    /// Each in turn.
+    /// One partition after another, round and round.
     RoundRobin,
     /// One at random, by this seed.
     Random(u64),

@@ -19,11 +19,11 @@ pub(crate) struct TimeLine<'a> {
     uses: Uses,
     /// Layers, in the order in which they fire.
     firings: Vec<u32>,
-    /// Blocks, each with the firing from whose beginning on it is there, ascending.
+    /// Blocks, each with the firing at whose beginning its life begins, ascending.
     blocks: Vec<(usize, usize)>,
 }
 
-/// The events of a walk along the firings, in turn.
+/// What happens along the firings of a frame, in their order.
 pub(crate) enum Event {
     /// From now on, a ring occupies these rows: all rows of an exclusive ring, and none once its life has ended.
     Occupies {

@@ -227,7 +227,7 @@ mod tests {
         assert!(!crop(0.75, 0.25) && !crop(0.0, 65537.0) && !crop(1e-9, 1.0) && !crop(f32::NAN, 1.0));
     }
 
-    /// Sizes are within one of what the scale makes, which is half a row at least.
+    /// A size differs by less than one from the size that the scale makes, which is at least half a row.
     #[test]
     fn scales_fit_their_sizes() {
         let (least, most) = (2f32.powi(-32), 2f32.powi(32));

@@ -44,7 +44,7 @@ pub(super) fn spans(
         Operator::ConvTranspose(conv) => Some(conv_transpose(conv, height)),
         // Neighbours of a channel are other rows.
         Operator::Lrn(_) if seen.channel_axis() == Some(axis) => None,
-        // Each channel by itself, and a row is one.
+        // It works on each channel separately, and here a row is one channel.
         Operator::InstanceNorm(_) if seen.channel_axis() == Some(axis) => same,
         Operator::ElementWise(_)
         | Operator::BatchNorm(_)

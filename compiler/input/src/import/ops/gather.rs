@@ -31,7 +31,7 @@ pub(super) fn gather(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     if dims == taken.dims() { Ok(taken) } else { builder.reshape(node, &taken, dims) }
 }
 
-/// How often each of `size` indices is repeated in turn, if indices are so.
+/// The number n for which the indices are n times 0, then n times 1, and so on below `size`, if there is one.
 fn repetition(indices: &[usize], size: usize) -> Option<usize> {
     let times = indices.len() / size;
     let are_so = times > 1 && indices.len() == times * size;

@@ -16,7 +16,8 @@ struct Cell {
     peepholes: Option<[Value; 3]>,
     batch: usize,
     size: usize,
-    /// Functions of the gates, of what is remembered, and of what is told.
+    /// Functions of the gates, of the input to the memory (the cell), and of the memory as it becomes the state: f, g and h
+    /// in ONNX.
     functions: [String; 3],
     couples: bool,
 }

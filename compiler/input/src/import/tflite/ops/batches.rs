@@ -6,7 +6,7 @@ use crate::import::node::Value;
 use crate::import::tflite::dilated::Part;
 use crate::import::tflite::op::{Op, dims};
 
-/// An operator of a chain that is one convolution. `import` imports it if it is none of its ends.
+/// An operator of a chain that is one convolution. `import` imports it if it is neither the first nor the last.
 pub(super) fn part(
     op: &mut Op,
     part: &Part,
