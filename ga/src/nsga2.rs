@@ -38,7 +38,7 @@ pub struct Settings<'a> {
     pub generations: Option<u64>,
     /// Most genomes to evaluate. If a generation has more, the last ones of it are left out.
     pub evaluations: Option<u64>,
-    /// Most wall time. With it, the result depends on the machine.
+    /// The longest wall time. If there is one, the result depends on the machine.
     pub time: Option<Duration>,
     /// Probability that two parents are crossed.
     pub crossover_rate: f64,

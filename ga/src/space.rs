@@ -12,7 +12,7 @@ pub enum Section {
     Bits(usize),
     /// One gene for each range, and within it. An empty range allows its start only.
     Integers(Vec<RangeInclusive<i64>>),
-    /// The numbers from 0 up to this number, which is not included, each once, in any order.
+    /// A permutation of the numbers from 0 up to this number, which is not included.
     Permutation(usize),
 }
 

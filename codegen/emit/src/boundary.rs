@@ -69,7 +69,7 @@ impl Model<'_> {
         self.frames_by_rows(source);
     }
 
-    /// Whole frames, handed over and taken by rows.
+    /// Whole frames: inputs are handed over, and outputs are taken, as rows.
     fn frames_by_rows(&self, source: &mut Source) {
         source.open("impl InputRows for Inputs<'_> {");
         for (i, field) in self.inputs.iter().enumerate() {

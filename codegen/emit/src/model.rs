@@ -137,7 +137,7 @@ impl<'r> Model<'r> {
         bind::workspace_of(self.stores(), layer)
     }
 
-    /// Frames after which rings that run on over frames begin as they did at first.
+    /// The number of frames after which all rings that are counted on from frame to frame are again at their first slot.
     pub fn period(&self) -> u64 {
         let period = |store: &Store| match store.kind {
             Kind::Restarts | Kind::Workspace | Kind::Block(_) => 1,

@@ -8,7 +8,7 @@ use super::convolution::Convolution;
 use super::coverage::Coverage;
 use super::problem::Problem;
 
-/// Output elements: those of every patch listed with every filter of a range.
+/// Output elements: those that the listed patches make with each filter of a range.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Outputs {
     /// The patches.

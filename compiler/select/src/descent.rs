@@ -53,7 +53,7 @@ pub fn descend(
     selection
 }
 
-/// The time and memory of a layer and of the edges at it.
+/// The time and memory of a layer, and of the conversions on its edges.
 fn part(problem: &Problem<'_>, edges: &[usize], selection: &Selection, layer: usize) -> Option<(u64, u64)> {
     let taken = problem.taken(selection, layer);
     let mut time = taken.time;

@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Variables with more tables than this are eliminated after variables with fewer.
+/// Variables with more tables than this are eliminated last.
 const MANY_TABLES: usize = 64;
 
 /// How variables are eliminated. Tables are numbered as they were given.

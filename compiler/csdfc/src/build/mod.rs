@@ -244,7 +244,7 @@ impl Build {
     }
 }
 
-/// The plan of an application, for a file of `folder`.
+/// The plan of an application. Paths of models in it are relative to `folder`.
 fn planned(opened: &Opened, application: &Application, folder: &Path) -> Result<Plan, BuildError> {
     let device = DeviceProfile::find(&application.device, &opened.folder).map_err(Error::from)?;
     let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
@@ -278,7 +278,8 @@ fn external(application: &Application) -> Vec<PathBuf> {
     files
 }
 
-/// What the crate includes: a module whose file lies below. The crate's lints do not apply to it.
+/// The file that the crate includes: it declares the module, whose own file is in a folder below. The crate's lints do
+/// not apply to it.
 fn included(name: &str) -> String {
     format!(
         "#[allow(warnings, clippy::all, clippy::pedantic, clippy::restriction)]\n#[path = \"{name}/src/mod.rs\"]\npub mod \

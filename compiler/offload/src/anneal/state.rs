@@ -133,7 +133,7 @@ impl<'a> Candidate<'a> {
         groups.filter(|group| !group.is_empty()).collect()
     }
 
-    /// Cycles of loads and steps of one pass, and the penalty of loads that are too many.
+    /// Cycles of loads and steps of one pass, and the penalty for pixels that are loaded too often.
     pub fn energy(&self) -> i64 {
         // At most 2^26 pixels are loaded, for 2^32 cycles each: these products fit.
         let load = self.problem.load_cycles() as i64;
@@ -280,7 +280,7 @@ impl<'a> Candidate<'a> {
 }
 
 impl Edit {
-    /// The edit that takes this one back.
+    /// The edit that undoes this one.
     fn inverse(self) -> Self {
         match self {
             Edit::Patches { one, from, to, two } => Edit::Patches { one, from: to, to: from, two },

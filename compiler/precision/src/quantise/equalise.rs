@@ -11,7 +11,7 @@ use csdfc_network::{Layer, LayerId, Network};
 use csdfc_plan::operator::{Conv, Function, Operator};
 use csdfc_planner::error::Error;
 
-/// How often all pairs are gone through. A pair that was equalised changes those beside it.
+/// How often all pairs are equalised. More than once, because equalising a pair changes the pairs beside it.
 const ROUNDS: usize = 8;
 
 /// A convolution, and the convolution that is the only reader of its output.
