@@ -10,7 +10,6 @@ pub mod pages;
 pub mod profile;
 pub mod quantize;
 pub mod report;
-pub mod reproduce;
 pub mod select;
 mod values;
 
@@ -192,14 +191,6 @@ point, weights signed ones with a scale for each output channel, biases 32-bit i
 An error is relative: the root of the sum of the squares of all changes, divided by the root of the sum of the squares
 of the tensor. A layer's own error is its error if only this layer computes on integers.")]
     Quantize(quantize::QuantizeArgs),
-    /// Make the tables and figures of a paper again, from csdfc's own data
-    #[command(after_help = "Examples:
-  csdfc reproduce s1 -o docs/s1
-  csdfc reproduce table12 -o docs/table12
-  csdfc reproduce precision -o docs/precision
-  csdfc reproduce mec -o docs/mec
-  csdfc reproduce taso -o docs/taso --device host")]
-    Reproduce(reproduce::ReproduceArgs),
     /// Print a script with which a shell completes csdfc's arguments
     #[command(after_help = "Examples:
   csdfc completions bash > ~/.local/share/bash-completion/completions/csdfc

@@ -7,7 +7,7 @@ use csdfc_planner::open;
 
 use super::{
     analyze, check, emit, inspect, logging, offload, pack, pages, plan, profile, quantize,
-    report as report_plan, reproduce, run as run_plan, select, status,
+    report as report_plan, run as run_plan, select, status,
 };
 use crate::cli::{Cli, Command};
 use crate::error::{Ending, Error};
@@ -58,7 +58,6 @@ fn run(cli: &Cli) -> Result<Ending, Error> {
         Command::Profile(args) => profile::profile(args),
         Command::Quantize(args) => quantize::quantize(args),
         Command::Select(args) => select::select(args),
-        Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Completions(args) => pages::completions(args),
         Command::Man(args) => pages::man(args),
     }
@@ -79,7 +78,6 @@ fn work(command: &Command) -> &'static str {
         Command::Profile(_) => "measuring",
         Command::Quantize(_) => "quantising",
         Command::Select(_) => "selecting primitives",
-        Command::Reproduce(_) => "making the tables",
         Command::Completions(_) | Command::Man(_) => "writing the pages",
     }
 }

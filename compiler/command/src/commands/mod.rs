@@ -23,7 +23,6 @@ mod quantize;
 mod read;
 mod recorder;
 mod report;
-mod reproduce;
 mod run;
 mod select;
 mod status;

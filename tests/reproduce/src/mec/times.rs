@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::time::Instant;
 
+use csdfc_command::picture::chart::{Chart, Series};
 use csdfc_kernels::Isa;
 
 use super::layers::{Layer, STRIDES, TABLE_2, TABLE_3, cv1};
 use super::methods::{Convolution, Method};
-use crate::picture::chart::{Chart, Series};
-use crate::reproduce::Tell;
+use crate::Tell;
 
 /// Images at a time: one, as on the paper's phone; a few; and as many as on its server.
 const BATCHES: [usize; 3] = [1, 4, 32];
