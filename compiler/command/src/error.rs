@@ -53,7 +53,10 @@ pub enum Error {
     Export(#[from] ExportError),
     /// A mistake of csdfc's own: exit code 3.
     #[error("{0}")]
-    #[diagnostic(code(csdfc::bug), help("this is a mistake in csdfc, not in its input: please report it"))]
+    #[diagnostic(
+        code(csdfc::bug),
+        help("this is a bug in csdfc, not a mistake in its input: please report it")
+    )]
     Bug(String),
 }
 

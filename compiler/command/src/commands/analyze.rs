@@ -90,8 +90,8 @@ fn subjects(args: &AnalyzeArgs) -> Result<(Vec<AnalysedGraph>, bool), Error> {
         let synchronising = document.graph.channels().iter().filter(synchronises).count();
         if synchronising > 0 {
             tracing::warn!(
-                "{synchronising} channels, named .acquire, only say when a firing may start. Here they count as storage, \
-                 like all channels: totals are larger than those of the layers that the file was written from"
+                "{synchronising} channels, named .acquire, only say when a firing may start. They count as storage here, so \
+                 totals are larger than those of the layers from which the file was written"
             );
         }
         let channels = document.graph.channels().iter().map(|channel| channel.name.clone()).collect();

@@ -27,10 +27,7 @@ pub fn invoke(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             code
         }
         Err(_) => {
-            let bug = Error::Bug(
-                "csdfc stopped at a place that it should never reach; the message above names the place"
-                    .into(),
-            );
+            let bug = Error::Bug("csdfc panicked; the message above says where".into());
             let code = bug.exit_code();
             report(&cli, bug);
             code

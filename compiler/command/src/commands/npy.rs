@@ -69,7 +69,7 @@ pub fn bytes(value: &Value) -> Vec<u8> {
 /// What is wrong with them.
 pub fn parse(bytes: &[u8]) -> Result<Value, String> {
     let cut = || "the file is cut short".to_string();
-    let rest = bytes.strip_prefix(MAGIC).ok_or("it is no .npy file")?;
+    let rest = bytes.strip_prefix(MAGIC).ok_or("it is not a .npy file")?;
     let (version, rest) = rest.split_first_chunk::<2>().ok_or_else(cut)?;
     let (length, rest) = match version[0] {
         1 => {

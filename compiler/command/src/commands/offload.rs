@@ -264,12 +264,13 @@ fn accelerator(args: &OffloadArgs) -> Result<Accelerator, Error> {
         Some(path) => Accelerator::parse(&read(path)?).map_err(|error| Error::Input {
             message: format!("{}: {error}", path.display()),
             help: Some(
-                "an accelerator is (name: \"vta\", pe: 1024, mem: 65536, tl: 1, tw: 1, tacc: 1)".into(),
+                "an accelerator is (name: \"vta\", pe: 1024, mem_elements: 65536, tl: 1, tw: 1, tacc: 1)"
+                    .into(),
             ),
         })?,
     };
     accelerator.pe = args.pe.or(accelerator.pe);
-    accelerator.mem = args.mem.or(accelerator.mem);
+    accelerator.mem = args.mem_elements.or(accelerator.mem);
     accelerator.tl = args.tl.unwrap_or(accelerator.tl);
     accelerator.tw = args.tw.unwrap_or(accelerator.tw);
     accelerator.tacc = args.tacc.unwrap_or(accelerator.tacc);

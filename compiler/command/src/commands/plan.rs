@@ -107,7 +107,10 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     let text = match shortfall {
         None if accuracies.iter().all(Accuracy::is_within) => return Ok(Ending::Yes),
         None => {
-            format!("the chosen primitives err too much; plan with --primitives fixed\n  {}", lost.trim_end())
+            format!(
+                "the outputs have too large an error with the chosen primitives; plan with --primitives fixed\n  {}",
+                lost.trim_end()
+            )
         }
         Some(nearest) if accuracies.is_empty() => shortfall::text(&plan, &nearest),
         Some(nearest) => {

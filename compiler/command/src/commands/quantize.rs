@@ -22,7 +22,8 @@ pub fn quantize(args: &QuantizeArgs) -> Result<Ending, Error> {
         Scheme::Half => Some("half"),
     };
     if let Some(precision) = precision {
-        let (message, model) = (format!("csdfc writes no ONNX file of precision {precision}"), &args.model);
+        let (message, model) =
+            (format!("csdfc cannot write an ONNX file of precision {precision}"), &args.model);
         let help = format!("plan the model as it is: csdfc plan {model} --precision {precision}");
         return Err(Error::Input { message, help: Some(help) });
     }
