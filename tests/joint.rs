@@ -382,6 +382,6 @@ fn a_plan_explains_a_layer() {
     assert!(found.alternatives[0].verdict.starts_with("chosen"));
     assert!(found.not_measured.len() > 50);
     found.not_measured.clear();
-    insta::assert_snapshot!(csdfc_command::report::explain::text(&found));
+    insta::assert_snapshot!(csdfc_planner::explain::primitives::text(&found));
     assert_eq!(driver::explain(&plan, &application, &device, "a", "nothing").unwrap(), None);
 }

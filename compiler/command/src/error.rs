@@ -8,7 +8,15 @@
 //! | 0 | done |
 //! | 1 | an error: something in the input is wrong |
 //! | 2 | an answer, not an error: no plan meets the constraints, or `check` refuses a plan |
-//! | 3 | a mistake of csdfc's own: our checker refuses our plan, which is saved for a report |
+//! | 3 | a bug in csdfc: our checker refuses our plan, which is saved for a report |
+//!
+//! ```
+//! use csdfc_command::error::Error;
+//!
+//! let missing = Error::read("plan.json", std::io::ErrorKind::NotFound.into());
+//! assert_eq!(missing.exit_code(), 1);
+//! assert_eq!(missing.to_string(), "cannot read plan.json");
+//! ```
 
 use std::path::Path;
 
@@ -23,7 +31,7 @@ use miette::Diagnostic;
 
 /// The answer of a command that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// Yes: exit code 0.
     Yes,
     /// An honest no: no plan meets the constraints, or `check` refuses the plan. Exit code 2.
@@ -32,6 +40,7 @@ pub enum Ending {
 
 /// Why a command could not do what it was asked.
 #[derive(Debug, thiserror::Error, Diagnostic)]
+#[non_exhaustive]
 pub enum Error {
     /// The application cannot be planned, profiled, run or read again.
     #[error(transparent)]
@@ -51,7 +60,7 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Export(#[from] ExportError),
-    /// A mistake of csdfc's own: exit code 3.
+    /// A bug in csdfc: exit code 3.
     #[error("{0}")]
     #[diagnostic(
         code(csdfc::bug),
@@ -71,7 +80,7 @@ impl Error {
         PlannerError::write(path, source).into()
     }
 
-    /// 3 for a mistake of our own, 1 for everything else.
+    /// 3 for a bug in csdfc, 1 for everything else.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Bug(_) | Error::Planner(PlannerError::Bug(_)) => 3,
@@ -118,7 +127,7 @@ impl From<OffloadError> for Error {
 
 impl Ending {
     /// 0 for yes, 2 for an honest no.
-    pub fn exit_code(self) -> u8 {
+    pub(crate) fn exit_code(self) -> u8 {
         match self {
             Ending::Yes => 0,
             Ending::No => 2,

@@ -18,7 +18,7 @@ use crate::quantise::measure::Squares;
 use crate::quantise::simulate::Simulation;
 
 /// A CNN with open precisions.
-pub(super) struct Open {
+pub(super) struct OpenCnn {
     /// Its place in the application.
     pub cnn: usize,
     pub name: String,
@@ -32,7 +32,7 @@ pub(super) struct Open {
     exact: Vec<Vec<Value>>,
 }
 
-impl Open {
+impl OpenCnn {
     /// Runs the CNN with floats of 32 bits.
     pub fn new(
         (cnn, name): (usize, &str),
@@ -57,7 +57,7 @@ impl Open {
                 }
             }
         }
-        let open = Open { cnn, name: name.into(), network, stated, allowance, calibration, exact };
+        let open = OpenCnn { cnn, name: name.into(), network, stated, allowance, calibration, exact };
         if open.stated.iter().any(|precision| !matches!(precision, Precision::Auto | Precision::Fp32)) {
             let error = open.error(&open.stated, open.frames())?;
             if error > allowance {

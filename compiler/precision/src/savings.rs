@@ -10,7 +10,7 @@ use csdfc_planner::driver;
 use csdfc_planner::error::Error;
 
 use super::Models;
-use super::accuracy::Open;
+use super::accuracy::OpenCnn;
 
 /// What layers take at each precision.
 pub(super) struct Savings {
@@ -27,14 +27,14 @@ impl Savings {
     /// Plans the application at each precision, without a search.
     pub fn new(
         models: &Models<'_>,
-        open: &[Open],
+        open: &[OpenCnn],
         base: &Application,
         device: &DeviceProfile,
     ) -> Result<Self, Error> {
         let at = |precision: Precision| -> Result<_, Error> {
             let of = |open| (open, all_at(open, precision));
             let application = models.with(&open.iter().map(of).collect::<Vec<_>>())?;
-            let plan = sketch(&application, device)?;
+            let plan = plan_without_search(&application, device)?;
             Ok((application, plan))
         };
         let at = [at(Precision::Fp32)?, at(Precision::Half)?, at(Precision::Mixed)?];
@@ -54,7 +54,7 @@ impl Savings {
     }
 
     /// What a layer saves at a precision.
-    pub fn of(&self, open: &Open, layer: usize, precision: Precision) -> f64 {
+    pub fn of(&self, open: &OpenCnn, layer: usize, precision: Precision) -> f64 {
         let name = &open.network.layers[layer].name;
         let takes = |(application, plan): &(Application, Plan)| {
             let network: &Network = &application.cnns[open.cnn].network;
@@ -72,12 +72,12 @@ impl Savings {
 }
 
 /// The precisions of a CNN's layers if all open ones were this precision.
-fn all_at(open: &Open, precision: Precision) -> Vec<Precision> {
+fn all_at(open: &OpenCnn, precision: Precision) -> Vec<Precision> {
     open.stated.iter().map(|stated| if *stated == Precision::Auto { precision } else { *stated }).collect()
 }
 
 /// A plan without a search, to read off what layers take.
-fn sketch(application: &Application, device: &DeviceProfile) -> Result<Plan, Error> {
+fn plan_without_search(application: &Application, device: &DeviceProfile) -> Result<Plan, Error> {
     let mut application = application.clone();
     application.rows = RowsChoice::None;
     application.primitives = Primitives::Fixed;

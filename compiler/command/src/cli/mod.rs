@@ -92,7 +92,7 @@ pub enum Command {
 A size is a number of bytes or has a unit: 8MB is 8 000 000 bytes, 8MiB is 8 x 2^20.
 Options take precedence over the application file. Ctrl-C ends the search and prints the best plan so far; a second
 Ctrl-C ends csdfc.")]
-    Plan(PlanArgs),
+    Plan(Box<PlanArgs>),
     /// Prove a plan safe by replaying it: nothing is read before it is written or after it is overwritten
     #[command(after_help = "Examples:
   csdfc check plan.json
@@ -152,7 +152,7 @@ use from lower until just before upper. In a gap (8-10) it is not in use, or onl
 A buffer with an offset lies there. With --capacity, exit code 2 says that the buffers do not fit. csdfc then names
 some buffers that alone do not fit, if it can prove this.")]
     Pack(pack::PackArgs),
-    /// Select a primitive and layouts for each layer of a CNN, by its times or by a table of costs
+    /// Select a primitive and layouts for each layer of a CNN, from a device profile or a table of costs
     #[command(after_help = "Examples:
   csdfc select model.onnx --device host --objective time --mem 40MB
   csdfc select model.onnx --device host --instance-out costs.json

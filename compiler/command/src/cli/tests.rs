@@ -5,7 +5,7 @@ use super::*;
 fn plan_args(words: &str) -> Result<PlanArgs, clap::Error> {
     let line = ["csdfc", "plan", "a.ron"].into_iter().chain(words.split_whitespace());
     Cli::try_parse_from(line).map(|cli| match cli.command {
-        Command::Plan(args) => args,
+        Command::Plan(args) => *args,
         _ => unreachable!("the line says plan"),
     })
 }

@@ -10,7 +10,7 @@ use csdfc_network::Network;
 use csdfc_network::suggest;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver::{self, Explanation};
-use csdfc_planner::explain::shortfall;
+use csdfc_planner::explain::{primitives, shortfall};
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::saved::front::{PickError, SavedFront};
 use csdfc_planner::saved::identity;
@@ -70,7 +70,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         true => choose(&app, saved.is_some(), &paths, &watch, &watcher::show_measured),
         false => as_stated(args, &app, saved.as_ref(), &paths, &watch),
     };
-    let Chosen { application, device, planned, accuracies, would } = chosen?;
+    let Chosen { application, device, planned, accuracies, sufficient } = chosen?;
     let driver::Planned { plan, shortfall, refused, .. } = planned;
     if let Some(why) = refused {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
@@ -85,7 +85,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     if let (Some((saved, _)), Some(number)) = (&saved, args.front.pick) {
         compare(saved, number, &plan);
     }
-    let lost = precision::words::text(&accuracies);
+    let lost = precision::explain::errors(&accuracies);
     lost.lines().for_each(|line| info!("{line}"));
 
     let explanation = match &args.explain {
@@ -99,7 +99,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
             (None, Format::Text) => report::plan::text(&plan) + &lost,
             (None, Format::Json) => plan.to_json(),
             (None, Format::Ron) => plan.to_ron(),
-            (Some(explanation), Format::Text) => report::explain::text(explanation),
+            (Some(explanation), Format::Text) => primitives::text(explanation),
             (Some(explanation), Format::Json) => output::json(explanation)?,
             (Some(explanation), Format::Ron) => output::ron(explanation)?,
         })?;
@@ -114,8 +114,8 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         }
         Some(nearest) if accuracies.is_empty() => shortfall::text(&plan, &nearest),
         Some(nearest) => {
-            let would = precision::words::would(would.as_deref());
-            format!("{}\n  {would}", shortfall::text(&plan, &nearest))
+            let sufficient = precision::explain::sufficient(sufficient.as_deref());
+            format!("{}\n  {sufficient}", shortfall::text(&plan, &nearest))
         }
     };
     status::clear();
@@ -143,7 +143,7 @@ fn as_stated(
     };
     let planned =
         driver::plan_from(&start, &application, &device, paths(&application), watch, &driver::validate)?;
-    Ok(Chosen { application, device, planned, accuracies: Vec::new(), would: None })
+    Ok(Chosen { application, device, planned, accuracies: Vec::new(), sufficient: None })
 }
 
 /// Plans an application with precisions that csdfc is to choose.

@@ -98,7 +98,7 @@ fn emit(application: &Application, request: &Request, folder: &Path) -> Result<E
     let like = (generic.processor(CPU)?, generic.store.as_ref());
     let name = format!("profile-{}", module_name(&application.name).replace('_', "-"));
     let files = profile::board(application, request, like, &name)?;
-    super::emit::write(folder, &files)?;
+    super::emit::write_crate(folder, &files)?;
     info!(folder = %folder.display(), files = files.len(), "emitted");
     Ok(Ending::Yes)
 }

@@ -15,11 +15,11 @@ use rand::rngs::ChaCha8Rng;
 
 use super::read::read_plan;
 use super::recorder::Recorder;
-use super::{frames, npy, output};
+use super::{frames, output};
 use crate::cli::{Format, NamedFile, RunArgs};
 use crate::error::{Ending, Error};
 use crate::report::run::{self as report, CnnRun, Comparison, ProfiledLayer};
-use crate::trace;
+use crate::{npy, trace};
 
 /// Runs a plan.
 ///

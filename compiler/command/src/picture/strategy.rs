@@ -1,4 +1,18 @@
 //! Strategies as pictures: the steps side by side, as in the paper's Figure 9, or a page that plays them.
+//!
+//! ```
+//! use csdfc_command::picture::strategy;
+//! use csdfc_offload::problem::Options;
+//! use csdfc_offload::shapes::{Kind, best};
+//! use csdfc_offload::{Accelerator, Convolution, Problem, Spec};
+//!
+//! let layer = Convolution::new(Spec::new([5, 5], 2, [3, 3], 2))?;
+//! let options = Options { group: Some(2), ..Options::default() };
+//! let problem = Problem::new(layer, Accelerator::default(), &options)?;
+//! let by_rows = best(&problem, Kind::Row)?;
+//! assert!(strategy::steps(&problem, &by_rows).contains("step 1"));
+//! # Ok::<(), csdfc_offload::OffloadError>(())
+//! ```
 
 use csdfc_offload::coverage::Coverage;
 use csdfc_offload::problem::Problem;

@@ -95,9 +95,9 @@ pub fn text(rows: &[BufferRow], result: &PackReport) -> String {
         });
     }
     if let Some(core) = &result.core {
-        let least = if core.irreducible { " (leave out any one, and the others do)" } else { "" };
+        let least = if core.irreducible { ", though they do without any one of them" } else { "" };
         text.push_str(&format!(
-            "these {} buffers do not fit even alone{least}: {}\n",
+            "these {} buffers alone do not fit{least}: {}\n",
             core.buffers.len(),
             core.buffers.join(", ")
         ));

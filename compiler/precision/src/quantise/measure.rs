@@ -1,7 +1,6 @@
 //! How much a quantised network errs, layer by layer.
 //!
-//! An error is relative: the root of the sum of the squares of the changes, divided by the root of the sum of the
-//! squares of the tensor, over all frames. The signal-to-noise ratio in decibels is −20 times its decimal logarithm.
+//! An error is relative: the norm of the changes, divided by the norm of the tensor, over all frames. The signal-to-noise ratio in decibels is −20 times its decimal logarithm.
 
 use std::collections::BTreeMap;
 

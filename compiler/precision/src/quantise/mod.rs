@@ -27,7 +27,7 @@
 //! ```
 
 mod equalise;
-pub mod frames;
+pub(crate) mod frames;
 pub(crate) mod measure;
 mod norms;
 mod ranges;
@@ -39,6 +39,7 @@ use csdfc_network::pass;
 use csdfc_planner::error::Error;
 use csdfc_runtime::run::Value;
 
+pub use frames::inputs;
 pub use measure::{LayerError, OutputError, Report};
 pub use ranges::Ranges;
 
