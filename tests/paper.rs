@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use csdfc_input::app::spec::RowsSpec;
-use csdfc_plan::plan::{Edge, Plan, StorageModel};
-use csdfc_tests::{app, plan, root};
+use csdfc_plan::plan::{Edge, Plan};
+use csdfc_tests::{app, plan};
 
 const ELEMENT_BYTES: u64 = 4;
 

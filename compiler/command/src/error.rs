@@ -26,12 +26,13 @@ use csdfc_input::device::DeviceError;
 use csdfc_input::export::ExportError;
 use csdfc_offload::OffloadError;
 use csdfc_planner::error::Error as PlannerError;
+use csdfc_precision::error::Error as PrecisionError;
 use csdfc_runtime::run::RunError;
 use miette::Diagnostic;
 
 /// The answer of a command that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum Outcome {
     /// Yes: exit code 0.
     Yes,
     /// An honest no: no plan meets the constraints, or `check` refuses the plan. Exit code 2.
@@ -46,6 +47,10 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Planner(#[from] PlannerError),
+    /// Precisions cannot be chosen, or a model cannot be quantised.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Precision(#[from] PrecisionError),
     /// A file or an option is wrong.
     #[error("{message}")]
     #[diagnostic(code(csdfc::input))]
@@ -83,7 +88,9 @@ impl Error {
     /// 3 for a bug in csdfc, 1 for everything else.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Bug(_) | Error::Planner(PlannerError::Bug(_)) => 3,
+            Error::Bug(_)
+            | Error::Planner(PlannerError::Bug(_))
+            | Error::Precision(PrecisionError::Planner(PlannerError::Bug(_))) => 3,
             _ => 1,
         }
     }
@@ -125,12 +132,12 @@ impl From<OffloadError> for Error {
     }
 }
 
-impl Ending {
+impl Outcome {
     /// 0 for yes, 2 for an honest no.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
-            Ending::Yes => 0,
-            Ending::No => 2,
+            Outcome::Yes => 0,
+            Outcome::No => 2,
         }
     }
 }

@@ -38,6 +38,7 @@
 //! [`quantise`] makes a network of 8-bit integers, for which weights and ranges of tensors must be measured.
 
 mod accuracy;
+pub mod error;
 pub mod explain;
 mod order;
 pub mod quantise;
@@ -55,11 +56,12 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_network::Network;
 use csdfc_network::pass::Precision;
 use csdfc_planner::driver::Planned;
-use csdfc_planner::error::Error;
+use csdfc_planner::error::Error as PlannerError;
 use csdfc_planner::open::Opened;
 use csdfc_runtime::run::Value;
 
 use self::accuracy::OpenCnn;
+use self::error::Error;
 use self::search::{Candidate, Found, Search};
 
 /// Frames that a CNN is measured on.
@@ -72,10 +74,10 @@ pub struct Calibration {
 }
 
 /// Hands over the frames of the CNN with this index in the application.
-pub type Frames<'a> = &'a dyn Fn(usize, &Network) -> Result<Calibration, Error>;
+pub type Frames<'a> = &'a dyn Fn(usize, &Network) -> Result<Calibration, PlannerError>;
 
 /// Plans an application, whose precisions are chosen.
-pub type Plan<'a> = &'a dyn Fn(&Application, &DeviceProfile) -> Result<Planned, Error>;
+pub type Plan<'a> = &'a dyn Fn(&Application, &DeviceProfile) -> Result<Planned, PlannerError>;
 
 /// How far the measurements of a CNN are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +151,7 @@ pub fn plan(
     for (cnn, spec) in opened.spec.cnns.iter().enumerate().filter(|(_, spec)| spec.is_open()) {
         // Each measurement packs the weights.
         let network = models.network(cnn, &base).in_memory();
-        let network = network.map_err(|(layer, error)| Error::weights(&layer, &error))?;
+        let network = network.map_err(|(layer, error)| PlannerError::weights(&layer, &error))?;
         let calibration = frames(cnn, &network)?;
         let stated = precisions::of_layers(spec, &network);
         open.push(OpenCnn::new(

@@ -7,10 +7,10 @@ use csdfc_network::Network;
 use csdfc_network::pass::Precision;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver;
-use csdfc_planner::error::Error;
 
 use super::Models;
 use super::accuracy::OpenCnn;
+use crate::error::Error;
 
 /// What layers take at each precision.
 pub(super) struct Savings {

@@ -6,7 +6,6 @@ use csdfc_network::Layer;
 use csdfc_network::pass;
 use csdfc_network::pass::Precision;
 use csdfc_planner::driver::{self, Planned, assemble};
-use csdfc_planner::error::Error;
 use csdfc_planner::frame::task;
 use csdfc_runtime::bind::Primitive;
 use tracing::{info, info_span, warn};
@@ -15,6 +14,7 @@ use super::accuracy::{self, OpenCnn};
 use super::order::{self, Alternative, Alternatives, Step};
 use super::savings::Savings;
 use super::{Accuracy, Models, Plan, Progress};
+use crate::error::Error;
 
 /// Frames on which a single layer is measured. Few suffice, since its error is only compared with those of others.
 const FRAMES_OF_A_LAYER: usize = 2;

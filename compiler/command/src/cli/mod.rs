@@ -2,7 +2,7 @@
 
 pub mod accuracy;
 pub mod analyze;
-pub mod effort;
+pub mod budget;
 pub mod front;
 pub mod offload;
 pub mod pack;
@@ -29,7 +29,7 @@ use csdfc_network::pass::Precision;
 use csdfc_network::suggest::clip;
 use csdfc_plan::plan::StorageModel;
 
-use self::effort::SearchBudget;
+use self::budget::SearchBudget;
 
 /// The `csdfc` command.
 #[derive(Debug, Parser)]

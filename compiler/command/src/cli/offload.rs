@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use csdfc_offload::Unit;
 
-use super::effort::SearchBudget;
+use super::budget::SearchBudget;
 use super::{Format, values};
 
 /// Arguments of `csdfc offload`.

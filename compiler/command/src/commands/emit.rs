@@ -9,14 +9,14 @@ use csdfc_planner::saved::reload;
 use super::output;
 use super::read::read_plan;
 use crate::cli::EmitArgs;
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 
 /// Emits a plan.
 ///
 /// # Errors
 /// When the plan or a model cannot be read, a layer cannot be emitted, a file of the folder is not csdfc's, or one
 /// cannot be written.
-pub fn emit(args: &EmitArgs) -> Result<Ending, Error> {
+pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
     let (plan, _, folder) = read_plan(&args.plan)?;
     let networks = reload::reload(&plan, &folder)?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
@@ -32,7 +32,7 @@ pub fn emit(args: &EmitArgs) -> Result<Ending, Error> {
         );
     }
     tracing::info!(files = files.len(), "emitted");
-    Ok(Ending::Yes)
+    Ok(Outcome::Yes)
 }
 
 /// Updates a folder to hold these files. A file that csdfc wrote, and that nobody has changed since, is replaced, or

@@ -10,7 +10,7 @@ use super::{
     report as report_plan, run as run_plan, select, status,
 };
 use crate::cli::{Cli, Command};
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 
 /// Runs the command as `main` does, and returns its exit code. The first argument is the program's name. Results go to
 /// standard output, everything else to standard error. A panic gives code 3, and does not affect later calls.
@@ -35,7 +35,7 @@ pub fn invoke(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-fn run(cli: &Cli) -> Result<Ending, Error> {
+fn run(cli: &Cli) -> Result<Outcome, Error> {
     logging::start(&cli.global)?;
     let _working = status::begin(work(&cli.command));
     match &cli.command {

@@ -23,7 +23,7 @@ use super::read::read_text;
 use super::watcher::Watcher;
 use super::{frames, output, status, watcher};
 use crate::cli::{Format, PlanArgs};
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 use crate::picture::front::FrontPicture;
 use crate::report;
 
@@ -44,7 +44,7 @@ const RANDOM_MACS: u64 = 5_000_000_000;
 /// # Errors
 /// When the application or the front to start from cannot be read or planned, or when a result cannot be written. It is
 /// a bug if our checker refuses the plan.
-pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
+pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     let to_stdout = to_stdout(args)?;
     let saved = args.front.from.as_deref().map(read_front).transpose()?;
     let mut app = open::open(&args.app)?;
@@ -105,7 +105,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         })?;
     }
     let text = match shortfall {
-        None if accuracies.iter().all(Accuracy::is_within) => return Ok(Ending::Yes),
+        None if accuracies.iter().all(Accuracy::is_within) => return Ok(Outcome::Yes),
         None => {
             format!(
                 "the outputs have too large an error with the chosen primitives; plan with --primitives fixed\n  {}",
@@ -121,7 +121,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     status::clear();
     // If standard error is closed, nobody reads the message. The exit code says it too.
     let _ = writeln!(std::io::stderr(), "csdfc: {text}");
-    Ok(Ending::No)
+    Ok(Outcome::No)
 }
 
 /// Plans an application whose precisions are stated.

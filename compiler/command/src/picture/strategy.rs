@@ -96,7 +96,7 @@ fn grid(svg: &mut Svg, at: [f64; 2], side: f64, width: usize, colours: &[&str]) 
 
 /// The data that the page plays.
 #[derive(Debug, Serialize)]
-struct Played<'a> {
+struct PlayerData<'a> {
     name: &'a str,
     padded: [usize; 2],
     output: [usize; 2],
@@ -109,7 +109,7 @@ struct Played<'a> {
 /// A page of its own, without links to others, that plays the steps of a strategy.
 pub fn player(problem: &Problem, strategy: &Strategy) -> String {
     let (convolution, spec) = (&problem.convolution, problem.convolution.spec());
-    let played = Played {
+    let played = PlayerData {
         name: &strategy.name,
         padded: convolution.padded(),
         output: convolution.output(),
