@@ -8,7 +8,7 @@
 
 use std::process::Command;
 
-use csdfc_command::commands::{self, npy};
+use csdfc_command::npy;
 use csdfc_input::app::resolve::Application;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Cnn, Plan};
@@ -56,7 +56,7 @@ fn check(application: &Application) {
     let plan = plan(application);
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    commands::emit::write(folder, &emitted(application, &plan)).expect("files");
+    csdfc_command::write_crate(folder, &emitted(application, &plan)).expect("files");
     run(folder, env!("CARGO"), &["build", "--release", "--offline"], &[]);
     let values = |cnn: usize, layer: usize, parameter: usize| {
         application.cnns[cnn].network.parameter(layer, parameter)

@@ -371,7 +371,7 @@ fn a_plan_explains_a_layer() {
     let network = network(random, 3, false);
     let device = device(&network, &SEVERAL_LAYOUTS, random);
     let mut application = case(network);
-    application.max_error = 1.5e-5;
+    application.max_primitive_error = 1.5e-5;
     let least = planned(&with(&application, Some(MemoryGoal::Min)), &device).plan.memory.total;
     let application = with(&application, Some(MemoryGoal::Bytes(least + 64)));
     let plan = planned(&application, &device).plan;
@@ -382,6 +382,6 @@ fn a_plan_explains_a_layer() {
     assert!(found.alternatives[0].verdict.starts_with("chosen"));
     assert!(found.not_measured.len() > 50);
     found.not_measured.clear();
-    insta::assert_snapshot!(csdfc_command::report::explain::text(&found));
+    insta::assert_snapshot!(csdfc_planner::explain::primitives::text(&found));
     assert_eq!(driver::explain(&plan, &application, &device, "a", "nothing").unwrap(), None);
 }

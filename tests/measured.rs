@@ -109,7 +109,9 @@ fn the_fastest_primitives_are_taken_where_they_make_a_better_plan() {
 
     // A primitive that errs more is chosen only if that is allowed. At the tightest limit, no chosen primitive errs
     // more than a sum of products.
-    let with = |max_error: f64| planned(&Application { max_error, ..application.clone() }, &device).plan;
+    let with = |max_primitive_error: f64| {
+        planned(&Application { max_primitive_error, ..application.clone() }, &device).plan
+    };
     assert_eq!(count(&with(1e-3), FASTEST), convolutions);
     assert_eq!(count(&with(1e-5), FIRST), convolutions);
 

@@ -11,11 +11,11 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_network::Network;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver;
-use csdfc_planner::error::Error;
 use csdfc_planner::open::Opened;
 use csdfc_planner::saved::reload;
 use csdfc_planner::search::known::Start;
 use csdfc_planner::search::watch::Watch;
+use csdfc_precision::error::Error;
 use csdfc_precision::{self as precision, Calibration, Chosen};
 use csdfc_runtime::run::{Data, Runner, Value};
 use csdfc_tests::{application, opened, outcome, random};
@@ -141,20 +141,20 @@ fn as_few_layers_as_are_needed_and_the_error_is_the_plans() {
 #[test]
 fn without_an_allowance_nothing_changes_and_what_would_do_does() {
     let limit = MemoryGoal::Bytes(of_floats().memory.total / 4 * 3);
-    let Chosen { planned, accuracies, would, .. } = chosen(&resnet8(0.0, limit));
+    let Chosen { planned, accuracies, sufficient, .. } = chosen(&resnet8(0.0, limit));
     assert!(!planned.plan.constraints.met && planned.shortfall.is_some());
     assert_eq!((lowered(&planned.plan), accuracies[0].error), (0, 0.0));
-    let would = would.unwrap().remove(0);
-    assert!(0.0 < would.error && would.is_within(), "{would:?}");
-    let met = chosen(&resnet8(would.allowance, limit));
+    let sufficient = sufficient.unwrap().remove(0);
+    assert!(0.0 < sufficient.error && sufficient.is_within(), "{sufficient:?}");
+    let met = chosen(&resnet8(sufficient.allowance, limit));
     assert!(
         met.planned.plan.constraints.met && met.accuracies[0].is_within(),
-        "{would:?} {:?}",
+        "{sufficient:?} {:?}",
         met.accuracies
     );
     // No precision is low enough.
-    let Chosen { planned, would, .. } = chosen(&resnet8(1.0, MemoryGoal::Bytes(1000)));
-    assert!(!planned.plan.constraints.met && would.is_none());
+    let Chosen { planned, sufficient, .. } = chosen(&resnet8(1.0, MemoryGoal::Bytes(1000)));
+    assert!(!planned.plan.constraints.met && sufficient.is_none());
 }
 
 #[test]

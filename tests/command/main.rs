@@ -85,7 +85,6 @@ fn help_of_all_commands() {
         ("help_analyze", &["analyze", "--help"]),
         ("help_offload", &["offload", "--help"]),
         ("help_report", &["report", "--help"]),
-        ("help_reproduce", &["reproduce", "--help"]),
         ("help_pack", &["pack", "--help"]),
         ("help_profile", &["profile", "--help"]),
         ("help_quantize", &["quantize", "--help"]),

@@ -57,15 +57,19 @@ fn machines_read_what_the_strategy_is() {
 #[test]
 fn a_model_is_mapped() {
     let folder = folder();
-    let accelerator = "(name: \"small\", pe: 100000, mem: 5000, tl: 1, tw: 1, tacc: 100)";
+    let accelerator = "(name: \"small\", pe: 100000, mem_elements: 5000, tl: 1, tw: 1, tacc: 100)";
     std::fs::write(folder.path().join("a.ron"), accelerator).unwrap();
     let args = ["offload", "builtin:lenet5", "--accelerator", "a.ron"];
     let ended = run(folder.path(), &args);
     assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
     insta::assert_snapshot!("offload_model", ended.stdout);
-    let none = run(folder.path(), &[&args[..], &["--mem", "800"]].concat());
+    let none = run(folder.path(), &[&args[..], &["--mem-elements", "800"]].concat());
     assert_eq!(none.code, 2);
-    assert!(none.stdout.contains("no strategy fits C5") && none.stdout.contains("--mem"), "{}", none.stdout);
+    assert!(
+        none.stdout.contains("no strategy fits C5") && none.stdout.contains("--mem-elements"),
+        "{}",
+        none.stdout
+    );
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn bad_layers_are_explained() {
     check("no_layer", &["--group", "2"]);
     check("sizes", &[&layer("5by5", "3x3")[..], &["--group", "2"]].concat());
     check("huge", &[&layer("100000x100000", "3x3")[..], &["--group", "2"]].concat());
-    check("memory", &[&small[..], &["--group", "2", "--mem", "93"]].concat());
+    check("memory", &[&small[..], &["--group", "2", "--mem-elements", "93"]].concat());
     check("pe", &[&small[..], &["--pe", "71"]].concat());
     check("strategy", &[&small[..], &["--group", "2", "--strategy", "zigzga"]].concat());
     check("accelerator", &[&small[..], &["--accelerator", "missing.ron"]].concat());

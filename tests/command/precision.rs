@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use csdfc_command::commands::npy;
+use csdfc_command::npy;
 use csdfc_plan::plan::Plan;
 use csdfc_runtime::run::{Data, Value};
 

@@ -1,6 +1,6 @@
 //! Models that csdfc writes: built-in networks, and quantised ones.
 
-use csdfc_command::commands::npy;
+use csdfc_command::npy;
 use csdfc_plan::format::Element;
 use csdfc_runtime::run::{Data, Value};
 

@@ -9,7 +9,7 @@ fn main() -> std::io::Result<()> {
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let arguments = std::iter::once("csdfc").chain(line.split('\t')).map(OsString::from);
-        let code = csdfc_command::commands::invoke::invoke(arguments);
+        let code = csdfc_command::invoke(arguments);
         let mut stdout = std::io::stdout().lock();
         writeln!(stdout, "\nexit {code}")?;
         stdout.flush()?;

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use csdfc_command::commands::{self, npy};
+use csdfc_command::npy;
 use csdfc_emit::Options;
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_network::{Layer, Network, NetworkOutput, Operand};
@@ -103,7 +103,7 @@ impl<'a> Emitted<'a> {
     fn of(application: &'a Application, plan: Plan) -> Self {
         let files = emitted(application, &plan);
         let folder = tempfile::tempdir().expect("a folder");
-        commands::emit::write(folder.path(), &files).expect("files");
+        csdfc_command::write_crate(folder.path(), &files).expect("files");
         Emitted { application, plan, folder }
     }
 

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use csdfc_command::commands;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::device::DeviceProfile;
 use csdfc_input::device::measured::Measured;
@@ -13,7 +12,7 @@ use csdfc_tests::{application, crates};
 /// The crate `board`, in a folder of its own. It measures an application with the primitives that the request names.
 pub fn board(application: &Application, request: &Request) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    commands::emit::write(folder.path(), &files(application, request)).expect("files");
+    csdfc_command::write_crate(folder.path(), &files(application, request)).expect("files");
     folder
 }
 

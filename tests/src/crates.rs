@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use csdfc_command::commands;
 use csdfc_emit::Options;
 use csdfc_input::app::resolve::Application;
 use csdfc_plan::plan::Plan;
@@ -23,7 +22,7 @@ pub fn emitted(application: &Application, plan: &Plan) -> Vec<(PathBuf, Vec<u8>)
 
 /// Writes the crate of a plan into `folder/emitted`, and beside it a program `harness` that uses it.
 pub fn write_with_harness(folder: &Path, application: &Application, plan: &Plan, harness: &str) {
-    commands::emit::write(&folder.join("emitted"), &emitted(application, plan)).expect("files");
+    csdfc_command::write_crate(&folder.join("emitted"), &emitted(application, plan)).expect("files");
     let source = folder.join("harness/src");
     std::fs::create_dir_all(&source).expect("a folder");
     let manifest = "[package]\nname = \"harness\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\

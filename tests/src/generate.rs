@@ -491,7 +491,7 @@ pub fn of_cnns(
         fusion: Fusion::default(),
         threads: 1,
         primitives: Primitives::default(),
-        max_error: 1e-4,
+        max_primitive_error: 1e-4,
         paged: None,
         may_be_paged: None,
         prefer: Prefer::default(),

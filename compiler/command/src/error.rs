@@ -8,7 +8,15 @@
 //! | 0 | done |
 //! | 1 | an error: something in the input is wrong |
 //! | 2 | an answer, not an error: no plan meets the constraints, or `check` refuses a plan |
-//! | 3 | a mistake of csdfc's own: our checker refuses our plan, which is saved for a report |
+//! | 3 | a bug in csdfc: our checker refuses our plan, which is saved for a report |
+//!
+//! ```
+//! use csdfc_command::error::Error;
+//!
+//! let missing = Error::read("plan.json", std::io::ErrorKind::NotFound.into());
+//! assert_eq!(missing.exit_code(), 1);
+//! assert_eq!(missing.to_string(), "cannot read plan.json");
+//! ```
 
 use std::path::Path;
 
@@ -18,12 +26,13 @@ use csdfc_input::device::DeviceError;
 use csdfc_input::export::ExportError;
 use csdfc_offload::OffloadError;
 use csdfc_planner::error::Error as PlannerError;
+use csdfc_precision::error::Error as PrecisionError;
 use csdfc_runtime::run::RunError;
 use miette::Diagnostic;
 
 /// The answer of a command that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub(crate) enum Outcome {
     /// Yes: exit code 0.
     Yes,
     /// An honest no: no plan meets the constraints, or `check` refuses the plan. Exit code 2.
@@ -32,11 +41,16 @@ pub enum Ending {
 
 /// Why a command could not do what it was asked.
 #[derive(Debug, thiserror::Error, Diagnostic)]
+#[non_exhaustive]
 pub enum Error {
     /// The application cannot be planned, profiled, run or read again.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Planner(#[from] PlannerError),
+    /// Precisions cannot be chosen, or a model cannot be quantised.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Precision(#[from] PrecisionError),
     /// A file or an option is wrong.
     #[error("{message}")]
     #[diagnostic(code(csdfc::input))]
@@ -51,9 +65,12 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Export(#[from] ExportError),
-    /// A mistake of csdfc's own: exit code 3.
+    /// A bug in csdfc: exit code 3.
     #[error("{0}")]
-    #[diagnostic(code(csdfc::bug), help("this is a mistake in csdfc, not in its input: please report it"))]
+    #[diagnostic(
+        code(csdfc::bug),
+        help("this is a bug in csdfc, not a mistake in its input: please report it")
+    )]
     Bug(String),
 }
 
@@ -68,10 +85,12 @@ impl Error {
         PlannerError::write(path, source).into()
     }
 
-    /// 3 for a mistake of our own, 1 for everything else.
+    /// 3 for a bug in csdfc, 1 for everything else.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Bug(_) | Error::Planner(PlannerError::Bug(_)) => 3,
+            Error::Bug(_)
+            | Error::Planner(PlannerError::Bug(_))
+            | Error::Precision(PrecisionError::Planner(PlannerError::Bug(_))) => 3,
             _ => 1,
         }
     }
@@ -113,12 +132,12 @@ impl From<OffloadError> for Error {
     }
 }
 
-impl Ending {
+impl Outcome {
     /// 0 for yes, 2 for an honest no.
-    pub fn exit_code(self) -> u8 {
+    pub(crate) fn exit_code(self) -> u8 {
         match self {
-            Ending::Yes => 0,
-            Ending::No => 2,
+            Outcome::Yes => 0,
+            Outcome::No => 2,
         }
     }
 }

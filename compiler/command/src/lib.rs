@@ -1,14 +1,21 @@
-//! The `csdfc` command. [`cli`] reads the command line, and [`commands`] does the work. [`report`] makes the texts that
-//! commands print, [`picture`] and [`page`] draw, and [`trace`] writes the events of a frame. [`reproduce`] writes the
-//! papers' tables.
+//! The `csdfc` command. `cli` reads the command line, and `commands` does the work, with a file for each command.
+//! `report` makes the texts that commands print, [`picture`] and `page` draw, and `trace` writes the events of a frame.
 //!
-//! All code that takes long is in the crates below, so this crate is built without optimisation.
+//! [`invoke`] is one call of the command:
+//!
+//! ```
+//! let code = csdfc_command::invoke(["csdfc", "inspect", "builtin:lenet5"].map(Into::into));
+//! assert_eq!(code, 0);
+//! ```
 
-pub mod cli;
-pub mod commands;
+mod cli;
+mod commands;
 pub mod error;
-pub mod page;
+pub mod npy;
+mod page;
 pub mod picture;
-pub mod report;
-pub mod reproduce;
-pub mod trace;
+mod report;
+mod trace;
+
+pub use commands::emit::write_crate;
+pub use commands::invoke::invoke;

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::from(csdfc_command::commands::invoke::invoke(std::env::args_os()))
+    ExitCode::from(csdfc_command::invoke(std::env::args_os()))
 }

@@ -21,7 +21,7 @@ pub struct Accelerator {
     #[serde(default)]
     pub pe: Option<u64>,
     /// size_MEM: elements that the on-chip memory holds. Without it, the memory holds everything.
-    #[serde(default)]
+    #[serde(default, rename = "mem_elements")]
     pub mem: Option<u64>,
     /// t_l: to load an element.
     #[serde(default = "one")]
@@ -62,7 +62,7 @@ impl Accelerator {
     /// # Errors
     /// Which one is not.
     pub fn check(&self) -> Result<(), OffloadError> {
-        let sizes = [("pe", self.pe), ("mem", self.mem)].map(|(name, value)| (name, value, LARGEST));
+        let sizes = [("pe", self.pe), ("mem_elements", self.mem)].map(|(name, value)| (name, value, LARGEST));
         let times = [("tl", self.tl), ("tw", self.tw), ("tacc", self.tacc)];
         let times = times.map(|(name, value)| (name, Some(value), LONGEST));
         for (name, value, most) in sizes.into_iter().chain(times) {
@@ -80,11 +80,11 @@ mod tests {
 
     #[test]
     fn files_are_read() {
-        let read = Accelerator::parse("(name: \"vta\", pe: 120, mem: 4096, tl: 2)").unwrap();
+        let read = Accelerator::parse("(name: \"vta\", pe: 120, mem_elements: 4096, tl: 2)").unwrap();
         let expected =
             Accelerator { name: "vta".into(), pe: Some(120), mem: Some(4096), tl: 2, tw: 1, tacc: 1 };
         assert_eq!(read, expected);
-        for text in ["", "(pes: 1)", "(pe: -1)", "(tl: 65537)", "(mem: 9999999999999)"] {
+        for text in ["", "(pes: 1)", "(pe: -1)", "(tl: 65537)", "(mem_elements: 9999999999999)"] {
             assert!(Accelerator::parse(text).is_err(), "{text}");
         }
     }

@@ -132,9 +132,9 @@ impl OffloadError {
             }
             OffloadError::Memory { needed, fitting, .. } => Some(match fitting {
                 Some(filters) => {
-                    format!("the nearest that works: --mem {needed}, or --filters-at-once {filters}")
+                    format!("the nearest that works: --mem-elements {needed}, or --filters-at-once {filters}")
                 }
-                None => format!("the nearest that works: --mem {needed}"),
+                None => format!("the nearest that works: --mem-elements {needed}"),
             }),
             OffloadError::Method { .. } => Some("leave --strategy out, or give `best`".into()),
             OffloadError::Unmet { nearest, .. } => nearest.clone(),

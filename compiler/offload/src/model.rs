@@ -116,6 +116,8 @@ mod tests {
         let (halved, answer) = map(1000).unwrap();
         assert_eq!((whole.passes(), halved.filters_at_once), (1, 16));
         assert!(halved.cost(&answer.strategy.groups).memory <= 1000);
-        assert!(map(72).is_err_and(|error| error.help().is_some_and(|help| help.contains("--mem 1220"))));
+        assert!(
+            map(72).is_err_and(|error| error.help().is_some_and(|help| help.contains("--mem-elements 1220")))
+        );
     }
 }

@@ -290,9 +290,11 @@ mod tests {
         let three = Options { group: Some(3), ..Options::default() };
         assert!(help(Some(150), None, three).contains("--group 2"));
         assert!(problem(None, Some(94), Options::default()).is_ok());
-        assert!(help(None, Some(93), Options::default()).contains("--mem 94, or --filters-at-once 3"));
+        assert!(
+            help(None, Some(93), Options::default()).contains("--mem-elements 94, or --filters-at-once 3")
+        );
         assert!(problem(None, Some(93), Options { filters_at_once: Some(3), ..Options::default() }).is_ok());
-        assert!(help(None, Some(36), Options::default()).ends_with("--mem 94"));
+        assert!(help(None, Some(36), Options::default()).ends_with("--mem-elements 94"));
         for zero in [
             Options { group: Some(0), ..Options::default() },
             Options { reload: Some(0), ..Options::default() },

@@ -89,7 +89,7 @@ pub fn best(problem: &Problem, kind: Kind) -> Result<Strategy, OffloadError> {
         let (loads, memory) = nearest.unwrap_or_default();
         OffloadError::Unmet {
             problem: format!("no strategy `{}` keeps the bounds on memory and loads of a pixel", name(kind)),
-            nearest: Some(format!("the nearest that works: --reload {loads} and --mem {memory}")),
+            nearest: Some(format!("the nearest that works: --reload {loads} and --mem-elements {memory}")),
         }
     })
 }

@@ -71,7 +71,8 @@ pub fn cost_table(
     let network = &cnn.network;
     let processor_share =
         |name: &str| Ok(ProcessorShare::alone(device.processor(name)?, application.threads));
-    let mut costs = Costs { network, max_error: application.max_error, processor_shares: Vec::new() };
+    let mut costs =
+        Costs { network, max_error: application.max_primitive_error, processor_shares: Vec::new() };
     costs.processor_shares = vec![processor_share(&cnn.partitions[0].processor)?; network.layers.len()];
     for partition in &cnn.partitions {
         let processor_share = processor_share(&partition.processor)?;

@@ -9,16 +9,16 @@ use csdfc_network::pass::Precision;
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::Plan;
-use csdfc_planner::error::Error;
 use csdfc_runtime::run::{Data, Runner, Value};
 
 use super::{Accuracy, Calibration};
+use crate::error::Error;
 use crate::quantise::frames;
 use crate::quantise::measure::Squares;
 use crate::quantise::simulate::Simulation;
 
 /// A CNN with open precisions.
-pub(super) struct Open {
+pub(super) struct OpenCnn {
     /// Its place in the application.
     pub cnn: usize,
     pub name: String,
@@ -32,7 +32,7 @@ pub(super) struct Open {
     exact: Vec<Vec<Value>>,
 }
 
-impl Open {
+impl OpenCnn {
     /// Runs the CNN with floats of 32 bits.
     pub fn new(
         (cnn, name): (usize, &str),
@@ -41,9 +41,6 @@ impl Open {
         calibration: Calibration,
         allowance: f64,
     ) -> Result<Self, Error> {
-        let refused = |message: String, help: Option<String>| {
-            Err(Error::Input { message: format!("CNN {name}: {message}"), help })
-        };
         frames::check(&network, &calibration.frames)?;
         let exact = outputs(&network, &vec![Precision::Fp32; stated.len()], &calibration.frames)?;
         for (number, outputs) in (1..).zip(&exact) {
@@ -51,23 +48,20 @@ impl Open {
                 if let Data::F32(values) = &value.data
                     && let Some(odd) = values.iter().find(|value| !value.is_finite())
                 {
-                    let message =
-                        format!("output {} of frame {number} has an element that is {odd}", output.name);
-                    return refused(message, Some("give frames that the network is made for".into()));
+                    return Err(Error::InfiniteOutput {
+                        cnn: name.into(),
+                        output: output.name.clone(),
+                        frame: number,
+                        value: *odd,
+                    });
                 }
             }
         }
-        let open = Open { cnn, name: name.into(), network, stated, allowance, calibration, exact };
+        let open = OpenCnn { cnn, name: name.into(), network, stated, allowance, calibration, exact };
         if open.stated.iter().any(|precision| !matches!(precision, Precision::Auto | Precision::Fp32)) {
             let error = open.error(&open.stated, open.frames())?;
             if error > allowance {
-                let message = format!(
-                    "the layers whose precision is stated err by {error:.1e}, more than the {allowance:.1e} allowed"
-                );
-                return refused(
-                    message,
-                    Some("raise --max-error, or state fp32 or auto for these layers".into()),
-                );
+                return Err(Error::StatedPrecisions { cnn: name.into(), error, allowance });
             }
         }
         Ok(open)

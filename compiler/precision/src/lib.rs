@@ -1,7 +1,24 @@
 //! The choice of a precision for each layer, under an allowance for the error of the outputs.
 //!
-//! The error of an output is relative: the root of the sum of the squares of its changes, divided by the root of the
-//! sum of the squares of the output with 32-bit floats. For an output of indices, the error is the root of the share of
+//! ```
+//! use csdfc_network::pass::Precision;
+//! use csdfc_planner::{driver, open};
+//! use csdfc_precision::{Calibration, plan};
+//! use csdfc_runtime::run::{Data, Value};
+//!
+//! let mut opened = open::open("builtin:lenet5")?;
+//! opened.spec.cnns[0].precision = Precision::Auto;
+//! opened.spec.constraints.memory = Some("150kB".parse()?);
+//! let frame = vec![Value { dims: vec![1, 1, 32, 32], data: Data::F32(vec![0.5; 1024]) }];
+//! let frames = |_: usize, _: &_| Ok(Calibration { frames: vec![frame.clone()], is_random: false });
+//! let make = |application: &_, device: &_| driver::plan(application, device, vec!["builtin:lenet5".into()]);
+//! let chosen = plan(&opened, &frames, &make, &|_| ())?;
+//! assert!(chosen.planned.plan.memory.total <= 150_000);
+//! assert!(chosen.accuracies[0].is_within());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The error of an output is relative: the norm of its changes, divided by the norm of the output with 32-bit floats. For an output of indices, the error is the root of the share of
 //! indices that changed. An error is never above 1. The error of a CNN is the largest over its outputs and over the
 //! frames on which it is measured.
 //!
@@ -21,11 +38,12 @@
 //! [`quantise`] makes a network of 8-bit integers, for which weights and ranges of tensors must be measured.
 
 mod accuracy;
+pub mod error;
+pub mod explain;
 mod order;
 pub mod quantise;
 mod savings;
 mod search;
-pub mod words;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -38,11 +56,12 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_network::Network;
 use csdfc_network::pass::Precision;
 use csdfc_planner::driver::Planned;
-use csdfc_planner::error::Error;
+use csdfc_planner::error::Error as PlannerError;
 use csdfc_planner::open::Opened;
 use csdfc_runtime::run::Value;
 
-use self::accuracy::Open;
+use self::accuracy::OpenCnn;
+use self::error::Error;
 use self::search::{Candidate, Found, Search};
 
 /// Frames that a CNN is measured on.
@@ -55,10 +74,10 @@ pub struct Calibration {
 }
 
 /// Hands over the frames of the CNN with this index in the application.
-pub type Frames<'a> = &'a dyn Fn(usize, &Network) -> Result<Calibration, Error>;
+pub type Frames<'a> = &'a dyn Fn(usize, &Network) -> Result<Calibration, PlannerError>;
 
 /// Plans an application, whose precisions are chosen.
-pub type Plan<'a> = &'a dyn Fn(&Application, &DeviceProfile) -> Result<Planned, Error>;
+pub type Plan<'a> = &'a dyn Fn(&Application, &DeviceProfile) -> Result<Planned, PlannerError>;
 
 /// How far the measurements of a CNN are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +106,7 @@ pub struct Chosen {
     pub accuracies: Vec<Accuracy>,
     /// If the plan does not meet the constraints: the allowances of CNNs with which they would be met, if there are
     /// any.
-    pub would: Option<Vec<Accuracy>>,
+    pub sufficient: Option<Vec<Accuracy>>,
 }
 
 /// How much a CNN errs.
@@ -132,10 +151,10 @@ pub fn plan(
     for (cnn, spec) in opened.spec.cnns.iter().enumerate().filter(|(_, spec)| spec.is_open()) {
         // Each measurement packs the weights.
         let network = models.network(cnn, &base).in_memory();
-        let network = network.map_err(|(layer, error)| Error::weights(&layer, &error))?;
+        let network = network.map_err(|(layer, error)| PlannerError::weights(&layer, &error))?;
         let calibration = frames(cnn, &network)?;
         let stated = precisions::of_layers(spec, &network);
-        open.push(Open::new(
+        open.push(OpenCnn::new(
             (cnn, &base.cnns[cnn].name),
             network,
             stated,
@@ -144,9 +163,9 @@ pub fn plan(
         )?);
     }
     let mut search = Search::new(&models, &device, open, plan, tell);
-    let Found { candidate: Candidate { application, planned, .. }, accuracies, would } =
+    let Found { candidate: Candidate { application, planned, .. }, accuracies, sufficient } =
         search.find(&base)?;
-    Ok(Chosen { application, planned, accuracies, would, device })
+    Ok(Chosen { application, planned, accuracies, sufficient, device })
 }
 
 /// The models of an application, each loaded once.
@@ -188,7 +207,7 @@ impl Models<'_> {
     }
 
     /// The application with these precisions of the layers of CNNs, by the place of the CNN.
-    fn with(&self, chosen: &[(&Open, Vec<Precision>)]) -> Result<Application, Error> {
+    fn with(&self, chosen: &[(&OpenCnn, Vec<Precision>)]) -> Result<Application, Error> {
         let mut spec = self.opened.spec.clone();
         for (open, precisions) in chosen {
             let cnn = &mut spec.cnns[open.cnn];

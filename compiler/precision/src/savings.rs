@@ -7,11 +7,11 @@ use csdfc_network::Network;
 use csdfc_network::pass::Precision;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver;
-use csdfc_planner::error::Error;
 use csdfc_planner::objective::{Least, Objective};
 
 use super::Models;
-use super::accuracy::Open;
+use super::accuracy::OpenCnn;
+use crate::error::Error;
 
 /// What layers take at each precision.
 pub(super) struct Savings {
@@ -28,14 +28,14 @@ impl Savings {
     /// Plans the application at each precision, without a search.
     pub fn new(
         models: &Models<'_>,
-        open: &[Open],
+        open: &[OpenCnn],
         base: &Application,
         device: &DeviceProfile,
     ) -> Result<Self, Error> {
         let at = |precision: Precision| -> Result<_, Error> {
             let of = |open| (open, all_at(open, precision));
             let application = models.with(&open.iter().map(of).collect::<Vec<_>>())?;
-            let plan = sketch(&application, device)?;
+            let plan = plan_without_search(&application, device)?;
             Ok((application, plan))
         };
         let at = [at(Precision::Fp32)?, at(Precision::Half)?, at(Precision::Mixed)?];
@@ -56,7 +56,7 @@ impl Savings {
     }
 
     /// What a layer saves at a precision.
-    pub fn of(&self, open: &Open, layer: usize, precision: Precision) -> f64 {
+    pub fn of(&self, open: &OpenCnn, layer: usize, precision: Precision) -> f64 {
         let name = &open.network.layers[layer].name;
         let takes = |(application, plan): &(Application, Plan)| {
             let network: &Network = &application.cnns[open.cnn].network;
@@ -74,12 +74,12 @@ impl Savings {
 }
 
 /// The precisions of a CNN's layers if all open ones were this precision.
-fn all_at(open: &Open, precision: Precision) -> Vec<Precision> {
+fn all_at(open: &OpenCnn, precision: Precision) -> Vec<Precision> {
     open.stated.iter().map(|stated| if *stated == Precision::Auto { precision } else { *stated }).collect()
 }
 
-/// A plan without a search. It tells how much memory and time each layer takes.
-fn sketch(application: &Application, device: &DeviceProfile) -> Result<Plan, Error> {
+/// A plan without a search, to read off what layers take.
+fn plan_without_search(application: &Application, device: &DeviceProfile) -> Result<Plan, Error> {
     let mut application = application.clone();
     application.rows = RowsChoice::None;
     application.primitives = Primitives::Fixed;

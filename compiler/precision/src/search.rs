@@ -6,16 +6,16 @@ use csdfc_network::Layer;
 use csdfc_network::pass;
 use csdfc_network::pass::Precision;
 use csdfc_planner::driver::{Planned, assemble};
-use csdfc_planner::error::Error;
 use csdfc_planner::frame::task;
 use csdfc_planner::objective::{Least, Objective};
 use csdfc_runtime::bind::Primitive;
 use tracing::{info, info_span, warn};
 
-use super::accuracy::{self, Open};
+use super::accuracy::{self, OpenCnn};
 use super::order::{self, Alternative, Alternatives, Step};
 use super::savings::Savings;
 use super::{Accuracy, Models, Plan, Progress};
+use crate::error::Error;
 
 /// Frames on which a single layer is measured. Few suffice, since its error is only compared with those of others.
 const FRAMES_OF_A_LAYER: usize = 2;
@@ -52,14 +52,14 @@ pub(super) struct Found {
     /// The error of each open CNN.
     pub accuracies: Vec<Accuracy>,
     /// If the plan does not meet the constraints, the allowances with which they would be met, if there are any.
-    pub would: Option<Vec<Accuracy>>,
+    pub sufficient: Option<Vec<Accuracy>>,
 }
 
 /// The steps of all CNNs, and the means to plan with them.
 pub(super) struct Search<'a> {
     models: &'a Models<'a>,
     device: &'a DeviceProfile,
-    open: Vec<Open>,
+    open: Vec<OpenCnn>,
     plan: Plan<'a>,
     tell: &'a dyn Fn(&Progress<'_>),
     /// The steps of each open CNN, in order.
@@ -73,7 +73,7 @@ impl<'a> Search<'a> {
     pub fn new(
         models: &'a Models<'a>,
         device: &'a DeviceProfile,
-        open: Vec<Open>,
+        open: Vec<OpenCnn>,
         plan: Plan<'a>,
         tell: &'a dyn Fn(&Progress<'_>),
     ) -> Self {
@@ -104,26 +104,27 @@ impl<'a> Search<'a> {
             return self.found(nearest);
         }
         let Some(beyond) = self.fewest(allowed, self.steps.len())? else { return self.found(nearest) };
-        let would = self.allowances(beyond.taken)?;
-        if would.is_empty() {
+        let sufficient = self.sufficient(beyond.taken)?;
+        if sufficient.is_empty() {
             return self.found(beyond);
         }
-        Ok(Found { would: Some(would), ..self.found(nearest)? })
+        Ok(Found { sufficient: Some(sufficient), ..self.found(nearest)? })
     }
 
     /// Runs a plan of the application, for the error of each open CNN.
     fn found(&self, candidate: Candidate) -> Result<Found, Error> {
         let Candidate { application, planned, .. } = &candidate;
         let mut runner = accuracy::runner(&planned.plan, application)?;
-        let of =
-            |open: &Open| Ok(open.accuracy(open.error_in(&mut runner)?, &application.cnns[open.cnn].network));
+        let of = |open: &OpenCnn| {
+            Ok(open.accuracy(open.error_in(&mut runner)?, &application.cnns[open.cnn].network))
+        };
         let accuracies: Vec<Accuracy> = self.open.iter().map(of).collect::<Result<_, Error>>()?;
         drop(runner);
-        Ok(Found { candidate, accuracies, would: None })
+        Ok(Found { candidate, accuracies, sufficient: None })
     }
 
     /// The allowances that permit this many steps, for the CNNs whose allowance is too small.
-    fn allowances(&self, taken: usize) -> Result<Vec<Accuracy>, Error> {
+    fn sufficient(&self, taken: usize) -> Result<Vec<Accuracy>, Error> {
         let mut accuracies = Vec::new();
         for (place, (open, precisions)) in self.precisions(taken).into_iter().enumerate() {
             let error = open.error(&precisions, open.frames())?;
@@ -147,7 +148,7 @@ impl<'a> Search<'a> {
     }
 
     /// The precisions of the open CNNs with so many steps taken.
-    fn precisions(&self, taken: usize) -> Vec<(&Open, Vec<Precision>)> {
+    fn precisions(&self, taken: usize) -> Vec<(&OpenCnn, Vec<Precision>)> {
         let of = |(place, open)| {
             (open, precisions(open, self.steps[..taken].iter().filter(|step| step.open == place)))
         };
@@ -247,7 +248,7 @@ impl<'a> Search<'a> {
     }
 
     /// For each layer, its precisions other than 32-bit floats.
-    fn alternatives(&self, open: &Open, saves: &Savings) -> Result<Vec<Alternatives>, Error> {
+    fn alternatives(&self, open: &OpenCnn, saves: &Savings) -> Result<Vec<Alternatives>, Error> {
         let layers = |has: fn(&Layer) -> bool| -> Vec<usize> {
             let is_open = |&layer: &usize| open.stated[layer] == Precision::Auto;
             let ids = open.network.ids().map(|id| id.0);
@@ -291,7 +292,7 @@ fn together(macs: u64, count: usize) -> usize {
 }
 
 /// The precisions of a CNN's layers after some steps.
-fn precisions<'s>(open: &Open, steps: impl Iterator<Item = &'s Step>) -> Vec<Precision> {
+fn precisions<'s>(open: &OpenCnn, steps: impl Iterator<Item = &'s Step>) -> Vec<Precision> {
     let mut precisions = open.stated.clone();
     steps.for_each(|step| precisions[step.layer] = step.precision);
     precisions

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use csdfc_build::Build;
-use csdfc_command::commands::invoke::invoke;
+use csdfc_command::invoke;
 use csdfc_packing::{Block, Budget, Life, Limit, lives};
 use csdfc_planner::minimalloc::MOST_ROWS;
 use pyo3::prelude::*;

@@ -12,13 +12,11 @@ use crate::error::Error;
 /// What may be lost, and on which frames that is measured.
 #[derive(Debug, Clone, Args)]
 pub struct AccuracyArgs {
-    /// Largest error of a primitive that csdfc chooses for its speed, as a share of the largest sum of absolute
-    /// products: 1e-4 by default. If a precision is auto, this is instead the largest error of an output, relative to
-    /// fp32: 1e-2 by default
-    #[arg(long, value_name = "SHARE")]
+    /// Largest error of an output that precision auto may cause, relative to fp32: 1e-2 by default
+    #[arg(long, value_name = "ERROR")]
     pub max_error: Option<f64>,
-    /// Frames on which csdfc measures the error of precision auto, or folders of frames, as `csdfc quantize` takes
-    /// them. If several CNNs have precision auto, give a folder that has one folder for each of these CNNs
+    /// Frames on which csdfc measures that error, or folders of frames, as `csdfc quantize` takes them. If several CNNs
+    /// have precision auto, give a folder that has a folder for each of these CNNs
     #[arg(long, value_name = "FILE.npy|DIR", num_args = 1..)]
     pub calibrate: Vec<PathBuf>,
     /// Measure that error on N random frames, drawn by --seed: at most 4 by default. Frames from real use are better
@@ -27,17 +25,17 @@ pub struct AccuracyArgs {
 }
 
 impl AccuracyArgs {
-    /// Writes the options over what the application file says: of the CNNs whose precisions are chosen or, if there are none, of
-    /// primitives.
+    /// Writes the options over what the application file says of the CNNs with precision auto.
     ///
     /// # Errors
-    /// When frames are given and no precision is chosen.
+    /// When an option is given and no CNN has precision auto.
     pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), Error> {
-        if self.max_error.is_some() {
-            origin.replaced.push(("max_error", "--max-error"));
-        }
         if !spec.is_open() {
-            let given = [("--calibrate", !self.calibrate.is_empty()), ("--random", self.random.is_some())];
+            let given = [
+                ("--max-error", self.max_error.is_some()),
+                ("--calibrate", !self.calibrate.is_empty()),
+                ("--random", self.random.is_some()),
+            ];
             if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
                 return Err(Error::Input {
                     message: format!(
@@ -46,8 +44,10 @@ impl AccuracyArgs {
                     help: Some("add --precision auto".into()),
                 });
             }
-            spec.max_error = self.max_error.unwrap_or(spec.max_error);
             return Ok(());
+        }
+        if self.max_error.is_some() {
+            origin.replaced.push(("max_error", "--max-error"));
         }
         let several = spec.cnns.iter().filter(|cnn| cnn.is_open()).count() > 1;
         for cnn in spec.cnns.iter_mut().filter(|cnn| cnn.is_open()) {

@@ -8,7 +8,7 @@ use csdf::Ratio;
 use csdfc_input::app::Origin;
 use csdfc_input::app::spec::{AppSpec, RowsSpec};
 
-use super::effort::SearchBudget;
+use super::budget::SearchBudget;
 use super::{Format, LoadArgs, rows};
 use crate::error::Error;
 

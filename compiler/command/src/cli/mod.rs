@@ -2,7 +2,7 @@
 
 pub mod accuracy;
 pub mod analyze;
-pub mod effort;
+pub mod budget;
 pub mod front;
 pub mod offload;
 pub mod pack;
@@ -10,7 +10,6 @@ pub mod pages;
 pub mod profile;
 pub mod quantize;
 pub mod report;
-pub mod reproduce;
 pub mod select;
 mod values;
 
@@ -31,7 +30,7 @@ use csdfc_network::suggest::clip;
 use csdfc_plan::plan::StorageModel;
 use csdfc_planner::strategy::Strategy;
 
-use self::effort::SearchBudget;
+use self::budget::SearchBudget;
 
 /// The `csdfc` command.
 #[derive(Debug, Parser)]
@@ -48,7 +47,8 @@ use self::effort::SearchBudget;
   csdfc check plan.json                               prove the plan safe by replaying it
   csdfc analyze graph.xml --pareto                    storage and throughput of a dataflow graph
 
-Exit codes: 0 yes, 1 bad input or usage, 2 an honest no (constraints not met, plan refused), 3 a mistake of csdfc's own.")]
+Exit codes: 0 done, 1 an error in the input or the command line, 2 the answer is no (constraints not met, plan refused),
+3 a bug in csdfc.")]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -132,18 +132,18 @@ The page is one file, which needs no network. The times in it are those that the
   csdfc analyze builtin:resnet50 --rows all --bytes --budget 10s
 
 A throughput is iterations of the repetition vector per unit of time. In a graph of layers each firing takes one unit.
-Totals leave out channels from an actor to itself. The exit code is 2 if the graph deadlocks, if a throughput is out of
-reach, or if the budget ends before there is an answer.")]
+Totals leave out channels from an actor to itself. The exit code is 2 if the graph deadlocks, if a throughput cannot be
+reached, or if the budget ends before there is an answer.")]
     Analyze(analyze::AnalyzeArgs),
     /// Plan the steps of a convolution on an accelerator whose memory cannot hold the layer
     #[command(after_help = "Examples:
   csdfc offload --input 32x32 --filter 5x5x6 --group 4
-  csdfc offload --input 5x5x2 --filter 3x3x2 --pe 120 --mem 100 --strategy zigzag --format json
+  csdfc offload --input 5x5x2 --filter 3x3x2 --pe 120 --mem-elements 100 --strategy zigzag --format json
   csdfc offload model.onnx --accelerator vta.ron
 
 Durations are the paper's Eq. 15: cycles to load pixels and to compute steps.")]
     Offload(Box<offload::OffloadArgs>),
-    /// Pack buffers of given lives into one memory, and prove that no packing is lower
+    /// Pack buffers of given lifetimes into one memory, and prove that no packing is smaller
     #[command(after_help = "Examples:
   csdfc pack buffers.csv
   csdfc pack buffers.csv --capacity 1MiB --budget 10s -o packed.csv
@@ -153,7 +153,7 @@ use from lower until just before upper. In a gap (8-10) it is not in use, or onl
 A buffer with an offset lies there. With --capacity, exit code 2 says that the buffers do not fit. csdfc then names
 some buffers that alone do not fit, if it can prove this.")]
     Pack(pack::PackArgs),
-    /// Select a primitive and layouts for each layer of a CNN, or of a table of costs
+    /// Select a primitive and layouts for each layer of a CNN, from a device profile or a table of costs
     #[command(after_help = "Examples:
   csdfc select model.onnx --device host --objective time --mem 40MB
   csdfc select model.onnx --device host --instance-out costs.json
@@ -168,10 +168,10 @@ The table lists layers and edges:
 Times are in us, memories in KiB, layouts have names such as CHW. A layer of kind pass has an option for each layout,
 and keeps it. A tensor that is written in one layout and read in another is converted, perhaps by several conversions
 in turn.
-The exit code is 2 if no selection keeps to a budget, and csdfc then prints the least that is feasible. The exit
-code is also 2 if no conversions lead from one layout to another.")]
+The exit code is 2 if no selection keeps to a budget, and csdfc then prints the smallest budget that is possible. The
+exit code is also 2 if no conversions lead from one layout to another.")]
     Select(Box<select::SelectArgs>),
-    /// Measure this machine: how long each layer takes with each primitive that computes it
+    /// Measure how long each layer takes on this machine, with each primitive that computes it
     #[command(after_help = "Examples:
   csdfc profile model.onnx && csdfc plan model.onnx --device host
   csdfc profile app.ron --device-out board.ron --threads 4
@@ -181,7 +181,7 @@ code is also 2 if no conversions lead from one layout to another.")]
 csdfc keeps what it has measured: a profile grows with each application, and after Ctrl-C the next call goes on where
 the last one stopped. Nothing else should run on the machine.")]
     Profile(profile::ProfileArgs),
-    /// Quantise a model to 8-bit integers, and say how much each layer errs then
+    /// Quantise a model to 8-bit integers, and report the error of each layer
     #[command(after_help = "Examples:
   csdfc quantize model.onnx -o model.int8.onnx --calibrate frames
   csdfc quantize model.onnx -o model.int8.onnx --calibrate a.npy b.npy --ranges mse --keep-above 0.1
@@ -190,17 +190,9 @@ the last one stopped. Nothing else should run on the machine.")]
 A frame is a .npy file of float32 in the model's dimensions. If the model has several inputs, it is a folder with INPUT.npy
 for each. A folder of frames gives all of them, by name. Tensors become unsigned 8-bit integers with one scale and one zero
 point, weights signed ones with a scale for each output channel, biases 32-bit integers. Other runtimes run the file too.
-An error is relative: the root of the sum of the squares of all changes, divided by the root of the sum of the squares
-of the tensor. A layer's own error is its error if only this layer computes on integers.")]
+An error is relative: the norm of all changes to a tensor, divided by the norm of the tensor. A layer's own error is the
+error that it has if only this layer computes on integers.")]
     Quantize(quantize::QuantizeArgs),
-    /// Make the tables and figures of a paper again, from csdfc's own data
-    #[command(after_help = "Examples:
-  csdfc reproduce s1 -o docs/s1
-  csdfc reproduce table12 -o docs/table12
-  csdfc reproduce precision -o docs/precision
-  csdfc reproduce mec -o docs/mec
-  csdfc reproduce taso -o docs/taso --device host")]
-    Reproduce(reproduce::ReproduceArgs),
     /// Print a script with which a shell completes csdfc's arguments
     #[command(after_help = "Examples:
   csdfc completions bash > ~/.local/share/bash-completion/completions/csdfc
@@ -217,10 +209,10 @@ of the tensor. A layer's own error is its error if only this layer computes on i
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Messages")]
 pub struct Global {
-    /// Print more on standard error: -v what is done, -vv also how long each pass takes
+    /// Print more on standard error: -v what csdfc does, -vv also how long each pass takes
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub verbose: u8,
-    /// Print nothing but errors on standard error
+    /// Print only errors on standard error
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Format of the messages on standard error; the variable CSDFC_LOG filters them
@@ -277,7 +269,7 @@ pub struct PlanArgs {
     /// An application file, `-` for one on standard input, FILE.onnx, FILE.tflite, or builtin:NAME
     #[arg(value_name = "APP|MODEL")]
     pub app: String,
-    /// Most memory that the application may take, or `min` for the smallest plan that is found
+    /// Most memory that the application may take, or `min` for the smallest plan that csdfc finds
     #[arg(long, value_name = "SIZE|min")]
     pub mem: Option<MemoryGoal>,
     /// Fewest frames per second, of every CNN or of one
@@ -306,6 +298,10 @@ pub struct PlanArgs {
     /// computes a layer. NAME: a primitive, or the best one of a family (winograd), for each layer that it can compute
     #[arg(long, value_name = "auto|fixed|NAME", value_parser = values::primitives)]
     pub primitives: Option<Primitives>,
+    /// Largest error of a primitive that csdfc chooses for its speed, as a share of the largest sum of absolute
+    /// products: 1e-4 by default
+    #[arg(long, value_name = "SHARE")]
+    pub max_primitive_error: Option<f64>,
     /// Precision of the weights and tensors of every CNN; with auto, csdfc chooses one for each layer. Precisions that
     /// the application states for single layers stay as they are
     #[arg(long, value_parser = values::precision())]
@@ -365,7 +361,7 @@ pub struct RunArgs {
     /// A network input: float32 in the model's dimensions, or a camera's bytes
     #[arg(long = "input", value_name = "[CNN/]NAME=FILE.npy")]
     pub inputs: Vec<NamedFile>,
-    /// Draw the inputs that are not given from this seed: floats from -1 to 1, or bytes
+    /// Fill inputs that are not given with random numbers from this seed: floats from -1 to 1, or bytes
     #[arg(long, value_name = "SEED")]
     pub random: Option<u64>,
     /// Write each output to a .npy file in this folder, named after the output, as the emitted program does. In the
@@ -571,6 +567,7 @@ impl PlanArgs {
         if let Some(primitives) = self.primitives {
             spec.primitives = primitives;
         }
+        apply_max_primitive_error(self.max_primitive_error, spec, origin);
         if let Some(precision) = self.precision {
             spec.cnns.iter_mut().for_each(|cnn| cnn.precision = precision);
             origin.replaced.push(("precision", "--precision"));
@@ -591,6 +588,14 @@ impl PlanArgs {
             spec.device = Some(device::from_here(device));
         }
         Ok(())
+    }
+}
+
+/// Writes `--max-primitive-error` over what the application file says.
+fn apply_max_primitive_error(given: Option<f64>, spec: &mut AppSpec, origin: &mut Origin) {
+    if let Some(max_primitive_error) = given {
+        spec.max_primitive_error = max_primitive_error;
+        origin.replaced.push(("max_primitive_error", "--max-primitive-error"));
     }
 }
 

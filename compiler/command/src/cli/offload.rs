@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use csdfc_offload::Unit;
 
-use super::effort::SearchBudget;
+use super::budget::SearchBudget;
 use super::{Format, values};
 
 /// Arguments of `csdfc offload`.
@@ -74,15 +74,15 @@ pub struct OffloadArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Accelerator")]
 pub struct AcceleratorArgs {
-    /// A file that describes the accelerator: (name: "vta", pe: 1024, mem: 65536, tl: 1, tw: 1, tacc: 1)
+    /// A file that describes the accelerator: (name: "vta", pe: 1024, mem_elements: 65536, tl: 1, tw: 1, tacc: 1)
     #[arg(long, value_name = "FILE.ron")]
     pub accelerator: Option<PathBuf>,
     /// Most multiply-accumulates in a step [default: any number]
     #[arg(long, value_name = "N")]
     pub pe: Option<u64>,
-    /// Elements that its memory holds [default: any number]
+    /// How many elements its memory holds, of any type, as the paper counts it [default: any number]
     #[arg(long, value_name = "N")]
-    pub mem: Option<u64>,
+    pub mem_elements: Option<u64>,
     /// Cycles to load an element [default: 1]
     #[arg(long, value_name = "CYCLES")]
     pub tl: Option<u64>,

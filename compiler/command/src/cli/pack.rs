@@ -6,7 +6,7 @@ use clap::Args;
 use csdfc_input::units;
 
 use super::Format;
-use super::effort::SearchBudget;
+use super::budget::SearchBudget;
 
 /// Arguments of `csdfc pack`.
 #[derive(Debug, Clone, Args)]

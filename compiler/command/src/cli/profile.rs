@@ -21,7 +21,7 @@ pub struct ProfileArgs {
     /// How often each layer is timed with each primitive
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub rounds: u16,
-    /// Try only primitives whose name contains this, beside the first one of each layer
+    /// Measure only primitives whose name contains this, and the first one of each layer
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
     /// Also measure the store that this folder is in, from which paged weights are read; 64 MiB are written there and removed

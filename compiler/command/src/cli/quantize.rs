@@ -15,8 +15,8 @@ pub struct QuantizeArgs {
     /// The quantised model, an ONNX file with QuantizeLinear and DequantizeLinear
     #[arg(short, long, value_name = "FILE.onnx")]
     pub output: PathBuf,
-    /// Which numbers the written model has. For mixed and half precision, csdfc writes no model: `csdfc plan
-    /// --precision` plans the model of floats itself
+    /// Numbers of the written model. csdfc writes no models of mixed and half precision: `csdfc plan --precision` plans
+    /// the model of floats itself
     #[arg(long, value_enum, default_value_t)]
     pub scheme: Scheme,
     /// Frames to calibrate with, or folders of frames
@@ -28,8 +28,7 @@ pub struct QuantizeArgs {
     /// Seed of random frames
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Which range of numbers the integers of a tensor stand for: all numbers that it had (min-max), 99.99 % of them
-    /// (percentile), or the range with the least mean square error (mse)
+    /// The range of numbers that the integers of a tensor stand for
     #[arg(long, default_value = "min-max", value_parser = values::ranges())]
     pub ranges: Ranges,
     /// Keep floats in each layer whose own error, relative to its tensor, is above this, and in the layers before it,
@@ -51,7 +50,8 @@ pub enum Scheme {
     /// 8-bit integers
     #[default]
     Int8,
-    /// 16-bit floats, and weights of 8-bit integers: planned, not written
+    /// W8A16, weights of 8-bit integers and tensors of 16-bit floats: planned, not written
+    #[value(alias = "w8a16")]
     Mixed,
     /// 16-bit floats: planned, not written
     Half,

@@ -9,11 +9,11 @@ use csdfc_input::device;
 use csdfc_input::units::{self, Nanoseconds};
 use csdfc_select::{Method, Quantity};
 
-use super::{Format, LoadArgs, values};
+use super::{Format, LoadArgs, apply_max_primitive_error, values};
 
 /// What makes no sense with a table of costs.
 const OF_APPLICATIONS: [&str; 8] =
-    ["cnn", "device", "threads", "max_error", "no_fuse", "shapes", "instance_out", "plan_out"];
+    ["cnn", "device", "threads", "max_primitive_error", "no_fuse", "shapes", "instance_out", "plan_out"];
 
 /// Arguments of `csdfc select`.
 #[derive(Debug, Clone, Args)]
@@ -34,9 +34,9 @@ pub struct SelectArgs {
     /// Workers that share each convolution
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// How much a primitive may err, as a share of the largest sum of absolute products: 1e-4 by default
+    /// Largest error of a primitive, as a share of the largest sum of absolute products: 1e-4 by default
     #[arg(long, value_name = "SHARE")]
-    pub max_error: Option<f64>,
+    pub max_primitive_error: Option<f64>,
     /// Options of the models.
     #[command(flatten)]
     pub load: LoadArgs,
@@ -82,10 +82,7 @@ impl SelectArgs {
     /// As [`LoadArgs::apply`].
     pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
         self.load.apply(spec, origin)?;
-        if let Some(max_error) = self.max_error {
-            spec.max_error = max_error;
-            origin.replaced.push(("max_error", "--max-error"));
-        }
+        apply_max_primitive_error(self.max_primitive_error, spec, origin);
         if let Some(threads) = self.threads {
             spec.threads = threads;
             origin.replaced.push(("threads", "--threads"));

@@ -12,7 +12,7 @@ use csdfc_select::Quantity;
 type Names<T> = &'static [(T, &'static str, &'static str)];
 
 const METHODS: Names<Method> = &[
-    (Method::None, "none", "No reduction: layer by layer, every edge in a buffer of its own"),
+    (Method::None, "none", "Layer by layer, every edge in a buffer of its own"),
     (
         Method::Reuse,
         "reuse",
@@ -59,12 +59,13 @@ const PRECISIONS: Names<Precision> = &[
     (
         Precision::Mixed,
         "mixed",
-        "The same, but weights are 8-bit integers with a 32-bit scale for each output channel",
+        "W8A16: weights are 8-bit integers with a 32-bit scale for each output channel, tensors 16-bit floats",
     ),
+    (Precision::Mixed, "w8a16", "The same as mixed"),
     (
         Precision::Auto,
         "auto",
-        "One of these for each layer: fp32 where possible, and less only as constraints need and --max-error allows",
+        "Chooses one for each layer: fp32 where possible, less only as constraints need and --max-error allows",
     ),
 ];
 
@@ -74,18 +75,14 @@ const WEIGHTS: Names<WeightsPlace> = &[
     (
         WeightsPlace::Paged,
         "paged",
-        "In a file or a flash: each frame reads them, piece by piece, into the arena",
+        "In a file or in flash: each frame reads them, piece by piece, into the arena",
     ),
 ];
 
 const RANGES: Names<Ranges> = &[
-    (Ranges::MinMax, "min-max", "From the least element to the greatest"),
-    (
-        Ranges::Percentile,
-        "percentile",
-        "Without the 0.005 % that are least and the 0.005 % that are greatest",
-    ),
-    (Ranges::Mse, "mse", "Clipped so that clipping and rounding together cause the least mean square error"),
+    (Ranges::MinMax, "min-max", "From the smallest element to the largest"),
+    (Ranges::Percentile, "percentile", "Without the smallest 0.005 % and the largest 0.005 %"),
+    (Ranges::Mse, "mse", "The range with the least mean square error of clipping and rounding together"),
 ];
 
 const UNITS: Names<Unit> = &[
@@ -109,7 +106,7 @@ const SELECTIONS: Names<csdfc_select::Method> = &[
     (
         csdfc_select::Method::Greedy,
         "greedy",
-        "From the time optimum, the largest primitive is replaced by the fastest smaller one, until the budget holds",
+        "Starts at the time optimum, and replaces the largest primitive by the fastest smaller one until the budget holds",
     ),
     (
         csdfc_select::Method::LocalOptimal,

@@ -14,8 +14,8 @@ use csdfc_planner::open;
 use super::output;
 use crate::cli::Format;
 use crate::cli::analyze::AnalyzeArgs;
-use crate::cli::effort::SearchBudget;
-use crate::error::{Ending, Error};
+use crate::cli::budget::SearchBudget;
+use crate::error::{Error, Outcome};
 use crate::report;
 use crate::report::analyze::{
     Analysis, AnalysisReport, Blocked, Distribution, Named, ScheduleReport, StartTimes, TradeOff,
@@ -28,21 +28,21 @@ const LARGEST: u64 = 64 << 20;
 ///
 /// # Errors
 /// When it cannot be read, the graph is inconsistent or too large, or a file cannot be written.
-pub fn analyze(args: &AnalyzeArgs) -> Result<Ending, Error> {
-    let (subjects, is_application) = subjects(args)?;
-    let exported = export(args, &subjects)?;
+pub fn analyze(args: &AnalyzeArgs) -> Result<Outcome, Error> {
+    let (targets, is_application) = targets(args)?;
+    let exported = export(args, &targets)?;
     if exported {
-        return Ok(Ending::Yes);
+        return Ok(Outcome::Yes);
     }
     let mut remaining = RemainingBudget::new(args.budget);
-    let mut outcome = Ending::Yes;
+    let mut outcome = Outcome::Yes;
     let mut analyses = Vec::new();
-    for (place, subject) in subjects.iter().enumerate() {
-        let _span = tracing::info_span!("analyze", graph = subject.name).entered();
-        let share = remaining.share(subjects.len() - place);
-        let (analysis, answered) = Analyst { args, subject, remaining: share }.analyze()?;
+    for (place, target) in targets.iter().enumerate() {
+        let _span = tracing::info_span!("analyze", graph = target.name).entered();
+        let share = remaining.share(targets.len() - place);
+        let (analysis, answered) = Analyser { args, target, remaining: share }.analyze()?;
         if !answered {
-            outcome = Ending::No;
+            outcome = Outcome::No;
         }
         analyses.push(analysis);
     }
@@ -63,7 +63,7 @@ pub fn analyze(args: &AnalyzeArgs) -> Result<Ending, Error> {
 }
 
 /// A graph to analyse.
-struct AnalysedGraph {
+struct NamedGraph {
     name: String,
     cnn: Option<String>,
     graph: Graph,
@@ -71,7 +71,7 @@ struct AnalysedGraph {
     channels: Vec<String>,
 }
 
-fn subjects(args: &AnalyzeArgs) -> Result<(Vec<AnalysedGraph>, bool), Error> {
+fn targets(args: &AnalyzeArgs) -> Result<(Vec<NamedGraph>, bool), Error> {
     let read = open::read(&args.source, LARGEST)?;
     if let open::AppSource::Text { name, bytes, .. } = &read
         && is_xml(bytes)
@@ -90,13 +90,13 @@ fn subjects(args: &AnalyzeArgs) -> Result<(Vec<AnalysedGraph>, bool), Error> {
         let synchronising = document.graph.channels().iter().filter(synchronises).count();
         if synchronising > 0 {
             tracing::warn!(
-                "{synchronising} channels, named .acquire, only say when a firing may start. Here they count as storage, \
-                 like all channels: totals are larger than those of the layers that the file was written from"
+                "{synchronising} channels, named .acquire, only say when a firing may start. They count as storage here, so \
+                 totals are larger than those of the layers from which the file was written"
             );
         }
         let channels = document.graph.channels().iter().map(|channel| channel.name.clone()).collect();
-        let subject = AnalysedGraph { name: document.name, cnn: None, graph: document.graph, channels };
-        return Ok((vec![subject], false));
+        let target = NamedGraph { name: document.name, cnn: None, graph: document.graph, channels };
+        return Ok((vec![target], false));
     }
     if args.concurrency.get() > 1 {
         return Err(Error::Input {
@@ -115,9 +115,9 @@ fn is_xml(bytes: &[u8]) -> bool {
 }
 
 /// The graph of each partition under the application's choice of rows.
-fn partitions(application: &Application) -> Result<Vec<AnalysedGraph>, Error> {
+fn partitions(application: &Application) -> Result<Vec<NamedGraph>, Error> {
     let tasks = task::tasks(application);
-    let mut subjects = Vec::new();
+    let mut targets = Vec::new();
     for (index, (cnn, task)) in application.cnns.iter().zip(&tasks).enumerate() {
         let rates = RateTable::new(task.network);
         let choice = Choice::given(application, index).unwrap_or_else(|| Choice::all(task.network));
@@ -130,7 +130,7 @@ fn partitions(application: &Application) -> Result<Vec<AnalysedGraph>, Error> {
                     None => tensor.clone(),
                 }
             };
-            subjects.push(AnalysedGraph {
+            targets.push(NamedGraph {
                 name: partition.name.clone(),
                 cnn: Some(cnn.name.clone()),
                 channels: lowering.channels.iter().map(name).collect(),
@@ -138,27 +138,26 @@ fn partitions(application: &Application) -> Result<Vec<AnalysedGraph>, Error> {
             });
         }
     }
-    Ok(subjects)
+    Ok(targets)
 }
 
 /// Writes the graphs as files, if asked to. Returns whether one of them went to standard output.
-fn export(args: &AnalyzeArgs, subjects: &[AnalysedGraph]) -> Result<bool, Error> {
+fn export(args: &AnalyzeArgs, targets: &[NamedGraph]) -> Result<bool, Error> {
     let is_stdout = |path: &Path| path.as_os_str() == "-";
     if let Some(path) = &args.dot {
-        let graphs: String =
-            subjects.iter().map(|subject| sdf3::dot(&subject.graph, &subject.name)).collect();
+        let graphs: String = targets.iter().map(|target| sdf3::dot(&target.graph, &target.name)).collect();
         output::write(path, &graphs)?;
         return Ok(is_stdout(path));
     }
     if let Some(path) = &args.sdf3 {
-        let [subject] = subjects else {
+        let [target] = targets else {
             return Err(Error::Input {
-                message: format!("a file in SDF3 XML holds one graph, but there are {}", subjects.len()),
+                message: format!("a file in SDF3 XML holds one graph, but there are {}", targets.len()),
                 help: Some("give an application of one CNN and one partition".into()),
             });
         };
-        output::write(path, &sdf3::write(&subject.graph, &subject.name))?;
-        let channels = subject.graph.channels();
+        output::write(path, &sdf3::write(&target.graph, &target.name))?;
+        let channels = target.graph.channels();
         let is_plain =
             |channel: &Channel| matches!(&channel.readers[..], [reader] if reader.acquire == reader.release);
         if !channels.iter().all(is_plain) {
@@ -219,22 +218,22 @@ impl RemainingBudget {
     }
 }
 
-struct Analyst<'a> {
+struct Analyser<'a> {
     args: &'a AnalyzeArgs,
-    subject: &'a AnalysedGraph,
+    target: &'a NamedGraph,
     remaining: RemainingBudget,
 }
 
-impl Analyst<'_> {
+impl Analyser<'_> {
     /// The analysis, and whether every question has an answer and the graph runs.
     fn analyze(mut self) -> Result<(Analysis, bool), Error> {
-        let graph = &self.subject.graph;
+        let graph = &self.target.graph;
         let repetition = csdf::repetition_vector(graph)?;
         let names = graph.actors().iter().map(|actor| actor.name.clone());
         let own = (0..graph.channels().len()).filter(|&channel| is_own(graph, channel)).count();
         let mut analysis = Analysis {
-            name: self.subject.name.clone(),
-            cnn: self.subject.cnn.clone(),
+            name: self.target.name.clone(),
+            cnn: self.target.cnn.clone(),
             unit: if self.args.bytes { "bytes" } else { "tokens" },
             repetition: Named(names.zip(repetition.firings).collect()),
             channels: graph.channels().len() - own,
@@ -283,7 +282,7 @@ impl Analyst<'_> {
     }
 
     fn blocked(&self) -> Result<Option<Vec<Blocked>>, Error> {
-        let graph = &self.subject.graph;
+        let graph = &self.target.graph;
         let unlimited = |(index, capacity): (usize, Option<u64>)| capacity.filter(|_| !is_own(graph, index));
         let capacities: Vec<Option<u64>> =
             graph.capacities().into_iter().enumerate().map(unlimited).collect();
@@ -315,7 +314,7 @@ impl Analyst<'_> {
         // The same amount again for its schedule, if that is asked for.
         let parts = if self.args.schedule { 2 * to_come } else { to_come };
         let options = self.options(parts);
-        let Some(storage) = answered(csdf::smallest(&self.subject.graph, goal, &options))? else {
+        let Some(storage) = answered(csdf::smallest(&self.target.graph, goal, &options))? else {
             return Ok(None);
         };
         let schedule = self.args.schedule.then(|| self.schedule(&storage, parts - 1)).transpose()?;
@@ -330,7 +329,7 @@ impl Analyst<'_> {
     }
 
     fn schedule(&mut self, storage: &Storage, to_come: usize) -> Result<ScheduleReport, Error> {
-        let graph = &self.subject.graph;
+        let graph = &self.target.graph;
         let steps = &storage.certificate.schedule;
         let bounded = |(index, capacity): (usize, &u64)| Some(*capacity).filter(|_| !is_own(graph, index));
         let capacities: Vec<Option<u64>> = storage.capacities.iter().enumerate().map(bounded).collect();
@@ -358,8 +357,8 @@ impl Analyst<'_> {
     }
 
     fn capacities(&self, storage: &Storage) -> Named<u64> {
-        let named = self.subject.channels.iter().cloned().zip(storage.capacities.iter().copied());
-        let counted = named.enumerate().filter(|(index, _)| !is_own(&self.subject.graph, *index));
+        let named = self.target.channels.iter().cloned().zip(storage.capacities.iter().copied());
+        let counted = named.enumerate().filter(|(index, _)| !is_own(&self.target.graph, *index));
         Named(counted.map(|(_, entry)| entry).collect())
     }
 }

@@ -6,7 +6,7 @@ use csdfc_planner::saved::reload;
 use super::output;
 use super::read::read_plan;
 use crate::cli::{CheckArgs, Format};
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 use crate::report;
 
 /// Most violations of a refused plan that are shown.
@@ -16,7 +16,7 @@ const VIOLATION_LINES: usize = 20;
 ///
 /// # Errors
 /// When the plan or a model cannot be read, or a model is not the one that the plan was made from.
-pub fn check(args: &CheckArgs) -> Result<Ending, Error> {
+pub fn check(args: &CheckArgs) -> Result<Outcome, Error> {
     let (plan, name, folder) = read_plan(&args.plan)?;
     let replayed = tracing::info_span!("replay").in_scope(|| checker::check(&plan));
     let verdict = match replayed {
@@ -35,5 +35,5 @@ pub fn check(args: &CheckArgs) -> Result<Ending, Error> {
         (Format::Ron, verdict) => output::ron(&report::check::verdict(verdict))?,
     };
     output::print(&text)?;
-    Ok(if verdict.is_ok() { Ending::Yes } else { Ending::No })
+    Ok(if verdict.is_ok() { Outcome::Yes } else { Outcome::No })
 }

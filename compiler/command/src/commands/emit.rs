@@ -9,20 +9,20 @@ use csdfc_planner::saved::reload;
 use super::output;
 use super::read::read_plan;
 use crate::cli::EmitArgs;
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 
 /// Emits a plan.
 ///
 /// # Errors
 /// When the plan or a model cannot be read, a layer cannot be emitted, a file of the folder is not csdfc's, or one
 /// cannot be written.
-pub fn emit(args: &EmitArgs) -> Result<Ending, Error> {
+pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
     let (plan, _, folder) = read_plan(&args.plan)?;
     let networks = reload::reload(&plan, &folder)?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
     let options = Options { crate_name: args.crate_name.clone() };
     let files = tracing::info_span!("emit").in_scope(|| csdfc_emit::emit(&plan, &parameters, &options))?;
-    write(&args.output, &files)?;
+    write_crate(&args.output, &files)?;
     super::device::warn_if_other(&plan);
     for partition in plan.partitions.iter().filter(|partition| partition.processor != "cpu") {
         tracing::warn!(
@@ -32,7 +32,7 @@ pub fn emit(args: &EmitArgs) -> Result<Ending, Error> {
         );
     }
     tracing::info!(files = files.len(), "emitted");
-    Ok(Ending::Yes)
+    Ok(Outcome::Yes)
 }
 
 /// Updates a folder to hold these files. A file that csdfc wrote, and that nobody has changed since, is replaced, or
@@ -40,7 +40,7 @@ pub fn emit(args: &EmitArgs) -> Result<Ending, Error> {
 ///
 /// # Errors
 /// When a file is in the way, or one cannot be written.
-pub fn write(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), Error> {
+pub fn write_crate(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), Error> {
     let known = known(folder)?;
     let mut due = Vec::new();
     for (path, content) in files {
@@ -115,20 +115,20 @@ mod tests {
         let folder = folder.path();
         let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
         std::fs::write(folder.join("notes.txt"), "mine").unwrap();
-        write(folder, &files(&[("a", "1"), ("src/b", "1"), ("src/c", "1")])).unwrap();
-        write(folder, &files(&[("a", "2"), ("src/b", "1")])).unwrap();
+        write_crate(folder, &files(&[("a", "1"), ("src/b", "1"), ("src/c", "1")])).unwrap();
+        write_crate(folder, &files(&[("a", "2"), ("src/b", "1")])).unwrap();
         assert_eq!((read("a").unwrap(), read("src/b").unwrap()), ("2".into(), "1".into()));
         assert_eq!((read("src/c"), read("notes.txt").unwrap()), (None, "mine".into()));
 
-        assert!(write(folder, &files(&[("notes.txt", "ours")])).is_err());
+        assert!(write_crate(folder, &files(&[("notes.txt", "ours")])).is_err());
         std::fs::write(folder.join("src/b"), "changed").unwrap();
-        assert!(write(folder, &files(&[("a", "3"), ("src/b", "2")])).is_err());
+        assert!(write_crate(folder, &files(&[("a", "3"), ("src/b", "2")])).is_err());
         assert_eq!((read("a").unwrap(), read("src/b").unwrap()), ("2".into(), "changed".into()));
         // No longer part of the crate, but changed: it stays.
-        write(folder, &files(&[("a", "3")])).unwrap();
+        write_crate(folder, &files(&[("a", "3")])).unwrap();
         assert_eq!(read("src/b").unwrap(), "changed");
 
         std::fs::write(folder.join(MANIFEST), "0000000000000000 ../notes.txt\n").unwrap();
-        assert!(write(folder, &files(&[("a", "4")])).is_err());
+        assert!(write_crate(folder, &files(&[("a", "4")])).is_err());
     }
 }

@@ -6,13 +6,13 @@ use csdfc_network::Network;
 use csdfc_plan::operator::{Input, InputElement};
 use csdfc_plan::shape::Shape;
 use csdfc_planner::error::Error;
-use csdfc_precision::quantise::frames::inputs;
+use csdfc_precision::quantise::inputs;
 use csdfc_runtime::file_name::file_name;
 use csdfc_runtime::run::{Data, Value, input_dims};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-use super::npy;
+use crate::npy;
 
 /// `count` random frames.
 pub(super) fn random(network: &Network, count: u64, seed: u64) -> Vec<Vec<Value>> {

@@ -6,7 +6,7 @@ use csdfc_planner::open::Opened;
 
 use super::output;
 use crate::cli::{Format, InspectArgs};
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 use crate::report;
 
 /// Shows the layers of an application and what they need, and writes its only CNN as an ONNX model if that is asked
@@ -14,7 +14,7 @@ use crate::report;
 ///
 /// # Errors
 /// When the application cannot be read, analysed or written as a model, or standard output cannot be written.
-pub fn inspect(args: &InspectArgs, mut app: Opened) -> Result<Ending, Error> {
+pub fn inspect(args: &InspectArgs, mut app: Opened) -> Result<Outcome, Error> {
     if let Some(file) = &args.onnx {
         output::write_file(file, &export(&app.network_as_stated()?)?)?;
     }
@@ -32,5 +32,5 @@ pub fn inspect(args: &InspectArgs, mut app: Opened) -> Result<Ending, Error> {
         Format::Ron => output::ron(&inspection)?,
     };
     output::print(&text)?;
-    Ok(Ending::Yes)
+    Ok(Outcome::Yes)
 }

@@ -7,10 +7,10 @@ use csdfc_planner::open;
 
 use super::{
     analyze, check, emit, inspect, logging, offload, pack, pages, plan, profile, quantize,
-    report as report_plan, reproduce, run as run_plan, select, status,
+    report as report_plan, run as run_plan, select, status,
 };
 use crate::cli::{Cli, Command};
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 
 /// Runs the command as `main` does, and returns its exit code. The first argument is the program's name. Results go to
 /// standard output, everything else to standard error. A panic gives code 3, and does not affect later calls.
@@ -27,10 +27,7 @@ pub fn invoke(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             code
         }
         Err(_) => {
-            let bug = Error::Bug(
-                "csdfc stopped at a place that it should never reach; the message above names the place"
-                    .into(),
-            );
+            let bug = Error::Bug("csdfc panicked; the message above says where".into());
             let code = bug.exit_code();
             report(&cli, bug);
             code
@@ -38,7 +35,7 @@ pub fn invoke(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-fn run(cli: &Cli) -> Result<Ending, Error> {
+fn run(cli: &Cli) -> Result<Outcome, Error> {
     logging::start(&cli.global)?;
     let _working = status::begin(work(&cli.command));
     match &cli.command {
@@ -58,7 +55,6 @@ fn run(cli: &Cli) -> Result<Ending, Error> {
         Command::Profile(args) => profile::profile(args),
         Command::Quantize(args) => quantize::quantize(args),
         Command::Select(args) => select::select(args),
-        Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Completions(args) => pages::completions(args),
         Command::Man(args) => pages::man(args),
     }
@@ -79,7 +75,6 @@ fn work(command: &Command) -> &'static str {
         Command::Profile(_) => "measuring",
         Command::Quantize(_) => "quantising",
         Command::Select(_) => "selecting primitives",
-        Command::Reproduce(_) => "making the tables",
         Command::Completions(_) | Command::Man(_) => "writing the pages",
     }
 }

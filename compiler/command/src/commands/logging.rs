@@ -28,7 +28,7 @@ pub fn start(global: &Global) -> Result<(), Error> {
     };
     let filter = match std::env::var(VARIABLE) {
         Ok(filter) if !filter.is_empty() => filter.parse::<Targets>().map_err(|error| Error::Input {
-            message: format!("the value of {VARIABLE} is no filter: {error}"),
+            message: format!("{VARIABLE} is not a log filter: {error}"),
             help: Some(
                 "give a level (`debug`) or levels by module (`csdfc_planner::frame::lower=trace,warn`)"
                     .into(),

@@ -1,20 +1,19 @@
 //! The work of the commands. They print results on standard output. If constraints could not be met, they say so on
 //! standard error.
 //!
-//! [`invoke`](invoke::invoke) is one call of `csdfc`, from its arguments to its exit code. Each command has a file of
-//! its own, with one function that takes the arguments of the command line.
+//! `invoke` is one call of `csdfc`, from its arguments to its exit code. Each command has a file of its own, with one
+//! function that takes the arguments of the command line.
 
 mod analyze;
 mod check;
 mod device;
-pub mod emit;
+pub(crate) mod emit;
 mod frames;
 mod inspect;
-pub mod invoke;
-pub mod logging;
-pub mod npy;
+pub(crate) mod invoke;
+mod logging;
 mod offload;
-pub mod output;
+mod output;
 mod pack;
 mod pages;
 mod plan;
@@ -23,7 +22,6 @@ mod quantize;
 mod read;
 mod recorder;
 mod report;
-mod reproduce;
 mod run;
 mod select;
 mod status;

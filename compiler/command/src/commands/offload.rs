@@ -16,7 +16,7 @@ use csdfc_planner::open;
 use super::output;
 use crate::cli::Format;
 use crate::cli::offload::OffloadArgs;
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 use crate::picture::strategy;
 use crate::report::offload::{self as report, LayerReport, ModelReport};
 
@@ -39,7 +39,7 @@ const ALWAYS_REPLAYED: u64 = 1 << 20;
 ///
 /// # Errors
 /// When a file cannot be read or written, or the layer cannot be offloaded at all.
-pub fn offload(args: &OffloadArgs) -> Result<Ending, Error> {
+pub fn offload(args: &OffloadArgs) -> Result<Outcome, Error> {
     let accelerator = accelerator(args)?;
     if args.group.is_none() && accelerator.pe.is_none() {
         return Err(Error::Input {
@@ -54,7 +54,7 @@ pub fn offload(args: &OffloadArgs) -> Result<Ending, Error> {
 }
 
 /// Maps every convolution of an application.
-fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Ending, Error> {
+fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outcome, Error> {
     if args.strategy != "best" {
         return Err(Error::Input {
             message: "--strategy is for one layer: csdfc takes the best for each layer of a model".into(),
@@ -84,7 +84,7 @@ fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Endi
         Format::Json => output::json(&report)?,
         Format::Ron => output::ron(&report)?,
     })?;
-    Ok(if report.met { Ending::Yes } else { Ending::No })
+    Ok(if report.met { Outcome::Yes } else { Outcome::No })
 }
 
 fn options(args: &OffloadArgs, unit: Unit) -> Options {
@@ -97,7 +97,7 @@ fn options(args: &OffloadArgs, unit: Unit) -> Options {
     }
 }
 
-fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Ending, Error> {
+fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Outcome, Error> {
     let (Some(input), Some(filter)) = (args.input, args.filter) else {
         return Err(Error::Bug("a layer without sizes passed the command line".into()));
     };
@@ -139,7 +139,7 @@ fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Ending, Error> 
         Format::Json => output::json(&report)?,
         Format::Ron => output::ron(&report)?,
     })?;
-    Ok(if report.met { Ending::Yes } else { Ending::No })
+    Ok(if report.met { Outcome::Yes } else { Outcome::No })
 }
 
 /// The result of the simulator for a strategy.
@@ -264,12 +264,13 @@ fn accelerator(args: &OffloadArgs) -> Result<Accelerator, Error> {
         Some(path) => Accelerator::parse(&read(path)?).map_err(|error| Error::Input {
             message: format!("{}: {error}", path.display()),
             help: Some(
-                "an accelerator is (name: \"vta\", pe: 1024, mem: 65536, tl: 1, tw: 1, tacc: 1)".into(),
+                "an accelerator is (name: \"vta\", pe: 1024, mem_elements: 65536, tl: 1, tw: 1, tacc: 1)"
+                    .into(),
             ),
         })?,
     };
     accelerator.pe = args.pe.or(accelerator.pe);
-    accelerator.mem = args.mem.or(accelerator.mem);
+    accelerator.mem = args.mem_elements.or(accelerator.mem);
     accelerator.tl = args.tl.unwrap_or(accelerator.tl);
     accelerator.tw = args.tw.unwrap_or(accelerator.tw);
     accelerator.tacc = args.tacc.unwrap_or(accelerator.tacc);

@@ -9,9 +9,9 @@ use csdfc_planner::minimalloc;
 
 use super::output;
 use crate::cli::Format;
-use crate::cli::effort::SearchBudget;
+use crate::cli::budget::SearchBudget;
 use crate::cli::pack::PackArgs;
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 use crate::report;
 
 /// Steps of the search if no budget is given. They take some ten seconds.
@@ -22,7 +22,7 @@ const STEPS: u64 = 1_000_000_000;
 ///
 /// # Errors
 /// When the file cannot be read, is not in the format, or contradicts itself, or the result cannot be written.
-pub fn pack(args: &PackArgs) -> Result<Ending, Error> {
+pub fn pack(args: &PackArgs) -> Result<Outcome, Error> {
     let (text, name) = read(&args.file)?;
     let wrong = |message: String, help: &str| Error::Input { message, help: Some(help.into()) };
     let rows = minimalloc::parse(&text)
@@ -55,7 +55,7 @@ pub fn pack(args: &PackArgs) -> Result<Ending, Error> {
             Format::Ron => output::ron(&result)?,
         })?;
     }
-    Ok(if result.fits == Some(false) { Ending::No } else { Ending::Yes })
+    Ok(if result.fits == Some(false) { Outcome::No } else { Outcome::Yes })
 }
 
 /// Asks first whether the buffers fit, and then how low they can be packed.

@@ -2,22 +2,22 @@
 
 use super::output;
 use crate::cli::pages::{self, CompletionsArgs, ManArgs};
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 
 /// Prints the script of a shell.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn completions(args: &CompletionsArgs) -> Result<Ending, Error> {
+pub fn completions(args: &CompletionsArgs) -> Result<Outcome, Error> {
     output::print(&String::from_utf8_lossy(&pages::completions(args.shell)))?;
-    Ok(Ending::Yes)
+    Ok(Outcome::Yes)
 }
 
 /// Writes the manual pages into a folder.
 ///
 /// # Errors
 /// When one cannot be written.
-pub fn man(args: &ManArgs) -> Result<Ending, Error> {
+pub fn man(args: &ManArgs) -> Result<Outcome, Error> {
     pages::manual(&args.output).map_err(|error| Error::write(&args.output, error))?;
-    Ok(Ending::Yes)
+    Ok(Outcome::Yes)
 }

@@ -10,7 +10,7 @@ use csdfc_network::Network;
 use csdfc_network::suggest;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver::{self, Explanation};
-use csdfc_planner::explain::shortfall;
+use csdfc_planner::explain::{primitives, shortfall};
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::saved::front::{PickError, SavedFront};
 use csdfc_planner::saved::identity;
@@ -23,7 +23,7 @@ use super::read::read_text;
 use super::watcher::Watcher;
 use super::{frames, output, status, watcher};
 use crate::cli::{Format, PlanArgs};
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 use crate::picture::front::FrontPicture;
 use crate::report;
 
@@ -44,7 +44,7 @@ const RANDOM_MACS: u64 = 5_000_000_000;
 /// # Errors
 /// When the application or the front to start from cannot be read or planned, or when a result cannot be written. It is
 /// a bug if our checker refuses the plan.
-pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
+pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     let to_stdout = to_stdout(args)?;
     let saved = args.front.from.as_deref().map(read_front).transpose()?;
     let mut app = open::open(&args.app)?;
@@ -71,7 +71,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
         true => choose(&app, saved.is_some(), &paths, &watch, &watcher::show_measured),
         false => as_stated(args, &app, saved.as_ref(), &paths, &watch),
     };
-    let Chosen { application, device, planned, accuracies, would } = chosen?;
+    let Chosen { application, device, planned, accuracies, sufficient } = chosen?;
     let driver::Planned { plan, shortfall, refused, .. } = planned;
     if let Some(why) = refused {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
@@ -86,7 +86,7 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
     if let (Some((saved, _)), Some(number)) = (&saved, args.front.pick) {
         compare(saved, number, &plan);
     }
-    let lost = precision::words::text(&accuracies);
+    let lost = precision::explain::errors(&accuracies);
     lost.lines().for_each(|line| info!("{line}"));
 
     let explanation = match &args.explain {
@@ -100,26 +100,29 @@ pub fn plan(args: &PlanArgs) -> Result<Ending, Error> {
             (None, Format::Text) => report::plan::text(&plan) + &lost,
             (None, Format::Json) => plan.to_json(),
             (None, Format::Ron) => plan.to_ron(),
-            (Some(explanation), Format::Text) => report::explain::text(explanation),
+            (Some(explanation), Format::Text) => primitives::text(explanation),
             (Some(explanation), Format::Json) => output::json(explanation)?,
             (Some(explanation), Format::Ron) => output::ron(explanation)?,
         })?;
     }
     let text = match shortfall {
-        None if accuracies.iter().all(Accuracy::is_within) => return Ok(Ending::Yes),
+        None if accuracies.iter().all(Accuracy::is_within) => return Ok(Outcome::Yes),
         None => {
-            format!("the chosen primitives err too much; plan with --primitives fixed\n  {}", lost.trim_end())
+            format!(
+                "the outputs have too large an error with the chosen primitives; plan with --primitives fixed\n  {}",
+                lost.trim_end()
+            )
         }
         Some(nearest) if accuracies.is_empty() => shortfall::text(&plan, &nearest),
         Some(nearest) => {
-            let would = precision::words::would(would.as_deref());
-            format!("{}\n  {would}", shortfall::text(&plan, &nearest))
+            let sufficient = precision::explain::sufficient(sufficient.as_deref());
+            format!("{}\n  {sufficient}", shortfall::text(&plan, &nearest))
         }
     };
     status::clear();
     // If standard error is closed, nobody reads the message. The exit code says it too.
     let _ = writeln!(std::io::stderr(), "csdfc: {text}");
-    Ok(Ending::No)
+    Ok(Outcome::No)
 }
 
 /// Plans an application whose precisions are stated.
@@ -141,7 +144,7 @@ fn as_stated(
     };
     let planned =
         driver::plan_from(&start, &application, &device, paths(&application), watch, &driver::validate)?;
-    Ok(Chosen { application, device, planned, accuracies: Vec::new(), would: None })
+    Ok(Chosen { application, device, planned, accuracies: Vec::new(), sufficient: None })
 }
 
 /// Plans an application with precisions that csdfc is to choose.

@@ -16,7 +16,7 @@ use super::watcher::Watcher;
 use super::{output, status};
 use crate::cli::Format;
 use crate::cli::profile::ProfileArgs;
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 use crate::report;
 
 /// The processor of partitions, unless their application names another.
@@ -28,7 +28,7 @@ const SAVED_EVERY: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// When the application or the profile cannot be read, a layer cannot be run, or the profile cannot be written.
-pub fn profile(args: &ProfileArgs) -> Result<Ending, Error> {
+pub fn profile(args: &ProfileArgs) -> Result<Outcome, Error> {
     let mut app = open::open(&args.app)?;
     args.load.apply(&mut app.spec, &mut app.origin)?;
     if let Some(threads) = args.threads {
@@ -43,7 +43,7 @@ pub fn profile(args: &ProfileArgs) -> Result<Ending, Error> {
     }
     let path = file(args)?;
     let processor = machine::processor_name().unwrap_or_else(|| "an unknown processor".into());
-    let mut found = begun(&path, &processor)?;
+    let mut found = starting_profile(&path, &processor)?;
     let networks: Vec<&Network> = application.cnns.iter().map(|cnn| &cnn.network).collect();
 
     let reading = args.store.as_deref().map(profile::store).transpose()?;
@@ -89,18 +89,18 @@ pub fn profile(args: &ProfileArgs) -> Result<Ending, Error> {
         Format::Json => output::json(&found)?,
         Format::Ron => text,
     })?;
-    Ok(if is_stopped { Ending::No } else { Ending::Yes })
+    Ok(if is_stopped { Outcome::No } else { Outcome::Yes })
 }
 
 /// Writes the crate that measures a board.
-fn emit(application: &Application, request: &Request, folder: &Path) -> Result<Ending, Error> {
+fn emit(application: &Application, request: &Request, folder: &Path) -> Result<Outcome, Error> {
     let generic = DeviceProfile::find("generic", Path::new(""))?;
     let like = (generic.processor(CPU)?, generic.store.as_ref());
     let name = format!("profile-{}", module_name(&application.name).replace('_', "-"));
     let files = profile::board(application, request, like, &name)?;
-    super::emit::write(folder, &files)?;
+    super::emit::write_crate(folder, &files)?;
     info!(folder = %folder.display(), files = files.len(), "emitted");
-    Ok(Ending::Yes)
+    Ok(Outcome::Yes)
 }
 
 /// The file of the profile.
@@ -114,7 +114,7 @@ fn file(args: &ProfileArgs) -> Result<PathBuf, Error> {
 
 /// The profile with which the measurement begins: the content of the file, or the profile of a machine of which nothing
 /// is known.
-fn begun(path: &Path, processor: &str) -> Result<DeviceProfile, Error> {
+fn starting_profile(path: &Path, processor: &str) -> Result<DeviceProfile, Error> {
     let generic = DeviceProfile::find("generic", Path::new(""))?;
     let basis = DeviceProfile::basis_of(processor);
     let text = match std::fs::read_to_string(path) {

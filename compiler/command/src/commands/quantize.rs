@@ -7,7 +7,7 @@ use csdfc_precision::quantise::{Options, quantise};
 use super::{frames, output};
 use crate::cli::quantize::{QuantizeArgs, Scheme};
 use crate::cli::{Format, LoadArgs};
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 use crate::report::quantize as report;
 
 /// Quantises a model.
@@ -15,14 +15,15 @@ use crate::report::quantize as report;
 /// # Errors
 /// When csdfc cannot write the scheme, the model or a frame cannot be read or does not fit, the model cannot be
 /// quantised, or a result cannot be written.
-pub fn quantize(args: &QuantizeArgs) -> Result<Ending, Error> {
+pub fn quantize(args: &QuantizeArgs) -> Result<Outcome, Error> {
     let precision = match args.scheme {
         Scheme::Int8 => None,
         Scheme::Mixed => Some("mixed"),
         Scheme::Half => Some("half"),
     };
     if let Some(precision) = precision {
-        let (message, model) = (format!("csdfc writes no ONNX file of precision {precision}"), &args.model);
+        let (message, model) =
+            (format!("csdfc cannot write an ONNX file of precision {precision}"), &args.model);
         let help = format!("plan the model as it is: csdfc plan {model} --precision {precision}");
         return Err(Error::Input { message, help: Some(help) });
     }
@@ -41,5 +42,5 @@ pub fn quantize(args: &QuantizeArgs) -> Result<Ending, Error> {
         Format::Json => output::json(&quantised.report)?,
         Format::Ron => output::ron(&quantised.report)?,
     })?;
-    Ok(Ending::Yes)
+    Ok(Outcome::Yes)
 }

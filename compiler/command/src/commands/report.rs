@@ -9,14 +9,14 @@ use csdfc_planner::saved::front::SavedFront;
 use super::output;
 use super::read::{read_plan, read_text};
 use crate::cli::report::ReportArgs;
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 use crate::{page, trace};
 
 /// Writes the page and the trace of plans.
 ///
 /// # Errors
 /// When a plan or a front cannot be read, a plan is not safe, or a file cannot be written.
-pub fn report(args: &ReportArgs) -> Result<Ending, Error> {
+pub fn report(args: &ReportArgs) -> Result<Outcome, Error> {
     let is_stdout = |path: &&Path| path.as_os_str() == "-";
     let page = match (args.output.as_deref(), &args.trace) {
         (None, Some(_)) => None,
@@ -43,7 +43,7 @@ pub fn report(args: &ReportArgs) -> Result<Ending, Error> {
     if let Some(path) = page {
         output::write(path, &page::page(&plans, front.as_ref())?)?;
     }
-    Ok(Ending::Yes)
+    Ok(Outcome::Yes)
 }
 
 /// A plan that the checker accepts, and its timeline.

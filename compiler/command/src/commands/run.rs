@@ -15,17 +15,17 @@ use rand::rngs::ChaCha8Rng;
 
 use super::read::read_plan;
 use super::recorder::Recorder;
-use super::{frames, npy, output};
+use super::{frames, output};
 use crate::cli::{Format, NamedFile, RunArgs};
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 use crate::report::run::{self as report, CnnRun, Comparison, ProfiledLayer};
-use crate::trace;
+use crate::{npy, trace};
 
 /// Runs a plan.
 ///
 /// # Errors
 /// When the plan, a model, an input or a reference cannot be read or does not fit, or a result cannot be written.
-pub fn run(args: &RunArgs) -> Result<Ending, Error> {
+pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
     let (plan, _, folder) = read_plan(&args.plan)?;
     if args.dump.is_some() || args.compare_layers.is_some() {
         expect_whole_layers(&plan)?;
@@ -86,7 +86,7 @@ pub fn run(args: &RunArgs) -> Result<Ending, Error> {
         Format::Json => output::json(&report)?,
         Format::Ron => output::ron(&report)?,
     })?;
-    Ok(if report.is_equal() { Ending::Yes } else { Ending::No })
+    Ok(if report.is_equal() { Outcome::Yes } else { Outcome::No })
 }
 
 /// The frames of one CNN.
@@ -201,18 +201,19 @@ fn expect_whole_layers(plan: &Plan) -> Result<(), Error> {
 
 /// The inputs of each CNN, given or drawn.
 fn inputs(args: &RunArgs, plan: &Plan) -> Result<Vec<Vec<Value>>, Error> {
-    let seats = |cnn: &Cnn| -> Vec<String> { cnn.inputs.clone() };
+    let inputs_of = |cnn: &Cnn| -> Vec<String> { cnn.inputs.clone() };
     let mut given = Vec::new();
     for named in &args.inputs {
-        let (cnn, name) = find(plan, named, "--input", "input", &seats)?;
+        let (cnn, name) = find(plan, named, "--input", "input", &inputs_of)?;
         given.push((cnn, name, npy::read(&named.file)?));
     }
     let mut all = Vec::new();
     for (c, cnn) in plan.cnns.iter().enumerate() {
         let mut values = Vec::new();
         for (i, name) in cnn.inputs.iter().enumerate() {
-            let seat = cnn.layers.iter().find(|layer| layer.name == *name);
-            let Some((layer, Operator::Input(input))) = seat.map(|layer| (layer, &layer.operator)) else {
+            let input_layer = cnn.layers.iter().find(|layer| layer.name == *name);
+            let Some((layer, Operator::Input(input))) = input_layer.map(|layer| (layer, &layer.operator))
+            else {
                 // The runner's checks refuse such a plan.
                 continue;
             };

@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::{output, read};
 use crate::cli::Format;
 use crate::cli::select::SelectArgs;
-use crate::error::{Ending, Error};
+use crate::error::{Error, Outcome};
 use crate::report::select as report;
 
 /// Bytes of a KiB, in which instances state memories.
@@ -35,7 +35,7 @@ const MICROSECOND: f64 = 1000.0;
 ///
 /// # Errors
 /// When the application or the instance cannot be read or contradicts itself, or the result cannot be written.
-pub fn select(args: &SelectArgs) -> Result<Ending, Error> {
+pub fn select(args: &SelectArgs) -> Result<Outcome, Error> {
     if args.method == Method::Greedy && args.objective != Quantity::Time {
         return Err(Error::Input {
             message: "--method greedy replaces primitives of the time optimum: it minimises nothing but time"
@@ -43,11 +43,11 @@ pub fn select(args: &SelectArgs) -> Result<Ending, Error> {
             help: Some("leave --objective out, and give --mem or --workspace".into()),
         });
     }
-    let (table, subject, name) = match (&args.app, &args.instance) {
+    let (table, target, name) = match (&args.app, &args.instance) {
         (Some(app), _) => {
-            let subject = subject(args, app)?;
-            let SelectionTarget { application, cnn, device } = &subject;
-            (cost_table(application, &application.cnns[*cnn], device)?, Some(subject), app.clone())
+            let target = target(args, app)?;
+            let SelectionTarget { application, cnn, device } = &target;
+            (cost_table(application, &application.cnns[*cnn], device)?, Some(target), app.clone())
         }
         (None, Some(file)) => {
             let (text, name) = read::read_text(file, "give an instance in JSON")?;
@@ -60,7 +60,7 @@ pub fn select(args: &SelectArgs) -> Result<Ending, Error> {
     if let Some(path) = &args.instance_out {
         let json = table.instance.to_json().map_err(|error| wrong(&name, &error))?;
         output::write(path, &json)?;
-        return Ok(Ending::Yes);
+        return Ok(Outcome::Yes);
     }
     let instance = &table.instance;
     let problem = Problem::new(instance, args.pass_converts).map_err(|error| wrong(&name, &error))?;
@@ -71,10 +71,10 @@ pub fn select(args: &SelectArgs) -> Result<Ending, Error> {
             Ok(front) => {
                 let mut report = report::FrontReport::new(&problem, &query, &front);
                 report.modelled = table.modelled;
-                deliver(args, &report, report::front_text)?;
-                return Ok(Ending::Yes);
+                write_result(args, &report, report::front_text)?;
+                return Ok(Outcome::Yes);
             }
-            Err(why) => return told(args, &problem, &query, &why, table.modelled),
+            Err(why) => return report_answer(args, &problem, &query, &why, table.modelled),
         }
     }
     let answer = answer(&problem, &query).map_err(|error| match error {
@@ -86,12 +86,12 @@ pub fn select(args: &SelectArgs) -> Result<Ending, Error> {
             help: Some("`--method exact` needs no integer program".into()),
         },
     })?;
-    if let (Some(path), Some(subject), Answer::Met(chosen)) = (&args.plan_out, subject, &answer) {
-        let cnn = &subject.application.cnns[subject.cnn];
+    if let (Some(path), Some(target), Answer::Met(chosen)) = (&args.plan_out, target, &answer) {
+        let cnn = &target.application.cnns[target.cnn];
         let selected = table.selected(cnn, &problem, &chosen.selection).cnn;
-        output::write(path, &planned(subject, selected, path)?.to_json())?;
+        output::write(path, &planned(target, selected, path)?.to_json())?;
     }
-    told(args, &problem, &query, &answer, table.modelled)
+    report_answer(args, &problem, &query, &answer, table.modelled)
 }
 
 fn wrong(name: &str, error: &InstanceError) -> Error {
@@ -108,8 +108,8 @@ struct SelectionTarget {
 
 /// The plan of an application whose CNN has the primitives of a selection, and conversions. Each layer fires once, as
 /// selections assume. The plan is in storage model `tensors`, in which layouts may change.
-fn planned(subject: SelectionTarget, selected: Cnn, path: &Path) -> Result<Plan, Error> {
-    let SelectionTarget { mut application, cnn, device } = subject;
+fn planned(target: SelectionTarget, selected: Cnn, path: &Path) -> Result<Plan, Error> {
+    let SelectionTarget { mut application, cnn, device } = target;
     application.cnns[cnn] = selected;
     let application = Application {
         rows: RowsChoice::None,
@@ -131,7 +131,7 @@ fn planned(subject: SelectionTarget, selected: Cnn, path: &Path) -> Result<Plan,
 }
 
 /// The application, its device, and the CNN that the arguments name.
-fn subject(args: &SelectArgs, app: &str) -> Result<SelectionTarget, Error> {
+fn target(args: &SelectArgs, app: &str) -> Result<SelectionTarget, Error> {
     let mut opened = open::open(app)?;
     args.apply(&mut opened.spec, &mut opened.origin)?;
     let application = opened.resolve()?;
@@ -172,21 +172,25 @@ fn query(args: &SelectArgs, instance: &Instance) -> Query {
     }
 }
 
-fn told(
+fn report_answer(
     args: &SelectArgs,
     problem: &Problem<'_>,
     query: &Query,
     answer: &Answer,
     modelled: Modelled,
-) -> Result<Ending, Error> {
+) -> Result<Outcome, Error> {
     let mut report = report::SelectReport::new(problem, query, answer);
     report.modelled = modelled;
-    deliver(args, &report, |report| report::text(problem, report))?;
-    Ok(if report.met { Ending::Yes } else { Ending::No })
+    write_result(args, &report, |report| report::text(problem, report))?;
+    Ok(if report.met { Outcome::Yes } else { Outcome::No })
 }
 
 /// Writes and prints a result.
-fn deliver<R: Serialize>(args: &SelectArgs, report: &R, text: impl Fn(&R) -> String) -> Result<(), Error> {
+fn write_result<R: Serialize>(
+    args: &SelectArgs,
+    report: &R,
+    text: impl Fn(&R) -> String,
+) -> Result<(), Error> {
     if let Some(path) = &args.output {
         let is_ron = path.extension().is_some_and(|end| end == "ron");
         output::write(path, &if is_ron { output::ron(report)? } else { output::json(report)? })?;

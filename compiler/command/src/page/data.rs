@@ -8,9 +8,9 @@ use csdfc_plan::timeline::{Place, Timeline};
 use csdfc_planner::saved::front::SavedFront;
 use serde::Serialize;
 
+use super::downsample::downsample;
 use super::hints::hint;
 use super::segments::segments;
-use super::thin::thin;
 
 /// The data of a page.
 #[derive(Debug, Serialize)]
@@ -181,7 +181,7 @@ fn points(pareto: &[ParetoPoint]) -> Vec<(u64, BTreeMap<String, f64>)> {
 fn of_plan<'a>(plan: &'a Plan, timeline: &'a Timeline) -> PlanData<'a> {
     let segments = segments(plan, timeline);
     let mut drawn = timeline.clone();
-    let thinned = thin(&mut drawn);
+    let thinned = downsample(&mut drawn);
     let life = |life: &csdfc_plan::timeline::Life| LifeData {
         place: life.place,
         frame: life.frame,

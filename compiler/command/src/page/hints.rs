@@ -20,7 +20,7 @@ pub fn hint(plan: &Plan, segments: &[Option<usize>], place: &Place) -> String {
                 threads => format!(", once for each of {threads} workers"),
             }
         ),
-        PlaceKind::Block => "Smaller slices of the weights need a smaller block.".into(),
+        PlaceKind::Block => "Smaller weight tiles need a smaller block.".into(),
         PlaceKind::Cut => format!(
             "It lets stages run at the same time. It shrinks if {} goes by fewer rows, or if the stages become one.",
             names(layer, last.map(|(reader, _)| reader))

@@ -11,9 +11,9 @@
 //! still have to be written here.
 
 mod data;
+mod downsample;
 mod hints;
 mod segments;
-mod thin;
 
 use csdfc_plan::plan::Plan;
 use csdfc_plan::timeline::Timeline;

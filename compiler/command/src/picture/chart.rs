@@ -1,4 +1,16 @@
 //! Charts: lines over a common axis, and tables whose cells are coloured by their value.
+//!
+//! ```
+//! use csdfc_command::picture::chart::HeatMap;
+//!
+//! let map = HeatMap {
+//!     title: "How often a primitive is chosen".into(),
+//!     x: ("network".into(), vec!["LeNet-5".into(), "AlexNet".into()]),
+//!     y: ("family".into(), vec!["winograd".into()]),
+//!     cells: vec![vec![(0.5, "1 of 2".into()), (0.8, "4 of 5".into())]],
+//! };
+//! assert!(map.svg().contains("4 of 5"));
+//! ```
 
 use super::svg::{Anchor, Rect, Svg};
 

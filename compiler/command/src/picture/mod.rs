@@ -1,6 +1,14 @@
-//! Pictures in SVG. Only [`strategy`] knows what it draws.
+//! Pictures in SVG: charts, and the steps of an offloaded convolution.
+//!
+//! ```
+//! use csdfc_command::picture::chart::{Chart, Series};
+//!
+//! let line = Series { name: "row by row".into(), points: vec![[1.0, 30.0], [2.0, 26.0]] };
+//! let chart = Chart { title: "LeNet-5".into(), x: "group".into(), y: "cycles".into(), lines: vec![line] };
+//! assert!(chart.svg().starts_with("<svg"));
+//! ```
 
 pub mod chart;
-pub mod front;
+pub(crate) mod front;
 pub mod strategy;
-pub mod svg;
+mod svg;

@@ -1,4 +1,18 @@
 //! Strategies as pictures: the steps side by side, as in the paper's Figure 9, or a page that plays them.
+//!
+//! ```
+//! use csdfc_command::picture::strategy;
+//! use csdfc_offload::problem::Options;
+//! use csdfc_offload::shapes::{Kind, best};
+//! use csdfc_offload::{Accelerator, Convolution, Problem, Spec};
+//!
+//! let layer = Convolution::new(Spec::new([5, 5], 2, [3, 3], 2))?;
+//! let options = Options { group: Some(2), ..Options::default() };
+//! let problem = Problem::new(layer, Accelerator::default(), &options)?;
+//! let by_rows = best(&problem, Kind::Row)?;
+//! assert!(strategy::steps(&problem, &by_rows).contains("step 1"));
+//! # Ok::<(), csdfc_offload::OffloadError>(())
+//! ```
 
 use csdfc_offload::coverage::Coverage;
 use csdfc_offload::problem::Problem;
@@ -82,7 +96,7 @@ fn grid(svg: &mut Svg, at: [f64; 2], side: f64, width: usize, colours: &[&str]) 
 
 /// The data that the page plays.
 #[derive(Debug, Serialize)]
-struct Played<'a> {
+struct PlayerData<'a> {
     name: &'a str,
     padded: [usize; 2],
     output: [usize; 2],
@@ -95,7 +109,7 @@ struct Played<'a> {
 /// A page of its own, without links to others, that plays the steps of a strategy.
 pub fn player(problem: &Problem, strategy: &Strategy) -> String {
     let (convolution, spec) = (&problem.convolution, problem.convolution.spec());
-    let played = Played {
+    let played = PlayerData {
         name: &strategy.name,
         padded: convolution.padded(),
         output: convolution.output(),

@@ -51,15 +51,6 @@ impl Svg {
         ));
     }
 
-    /// A rectangle that shows a text where a pointer rests on it.
-    pub fn titled_rect(&mut self, rect: Rect, attributes: &str, title: &str) {
-        let [x, y, width, height] = [rect.x, rect.y, rect.width, rect.height].map(number);
-        self.line_of(&format!(
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" {attributes}><title>{}</title></rect>",
-            escaped(title)
-        ));
-    }
-
     /// A straight line.
     pub fn line(&mut self, from: [f64; 2], to: [f64; 2], attributes: &str) {
         let [x1, y1, x2, y2] = [from[0], from[1], to[0], to[1]].map(number);
@@ -156,18 +147,18 @@ mod tests {
     fn pictures_are_plain_text() {
         let mut svg = Svg::new(10.0, 5.5);
         svg.begin_group("opacity=\"0.5\"");
-        svg.titled_rect(Rect { x: 1.0 / 3.0, y: -0.001, width: 2.0, height: 1.5 }, "fill=\"red\"", "a<b");
+        svg.rect(Rect { x: 1.0 / 3.0, y: -0.001, width: 2.0, height: 1.5 }, "fill=\"red\"");
         svg.end_group();
         svg.polyline(&[[0.0, 1.0], [2.25, 3.0]], "stroke=\"black\"");
-        svg.text([1.0, 2.0], 4.0, Anchor::Middle, "\"&\u{7}");
+        svg.text([1.0, 2.0], 4.0, Anchor::Middle, "a<b\"&\u{7}");
         let expected = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"10\" height=\"5.5\" \
             viewBox=\"0 0 10 5.5\" font-family=\"sans-serif\">\n\
             <rect x=\"0\" y=\"0\" width=\"10\" height=\"5.5\" fill=\"white\"/>\n\
             <g opacity=\"0.5\">\n\
-            <rect x=\"0.33\" y=\"0\" width=\"2\" height=\"1.5\" fill=\"red\"><title>a&lt;b</title></rect>\n\
+            <rect x=\"0.33\" y=\"0\" width=\"2\" height=\"1.5\" fill=\"red\"/>\n\
             </g>\n\
             <polyline points=\"0,1 2.25,3\" fill=\"none\" stroke=\"black\"/>\n\
-            <text x=\"1\" y=\"2\" font-size=\"4\" text-anchor=\"middle\" fill=\"#222\">&quot;&amp; </text>\n\
+            <text x=\"1\" y=\"2\" font-size=\"4\" text-anchor=\"middle\" fill=\"#222\">a&lt;b&quot;&amp; </text>\n\
             </svg>\n";
         assert_eq!(svg.finish(), expected);
     }

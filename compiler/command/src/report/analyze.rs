@@ -189,7 +189,7 @@ fn graph(analysis: &Analysis) -> String {
         }
     }
     if let Some(blocked) = &analysis.blocked {
-        text.push_str("DEADLOCK: each waits for the next, the last for the first\n");
+        text.push_str("DEADLOCK: these actors wait for each other in a circle\n");
         let rows: Vec<Vec<String>> = blocked
             .iter()
             .map(|wait| {

@@ -32,19 +32,19 @@ pub fn verdict(verdict: &Result<Report, Vec<String>>) -> Verdict<'_> {
 pub fn accepted(plan: &Plan, report: &Report) -> String {
     let claimed = match plan.certificate.claimed {
         Some(claimed) => format!(
-            "  not checked: the planner's search claims that no placement of these rings is below {} bytes\n",
+            "  not checked: by the planner's exhaustive search, this schedule needs at least {} bytes\n",
             grouped(claimed)
         ),
         None => String::new(),
     };
     format!(
         "{}: safe\n  replayed {} firings, {} rows written, {} rows read, each found intact\n  \
-         {} rings in {}; all stated sums are right\n  every layer matches its model\n{claimed}",
+         {} in {}; all stated sums are right\n  every layer matches its model\n{claimed}",
         plan.application,
         grouped(report.firings),
         grouped(report.rows_written),
         grouped(report.rows_read),
-        report.rings,
+        if report.rings == 1 { "1 ring".into() } else { format!("{} rings", report.rings) },
         units::bytes(plan.memory.arena),
     )
 }

@@ -2,7 +2,6 @@
 
 pub mod analyze;
 pub mod check;
-pub mod explain;
 pub mod inspect;
 pub mod offload;
 pub mod pack;

@@ -46,11 +46,11 @@ pub struct LayerReport {
     pub most_loads: u32,
     /// Most elements in memory in a step.
     pub memory: u64,
-    /// Whether the bounds on memory and loads are kept.
+    /// Whether the limits on memory and loads are kept.
     pub met: bool,
-    /// If bounds are not kept: bounds that would be.
+    /// If limits are exceeded: limits that would be kept.
     pub nearest: Option<String>,
-    /// If bounds are not kept: the rule that is broken, and the step that breaks it.
+    /// If limits are exceeded: the rule that is broken, and the step that breaks it.
     pub violation: Option<String>,
     /// Whether the strategy was executed on data, and gave the results of the direct convolution.
     pub simulated: bool,
@@ -200,27 +200,27 @@ impl LayerReport {
 
     fn verdict(&self) -> String {
         match (self.met, self.optimal) {
-            (_, true) => "optimal, proved".into(),
+            (_, true) => "optimal (proven)".into(),
             (true, false) => {
                 format!(
-                    "at most {:.1} % above the optimum, which is at least {}",
+                    "at most {:.1} % above the optimum, which is {} or more",
                     self.gap,
                     grouped(self.bound)
                 )
             }
-            (false, false) => "breaks the bounds on memory or loads".into(),
+            (false, false) => "exceeds the limits on memory or loads".into(),
         }
     }
 }
 
-/// The options under which a strategy of this cost keeps the bounds.
+/// The options under which a strategy of this cost keeps the limits.
 fn nearest(problem: &Problem, cost: &Cost) -> String {
     let mut options = Vec::new();
     if problem.reload.is_some_and(|reload| cost.most_loads > reload) {
         options.push(format!("--reload {}", cost.most_loads));
     }
     if problem.accelerator.mem.is_some_and(|mem| cost.memory > mem) {
-        options.push(format!("--mem {}", cost.memory));
+        options.push(format!("--mem-elements {}", cost.memory));
     }
     options.join(" ")
 }
@@ -252,7 +252,7 @@ pub fn layer_text(problem: &Problem, report: &LayerReport) -> String {
         vec![
             "loads".into(),
             format!(
-                "{} pixels, each at most {} times; durations count {counted}",
+                "{} pixels, each at most {} times; the duration counts {counted}",
                 grouped(report.pixels_loaded),
                 report.most_loads
             ),
@@ -264,7 +264,7 @@ pub fn layer_text(problem: &Problem, report: &LayerReport) -> String {
         rows.insert(3, vec!["passes".into(), passes]);
     }
     if let Some(nearest) = &report.nearest {
-        rows.push(vec!["nearest".into(), format!("{nearest} would be enough")]);
+        rows.push(vec!["nearest".into(), format!("{nearest} would do")]);
     }
     if let Some(violation) = &report.violation {
         rows.push(vec!["violation".into(), violation.clone()]);
@@ -273,7 +273,10 @@ pub fn layer_text(problem: &Problem, report: &LayerReport) -> String {
         rows.push(vec!["simulated".into(), "step by step: the results are those of the convolution".into()]);
     }
     if report.stopped.is_some() {
-        rows.push(vec!["stopped".into(), "by the clock: another run may find another strategy".into()]);
+        rows.push(vec![
+            "stopped".into(),
+            "when the time was up: another run may find another strategy".into(),
+        ]);
     }
     text.push_str(&table(&rows, &[]));
     text.push('\n');

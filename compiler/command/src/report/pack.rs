@@ -73,14 +73,14 @@ pub fn result(
 /// The result as text.
 pub fn text(rows: &[BufferRow], result: &PackReport) -> String {
     let proof = match (result.proven, result.stopped) {
-        (true, _) => "the least there is".to_owned(),
+        (true, _) => "the smallest possible (proven)".to_owned(),
         (false, stopped) => {
             let why = match stopped {
                 Stopped::Complete => "",
-                Stopped::Work => "; the search used up its steps (--budget gives it more)",
-                Stopped::Time => "; the search used up its time (--budget gives it more)",
+                Stopped::Work => "; the search ran out of steps (--budget gives it more)",
+                Stopped::Time => "; the search ran out of time (--budget gives it more)",
             };
-            format!("no packing is below {}{why}", units::bytes(result.bound))
+            format!("they need at least {}{why}", units::bytes(result.bound))
         }
     };
     let mut text = format!("{} buffers in {}: {proof}\n", rows.len(), units::bytes(result.bytes));
@@ -88,14 +88,14 @@ pub fn text(rows: &[BufferRow], result: &PackReport) -> String {
         let capacity_text = units::bytes(capacity);
         text.push_str(&match fits {
             true => format!("capacity {capacity_text}: fits\n"),
-            false if result.bound > capacity => format!("capacity {capacity_text}: CANNOT fit\n"),
+            false if result.bound > capacity => format!("capacity {capacity_text}: they CANNOT fit\n"),
             false => {
-                format!("capacity {capacity_text}: this packing does NOT fit; whether another does is not proven\n")
+                format!("capacity {capacity_text}: this packing does NOT fit; another may\n")
             }
         });
     }
     if let Some(core) = &result.core {
-        let least = if core.irreducible { ", but without any one of them the others do" } else { "" };
+        let least = if core.irreducible { ", though they do without any one of them" } else { "" };
         text.push_str(&format!(
             "these {} buffers alone do not fit{least}: {}\n",
             core.buffers.len(),

@@ -54,38 +54,29 @@ pub fn text(plan: &Plan) -> String {
 fn memory(plan: &Plan) -> String {
     let memory = &plan.memory;
     let bound = match (memory.proven, plan.certificate.claimed) {
-        (true, _) => "the least for these rings and this schedule: equal to the liveness bound".to_owned(),
+        (true, _) => "smallest for this schedule (proven)".to_owned(),
         (false, Some(claimed)) if claimed == memory.arena => {
-            "the least for these rings and this schedule: claimed by a complete search, not checked"
-                .to_owned()
+            "smallest for this schedule (by exhaustive search)".to_owned()
         }
         (false, Some(claimed)) => {
-            format!(
-                "no placement is below {}; a complete search claims that none is below {}",
-                grouped(memory.bound),
-                grouped(claimed)
-            )
+            format!("this schedule needs at least {} (by exhaustive search)", grouped(claimed))
         }
-        (false, None) => format!("no placement is below {}", grouped(memory.bound)),
+        (false, None) => format!("this schedule needs at least {} (proven)", grouped(memory.bound)),
     };
-    let among = match memory.workspace {
+    let shared = match memory.workspace {
         0 => String::new(),
-        _ => format!("among the buffers: both take {} of the arena", grouped(memory.arena)),
+        _ => format!("shares the arena with the buffers: {} in all", grouped(memory.arena)),
     };
     let line = |name: &str, bytes: u64, note: String| vec![name.to_owned(), grouped(bytes), note];
     let mut rows = vec![
         vec!["memory".to_owned(), "bytes".to_owned()],
         line("  parameters", memory.parameters_resident.unwrap_or(memory.parameters_stored), paged(plan)),
         line("  buffers", memory.buffers, format!("{bound}; {} without reuse", grouped(memory.naive))),
-        line("  workspace", memory.workspace, among),
+        line("  workspace", memory.workspace, shared),
         line("  total", memory.total, units::bytes(memory.total)),
     ];
     let external = &memory.external;
-    rows.push(line(
-        "  caller's inputs",
-        external.inputs,
-        "frames handed over whole, not in the total".into(),
-    ));
+    rows.push(line("  caller's inputs", external.inputs, "whole frames, not in the total".into()));
     rows.push(line("  caller's outputs", external.outputs, "not in the total".into()));
     table(&rows, &[1])
 }
@@ -100,13 +91,13 @@ fn loads(layer: &Layer) -> u64 {
     slices.saturating_mul(layer.times_read())
 }
 
-/// The place of the parameters that are not in memory.
+/// Where the parameters are that are not in memory.
 fn paged(plan: &Plan) -> String {
     let Some(store) = &plan.store else { return String::new() };
     let layers = || plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.paged.as_ref());
     let largest = layers().flat_map(|paged| &paged.blocks).map(|block| block.bytes).max().unwrap_or(0);
     format!(
-        "{} more in the store, {} layers, read into blocks among the buffers, the largest of {}",
+        "{} more in the store, of {} layers, read into blocks of up to {} among the buffers",
         grouped(store.bytes),
         layers().count(),
         grouped(largest)
@@ -141,16 +132,15 @@ fn cnn_table(plan: &Plan) -> String {
                 let frame = (1e9 / cnn.fps).round() as u64;
                 let slower = if ns > computing { "the store" } else { "computing" };
                 format!(
-                    ": {} in {loads} reads at {} MB/s, and {} of computing; the two overlap for {}; {slower} bounds \
-                     the rate\n",
+                    ": {} in {loads} reads at {} MB/s, beside {} of computing; the two overlap for {}; {slower} \
+                     limits the rate\n",
                     units::time(ns),
                     bandwidth / 1_000_000,
                     units::time(computing),
                     units::time((ns + computing).saturating_sub(frame))
                 )
             }
-            _ => "; the times above do not include this reading, since the device's profile has no store\n"
-                .into(),
+            _ => "; the times above leave this out, since the device profile has no store\n".into(),
         };
         text += &read_again(&cnn.layers);
         text += &in_flight(plan, c);
@@ -165,22 +155,21 @@ fn read_again(layers: &[Layer]) -> String {
         [] => String::new(),
         [one] => format!("{} reads its weights again at each of its {} firings\n", one.name, one.firings),
         several => format!(
-            "{} layers read their weights again at each of their firings, {} in all: memory has too little room to \
-             keep them\n",
+            "{} layers read their weights again at each of their {} firings, since memory has no room to keep them\n",
             several.len(),
             grouped(several.iter().map(|layer| layer.firings).sum())
         ),
     }
 }
 
-/// The effect of room for more slices in flight: the greatest number that helps, and the two least numbers.
+/// The effect of room for more weight tiles in flight: the greatest number that helps, and the two least numbers.
 fn in_flight(plan: &Plan, cnn: usize) -> String {
     let flights = timeline(plan).map(|timeline| flight::flights(plan, &timeline, cnn)).unwrap_or_default();
     let [fewer @ .., most] = flights.as_slice() else { return String::new() };
-    let time = |flight: &Flight| format!("; with {} it would take {}", flight.slices, units::time(flight.ns));
+    let time = |flight: &Flight| format!("; with {}, {}", flight.tiles, units::time(flight.ns));
     format!(
-        "with room for {} slices of weights at a time, a frame would take {}; more room would not help{}\n",
-        most.slices,
+        "with room for {} weight tiles at a time, a frame would take {}; more room would not help{}\n",
+        most.tiles,
         units::time(most.ns),
         fewer.iter().take(2).map(time).collect::<String>()
     )

@@ -28,7 +28,7 @@ pub fn text(
     let mut chosen: BTreeMap<&str, usize> = BTreeMap::new();
     for cnn in &application.cnns {
         for layer in &cnn.network.layers {
-            let Some(best) = fastest(cpu, layer, threads, application.max_error) else { continue };
+            let Some(best) = fastest(cpu, layer, threads, application.max_primitive_error) else { continue };
             let of_best = Layer { primitive: Some(best), ..layer.clone() };
             let (Some(first), Some(sample)) = (whole(layer), whole(&of_best)) else { continue };
             *chosen.entry(best.name()).or_default() += 1;

@@ -356,11 +356,11 @@ pub fn text(problem: &Problem<'_>, report: &SelectReport) -> String {
     match (&report.objective, &report.unmet) {
         (Some(objective), _) => {
             let proof = match (report.optimal, report.bound) {
-                (true, _) => "the least there is".to_owned(),
+                (true, _) => "the optimum".to_owned(),
                 (false, Some(bound)) if bound > 0.0 => {
-                    format!("none takes less than {}", amount(report.minimised, bound))
+                    format!("the optimum is {} or more", amount(report.minimised, bound))
                 }
-                (false, _) => "perhaps not the least".to_owned(),
+                (false, _) => "perhaps not the optimum".to_owned(),
             };
             let _ = writeln!(
                 text,
@@ -374,7 +374,7 @@ pub fn text(problem: &Problem<'_>, report: &SelectReport) -> String {
             let _ = match unmet.least {
                 Some(least) => writeln!(
                     text,
-                    "no selection keeps to a {} of {budget}; the least that is feasible is {}",
+                    "no selection keeps to a {} of {budget}; the smallest possible is {}",
                     named(unmet.quantity),
                     amount(unmet.quantity, least)
                 ),

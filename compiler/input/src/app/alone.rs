@@ -25,7 +25,7 @@ impl Application {
             fusion: Fusion::default(),
             threads: 1,
             primitives: Primitives::Fixed,
-            max_error: 1e-4,
+            max_primitive_error: 1e-4,
             paged: None,
             may_be_paged: None,
             prefer: Prefer::default(),

@@ -53,7 +53,7 @@ pub struct Application {
     /// The most that a primitive may err if it is chosen for its speed; see [`Primitive::error`].
     ///
     /// [`Primitive::error`]: csdfc_runtime::bind::Primitive::error
-    pub max_error: f64,
+    pub max_primitive_error: f64,
     /// Which layers' weights are paged; `None` if no layer's are.
     pub paged: Option<Paged>,
     /// Which layers' weights may be paged if they do not fit.
@@ -190,7 +190,7 @@ fn bind(
         fusion,
         threads: spec.threads,
         primitives: spec.primitives,
-        max_error: spec.max_error,
+        max_primitive_error: spec.max_primitive_error,
         prefer: spec.prefer.unwrap_or(method.prefer()),
         cnns,
     })
@@ -217,9 +217,10 @@ fn check_settings(spec: &AppSpec) -> Result<(), AppFault> {
         let message = format!("threads must be 1 to {MOST_THREADS}, not {}", spec.threads);
         return Err(AppFault::new(&["threads".into()], message, "out of range"));
     }
-    if spec.max_error.is_nan() || spec.max_error <= 0.0 {
-        let message = format!("max_error must be a number above 0, not {}", spec.max_error);
-        return Err(AppFault::new(&["max_error".into()], message, "out of range"));
+    if spec.max_primitive_error.is_nan() || spec.max_primitive_error <= 0.0 {
+        let message =
+            format!("max_primitive_error must be a number above 0, not {}", spec.max_primitive_error);
+        return Err(AppFault::new(&["max_primitive_error".into()], message, "out of range"));
     }
     for (i, cnn) in spec.cnns.iter().enumerate() {
         precisions::check(cnn, &["cnns".into(), i.into()])?;

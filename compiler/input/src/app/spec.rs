@@ -56,8 +56,8 @@ pub struct AppSpec {
     pub primitives: Primitives,
     /// The most that a primitive may err if it is chosen for its speed, as a share of the largest sum of absolute
     /// products.
-    #[serde(default = "max_error")]
-    pub max_error: f64,
+    #[serde(default = "max_primitive_error")]
+    pub max_primitive_error: f64,
     /// Where weights are while nothing reads them.
     #[serde(default)]
     pub weights: WeightsPlace,
@@ -414,7 +414,7 @@ impl AppSpec {
             fuse: true,
             threads: 1,
             primitives: Primitives::default(),
-            max_error: max_error(),
+            max_primitive_error: max_primitive_error(),
             weights: WeightsPlace::default(),
             resident: Vec::new(),
             prefer: None,
@@ -532,7 +532,7 @@ fn yes() -> bool {
 }
 
 /// Plain sums of products and most transforms err by no more.
-fn max_error() -> f64 {
+fn max_primitive_error() -> f64 {
     1e-4
 }
 

@@ -25,7 +25,8 @@ pub enum Precision {
     /// 16-bit floats.
     #[serde(alias = "fp16")]
     Half,
-    /// 16-bit floats, and weights of 8-bit integers with a 32-bit scale for each output channel.
+    /// 16-bit floats, and weights of 8-bit integers with a 32-bit scale for each output channel (W8A16).
+    #[serde(alias = "w8a16")]
     Mixed,
     /// 8-bit integers.
     Int8,

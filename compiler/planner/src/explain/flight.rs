@@ -1,11 +1,11 @@
-//! How many slices of weights must be in flight, so that reading them hides behind computing. The dataflow engine
+//! How many weight tiles must be in flight, so that reading them hides behind computing. The dataflow engine
 //! answers this, as it does for any ring.
 //!
-//! The store is one actor; each of its phases reads a slice. Computing is the other actor; its phases are the firings
-//! of a frame, in their order. The tokens of the channel between them are slices. A firing acquires the slices that it
-//! is the first to use, and releases the slices that it is the last to use. A second channel carries a token that says
-//! that a frame begins. So the capacity of the first channel is the number of slices that are being read or kept at a
-//! time, and [`csdf::pareto`] trades it for time. This analysis does not count bytes: slices differ in size, and the
+//! The store is one actor; each of its phases reads a tile. Computing is the other actor; its phases are the firings
+//! of a frame, in their order. The tokens of the channel between them are tiles. A firing acquires the tiles that it
+//! is the first to use, and releases the tiles that it is the last to use. A second channel carries a token that says
+//! that a frame begins. So the capacity of the first channel is the number of tiles that are being read or kept at a
+//! time, and [`csdf::pareto`] trades it for time. This analysis does not count bytes: tiles differ in size, and the
 //! planner decides where each finds room.
 
 use csdf::{Actor, Budget, Channel, Graph, Rates, Reader, StorageOptions, Throughput};
@@ -15,17 +15,17 @@ use csdfc_plan::timeline::Timeline;
 /// Steps of the analysis, at most: some tenths of a second.
 const WORK: u64 = 1 << 26;
 
-/// The time of a frame with a number of slices in flight.
+/// The time of a frame with a number of tiles in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flight {
     /// Slices that are being read or are kept for a firing, at most.
-    pub slices: u64,
+    pub tiles: u64,
     /// Nanoseconds of a frame.
     pub ns: u64,
 }
 
-/// The trade-off of a CNN between slices in flight and the time of a frame. It reaches from the least number of slices
-/// to the number beyond which more slices gain nothing. Empty if the CNN reads no weights, if it is a pipeline, or if
+/// The trade-off of a CNN between tiles in flight and the time of a frame. It reaches from the least number of tiles
+/// to the number beyond which more tiles gain nothing. Empty if the CNN reads no weights, if it is a pipeline, or if
 /// the analysis takes too long.
 pub fn flights(plan: &Plan, timeline: &Timeline, cnn: usize) -> Vec<Flight> {
     let work = |frame: Frame| {
@@ -38,7 +38,7 @@ pub fn flights(plan: &Plan, timeline: &Timeline, cnn: usize) -> Vec<Flight> {
         // One token says that a frame begins.
         Throughput::Finite(rate) => {
             let ns = rate.inverse()?.to_f64().round() as u64;
-            Some(Flight { slices: point.total.checked_sub(1)?, ns })
+            Some(Flight { tiles: point.total.checked_sub(1)?, ns })
         }
         Throughput::Unbounded => None,
     };
@@ -48,9 +48,9 @@ pub fn flights(plan: &Plan, timeline: &Timeline, cnn: usize) -> Vec<Flight> {
 /// A frame, as the two actors see it. Times are in nanoseconds.
 #[derive(Default)]
 struct Frame {
-    /// The time to read each slice, in the order in which slices are read.
+    /// The time to read each tile, in the order in which tiles are read.
     reads: Vec<u64>,
-    /// For each phase of computing, its time, and how many slices it acquires and releases.
+    /// For each phase of computing, its time, and how many tiles it acquires and releases.
     computes: Vec<u64>,
     acquires: Vec<u64>,
     releases: Vec<u64>,
@@ -61,20 +61,20 @@ impl Frame {
         let layers = &plan.cnns[cnn].layers;
         let loads = timeline.loads.iter().filter(|load| load.cnn == cnn);
         let mut frame = Frame::default();
-        let mut slices = vec![Vec::new(); layers.len()];
+        let mut tiles = vec![Vec::new(); layers.len()];
         for load in loads {
             if load.frame > 0 {
                 return None;
             }
             frame.reads.push((load.end_ns - load.start_ns).round() as u64);
-            slices[load.layer].push(load.bytes);
+            tiles[load.layer].push(load.bytes);
         }
         for firing in timeline.firings.iter().filter(|firing| firing.cnn == cnn) {
             let layer = &layers[firing.layer];
             let ns = layer.time.map_or(0.0, |time| time.ns) / layer.firings.max(1) as f64;
             let (is_first, is_last) = (firing.firing == 0, firing.firing + 1 == layer.firings);
-            match slices[firing.layer].as_slice() {
-                // Each firing of a sliced layer uses all its slices, one after another.
+            match tiles[firing.layer].as_slice() {
+                // Each firing of a layer in tiles uses all its tiles, one after another.
                 all @ [_, _, ..] => {
                     let own = all.len() / layer.times_read().max(1) as usize;
                     let own = all.get(own * firing.firing as usize..own * (firing.firing as usize + 1))?;
@@ -116,7 +116,7 @@ impl Frame {
             release: Rates::from_sequence(&self.releases),
         };
         let each = Rates::constant(self.reads.len() as u64, 1);
-        graph.add_channel(Channel::new("slices", store, each, vec![reader]))?;
+        graph.add_channel(Channel::new("tiles", store, each, vec![reader]))?;
         let at = |place: usize, phases: usize| {
             let mut once = vec![0; phases];
             once[place] = 1;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn each_slice_in_flight_hides_more_until_nothing_is_left_to_hide() {
+    fn each_tile_in_flight_hides_more_until_nothing_is_left_to_hide() {
         // Reads of 10; 30 are computed before the first is used, and 2 with each.
         let mut frame = Frame { reads: vec![10; 4], ..Frame::default() };
         frame.phase(20.0, 0, 0);
@@ -149,15 +149,15 @@ mod tests {
         for _ in 0..4 {
             frame.phase(2.0, 1, 1);
         }
-        // One: a read begins when the slice before has been used, 30 + 2 + 3 (10 + 2). Two: the second is read by then, and
+        // One: a read begins when the tile before has been used, 30 + 2 + 3 (10 + 2). Two: the second is read by then, and
         // the third and fourth begin after the first: 30 + 2 + 10 + 10 + 2. Three: 30 + 2 + 2 + 2 and the fourth, which
         // begins at 32. Four: it is read in 40, and used then.
         let expected = [(1, "1/68"), (2, "1/54"), (3, "1/44"), (4, "1/42")];
-        assert_eq!(front(&frame), expected.map(|(slices, rate)| (slices, rate.to_owned())));
+        assert_eq!(front(&frame), expected.map(|(tiles, rate)| (tiles, rate.to_owned())));
     }
 
     #[test]
-    fn a_slice_is_kept_until_its_last_firing() {
+    fn a_tile_is_kept_until_its_last_firing() {
         let mut frame = Frame { reads: vec![10, 10], ..Frame::default() };
         // Two layers by parts, that fire by turns.
         for (acquires, releases) in [(1, 0), (1, 0), (0, 1), (0, 1)] {

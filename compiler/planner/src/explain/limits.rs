@@ -8,8 +8,8 @@ use super::table::table;
 /// How many of the tensors that are live at the peak are named.
 const NAMED: usize = 3;
 
-/// A few lines on the tensors or buffers that determine the memory of a plan, and on the next faster plan that the
-/// search saw.
+/// A few lines on the tensors or buffers that determine the memory of a plan, and on the smallest faster plan
+/// that was seen.
 pub fn text(plan: &Plan) -> String {
     let mut text = match (plan.storage_model, &plan.certificate.bound) {
         (StorageModel::Tensors, Some(witness)) => peak(plan, witness),
@@ -96,7 +96,10 @@ fn largest_buffer(plan: &Plan) -> String {
     )
 }
 
-/// The next faster plan that was seen.
+/// The least gain in fps that is worth a line.
+const GAIN: f64 = 0.01;
+
+/// The smallest of the faster plans that were seen.
 fn next_faster(plan: &Plan) -> String {
     let gains = |point: &ParetoPoint| -> Option<Vec<(String, f64)>> {
         let gain =
@@ -105,7 +108,7 @@ fn next_faster(plan: &Plan) -> String {
     };
     // A rate that was computed in another order differs in its last digits.
     let is_faster = |gains: &[(String, f64)]| {
-        gains.iter().all(|(_, gain)| *gain > -1e-9) && gains.iter().any(|(_, gain)| *gain > 1e-9)
+        gains.iter().all(|(_, gain)| *gain > -1e-9) && gains.iter().any(|(_, gain)| *gain >= GAIN)
     };
     let faster = plan.pareto.iter().enumerate().filter_map(|(i, point)| {
         let gains = gains(point).filter(|gains| is_faster(gains))?;
@@ -113,11 +116,12 @@ fn next_faster(plan: &Plan) -> String {
         Some((more, i, gains))
     });
     let Some((more, i, gains)) = faster.min_by_key(|(more, ..)| *more) else {
-        return if plan.pareto.len() > 1 { "the search saw no faster plan\n".into() } else { String::new() };
+        let none = "no plan that was seen is faster by 1 % or more\n";
+        return if plan.pareto.len() > 1 { none.into() } else { String::new() };
     };
     let bought: Vec<String> = gains
         .iter()
-        .filter(|(_, gain)| *gain > 1e-9)
+        .filter(|(_, gain)| *gain >= GAIN)
         .map(|(name, gain)| match plan.cnns.len() {
             1 => format!("{} more fps", percent(*gain)),
             _ => format!("{} more fps of {name}", percent(*gain)),
@@ -126,9 +130,9 @@ fn next_faster(plan: &Plan) -> String {
     format!("with {} bytes more, plan {} has {}\n", grouped(more), i + 1, bought.join(", "))
 }
 
-/// A share with two digits that count.
+/// A share of at least [`GAIN`], in two digits.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    let decimals = if percent >= 10.0 { 0 } else { (1.0 - percent.log10().floor()).clamp(0.0, 4.0) as usize };
+    let decimals = usize::from(percent < 10.0);
     format!("{percent:.decimals$} %")
 }

@@ -2,5 +2,6 @@
 
 pub mod flight;
 pub mod limits;
+pub mod primitives;
 pub mod shortfall;
 pub mod table;

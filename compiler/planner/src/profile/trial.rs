@@ -57,7 +57,7 @@ impl<'p> Trial<'p> {
             device: application.device.clone(),
             fusion: application.fusion,
             threads,
-            max_error: application.max_error,
+            max_primitive_error: application.max_primitive_error,
             ..Application::of_network(name, network, rows)
         };
         let planned =

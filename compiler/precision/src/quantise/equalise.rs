@@ -9,7 +9,9 @@
 use csdfc_network::weights::Weights;
 use csdfc_network::{Layer, LayerId, Network};
 use csdfc_plan::operator::{Conv, Function, Operator};
-use csdfc_planner::error::Error;
+use csdfc_planner::error::Error as PlannerError;
+
+use crate::error::Error;
 
 /// How often all pairs are equalised. More than once, because equalising a pair changes the pairs beside it.
 const ROUNDS: usize = 8;
@@ -108,9 +110,10 @@ fn equalise_pair(network: &mut Network, pair: &Pair) -> Result<(), Error> {
 
 /// The values of a layer's parameter, which are finite.
 pub(super) fn values(layer: &Layer, parameter: usize) -> Result<Vec<f32>, Error> {
-    let values = layer.parameters[parameter].values().map_err(|error| Error::weights(&layer.name, &error))?;
+    let values =
+        layer.parameters[parameter].values().map_err(|error| PlannerError::weights(&layer.name, &error))?;
     match values.iter().find(|value| !value.is_finite()) {
-        Some(value) => super::refused(format!("layer {} has a weight that is {value}", layer.name)),
+        Some(&value) => Err(Error::InfiniteWeight { layer: layer.name.clone(), value }),
         None => Ok(values),
     }
 }

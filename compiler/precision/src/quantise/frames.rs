@@ -2,10 +2,9 @@
 
 use csdfc_network::{Layer, Network};
 use csdfc_plan::operator::{Input, InputElement, Operator};
-use csdfc_planner::error::Error;
 use csdfc_runtime::run::{Data, Value, input_dims};
 
-use super::refused;
+use crate::error::Error;
 
 /// The inputs of a network, and how each is handed over.
 pub fn inputs(network: &Network) -> impl Iterator<Item = (&Layer, &Input)> {
@@ -18,31 +17,28 @@ pub fn inputs(network: &Network) -> impl Iterator<Item = (&Layer, &Input)> {
 /// Checks that there are frames, and that each has a finite tensor for each input.
 pub(crate) fn check(network: &Network, frames: &[Vec<Value>]) -> Result<(), Error> {
     if frames.is_empty() {
-        return refused("there is no frame to calibrate with".into());
+        return Err(Error::NoFrame);
     }
     let count = inputs(network).count();
     for (number, frame) in (1..).zip(frames) {
         if frame.len() != count {
-            return refused(format!(
-                "frame {number} has {} tensors, but the model has {count} inputs",
-                frame.len()
-            ));
+            return Err(Error::Tensors { frame: number, found: frame.len(), inputs: count });
         }
         for ((layer, input), value) in inputs(network).zip(frame) {
             let name = &layer.name;
             let (wanted, dims) = (element(input), input_dims(input, &layer.shape));
             if value.data.element() != wanted {
-                let given = value.data.element();
-                return refused(format!("frame {number}: input {name} takes {wanted}, not {given}"));
+                let found = value.data.element();
+                return Err(Error::Element { frame: number, input: name.clone(), expected: wanted, found });
             }
             if value.dims != dims || value.data.len() != layer.shape.elements() {
-                let given = &value.dims;
-                return refused(format!("frame {number}: input {name} takes {dims:?}, not {given:?}"));
+                let found = value.dims.clone();
+                return Err(Error::Dimensions { frame: number, input: name.clone(), expected: dims, found });
             }
             if let Data::F32(values) = &value.data
                 && let Some(value) = values.iter().find(|value| !value.is_finite())
             {
-                return refused(format!("frame {number}: input {name} has an element that is {value}"));
+                return Err(Error::InfiniteInput { frame: number, input: name.clone(), value: *value });
             }
         }
     }

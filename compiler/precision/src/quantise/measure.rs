@@ -1,18 +1,17 @@
 //! How much a quantised network errs, layer by layer.
 //!
-//! An error is relative: the root of the sum of the squares of the changes, divided by the root of the sum of the
-//! squares of the tensor, over all frames. The signal-to-noise ratio in decibels is −20 times its decimal logarithm.
+//! An error is relative: the norm of the changes, divided by the norm of the tensor, over all frames. The signal-to-noise ratio in decibels is −20 times its decimal logarithm.
 
 use std::collections::BTreeMap;
 
 use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc_plan::operator::{Input, InputElement, Operator};
-use csdfc_planner::error::Error;
 use csdfc_runtime::run::{Data, Value};
 use serde::Serialize;
 
 use super::scheme::{Converted, Role, Scheme};
 use super::simulate::Simulation;
+use crate::error::Error;
 
 /// How much a quantised network errs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -74,7 +73,7 @@ impl Squares {
 }
 
 /// A layer alone: a network of it, its bounds and its inputs, quantised.
-struct Alone {
+struct LayerNetwork {
     simulation: Simulation,
     /// The tensors that are its inputs.
     inputs: Vec<(String, Vec<usize>)>,
@@ -95,7 +94,7 @@ pub(super) fn own(
     for id in network.ids().filter(|id| scheme.roles[id.0] == Role::Computes) {
         let is_bound = network.layer(id).inputs.iter().any(|x| scheme.bounds[x.layer.0] == Some(id));
         if !is_bound {
-            alone.push((id, Alone::new(network, scheme, id)?));
+            alone.push((id, LayerNetwork::new(network, scheme, id)?));
         }
     }
     let mut runners = Vec::new();
@@ -128,7 +127,7 @@ pub(super) fn own(
     Ok(errors)
 }
 
-impl Alone {
+impl LayerNetwork {
     fn new(network: &Network, scheme: &Scheme, id: LayerId) -> Result<Self, Error> {
         let mut small = Network::default();
         let mut tensors = Vec::new();
@@ -167,7 +166,7 @@ impl Alone {
         let operand = Operand { layer: last, shape };
         small.outputs.push(NetworkOutput { name: format!("{output}_alone"), operand });
         let converted = Scheme { roles, tensors, bounds }.apply(&small)?;
-        Ok(Alone { simulation: Simulation::new(converted.network)?, inputs, output })
+        Ok(LayerNetwork { simulation: Simulation::new(converted.network)?, inputs, output })
     }
 }
 
@@ -202,11 +201,7 @@ pub(super) fn whole(
             }
         })?;
         if let Some((layer, value)) = odd {
-            let message = format!(
-                "in frame {number}, layer {layer} of the quantised network makes an element that is {value}"
-            );
-            let help = "let layers that err much stay with floats: --keep-above 0.05, for instance".into();
-            return Err(Error::Input { message, help: Some(help) });
+            return Err(Error::InfiniteQuantised { frame: number, layer, value });
         }
         for ((squares, same, rows), (wanted, got)) in outputs.iter_mut().zip(wanted.iter().zip(&got)) {
             let (Data::F32(exact), Data::F32(values)) = (&wanted.data, &got.data) else { continue };

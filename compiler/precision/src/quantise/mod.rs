@@ -27,7 +27,7 @@
 //! ```
 
 mod equalise;
-pub mod frames;
+pub(crate) mod frames;
 pub(crate) mod measure;
 mod norms;
 mod ranges;
@@ -36,14 +36,16 @@ pub(crate) mod simulate;
 
 use csdfc_network::Network;
 use csdfc_network::pass;
-use csdfc_planner::error::Error;
 use csdfc_runtime::run::Value;
 
+pub use frames::inputs;
 pub use measure::{LayerError, OutputError, Report};
 pub use ranges::Ranges;
 
 use scheme::Scheme;
 use simulate::Simulation;
+
+use crate::error::Error;
 
 /// How a network is quantised.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -88,13 +90,9 @@ pub fn quantise(network: Network, frames: &[Vec<Value>], options: Options) -> Re
 
 fn check(network: &Network, frames: &[Vec<Value>]) -> Result<(), Error> {
     if let Some(layer) = network.layers.iter().find(|layer| layer.quantisation.is_some()) {
-        return refused(format!("the model is quantised already: layer {} makes 8-bit integers", layer.name));
+        return Err(Error::Quantised { layer: layer.name.clone() });
     }
     frames::check(network, frames)
-}
-
-fn refused<T>(message: String) -> Result<T, Error> {
-    Err(Error::Input { message, help: None })
 }
 
 #[cfg(test)]

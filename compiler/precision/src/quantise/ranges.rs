@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use csdfc_network::Network;
 use csdfc_plan::format::Quantisation;
-use csdfc_planner::error::Error;
 use csdfc_runtime::run::Value;
 
-use super::refused;
 use super::simulate::Simulation;
+use crate::error::Error;
 
 /// How the range of a tensor follows from its elements in all frames. Every range has 0 in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,17 +33,17 @@ const STEPS: usize = 32;
 
 /// The elements of a tensor in all frames.
 #[derive(Debug, Clone)]
-pub(super) struct Elements {
+pub(super) struct Histogram {
     pub low: f32,
     pub high: f32,
     /// How many there are in each bin.
     pub bins: Vec<u64>,
 }
 
-impl Elements {
+impl Histogram {
     /// Of elements from `low` to `high`; 0 is one of them.
     fn within([low, high]: [f32; 2]) -> Self {
-        Elements { low: low.min(0.0), high: high.max(0.0), bins: vec![0; BINS] }
+        Histogram { low: low.min(0.0), high: high.max(0.0), bins: vec![0; BINS] }
     }
 
     fn width(&self) -> f64 {
@@ -140,11 +139,11 @@ pub(super) fn ranges(
             }
         })?;
         if let Some((layer, value)) = odd {
-            return refused(format!("in frame {number}, layer {layer} makes an element that is {value}"));
+            return Err(Error::InfiniteLayer { frame: number, layer, value });
         }
     }
-    let mut elements: BTreeMap<String, Elements> =
-        ends.into_iter().map(|(tensor, ends)| (tensor, Elements::within(ends))).collect();
+    let mut elements: BTreeMap<String, Histogram> =
+        ends.into_iter().map(|(tensor, ends)| (tensor, Histogram::within(ends))).collect();
     if ranges != Ranges::MinMax {
         for frame in frames {
             reference.frame(&mut runner, frame, &mut |layer, values| {

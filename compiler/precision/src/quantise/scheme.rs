@@ -7,13 +7,13 @@ use csdfc_network::weights::{Integers, WeightSource, Weights};
 use csdfc_network::{Layer, LayerId, Network, Operand};
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::{BinaryFunction, Function, Gemm, Operator, PoolKind};
-use csdfc_planner::error::Error;
 use csdfc_runtime::bind::Primitive;
 use petgraph::unionfind::UnionFind;
 
 use super::equalise::values;
 use super::norms;
 use super::ranges::quantisation;
+use crate::error::Error;
 
 /// How each layer computes, and what its tensor consists of.
 pub(super) struct Scheme {
@@ -49,7 +49,7 @@ impl Scheme {
     /// Lets all layers that can compute on integers do so, except the insides of norms, those that are kept, and those that make the operands
     /// of kept layers. `ranges` are the quantisations that each tensor would have.
     pub fn new(network: &Network, ranges: &[Option<Quantisation>], is_kept: &dyn Fn(usize) -> bool) -> Self {
-        let uses = uses(network);
+        let uses = read_counts(network);
         let mut roles: Vec<Role> = network.layers.iter().map(role).collect();
         for (role, is_inside) in roles.iter_mut().zip(norms::insides(network)) {
             if is_inside {
@@ -135,7 +135,7 @@ impl Scheme {
 }
 
 /// How often each tensor is read, network outputs counted.
-fn uses(network: &Network) -> Vec<usize> {
+fn read_counts(network: &Network) -> Vec<usize> {
     let mut uses = vec![0; network.layers.len()];
     let operands = network.layers.iter().flat_map(|layer| &layer.inputs);
     operands.chain(network.outputs.iter().map(|x| &x.operand)).for_each(|x| uses[x.layer.0] += 1);

@@ -8,8 +8,9 @@ use csdfc_network::pass::{self, Fusion};
 use csdfc_network::{Layer, Network};
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver;
-use csdfc_planner::error::Error;
 use csdfc_runtime::run::{Data, Runner, Value};
+
+use crate::error::Error;
 
 /// A network and a plan of it without parts.
 pub(crate) struct Simulation {

@@ -15,7 +15,7 @@ use csdfc_runtime::run::{Data, Value};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-use super::ranges::{Elements, quantisation};
+use super::ranges::{Histogram, quantisation};
 use super::simulate::Simulation;
 use super::{Options, Quantised, Ranges, equalise, quantise};
 
@@ -290,7 +290,7 @@ fn ranges_are_those_of_their_definitions() {
         .collect();
     values[17] = 6.0;
     let ends = values.iter().fold([0.0_f32; 2], |[low, high], x| [low.min(*x), high.max(*x)]);
-    let mut elements = Elements { low: ends[0], high: ends[1], bins: vec![0; 2048] };
+    let mut elements = Histogram { low: ends[0], high: ends[1], bins: vec![0; 2048] };
     elements.count(&values);
     assert_eq!(elements.range(Ranges::MinMax), ends);
 

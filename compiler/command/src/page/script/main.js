@@ -4,7 +4,7 @@ function cards(plan) {
   const { memory, constraints } = plan;
   const card = (title, value, note) => html("div", { class: "card" }, html("dt", null, title), html("dd", null, html("strong", null, value), note ? html("span", null, note) : null));
   const parameters = memory.parameters_resident ?? memory.parameters_stored;
-  const bound = memory.proven ? "the least for this schedule" : plan.certificate.claimed === memory.arena ? "the least, as claimed by a complete search" : `no placement is below ${bytes(memory.bound)}`;
+  const bound = memory.proven ? "smallest for this schedule (proven)" : plan.certificate.claimed === memory.arena ? "smallest for this schedule (by exhaustive search)" : `this schedule needs at least ${bytes(memory.bound)} (proven)`;
   const limit = constraints.memory === null || constraints.memory === undefined ? "no limit was asked for"
     : `${memory.total <= constraints.memory ? "within" : "beyond"} the limit of ${bytes(constraints.memory)}`;
   return html("dl", { class: "cards", "aria-label": "Figures" },

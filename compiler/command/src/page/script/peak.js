@@ -9,9 +9,9 @@ function peakSection(plan, letter = "") {
     return nameOf(plan, cnn, layer) + (firings > 1 ? ` (firing ${firing + 1} of ${grouped(firings)})` : "");
   });
   const sum = peak.occupied.reduce((sum, { bytes }) => sum + bytes, 0);
-  const reached = memory.proven ? "The arena has exactly these bytes: no placement of these rings under this schedule takes fewer."
-    : plan.certificate.claimed ? `No placement is below that. A complete search claims that none is below ${exact(plan.certificate.claimed)}; the arena has ${exact(memory.arena)}.`
-      : `No placement is below that; the arena has ${exact(memory.arena)}.`;
+  const reached = memory.proven ? "The arena has exactly these bytes: the smallest for this schedule (proven)."
+    : plan.certificate.claimed ? `By exhaustive search, this schedule needs at least ${exact(plan.certificate.claimed)}; the arena has ${exact(memory.arena)}.`
+      : `This schedule needs at least that; the arena has ${exact(memory.arena)}.`;
   const several = firings.length > 1 ? " For stages that run at the same time, the peak of each counts." : "";
   const columns = [
     { title: "In use", text: row => placeName(plan, plan.places[row.place]) },

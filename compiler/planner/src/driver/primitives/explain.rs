@@ -236,11 +236,11 @@ impl Verdict<'_> {
         if application.primitives != Primitives::Auto {
             return Ok("not asked for".into());
         }
-        if primitive.error() > application.max_error {
+        if primitive.error() > application.max_primitive_error {
             return Ok(format!(
-                "errs more than --max-error: {:e} > {:e}",
+                "error above --max-primitive-error: {:e} > {:e}",
                 primitive.error(),
-                application.max_error
+                application.max_primitive_error
             ));
         }
         let bytes = |of: &Alternative| i128::from(of.stored) + i128::from(of.workspace);

@@ -201,7 +201,7 @@ fn with_fastest(application: &Application, device: &DeviceProfile) -> Option<App
             let threads = ProcessorShare::alone(processor, application.threads).workers;
             for id in &partition.layers {
                 let layer = cnn.network.layer(*id);
-                let fastest = fastest(processor, layer, threads, application.max_error);
+                let fastest = fastest(processor, layer, threads, application.max_primitive_error);
                 changes.extend(fastest.map(|fastest| (c, *id, fastest)));
             }
         }

@@ -45,7 +45,9 @@ pub(super) fn planned(
     for source in sources {
         let tasks = task::tasks(source);
         let timings = Timing::of(source, &tasks, &task::elements(source), context.device)?;
-        let of_cnn = |(task, timing)| joint::offers(task, timing, source.storage, source.max_error, &is_over);
+        let of_cnn = |(task, timing)| {
+            joint::offers(task, timing, source.storage, source.max_primitive_error, &is_over)
+        };
         each.push(tasks.iter().zip(&timings).map(of_cnn).collect::<Result<_, _>>()?);
     }
     let mut all: Vec<Together<'_>> = Vec::new();

@@ -93,8 +93,12 @@ fn steps(from: &Candidate, device: &DeviceProfile) -> Vec<Step> {
             for id in &partition.layers {
                 let layer = cnn.network.layer(*id);
                 let rows = planned.layers[id.0].rows_per_firing;
-                let known =
-                    alternatives(processor, layer, processor_share.workers, from.application.max_error);
+                let known = alternatives(
+                    processor,
+                    layer,
+                    processor_share.workers,
+                    from.application.max_primitive_error,
+                );
                 let Some(own) = known.iter().find(|known| known.primitive == layer.primitive()) else {
                     continue;
                 };

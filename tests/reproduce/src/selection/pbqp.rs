@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use csdfc_command::error::Error;
+use csdfc_command::picture::chart::HeatMap;
 use csdfc_input::device::DeviceProfile;
 use csdfc_select::baselines::{self, NoBaseline, SUM2D, family};
 use csdfc_select::instance::Kind;
 use csdfc_select::problem::Selection;
 use csdfc_select::{Instance, Method, Problem};
 
-use super::super::Tell;
 use super::{CostedNetwork, OVER_FIRST, cell, command, fastest, left_out, problem, threads};
-use crate::error::Error;
-use crate::picture::chart::HeatMap;
+use crate::Tell;
 
 /// The networks of the evaluation, and three more: their names in the paper, and their built-in names.
 const NETWORKS: [(&str, &str); 9] = [
@@ -176,7 +176,8 @@ fn row_names(families: &BTreeSet<&str>) -> Vec<String> {
 fn introduction(device: &DeviceProfile) -> String {
     format!(
         "# Optimal DNN primitive selection with PBQP\n\n\
-         Made by `{}`; do not edit. It sets the figures of Anderson and Gregg\n\
+         Made by `{}`; do not edit.\n\
+         It sets the figures of Anderson and Gregg\n\
          (CGO 2018) beside what `csdfc select` answers on the device profile `{}` ({}). No network was run for\n\
          it: a time is the sum of the layers' times in the profile, and of the conversions'. tests/benches/README.md says what selections\n\
          take when they run. The bars are those of section 5.5:\n\n\
@@ -203,7 +204,7 @@ const ONE_THREAD: &str = "
 ## Several threads
 
 The profile has times of one thread alone. `csdfc profile MODEL --threads 2 --device-out FILE.ron` adds those of two, and
-`csdfc reproduce pbqp --device FILE.ron` then has a section for them.
+`csdfc-reproduce pbqp --device FILE.ron` then has a section for them.
 ";
 
 fn section(threads: u64, columns: &[Column], base: &[Column], missing: &[&str], figure: &str) -> String {
@@ -372,7 +373,7 @@ fn headlines(all: &[(u64, Vec<Column>)]) -> String {
          | up to 7 times as fast as Caffe (Cortex-A57) | not compared: no Caffe is run here |\n\
          | always faster than the local optimum | {} |\n\
          | no family is the best for every network and layer, and the optimum faster than each | {} as the best family |\n\
-         | each query is solved in less than a second, optimally | `csdfc reproduce taso` prints the times of ours |\n\n\
+         | each query is solved in less than a second, optimally | `csdfc-reproduce taso` prints the times of ours |\n\n\
          `tests/benches/README.md` compares emitted crates with ONNX Runtime and tract, run on one machine.\n",
         text(over_local),
         text(over_best),

@@ -23,18 +23,18 @@ impl FromStr for SearchBudget {
             let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit)?;
             Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).map(SearchBudget::Time)
         };
-        let effort = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        let budget = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
             (Some(number), _) => time(number, 1e-3),
             (None, Some(number)) => time(number, 1.0),
             (None, None) => text.parse().ok().filter(|&steps| steps > 0).map(SearchBudget::Steps),
         };
-        effort.ok_or_else(|| "give a time above 0, `10s` or `500ms`, or a number of steps, `1000000`".into())
+        budget.ok_or_else(|| "give a time above 0, `10s` or `500ms`, or a number of steps, `1000000`".into())
     }
 }
 
 impl From<SearchBudget> for csdfc_offload::Budget {
-    fn from(effort: SearchBudget) -> Self {
-        match effort {
+    fn from(budget: SearchBudget) -> Self {
+        match budget {
             SearchBudget::Time(time) => csdfc_offload::Budget::Time(time),
             SearchBudget::Steps(steps) => csdfc_offload::Budget::Work(steps),
         }
@@ -42,8 +42,8 @@ impl From<SearchBudget> for csdfc_offload::Budget {
 }
 
 impl From<SearchBudget> for Limit {
-    fn from(effort: SearchBudget) -> Self {
-        match effort {
+    fn from(budget: SearchBudget) -> Self {
+        match budget {
             SearchBudget::Time(time) => Limit::Time(time),
             SearchBudget::Steps(steps) => Limit::Evaluations(steps),
         }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn efforts_are_read() {
+    fn budgets_are_read() {
         let milliseconds = |number| Ok(SearchBudget::Time(Duration::from_millis(number)));
         assert_eq!("500".parse(), Ok(SearchBudget::Steps(500)));
         assert_eq!("1.5s".parse(), milliseconds(1500));

@@ -3,6 +3,9 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use csdfc_command::error::Error;
+use csdfc_command::picture::chart::{Chart, HeatMap, Series};
+use csdfc_command::picture::strategy;
 use csdfc_input::builtin;
 use csdfc_input::units::grouped;
 use csdfc_offload::model::{NamedLayer, convolutions};
@@ -12,9 +15,6 @@ use csdfc_offload::{Accelerator, Budget, Convolution, OffloadError, Problem, Spe
 use rayon::prelude::*;
 
 use super::Tell;
-use crate::error::Error;
-use crate::picture::chart::{Chart, HeatMap, Series};
-use crate::picture::strategy;
 
 /// Inputs of section 7.1, square.
 const SIZES: std::ops::RangeInclusive<usize> = 4..=12;
@@ -128,7 +128,8 @@ pub fn without_search() -> Result<(String, Vec<(String, String)>), Error> {
 
 const INTRODUCTION: &str = "# Offloading in steps
 
-Made by `csdfc reproduce s1 -o docs/s1`; do not edit. It makes the figures of \"CNN offloading in steps: S1
+Made by `cargo run --release -p csdfc-reproduce -- s1 -o docs/s1`; do not edit.
+It makes the figures of \"CNN offloading in steps: S1
 strategies\" again from csdfc's own data. Durations are the paper's Eq. 15 with t_l = t_acc = 1: pixels loaded plus
 steps, every pixel of the padded input counted once whatever its channels.
 

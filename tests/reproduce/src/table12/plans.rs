@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use csdfc_command::error::Error;
 use csdfc_input::app::Origin;
 use csdfc_input::app::spec::{self, Method};
 use csdfc_input::device::DeviceProfile;
@@ -11,8 +12,6 @@ use csdfc_planner::driver;
 use csdfc_planner::open::Opened;
 use csdfc_planner::search::known::Start;
 use csdfc_planner::search::watch::Watch;
-
-use crate::error::Error;
 
 /// Bytes of an element.
 pub(super) const ELEMENT_BYTES: u64 = 4;

@@ -1,18 +1,18 @@
-//! Thins a time line that is too long to draw: it becomes columns, each of which shows everything that happens within
+//! Downsamples a timeline that is too long to draw: it becomes columns, each of which shows everything that happens within
 //! it.
 
 use std::ops::Range;
 
 use csdfc_plan::timeline::{Firing, Timeline};
 
-/// A time line with more steps of lives, more firings, or more changes of the bytes in use than this is thinned.
+/// A timeline with more steps of lives, more firings, or more changes of the bytes in use than this is downsampled.
 const MOST: usize = 60_000;
 
-/// Columns of a thinned time line.
+/// Columns of a downsampled timeline.
 const COLUMNS: f64 = 8192.0;
 
-/// The same time line, with at most some thousand columns if it has more than can be drawn. Returns whether that is so.
-pub fn thin(timeline: &mut Timeline) -> bool {
+/// The same timeline, with at most some thousand columns if it has more than can be drawn. Returns whether that is so.
+pub fn downsample(timeline: &mut Timeline) -> bool {
     let steps: usize = timeline.lives.iter().map(|life| life.steps.len()).sum();
     if steps.max(timeline.firings.len()).max(timeline.usage.len()) <= MOST {
         return false;
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn what_is_too_much_is_drawn_in_columns() {
         let mut few = long(1000);
-        assert!(!thin(&mut few) && few == long(1000));
+        assert!(!downsample(&mut few) && few == long(1000));
         let mut many = long(200_000);
-        assert!(thin(&mut many));
+        assert!(downsample(&mut many));
         let columns = COLUMNS as usize + 2;
         assert!(many.lives[0].steps.len() <= columns && many.usage.len() <= columns);
         assert!(many.firings.len() <= 2 * columns && many.firings.len() > 1000);

@@ -1,8 +1,19 @@
 //! NumPy's `.npy` files, in which users hand over tensors: little-endian float32, float16, uint8 and int64 in C order.
+//!
+//! ```
+//! use csdfc_command::npy;
+//! use csdfc_runtime::run::{Data, Value};
+//!
+//! let value = Value { dims: vec![1, 2], data: Data::F32(vec![0.5, -1.0]) };
+//! assert_eq!(npy::parse(&npy::bytes(&value))?, value);
+//! assert_eq!(npy::parse(b"PK").unwrap_err().to_string(), "it is not a .npy file");
+//! # Ok::<(), npy::NpyError>(())
+//! ```
 
 use std::path::Path;
 
 use csdfc_kernels::element::F16;
+use csdfc_network::suggest::clip;
 use csdfc_planner::error::Error;
 use csdfc_runtime::run::{Data, Value};
 
@@ -11,6 +22,49 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Most dimensions of a tensor.
 const MAX_RANK: usize = 32;
+
+/// Why bytes are not a tensor that csdfc takes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NpyError {
+    /// The file does not begin as such files do.
+    #[error("it is not a .npy file")]
+    NotNpy,
+    /// The header does not end.
+    #[error("the file is cut short")]
+    CutShort,
+    /// The format has another version.
+    #[error("its version is {0}, not 1 to 3")]
+    Version(u8),
+    /// The header is not UTF-8.
+    #[error("its header is not text")]
+    NotText,
+    /// The header lacks a field.
+    #[error("its header has no `{0}`")]
+    Missing(&'static str),
+    /// The last dimension is not the one whose elements lie side by side.
+    #[error("its elements are in Fortran order")]
+    FortranOrder,
+    /// A dimension is not a number.
+    #[error("its header has a dimension {0}")]
+    Dimension(String),
+    /// There are too many dimensions, or too many elements to count.
+    #[error("its dimensions are too many or too large")]
+    TooLarge,
+    /// The data are longer or shorter than the header says.
+    #[error("it holds {found} bytes where {dims:?} elements of {size} bytes are stated")]
+    Length {
+        /// Bytes of data.
+        found: usize,
+        /// The dimensions.
+        dims: Vec<usize>,
+        /// Bytes of an element.
+        size: usize,
+    },
+    /// The elements are of another type.
+    #[error("its elements are `{0}`, not <f4, <f2, |u1 or <i8")]
+    Element(String),
+}
 
 /// Reads a tensor.
 ///
@@ -67,9 +121,9 @@ pub fn bytes(value: &Value) -> Vec<u8> {
 ///
 /// # Errors
 /// What is wrong with them.
-pub fn parse(bytes: &[u8]) -> Result<Value, String> {
-    let cut = || "the file is cut short".to_string();
-    let rest = bytes.strip_prefix(MAGIC).ok_or("it is no .npy file")?;
+pub fn parse(bytes: &[u8]) -> Result<Value, NpyError> {
+    let cut = || NpyError::CutShort;
+    let rest = bytes.strip_prefix(MAGIC).ok_or(NpyError::NotNpy)?;
     let (version, rest) = rest.split_first_chunk::<2>().ok_or_else(cut)?;
     let (length, rest) = match version[0] {
         1 => {
@@ -80,61 +134,51 @@ pub fn parse(bytes: &[u8]) -> Result<Value, String> {
             let (length, rest) = rest.split_first_chunk().ok_or_else(cut)?;
             (u32::from_le_bytes(*length) as usize, rest)
         }
-        other => return Err(format!("its version is {other}, not 1 to 3")),
+        other => return Err(NpyError::Version(other)),
     };
     let (header, data) = rest.split_at_checked(length).ok_or_else(cut)?;
-    let header = std::str::from_utf8(header).map_err(|_| "its header is not text")?;
+    let header = std::str::from_utf8(header).map_err(|_| NpyError::NotText)?;
     let field = |name: &str| {
         let (_, rest) =
             header.split_once(&format!("'{name}'")).or_else(|| header.split_once(&format!("\"{name}\"")))?;
         Some(rest.trim_start().strip_prefix(':')?.trim_start())
     };
-    let missing = |name: &str| format!("its header has no `{name}`");
-    if !field("fortran_order").ok_or_else(|| missing("fortran_order"))?.starts_with("False") {
-        return Err("its elements are in Fortran order".into());
+    if !field("fortran_order").ok_or(NpyError::Missing("fortran_order"))?.starts_with("False") {
+        return Err(NpyError::FortranOrder);
     }
     let shape = field("shape")
         .and_then(|rest| rest.strip_prefix('(')?.split_once(')'))
-        .ok_or_else(|| missing("shape"))?
+        .ok_or(NpyError::Missing("shape"))?
         .0;
     let dims = shape.split(',').map(str::trim).filter(|dim| !dim.is_empty());
-    let dims: Vec<usize> = dims
-        .map(|dim| {
-            dim.parse()
-                .map_err(|_| format!("its header has a dimension {}", csdfc_network::suggest::clip(dim)))
-        })
-        .collect::<Result<_, _>>()?;
+    let dims: Vec<usize> =
+        dims.map(|dim| dim.parse().map_err(|_| NpyError::Dimension(clip(dim)))).collect::<Result<_, _>>()?;
     let elements = dims.iter().try_fold(1usize, |product, dim| product.checked_mul(*dim));
-    let elements =
-        elements.filter(|_| dims.len() <= MAX_RANK).ok_or("its dimensions are too many or too large")?;
-    let descr = field("descr").ok_or_else(|| missing("descr"))?;
+    let elements = elements.filter(|_| dims.len() <= MAX_RANK).ok_or(NpyError::TooLarge)?;
+    let descr = field("descr").ok_or(NpyError::Missing("descr"))?;
     let descr = descr.trim_start_matches(['\'', '"']);
-    let size = |bytes: usize| {
-        (elements.checked_mul(bytes) == Some(data.len())).then_some(()).ok_or_else(|| {
-            format!("it holds {} bytes where {dims:?} elements of {bytes} bytes are stated", data.len())
-        })
+    let expect_size = |size: usize| match elements.checked_mul(size) {
+        Some(bytes) if bytes == data.len() => Ok(()),
+        _ => Err(NpyError::Length { found: data.len(), dims: dims.clone(), size }),
     };
     let data = if descr.starts_with("<f4") {
-        size(4)?;
+        expect_size(4)?;
         Data::F32(data.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
     } else if descr.starts_with("<f2") {
         // What the caller hands to a model of 16-bit floats.
-        size(2)?;
+        expect_size(2)?;
         let half = |chunk: &[u8; 2]| F16::from_bits(u16::from_le_bytes(*chunk)).to_f32();
         Data::F32(data.as_chunks().0.iter().map(half).collect())
     } else if descr.starts_with("|u1") || descr.starts_with("<u1") {
-        size(1)?;
+        expect_size(1)?;
         Data::U8(data.to_vec())
     } else if descr.starts_with("<i8") {
-        size(8)?;
+        expect_size(8)?;
         Data::I64(data.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect())
     } else {
         let found: String =
             descr.chars().take_while(|c| c.is_ascii_alphanumeric() || "<>|=".contains(*c)).collect();
-        return Err(format!(
-            "its elements are `{}`, not <f4, <f2, |u1 or <i8",
-            csdfc_network::suggest::clip(&found)
-        ));
+        return Err(NpyError::Element(clip(&found)));
     };
     Ok(Value { dims, data })
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use csdfc_command::error::Error;
 use csdfc_input::app::spec::Method;
 use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::{Plan, StorageModel};
@@ -11,9 +12,8 @@ use super::cuts::{self, Cut};
 use super::fronts::{self, Extended};
 use super::plans::{BASELINES, opened, plan, size};
 use super::printed::{Application, Figures};
-use crate::error::Error;
-use crate::reproduce::Tell;
-use crate::reproduce::table12::offsets;
+use crate::Tell;
+use crate::table12::offsets;
 
 /// Deviations up to this many per cent count as none.
 const SMALL: f64 = 1.0;

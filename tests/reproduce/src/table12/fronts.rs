@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use csdfc_command::error::Error;
 use csdfc_input::app::spec::Method;
 use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::Plan;
@@ -10,8 +11,7 @@ use csdfc_planner::search::watch::{Limit, Progress, Watch};
 
 use super::plans::{checked, opened};
 use super::printed::Application;
-use crate::error::Error;
-use crate::reproduce::Tell;
+use crate::Tell;
 
 /// The plans of an application by the default method.
 pub struct Extended {

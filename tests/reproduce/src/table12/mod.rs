@@ -11,6 +11,7 @@ mod rows;
 
 use std::fmt::Write;
 
+use csdfc_command::error::Error;
 use csdfc_input::app::spec::{Method, RowsSpec};
 use csdfc_plan::plan::{Edge, Plan};
 use csdfc_planner::search::watch::Watch;
@@ -19,10 +20,9 @@ use self::plans::{ELEMENT_BYTES, checked, opened};
 use self::printed::{APPLICATIONS, Buffers, TABLE_1, TABLE_8, TABLE_9};
 use self::rows::Row;
 use super::Tell;
-use crate::error::Error;
 
 /// The example of Tables 1, 8 and 9.
-const EXAMPLE: &str = include_str!("../../../apps/adaptive_classifier.ron");
+const EXAMPLE: &str = include_str!("../../../../apps/adaptive_classifier.ron");
 
 /// The page. `tell` receives the progress.
 ///
@@ -78,7 +78,8 @@ fn examples() -> Result<String, Error> {
 
 const INTRODUCTION: &str = "# Memory-throughput trade-off for CNN-based applications at the edge
 
-Made by `csdfc reproduce table12 -o docs/table12`; do not edit. It sets the tables of Minakova and Stefanov (2022) beside
+Made by `cargo run --release -p csdfc-reproduce -- table12 -o docs/table12`; do not edit.
+It sets the tables of Minakova and Stefanov (2022) beside
 csdfc's own figures, in storage model `edges`. Sizes of Tables 1, 8 and 9 are in elements.
 
 ";

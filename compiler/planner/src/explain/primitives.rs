@@ -1,9 +1,9 @@
 //! A table of the primitives that could compute a layer of a plan, with reasons.
 
+use super::table::table;
+use crate::driver::{Alternative, Explanation};
 use csdfc_input::units::grouped;
 use csdfc_plan::plan::TimeBasis;
-use csdfc_planner::driver::{Alternative, Explanation};
-use csdfc_planner::explain::table::table;
 
 /// The alternatives of a layer, and why they were not chosen.
 pub fn text(explanation: &Explanation) -> String {

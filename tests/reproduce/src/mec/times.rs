@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::time::Instant;
 
+use csdfc_command::picture::chart::{Chart, Series};
 use csdfc_kernels::Isa;
 
 use super::layers::{Layer, STRIDES, TABLE_2, TABLE_3, cv1};
 use super::methods::{Convolution, Method};
-use crate::picture::chart::{Chart, Series};
-use crate::reproduce::Tell;
+use crate::Tell;
 
 /// Images at a time: one, as on the paper's phone; a few; and as many as on its server.
 const BATCHES: [usize; 3] = [1, 4, 32];
@@ -21,12 +21,12 @@ const ROUNDS: usize = 7;
 const TURN: f64 = 0.02;
 
 /// The times of methods for a layer: seconds per image, by method and round.
-struct Race {
+struct LayerTimes {
     took: Vec<(Method, Vec<f64>)>,
 }
 
-impl Race {
-    fn run(isa: Isa, layer: &Layer, images: usize, methods: &[Method], tell: Tell<'_>) -> Race {
+impl LayerTimes {
+    fn run(isa: Isa, layer: &Layer, images: usize, methods: &[Method], tell: Tell<'_>) -> LayerTimes {
         // Times do not depend on values, as long as they are normal numbers.
         let value = |i: usize| (i * 7919 % 257) as f32 / 257.0 - 0.5;
         let values = |count: usize| (0..count).map(value).collect::<Vec<f32>>();
@@ -63,7 +63,7 @@ impl Race {
                 took.push(turn(convolution, *times) / images as f64);
             }
         }
-        Race { took }
+        LayerTimes { took }
     }
 
     fn of(&self, method: Method) -> Option<&[f64]> {
@@ -105,12 +105,12 @@ fn median(of: &[f64]) -> f64 {
 }
 
 /// All layers with a batch.
-struct Races {
+struct BatchTimes {
     images: usize,
-    races: Vec<Race>,
+    layers_times: Vec<LayerTimes>,
 }
 
-impl Races {
+impl BatchTimes {
     fn methods(&self) -> impl Iterator<Item = Method> {
         let images = self.images;
         Method::ALL.into_iter().filter(move |method| images > 1 || *method != Method::MecB)
@@ -118,8 +118,10 @@ impl Races {
 
     /// How many times faster a method is, by layer. Layers that one of the two methods cannot convolve are left out.
     fn ratios(&self, method: Method, than: Method) -> Vec<(&'static str, f64)> {
-        let of = |(layer, race): (&Layer, &Race)| Some((layer.name, race.faster(method, than)?));
-        TABLE_2.iter().zip(&self.races).filter_map(of).collect()
+        let of = |(layer, layer_times): (&Layer, &LayerTimes)| {
+            Some((layer.name, layer_times.faster(method, than)?))
+        };
+        TABLE_2.iter().zip(&self.layers_times).filter_map(of).collect()
     }
 
     /// On how many layers of how many a method is faster.
@@ -130,7 +132,9 @@ impl Races {
 
     /// How many times faster a method convolves all layers than im2col does.
     fn overall(&self, method: Method) -> f64 {
-        let sum = |of: Method| self.races.iter().filter_map(|race| race.milliseconds(of)).sum::<f64>();
+        let sum = |of: Method| {
+            self.layers_times.iter().filter_map(|layer_times| layer_times.milliseconds(of)).sum::<f64>()
+        };
         sum(Method::Im2col) / sum(method)
     }
 
@@ -140,10 +144,10 @@ impl Races {
         text.push_str("\n| --- |");
         text.push_str(&" --- |".repeat(self.methods().count()));
         text.push('\n');
-        for (layer, race) in TABLE_2.iter().zip(&self.races) {
+        for (layer, layer_times) in TABLE_2.iter().zip(&self.layers_times) {
             let _ = write!(text, "| {} |", layer.name);
             for method in self.methods() {
-                let found = race.milliseconds(method).zip(race.faster(method, Method::Im2col));
+                let found = layer_times.milliseconds(method).zip(layer_times.faster(method, Method::Im2col));
                 let _ = match found {
                     Some((own, _)) if method == Method::Im2col => write!(text, " {own:.2} |"),
                     Some((own, ratio)) => write!(text, " {own:.2} ({ratio:.2}) |"),
@@ -186,11 +190,11 @@ fn processor() -> String {
 /// The sections, and a figure.
 pub fn sections(tell: Tell<'_>) -> (String, String) {
     let isa = Isa::detect();
-    let all: Vec<Races> = BATCHES
+    let all: Vec<BatchTimes> = BATCHES
         .iter()
         .map(|&images| {
-            let run = |layer: &Layer| Race::run(isa, layer, images, &Method::ALL, tell);
-            Races { images, races: TABLE_2.iter().map(run).collect() }
+            let run = |layer: &Layer| LayerTimes::run(isa, layer, images, &Method::ALL, tell);
+            BatchTimes { images, layers_times: TABLE_2.iter().map(run).collect() }
         })
         .collect();
     let mut text = format!(
@@ -202,13 +206,17 @@ pub fn sections(tell: Tell<'_>) -> (String, String) {
         processor(),
     );
     text.push_str(WAYS);
-    let spreads: Vec<f64> = all.iter().flat_map(|races| &races.races).flat_map(Race::spreads).collect();
+    let spreads: Vec<f64> = all
+        .iter()
+        .flat_map(|layers_times| &layers_times.layers_times)
+        .flat_map(LayerTimes::spreads)
+        .collect();
     let _ = writeln!(
         text,
         "\nThe machine may have had other work: the slowest round of a method took {:.2} times as long as its fastest, in the\nmedian.",
         median(&spreads),
     );
-    all.iter().for_each(|races| text.push_str(&races.section()));
+    all.iter().for_each(|layers_times| text.push_str(&layers_times.section()));
     text.push_str(REASONS);
     if let Some(single) = all.first() {
         text.push_str(&table_3(single));
@@ -242,15 +250,17 @@ and so is slower only where the transforms take longer than what they save, for 
 ";
 
 /// Table 3's times.
-fn table_3(single: &Races) -> String {
+fn table_3(single: &BatchTimes) -> String {
     let mut text = String::from(
         "\n### Table 3: times\n\nMilliseconds of all occurrences of a layer, one image. The print's are a phone's.\n\n\
          | layer | times | im2col: print | csdfc | MEC: print | csdfc |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     let (mut print, mut ours) = ([0.0; 2], [0.0; 2]);
     for row in &TABLE_3 {
-        let race = TABLE_2.iter().zip(&single.races).find(|(layer, _)| layer.name == row.layer);
-        let took = |method| race.and_then(|(_, race)| race.milliseconds(method)).unwrap_or(f64::NAN);
+        let layer_times = TABLE_2.iter().zip(&single.layers_times).find(|(layer, _)| layer.name == row.layer);
+        let took = |method| {
+            layer_times.and_then(|(_, layer_times)| layer_times.milliseconds(method)).unwrap_or(f64::NAN)
+        };
         let own = [Method::Im2col, Method::Mec].map(|method| row.count as f64 * took(method));
         for i in 0..2 {
             print[i] += row.time[i];
@@ -277,9 +287,9 @@ fn figure_4a(isa: Isa, tell: Tell<'_>) -> (String, String) {
     );
     let mut points = Vec::new();
     for stride in STRIDES {
-        let race = Race::run(isa, &cv1(stride), images, &[Method::Im2col, Method::Mec], tell);
-        let took = |method| race.milliseconds(method).unwrap_or(f64::NAN);
-        let ratio = race.faster(Method::Mec, Method::Im2col).unwrap_or(f64::NAN);
+        let layer_times = LayerTimes::run(isa, &cv1(stride), images, &[Method::Im2col, Method::Mec], tell);
+        let took = |method| layer_times.milliseconds(method).unwrap_or(f64::NAN);
+        let ratio = layer_times.faster(Method::Mec, Method::Im2col).unwrap_or(f64::NAN);
         let [im2col, mec] = [Method::Im2col, Method::Mec].map(took);
         let _ = writeln!(text, "| {stride} | {im2col:.2} | {mec:.2} | {ratio:.2} |");
         points.push([stride as f64, ratio]);
@@ -294,15 +304,19 @@ fn figure_4a(isa: Isa, tell: Tell<'_>) -> (String, String) {
 }
 
 /// The headlines of time.
-fn headlines(all: &[Races]) -> String {
-    let batch = |images: usize| all.iter().find(|races| races.images == images);
-    let overall = |images| batch(images).map_or(f64::NAN, |races| races.overall(Method::Mec));
+fn headlines(all: &[BatchTimes]) -> String {
+    let batch = |images: usize| all.iter().find(|layers_times| layers_times.images == images);
+    let overall = |images| batch(images).map_or(f64::NAN, |layers_times| layers_times.overall(Method::Mec));
     let most = |images| {
-        let ratios = batch(images).map(|races| races.ratios(Method::Mec, Method::Im2col)).unwrap_or_default();
+        let ratios = batch(images)
+            .map(|layers_times| layers_times.ratios(Method::Mec, Method::Im2col))
+            .unwrap_or_default();
         let most = ratios.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
         most.map_or_else(String::new, |(layer, ratio)| format!("{ratio:.2} ({layer})"))
     };
-    let wins = |images, than| batch(images).map_or_else(String::new, |races| races.wins(Method::Mec, than));
+    let wins = |images, than| {
+        batch(images).map_or_else(String::new, |layers_times| layers_times.wins(Method::Mec, than))
+    };
     format!(
         "\n### The headlines of time\n\n\
          | MEC | print | csdfc |\n| --- | --- | --- |\n\
@@ -355,16 +369,17 @@ mod tests {
     fn ratios_are_medians_over_rounds() {
         assert_eq!([median(&[3.0, 1.0, 2.0]), median(&[4.0, 1.0, 2.0, 3.0])], [2.0, 2.5]);
         let took = vec![(Method::Im2col, vec![4.0, 2.0, 9.0]), (Method::Mec, vec![2.0, 2.0, 1.0])];
-        let race = || Race { took: took.clone() };
-        assert_eq!(race().faster(Method::Mec, Method::Im2col), Some(2.0));
-        assert_eq!(race().milliseconds(Method::Mec), Some(2000.0));
-        assert_eq!(race().faster(Method::Indirect, Method::Im2col), None);
-        assert_eq!(race().spreads(), [4.5, 2.0]);
-        let races = Races { images: 1, races: TABLE_2.iter().map(|_| race()).collect() };
-        assert_eq!(races.wins(Method::Mec, Method::Im2col), "12 of 12");
-        assert_eq!(races.wins(Method::Mec, Method::WinogradWhole), "0 of 0");
-        assert_eq!(races.overall(Method::Mec), 2.0);
-        let text = races.section();
+        let layer_times = || LayerTimes { took: took.clone() };
+        assert_eq!(layer_times().faster(Method::Mec, Method::Im2col), Some(2.0));
+        assert_eq!(layer_times().milliseconds(Method::Mec), Some(2000.0));
+        assert_eq!(layer_times().faster(Method::Indirect, Method::Im2col), None);
+        assert_eq!(layer_times().spreads(), [4.5, 2.0]);
+        let layers_times =
+            BatchTimes { images: 1, layers_times: TABLE_2.iter().map(|_| layer_times()).collect() };
+        assert_eq!(layers_times.wins(Method::Mec, Method::Im2col), "12 of 12");
+        assert_eq!(layers_times.wins(Method::Mec, Method::WinogradWhole), "0 of 0");
+        assert_eq!(layers_times.overall(Method::Mec), 2.0);
+        let text = layers_times.section();
         assert!(text.contains("\n| cv4 | 4000.00 | 2000.00 (2.00) | – | – | – | – |\n"), "{text}");
     }
 }

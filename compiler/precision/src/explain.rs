@@ -1,11 +1,20 @@
-//! The cost of chosen precisions, in words.
+//! What chosen precisions cost, in words.
+//!
+//! ```
+//! use csdfc_precision::{Accuracy, explain};
+//!
+//! let layers = [("fp32", 1), ("half", 20)].into();
+//! let of = Accuracy { cnn: "a".into(), allowance: 1e-2, error: 3e-3, frames: 4, is_random: true, layers };
+//! let expected = "a error ≤ 1e-2: met, 3.00e-3 on 4 random frames; layers: 1 at fp32, 20 at half\n";
+//! assert_eq!(explain::errors(&[of]), expected);
+//! ```
 
 use std::fmt::Write;
 
 use crate::Accuracy;
 
 /// The error of each CNN, and its precisions: one line per CNN.
-pub fn text(accuracies: &[Accuracy]) -> String {
+pub fn errors(accuracies: &[Accuracy]) -> String {
     let mut text = String::new();
     for of in accuracies {
         let verdict = if of.is_within() { "met" } else { "NOT met" };
@@ -24,7 +33,7 @@ pub fn text(accuracies: &[Accuracy]) -> String {
 }
 
 /// The allowances with which the constraints would be met; empty if there are none.
-pub fn would(allowances: Option<&[Accuracy]>) -> String {
+pub fn sufficient(allowances: Option<&[Accuracy]>) -> String {
     let Some(allowances) = allowances else {
         return "no choice of precisions that csdfc tried meets the constraints, however large its error"
             .into();
@@ -59,11 +68,11 @@ mod tests {
             layers: [("fp32", 1), ("half", 20)].into(),
         };
         assert_eq!(
-            would(Some(&[Accuracy { allowance: 1.3e-2, ..of("a", 1.2345e-2) }])),
+            sufficient(Some(&[Accuracy { allowance: 1.3e-2, ..of("a", 1.2345e-2) }])),
             "all constraints are met if a may err by 1.3e-2 (layers: 1 at fp32, 20 at half)"
         );
         assert_eq!(
-            text(&[of("a", 1.2345e-2), of("b", 1e-3)]),
+            errors(&[of("a", 1.2345e-2), of("b", 1e-3)]),
             "a error ≤ 1e-2: NOT met, 1.23e-2 on 1 random frame; layers: 1 at fp32, 20 at half\n\
              b error ≤ 1e-2: met, 1.00e-3 on 1 random frame; layers: 1 at fp32, 20 at half\n"
         );

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use csdfc_command::error::Error;
 use csdfc_input::app::MemoryGoal;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::device::DeviceProfile;
@@ -13,7 +14,6 @@ use csdfc_planner::driver::{self, Planned, Ways};
 use csdfc_planner::open::{self, AppSource};
 
 use super::Tell;
-use crate::error::Error;
 
 /// The profile, which comes with csdfc.
 const DEVICE: &str = "epyc-vm";
@@ -23,8 +23,8 @@ const APPLICATIONS: &[(&str, Option<&str>)] = &[
     ("builtin:mobilenet_v2", None),
     ("builtin:googlenet", None),
     ("builtin:resnet50", None),
-    ("apps/three_cnns.ron", Some(include_str!("../../apps/three_cnns.ron"))),
-    ("apps/pipelines/resnet50.ron", Some(include_str!("../../apps/pipelines/resnet50.ron"))),
+    ("apps/three_cnns.ron", Some(include_str!("../../../apps/three_cnns.ron"))),
+    ("apps/pipelines/resnet50.ron", Some(include_str!("../../../apps/pipelines/resnet50.ron"))),
 ];
 
 /// Budgets: this many quarters of the way from the least memory to the memory of the plan without a limit.
@@ -32,7 +32,8 @@ const QUARTERS: [u64; 4] = [0, 1, 2, 3];
 
 const INTRODUCTION: &str = "# Primitives, layouts, rows and segments together
 
-Made by `csdfc reproduce joint -o docs/joint`; do not edit. Three ways to plan an application, all on the device profile
+Made by `cargo run --release -p csdfc-reproduce -- joint -o docs/joint`; do not edit.
+Three ways to plan an application, all on the device profile
 `epyc-vm` and so with one table of costs, and all modelled from the times measured there:
 
 - *joint*: `csdfc plan --primitives auto`, which looks for all of it at once;

@@ -39,14 +39,14 @@ const fn of(memory: f64, fps: &'static [f64]) -> Figures {
 pub const APPLICATIONS: [Application; 6] = [
     Application {
         name: "1",
-        file: include_str!("../../../apps/table12/app1.ron"),
+        file: include_str!("../../../../apps/table12/app1.ron"),
         cnns: &["mobilenet_v2"],
         baselines: [of(58.63, &[46.0]), of(20.32, &[46.0]), of(16.2, &[40.0])],
         paper: &[(Some(25), of(20.32, &[46.0])), (Some(15), of(14.98, &[41.0])), (None, of(14.90, &[40.5]))],
     },
     Application {
         name: "2",
-        file: include_str!("../../../apps/table12/app2.ron"),
+        file: include_str!("../../../../apps/table12/app2.ron"),
         cnns: &["efficientnet_b0"],
         baselines: [of(161.33, &[168.35]), of(39.14, &[168.35]), of(42.97, &[98.0])],
         paper: &[
@@ -57,14 +57,14 @@ pub const APPLICATIONS: [Application; 6] = [
     },
     Application {
         name: "3, pipeline",
-        file: include_str!("../../../apps/table12/app3.ron"),
+        file: include_str!("../../../../apps/table12/app3.ron"),
         cnns: &["mobilenet_v2"],
         baselines: [of(61.69, &[49.0]), of(20.32, &[46.0]), of(17.38, &[43.0])],
         paper: &[(Some(30), of(30.0, &[49.0])), (Some(15), of(15.92, &[43.65])), (None, of(15.92, &[43.65]))],
     },
     Application {
         name: "4, pipeline",
-        file: include_str!("../../../apps/table12/app4.ron"),
+        file: include_str!("../../../../apps/table12/app4.ron"),
         cnns: &["efficientnet_b0"],
         baselines: [of(163.65, &[170.3]), of(39.14, &[168.35]), of(44.18, &[98.8])],
         paper: &[
@@ -75,7 +75,7 @@ pub const APPLICATIONS: [Application; 6] = [
     },
     Application {
         name: "5, three CNNs",
-        file: include_str!("../../../apps/table12/app5.ron"),
+        file: include_str!("../../../../apps/table12/app5.ron"),
         cnns: &["inception_v2", "mobilenet_v1_0.25", "resnet50"],
         baselines: [
             of(380.0, &[94.0, 432.0, 55.0]),
@@ -86,7 +86,7 @@ pub const APPLICATIONS: [Application; 6] = [
     },
     Application {
         name: "6, three CNNs",
-        file: include_str!("../../../apps/table12/app6.ron"),
+        file: include_str!("../../../../apps/table12/app6.ron"),
         cnns: &["densenet121", "mobilenet_v1", "resnet50"],
         baselines: [
             of(625.0, &[52.0, 59.0, 55.0]),

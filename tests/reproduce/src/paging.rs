@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use csdfc_command::error::Error;
 use csdfc_input::app::MemoryGoal;
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::app::spec::WeightsPlace;
@@ -17,7 +18,6 @@ use csdfc_planner::driver;
 use csdfc_planner::open;
 
 use super::Tell;
-use crate::error::Error;
 
 /// The profile whose store is replaced.
 const DEVICE: &str = "generic";
@@ -34,7 +34,8 @@ const STEPS: i32 = 6;
 
 const INTRODUCTION: &str = "# Paged weights: memory and frame rate
 
-Made by `csdfc reproduce paging -o docs/paging`; do not edit. Each network is planned on the device profile `generic`, with
+Made by `cargo run --release -p csdfc-reproduce -- paging -o docs/paging`; do not edit.
+Each network is planned on the device profile `generic`, with
 three stores that differ in their bandwidth (latency 80 µs, blocks of 4096 bytes), in budgets from the least memory (`--mem
 min --weights paged`) to what the plan without a limit takes. csdfc chooses which weights stay in memory
 (`--weights auto`). Rates are modelled. *Bound by* says what takes longer in a frame, computing or reading.

@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
+use csdfc_command::picture::chart::{Chart, Series};
 use csdfc_input::units::grouped;
 use csdfc_kernels::conv::mec::{Solution, T};
 use csdfc_kernels::conv::mec_batch::MecBatch;
 
 use super::layers::{Layer, STRIDES, TABLE_2, TABLE_3, cv1};
 use super::methods::Method;
-use crate::picture::chart::{Chart, Series};
 
 /// Bytes of a float, and of a MiB.
 const FLOAT: usize = 4;

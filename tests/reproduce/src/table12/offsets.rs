@@ -1,6 +1,7 @@
 //! The method of Pisarchyk and Lee (2020, the paper's \[23\]) as published: greedy by size for offset calculation,
 //! within one CNN. The layers of the CNN run one after another, and each makes its whole tensor.
 
+use csdfc_command::error::Error;
 use csdfc_input::app::resolve::Application;
 use csdfc_plan::plan::StorageModel;
 use csdfc_planner::frame::choice::Choice;
@@ -9,8 +10,6 @@ use csdfc_planner::frame::lower::RateTable;
 use csdfc_planner::frame::task;
 use csdfc_planner::search::baseline;
 use csdfc_planner::storage::Storage;
-
-use crate::error::Error;
 
 /// Bytes of all CNNs' arenas, one beside the other: a place for every edge (model `edges`) or every tensor (`tensors`).
 ///

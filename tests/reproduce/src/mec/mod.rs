@@ -41,7 +41,8 @@ pub fn without_times() -> (String, Vec<(String, String)>) {
 
 const INTRODUCTION: &str = "# MEC: Memory-efficient convolution for deep neural network
 
-Made by `csdfc reproduce mec -o docs/mec`; do not edit. It sets the figures of Cho and Brand (2017) beside csdfc's.
+Made by `cargo run --release -p csdfc-reproduce -- mec -o docs/mec`; do not edit.
+It sets the figures of Cho and Brand (2017) beside csdfc's.
 Sizes are exact, since they come from the formulas that also give kernels their workspaces; `--no-times` writes only
 sizes.
 

@@ -4,14 +4,14 @@
 use std::fmt::Write;
 use std::time::Instant;
 
+use csdfc_command::error::Error;
+use csdfc_command::picture::chart::{Chart, Series};
 use csdfc_input::device::DeviceProfile;
 use csdfc_select::baselines;
 use csdfc_select::{Method, Problem, Quantity, Query, front};
 
-use super::super::Tell;
 use super::{CostedNetwork, OVER_FIRST, cell, command, fastest, left_out, problem};
-use crate::error::Error;
-use crate::picture::chart::{Chart, Series};
+use crate::Tell;
 
 /// The networks of the evaluation: their names in the paper, and their built-in names.
 const NETWORKS: [(&str, &str); 5] = [
@@ -201,7 +201,8 @@ fn steepest(front: &[Point]) -> Option<f64> {
 fn introduction(device: &DeviceProfile) -> String {
     format!(
         "# TASO: time and space optimization\n\n\
-         Made by `{}`; do not edit. It sets the figures of Wen et al. (2020)\n\
+         Made by `{}`; do not edit.\n\
+         It sets the figures of Wen et al. (2020)\n\
          beside what `csdfc select` answers on the device profile `{}` ({}), with one thread. Nothing here\n\
          was run as a whole: a time is the sum of the layers' times in the profile, and of the conversions'. As in the paper,\n\
          convolutions alone count; other layers take neither time nor memory and keep any one layout. A convolution\n\
@@ -307,7 +308,7 @@ fn sizes(found: &[Found]) -> String {
     let mut text = String::from(
         "\n## Table 1\n\n\
          Variables: in the print 57 for each of 8, 13, 30 and 70 layers, pools among them; here the primitives that were measured for each\n\
-         convolution. `csdfc reproduce taso` prints how long each answer took, which is not the same twice. No integer program is\n\
+         convolution. `csdfc-reproduce taso` prints how long each answer took, which is not the same twice. No integer program is\n\
          solved for these: elimination over layouts gives the optimum, and whole fronts.\n\n\
          | | variables, print | variables, csdfc | seconds, print |\n\
          | --- | --- | --- | --- |\n",

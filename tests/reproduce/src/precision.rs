@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use csdfc_command::error::Error;
 use csdfc_input::app::MemoryGoal;
 use csdfc_input::app::spec::{Method, WeightsPlace};
 use csdfc_network::pass::Precision;
@@ -11,11 +12,11 @@ use csdfc_planner::search::watch::Watch;
 
 use super::Tell;
 use super::table12::plans::{checked, opened, plan};
-use crate::error::Error;
 
 const INTRODUCTION: &str = "# Precisions: Tables 4 to 7 and 13
 
-Made by `csdfc reproduce precision -o docs/precision`; do not edit. It sets the tables of Minakova and Stefanov (2022) that
+Made by `cargo run --release -p csdfc-reproduce -- precision -o docs/precision`; do not edit.
+It sets the tables of Minakova and Stefanov (2022) that
 combine precisions with less memory beside csdfc's figures. Megabytes are 10^6 bytes. Accuracies and frame rates are the
 print's: csdfc claims none of the accuracies.
 
@@ -29,7 +30,7 @@ with its own Table 3.
 ";
 
 /// The application of Tables 4 to 7.
-const MOBILENET: &str = include_str!("../../apps/table12/app1.ron");
+const MOBILENET: &str = include_str!("../../../apps/table12/app1.ron");
 
 /// A row's name, its accuracy in per cent, and bytes of an element of data and of parameters.
 const QUANTISATIONS: [(&str, f64, [f64; 2]); 4] = [
@@ -109,25 +110,25 @@ struct Application {
 const APPLICATIONS: [Application; 4] = [
     Application {
         name: "MobileNet-sequential",
-        file: include_str!("../../apps/table13/mobilenet_sequential.ron"),
+        file: include_str!("../../../apps/table13/mobilenet_sequential.ron"),
         required: (75.0, 8.0),
         has_half_rate: true,
     },
     Application {
         name: "ResNet-sequential",
-        file: include_str!("../../apps/table13/resnet_sequential.ron"),
+        file: include_str!("../../../apps/table13/resnet_sequential.ron"),
         required: (75.0, 26.0),
         has_half_rate: false,
     },
     Application {
         name: "MobileNet-pipelined",
-        file: include_str!("../../apps/table13/mobilenet_pipelined.ron"),
+        file: include_str!("../../../apps/table13/mobilenet_pipelined.ron"),
         required: (80.0, 30.0),
         has_half_rate: false,
     },
     Application {
         name: "Multi-CNN",
-        file: include_str!("../../apps/table13/multi_cnn.ron"),
+        file: include_str!("../../../apps/table13/multi_cnn.ron"),
         required: (32.0, 30.0),
         has_half_rate: false,
     },

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
+use csdfc_command::error::Error;
 use csdfc_input::app::spec::Method;
 use csdfc_input::units::MemoryGoal;
 use csdfc_planner::search::watch::{Limit, Watch};
 
 use super::plans::{checked, opened, size};
 use super::printed::Application;
-use crate::error::Error;
-use crate::reproduce::Tell;
+use crate::Tell;
 
 /// The last layers of other first partitions, by CNN.
 const OTHERS: [(&str, &[&str]); 2] = [

@@ -6,6 +6,7 @@ pub mod taso;
 
 use std::collections::BTreeSet;
 
+use csdfc_command::error::Error;
 use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan::StorageModel;
 use csdfc_planner::open;
@@ -13,8 +14,6 @@ use csdfc_planner::selection::{CostTable, cost_table};
 use csdfc_select::baselines::SUM2D;
 use csdfc_select::instance::{Kind, Layout, PrimitiveOption};
 use csdfc_select::{Answer, Instance, InstanceError, Method, Problem, Quantity, Query, answer};
-
-use crate::error::Error;
 
 /// The profile unless another is given.
 pub const DEVICE: &str = "epyc-vm";
@@ -91,8 +90,10 @@ fn as_counted(mut instance: Instance) -> Instance {
 /// The command that makes a page from this profile.
 fn command(paper: &str, device: &DeviceProfile) -> String {
     match device.name.as_str() {
-        DEVICE => format!("csdfc reproduce {paper} -o docs/{paper}"),
-        other => format!("csdfc reproduce {paper} -o docs/{paper}/{other} --device {other}.ron"),
+        DEVICE => format!("cargo run --release -p csdfc-reproduce -- {paper} -o docs/{paper}"),
+        other => format!(
+            "cargo run --release -p csdfc-reproduce -- {paper} -o docs/{paper}/{other} --device {other}.ron"
+        ),
     }
 }
 
@@ -140,7 +141,7 @@ fn left_out(missing: &[&str], page: &str) -> String {
         "\nThese networks are left out, since the profile lacks some of their convolutions: {}.\n\
          `csdfc profile NAME.ron --device-out FILE.ron` measures these convolutions for an application\n\
          `(cnns: [(model: \"builtin:NAME\")], storage: edges)`. Then\n\
-         `csdfc reproduce {page} -o DIR --device FILE.ron` includes the networks.\n",
+         `csdfc-reproduce {page} -o DIR --device FILE.ron` includes the networks.\n",
         missing.join(", ")
     )
 }
