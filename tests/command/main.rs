@@ -15,6 +15,7 @@ mod profile;
 mod quantised;
 mod report;
 mod select;
+mod strategies;
 mod written;
 
 use std::io::{Read, Write};

@@ -1,7 +1,7 @@
 //! The strategies of the planner by name, so that each can be left out (`csdfc plan --without NAME`).
 //!
 //! A plan is valid, and is checked, whichever strategies are left out. What each is worth in bytes, in frames per
-//! second and in planning time is a page of the documentation, `docs/strategies.md`.
+//! second and in planning time is a page of the documentation, `docs/strategies`.
 //!
 //! ```
 //! use csdfc_planner::strategy::Strategy;

@@ -16,7 +16,7 @@ use csdfc_planner::open::{self, AppSource};
 use super::Tell;
 
 /// The profile, which comes with csdfc.
-const DEVICE: &str = "epyc-vm";
+pub(crate) const DEVICE: &str = "epyc-vm";
 
 /// Applications: their names, and their text if they are not built-in networks.
 const APPLICATIONS: &[(&str, Option<&str>)] = &[

@@ -323,7 +323,7 @@ pub struct PlanArgs {
     /// machine
     #[arg(long, value_name = "TIME|CHOICES")]
     pub budget: Option<SearchBudget>,
-    /// Plan without these strategies, to see what they are worth; docs/strategies.md has a table
+    /// Plan without these strategies, to see what they are worth; docs/strategies has a table
     #[arg(long, value_name = "NAME,...", value_parser = values::strategy(), value_delimiter = ',', hide_short_help = true)]
     pub without: Vec<Strategy>,
     /// Workers that share each firing
