@@ -16,9 +16,9 @@
 //!
 //! // Unless the least memory is asked for, a plan shall be fast.
 //! application.constraints.memory = Some(MemoryGoal::Bytes(4000));
-//! assert_eq!(Objective::of(&application).compare(&fast, &small), Ordering::Less);
+//! assert_eq!(Objective::of(&application).least.compare(&fast, &small), Ordering::Less);
 //! application.constraints.memory = Some(MemoryGoal::Min);
-//! assert_eq!(Objective::of(&application).compare(&fast, &small), Ordering::Greater);
+//! assert_eq!(Objective::of(&application).least.compare(&fast, &small), Ordering::Greater);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -87,12 +87,14 @@ impl Objective {
     pub fn is_fast_enough(&self, rates: impl IntoIterator<Item = Rate>) -> bool {
         rates.into_iter().zip(&self.demands).all(|(rate, demand)| demand.is_met(rate.fps, rate.latency_ns))
     }
+}
 
+impl Least {
     /// Compares plans that equally meet the limit and the demands. The better one is less.
-    pub fn compare(&self, one: &Figures, other: &Figures) -> Ordering {
+    pub fn compare(self, one: &Figures, other: &Figures) -> Ordering {
         let by_memory = one.memory.cmp(&other.memory);
         let by_time = one.time.total_cmp(&other.time);
-        match self.least {
+        match self {
             Least::Memory => by_memory.then(by_time),
             Least::Time => by_time.then(by_memory),
         }

@@ -52,72 +52,61 @@ pub enum Strategy {
     OverlappingLoads,
 }
 
+/// Each strategy, its name on the command line, and what it does, in the order of the variants.
+const TABLE: [(Strategy, &str, &str); 17] = [
+    (Strategy::KnownAnswer, "known-answer", "makes no search if the fastest plan is known to be the answer"),
+    (Strategy::Chains, "chains", "finds the exact front of chains of segments between cut tensors"),
+    (Strategy::Evolution, "evolution", "varies these chains by a genetic search (NSGA-II)"),
+    (
+        Strategy::BlockByBlock,
+        "block-by-block",
+        "streams row by row between modules that hand over several tensors",
+    ),
+    (Strategy::Refinement, "refinement", "moves the ends of segments, if weights are streamed"),
+    (Strategy::SmallestRings, "smallest-rings", "searches for smaller rings where branches meet"),
+    (
+        Strategy::OneByOne,
+        "one-by-one",
+        "lets layers write each row where they have just read, at a price in time",
+    ),
+    (Strategy::CompletePacking, "complete-packing", "packs rings by complete searches with many steps"),
+    (Strategy::PrimitivesFirst, "primitives-first", "plans with the time optimum of primitives and layouts"),
+    (
+        Strategy::MemoryFirst,
+        "memory-first",
+        "gives the memory that the first plan leaves to faster primitives",
+    ),
+    (Strategy::Joint, "joint", "chooses primitives, rows and segments together"),
+    (Strategy::Upgrade, "upgrade", "gives the memory that the best plan leaves to faster primitives"),
+    (Strategy::SearchAgain, "search-again", "searches once more with the primitives of the best plan"),
+    (
+        Strategy::StreamedWeights,
+        "streamed-weights",
+        "reads some weights from a store in each frame, if not all fit",
+    ),
+    (Strategy::RereadWeights, "reread-weights", "reads weights again at each firing, if nothing else fits"),
+    (
+        Strategy::LargerBlocks,
+        "larger-blocks",
+        "makes the blocks of streamed weights larger where there is room",
+    ),
+    (Strategy::OverlappingLoads, "overlapping-loads", "reads weights while other layers compute"),
+];
+
 impl Strategy {
     /// All strategies: those of the search, of memory, and of whole plans in the order in which these are tried.
-    pub const ALL: [Strategy; 17] = [
-        Strategy::KnownAnswer,
-        Strategy::Chains,
-        Strategy::Evolution,
-        Strategy::BlockByBlock,
-        Strategy::Refinement,
-        Strategy::SmallestRings,
-        Strategy::OneByOne,
-        Strategy::CompletePacking,
-        Strategy::PrimitivesFirst,
-        Strategy::MemoryFirst,
-        Strategy::Joint,
-        Strategy::Upgrade,
-        Strategy::SearchAgain,
-        Strategy::StreamedWeights,
-        Strategy::RereadWeights,
-        Strategy::LargerBlocks,
-        Strategy::OverlappingLoads,
-    ];
+    pub fn all() -> impl Iterator<Item = Strategy> {
+        TABLE.into_iter().map(|(strategy, ..)| strategy)
+    }
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Strategy::KnownAnswer => "known-answer",
-            Strategy::Chains => "chains",
-            Strategy::Evolution => "evolution",
-            Strategy::BlockByBlock => "block-by-block",
-            Strategy::Refinement => "refinement",
-            Strategy::SmallestRings => "smallest-rings",
-            Strategy::OneByOne => "one-by-one",
-            Strategy::CompletePacking => "complete-packing",
-            Strategy::PrimitivesFirst => "primitives-first",
-            Strategy::MemoryFirst => "memory-first",
-            Strategy::Joint => "joint",
-            Strategy::Upgrade => "upgrade",
-            Strategy::SearchAgain => "search-again",
-            Strategy::StreamedWeights => "streamed-weights",
-            Strategy::RereadWeights => "reread-weights",
-            Strategy::LargerBlocks => "larger-blocks",
-            Strategy::OverlappingLoads => "overlapping-loads",
-        }
+        TABLE[self as usize].1
     }
 
     /// What it does, in one sentence.
     pub fn about(self) -> &'static str {
-        match self {
-            Strategy::KnownAnswer => "makes no search if the fastest plan is known to be the answer",
-            Strategy::Chains => "finds the exact front of chains of segments between cut tensors",
-            Strategy::Evolution => "varies these chains by a genetic search (NSGA-II)",
-            Strategy::BlockByBlock => "streams row by row between modules that hand over several tensors",
-            Strategy::Refinement => "moves the ends of segments, if weights are streamed",
-            Strategy::SmallestRings => "searches for smaller rings where branches meet",
-            Strategy::OneByOne => "lets layers write each row where they have just read, at a price in time",
-            Strategy::CompletePacking => "packs rings by complete searches with many steps",
-            Strategy::PrimitivesFirst => "plans with the time optimum of primitives and layouts",
-            Strategy::MemoryFirst => "gives the memory that the first plan leaves to faster primitives",
-            Strategy::Joint => "chooses primitives, rows and segments together",
-            Strategy::Upgrade => "gives the memory that the best plan leaves to faster primitives",
-            Strategy::SearchAgain => "searches once more with the primitives of the best plan",
-            Strategy::StreamedWeights => "reads some weights from a store in each frame, if not all fit",
-            Strategy::RereadWeights => "reads weights again at each firing, if nothing else fits",
-            Strategy::LargerBlocks => "makes the blocks of streamed weights larger where there is room",
-            Strategy::OverlappingLoads => "reads weights while other layers compute",
-        }
+        TABLE[self as usize].2
     }
 }
 
@@ -125,7 +114,7 @@ impl FromStr for Strategy {
     type Err = UnknownStrategy;
 
     fn from_str(name: &str) -> Result<Self, UnknownStrategy> {
-        let known = Strategy::ALL.into_iter().find(|strategy| strategy.name() == name);
+        let known = Strategy::all().find(|strategy| strategy.name() == name);
         known.ok_or_else(|| UnknownStrategy(name.to_owned()))
     }
 }
@@ -134,3 +123,18 @@ impl FromStr for Strategy {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no strategy is called `{0}`")]
 pub struct UnknownStrategy(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_of_the_table_is_that_of_its_strategy() {
+        for (place, strategy) in Strategy::all().enumerate() {
+            assert_eq!(strategy as usize, place, "{strategy:?}");
+            assert_eq!(strategy.name().parse(), Ok(strategy));
+        }
+        // The last variant: none lacks a row.
+        assert_eq!(Strategy::OverlappingLoads as usize + 1, TABLE.len());
+    }
+}

@@ -55,11 +55,7 @@ struct Figures {
 /// # Errors
 /// When a network cannot be planned. No such network is known.
 pub fn files(tell: Tell<'_>) -> Result<Vec<(String, String)>, Error> {
-    let mut page = format!("{INTRODUCTION}## The strategies\n\n| name | what it does |\n| --- | --- |\n");
-    for strategy in Strategy::ALL {
-        // Writing to a string cannot fail.
-        let _ = writeln!(page, "| `{}` | {} |", strategy.name(), strategy.about());
-    }
+    let mut page = without_plans();
     for network in NETWORKS {
         let _ = write!(page, "\n## `builtin:{network}`\n");
         for request in requests(network)? {
@@ -68,6 +64,16 @@ pub fn files(tell: Tell<'_>) -> Result<Vec<(String, String)>, Error> {
         }
     }
     Ok(vec![("README.md".into(), page)])
+}
+
+/// The beginning of the page, which needs no plan: the list of the strategies.
+pub fn without_plans() -> String {
+    let mut page = format!("{INTRODUCTION}## The strategies\n\n| name | what it does |\n| --- | --- |\n");
+    for strategy in Strategy::all() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "| `{}` | {} |", strategy.name(), strategy.about());
+    }
+    page
 }
 
 /// The least memory, with weights in memory and with streamed weights; and budgets halfway, on a modelled and on a
@@ -118,7 +124,7 @@ fn table(network: &str, request: &Request) -> Result<String, Error> {
         all.fps,
         all.seconds
     );
-    for strategy in Strategy::ALL {
+    for strategy in Strategy::all() {
         let other = planned(network, request, &[strategy])?;
         let slower = other.seconds / all.seconds;
         if other.bytes == all.bytes && other.fps == all.fps {

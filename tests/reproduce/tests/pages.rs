@@ -12,7 +12,7 @@ use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::Shape;
 use csdfc_planner::open;
-use csdfc_reproduce::{mec, precision, s1, selection, table12};
+use csdfc_reproduce::{mec, precision, s1, selection, strategies, table12};
 use csdfc_runtime::bind::Primitive;
 
 fn page(name: &str) -> String {
@@ -27,6 +27,15 @@ fn the_page_of_s1_is_not_old() {
     for (name, figure) in figures {
         assert!(page(&format!("s1/{name}")) == figure, "`csdfc-reproduce s1 -o docs/s1`: {name} is old");
     }
+}
+
+#[test]
+fn the_page_of_the_strategies_lists_all() {
+    let beginning = strategies::without_plans();
+    assert!(
+        page("strategies/README.md").starts_with(&beginning),
+        "`csdfc-reproduce strategies -o docs/strategies`"
+    );
 }
 
 #[test]

@@ -149,7 +149,7 @@ pub fn preference() -> impl TypedValueParser<Value = Prefer> {
 /// Strategies of `--without`.
 pub fn strategy() -> impl TypedValueParser<Value = Strategy> {
     let value = |strategy: Strategy| PossibleValue::new(strategy.name()).help(strategy.about());
-    PossibleValuesParser::new(Strategy::ALL.map(value)).try_map(|name| name.parse::<Strategy>())
+    PossibleValuesParser::new(Strategy::all().map(value)).try_map(|name| name.parse::<Strategy>())
 }
 
 /// Primitives of `--primitives`.

@@ -50,7 +50,9 @@ impl Planned {
             let above = planned.plan.memory.total.saturating_sub(objective.most_bytes());
             (planned.refused.is_some(), planned.shortfall.is_some(), above)
         };
-        unmet(self).cmp(&unmet(other)).then_with(|| objective.compare(&self.figures(), &other.figures()))
+        unmet(self)
+            .cmp(&unmet(other))
+            .then_with(|| objective.least.compare(&self.figures(), &other.figures()))
     }
 
     fn figures(&self) -> Figures {

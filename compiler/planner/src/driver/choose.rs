@@ -6,7 +6,7 @@ use csdfc_input::app::resolve::{Cnn, Demand};
 use csdfc_plan::plan::{self, StorageModel};
 use tracing::info_span;
 
-use crate::objective::{Figures, Least, Objective};
+use crate::objective::{Figures, Least};
 use crate::search::problem::PlanningProblem;
 use crate::search::select::Selection;
 use crate::search::simple::DesignFront;
@@ -208,13 +208,12 @@ impl<'a> Chooser<'a> {
         if rest.peek().is_none() {
             return Some(first);
         }
-        let objective = Objective { least, ..self.problem.objective.clone() };
         let figures = |chosen: Vec<usize>| {
             let periods_ns = self.of(&chosen).map(|design_point| design_point.period_ns);
             (Figures { memory: self.total(&chosen), time: Figures::time(periods_ns) }, chosen)
         };
         let each = std::iter::once(first).chain(rest).map(figures);
-        each.min_by(|(a, _), (b, _)| objective.compare(a, b)).map(|(_, chosen)| chosen)
+        each.min_by(|(a, _), (b, _)| least.compare(a, b)).map(|(_, chosen)| chosen)
     }
 
     /// Forgets each chosen design point whose CNN has other design points. Returns whether there was one.

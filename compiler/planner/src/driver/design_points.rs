@@ -64,14 +64,17 @@ fn evaluate(
             Start::Picked(choices) => choices.get(index).cloned(),
             Start::Search(_) => Choice::given(application, index),
         };
-        let front = match (given, baseline::choice(method, task.network)) {
+        let baseline = |choice: Choice| baseline::front(task, timing, &choice, baseline::sharing(method));
+        let front = match (given, method) {
             (Some(choice), _) => simple::evaluate(evaluator, &[choice])?,
-            (None, Some(choice)) => baseline::front(task, timing, &choice, baseline::sharing(method))?,
-            (None, None) if method == Method::Extended => {
+            (None, Method::None | Method::Reuse) => baseline(Choice::none(task.network))?,
+            (None, Method::Parts) => baseline(Choice::all(task.network))?,
+            (None, Method::Extended) => {
                 let watch = watch.share(evaluators.len() - index, started);
                 extended::front(evaluator, application.search.seed, name, &start.of_cnn(index), &watch)?
             }
-            (None, None) => simple::front(evaluator)?,
+            // Algorithm 2 makes no design points of single CNNs, and is not asked for any.
+            (None, Method::Simple | Method::Paper | Method::PaperPrinted) => simple::front(evaluator)?,
         };
         info!(evaluations = front.evaluations, layers = task.network.layers.len(), "evaluated");
         fronts.push(front);

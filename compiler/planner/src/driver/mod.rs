@@ -58,7 +58,7 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_network::pass::Precision;
 
 use self::candidate::Candidate;
-use self::primitives::Faster;
+use self::primitives::TimeOptimum;
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::frame::task::{self, PartitionedCnn};
@@ -128,8 +128,8 @@ struct Situation<'a> {
     objective: &'a Objective,
     /// Where the first search started.
     start: &'a Start,
-    /// The application with the time optimum of its primitives, if primitives are chosen and another one is faster.
-    faster: &'a Faster,
+    /// Its fastest primitives.
+    time_optimum: &'a TimeOptimum,
     /// The first plan.
     first: &'a Candidate,
     /// The best plan so far.
@@ -179,7 +179,7 @@ fn best(context: &Context<'_>, start: &Start, application: &Application) -> Resu
     let shares = &Shares::new(context.watch, primitives::searches(application, context.device));
     let first = context.plan(start, application, shares)?;
     let first = Candidate { application: application.clone(), planned: first };
-    let faster = &Faster::of(application, context.device)?;
+    let time_optimum = &TimeOptimum::of(application, context.device)?;
     let mut found: Option<Candidate> = None;
     for (strategy, attempt) in PIPELINE {
         if context.watch.without.contains(&strategy) {
@@ -187,7 +187,7 @@ fn best(context: &Context<'_>, start: &Start, application: &Application) -> Resu
         }
         let best = found.as_ref().unwrap_or(&first);
         let situation =
-            Situation { context, application, objective, start, faster, first: &first, best, shares };
+            Situation { context, application, objective, start, time_optimum, first: &first, best, shares };
         let attempted = info_span!("strategy", name = strategy.name()).in_scope(|| attempt(&situation))?;
         if let Some(other) = attempted.filter(|other| other.planned.is_better(&best.planned, objective)) {
             info!(strategy = strategy.name(), total = other.planned.plan.memory.total, "found a better plan");
@@ -195,7 +195,7 @@ fn best(context: &Context<'_>, start: &Start, application: &Application) -> Resu
         }
     }
     let Candidate { mut planned, .. } = found.unwrap_or(first);
-    if primitives::is_joint(start, application, faster) {
+    if primitives::is_joint(start, application, time_optimum) {
         // Strategies may have planned with picked choices, but the search found them.
         planned.plan.search.method = Method::Extended.name().into();
     }

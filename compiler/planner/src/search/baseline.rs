@@ -4,7 +4,6 @@
 
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::Method;
-use csdfc_network::Network;
 use csdfc_plan::plan::StorageModel;
 
 use super::DesignPoint;
@@ -18,15 +17,6 @@ use crate::frame::lower::RateTable;
 use crate::frame::task::PartitionedCnn;
 use crate::storage::edges::{self, BufferSharing};
 use crate::storage::{Effort, Storage};
-
-/// The choice of a method that has only one. `None` for all other methods.
-pub fn choice(method: Method, network: &Network) -> Option<Choice> {
-    match method {
-        Method::None | Method::Reuse => Some(Choice::none(network)),
-        Method::Parts => Some(Choice::all(network)),
-        Method::Paper | Method::PaperPrinted | Method::Simple | Method::Extended => None,
-    }
-}
 
 /// Which edges share buffers under a method.
 pub fn sharing(method: Method) -> BufferSharing {

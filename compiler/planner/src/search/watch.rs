@@ -1,4 +1,4 @@
-//! How long a search goes on, and who watches it.
+//! How long a search goes on, what it leaves out, and who watches it.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,7 @@ pub struct Progress<'a> {
     pub least: u64,
 }
 
-/// What ends a search, and whom it tells how far it is.
+/// How a search goes: what ends it, what it leaves out, and whom it tells how far it is.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
     /// When it ends by itself.

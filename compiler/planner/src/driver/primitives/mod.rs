@@ -54,24 +54,24 @@ pub struct Ways {
     pub memory_first: Option<Planned>,
 }
 
-/// What is measured to be faster than the first primitives.
-pub(super) enum Faster {
-    /// Primitives are not chosen.
-    Fixed,
-    /// Nothing.
-    Nothing,
-    /// The application with the time optimum of its primitives.
-    Optimum(Box<Application>),
+/// The primitives with which the layers and conversions of an application are the fastest, as measured.
+pub(super) enum TimeOptimum {
+    /// Not sought, because primitives are not chosen.
+    NotSought,
+    /// Those that the application has.
+    Same,
+    /// Others: the application with them.
+    Other(Box<Application>),
 }
 
-impl Faster {
-    /// What is faster in an application.
+impl TimeOptimum {
+    /// That of an application.
     pub(super) fn of(application: &Application, device: &DeviceProfile) -> Result<Self, Error> {
         if !are_chosen(application, device) {
-            return Ok(Faster::Fixed);
+            return Ok(TimeOptimum::NotSought);
         }
         let optimum = time_optimum(application, device)?;
-        Ok(optimum.map_or(Faster::Nothing, |optimum| Faster::Optimum(Box::new(optimum))))
+        Ok(optimum.map_or(TimeOptimum::Same, |optimum| TimeOptimum::Other(Box::new(optimum))))
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) fn searches(application: &Application, device: &DeviceProfile) -> usi
 /// The plan with the time optimum of the primitives.
 pub(super) fn primitives_first(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
     let Situation { context, application, best, .. } = *situation;
-    let Faster::Optimum(faster) = situation.faster else { return Ok(None) };
+    let TimeOptimum::Other(faster) = situation.time_optimum else { return Ok(None) };
     let is_met = best.planned.shortfall.is_none() && best.planned.refused.is_none();
     if is_met && exceeds_by_parameters(faster) {
         return Ok(None);
@@ -96,8 +96,8 @@ pub(super) fn primitives_first(situation: &Situation<'_>) -> Result<Option<Candi
 
 /// The first plan with faster primitives in the memory that it leaves.
 pub(super) fn memory_first(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
-    match situation.faster {
-        Faster::Fixed => Ok(None),
+    match situation.time_optimum {
+        TimeOptimum::NotSought => Ok(None),
         _ => upgrade::upgraded(situation.first, situation.context, situation.objective),
     }
 }
@@ -109,7 +109,7 @@ pub(super) fn joint(situation: &Situation<'_>) -> Result<Option<Candidate>, Erro
         return Ok(None);
     }
     let mut sources = vec![application.clone()];
-    if let Faster::Optimum(faster) = situation.faster
+    if let TimeOptimum::Other(faster) = situation.time_optimum
         && layers(faster) != layers(application)
     {
         sources.push(faster.as_ref().clone());
@@ -144,13 +144,14 @@ pub(super) fn search_again(situation: &Situation<'_>) -> Result<Option<Candidate
 
 impl Situation<'_> {
     fn is_joint(&self) -> bool {
-        is_joint(self.start, self.application, self.faster)
+        is_joint(self.start, self.application, self.time_optimum)
     }
 }
 
 /// Whether primitives are chosen together with rows and segments, which are searched for.
-pub(super) fn is_joint(start: &Start, application: &Application, faster: &Faster) -> bool {
-    fixed::method(start, application) == Some(Method::Extended) && !matches!(faster, Faster::Fixed)
+pub(super) fn is_joint(start: &Start, application: &Application, time_optimum: &TimeOptimum) -> bool {
+    fixed::method(start, application) == Some(Method::Extended)
+        && !matches!(time_optimum, TimeOptimum::NotSought)
 }
 
 /// Whether the parameters alone exceed the memory. Then no plan meets the constraints.

@@ -54,7 +54,7 @@ pub(super) fn planned(
     for (source, offers) in each.iter().enumerate() {
         all.extend(together(source, offers, &sources[source]));
     }
-    all.sort_by(|a, b| objective.compare(&a.figures, &b.figures));
+    all.sort_by(|a, b| objective.least.compare(&a.figures, &b.figures));
     let limit = objective.most_bytes();
     // The factor by which the last plan was larger than its offer said.
     let mut factor = 1.0;

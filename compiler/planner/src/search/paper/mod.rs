@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use self::chromosomes::{Chromosomes, Point, bits};
 use super::watch::{Limit, Stopped, Watch};
 use super::{Found, Rate, Shortfall};
-use crate::objective::{Least, Objective};
+use crate::objective::Least;
 use crate::search::problem::PlanningProblem;
 use crate::storage::Effort;
 use crate::storage::edges::BufferSharing;
@@ -157,9 +157,8 @@ fn choose<'p>(problem: &PlanningProblem<'_>, points: &'p [Point]) -> (Option<&'p
     let is_fast_enough = |point: &Point| objective.is_fast_enough(point.rates());
     let fits = |point: &Point| objective.fits(point.memory);
     let best = |least: Least, of: &dyn Fn(&Point) -> bool| -> Option<&'p Point> {
-        let objective = Objective { least, ..objective.clone() };
         let of = points.iter().filter(|point| of(point));
-        of.min_by(|a, b| objective.compare(&a.figures(), &b.figures()))
+        of.min_by(|a, b| least.compare(&a.figures(), &b.figures()))
     };
     let chosen = best(objective.least, &|point| fits(point) && is_fast_enough(point));
     if chosen.is_some() {

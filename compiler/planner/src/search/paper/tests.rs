@@ -10,6 +10,7 @@ use csdfc_input::device::DeviceProfile;
 use super::*;
 use crate::cost::timing::Timing;
 use crate::frame::task;
+use crate::objective::Objective;
 
 /// Two small CNNs, one after the other.
 pub(super) const PAIR: &str = r#"(name: "pair", storage: edges,
