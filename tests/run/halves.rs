@@ -11,7 +11,7 @@ use csdfc_plan::format::Element;
 use csdfc_plan::operator::{ElementWise, Function, Operator};
 use csdfc_plan::plan::StorageModel;
 use csdfc_runtime::bind::Primitive;
-use csdfc_tests::{generate, random};
+use csdfc_tests::{generate, random, until_all_are_tested};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 
@@ -78,17 +78,12 @@ fn with_weights_of(drawn: &Network, mixed: &Network) -> Network {
 
 #[test]
 fn halves_are_the_same_however_they_are_planned() {
-    let mut executed: BTreeMap<&str, u64> = Primitive::all()
+    let executed: BTreeMap<&str, u64> = Primitive::all()
         .filter(|primitive| primitive.elements().contains(&Element::F16))
         .map(|p| (p.name(), 0))
         .collect();
     let mut compared = 0;
-    let is_rare = |executed: &BTreeMap<&str, u64>| executed.values().any(|count| *count <= 10);
-    // A case that is rare with one seed may take some more networks.
-    for stream in 0..4 * NETWORKS {
-        if stream >= NETWORKS && !is_rare(&executed) {
-            break;
-        }
+    until_all_are_tested(NETWORKS, 10, executed, |stream, executed| {
         let random = &mut random(stream);
         let drawn = drawn(random);
         let all = random.random_range(0..2) == 0;
@@ -125,7 +120,6 @@ fn halves_are_the_same_however_they_are_planned() {
                 }
             }
         }
-    }
-    assert!(!is_rare(&executed), "{executed:?}");
+    });
     assert!(compared > 10, "{compared}");
 }

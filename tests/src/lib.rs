@@ -11,6 +11,8 @@ pub mod quantised;
 pub mod sliced;
 pub mod together;
 
+use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +59,28 @@ pub fn random(stream: u64) -> ChaCha8Rng {
     let mut random = ChaCha8Rng::seed_from_u64(seed.unwrap_or(1));
     random.set_stream(stream);
     random
+}
+
+/// Tests one case for each stream of random numbers below `cases`, and then more, four times as many at most, until each
+/// of the things that `counts` counts has been tested more than `often` times: what is rare with one seed needs more cases.
+///
+/// # Panics
+///
+/// If something is still rare then.
+pub fn until_all_are_tested<K: Ord + Debug>(
+    cases: u64,
+    often: u64,
+    mut counts: BTreeMap<K, u64>,
+    mut test: impl FnMut(u64, &mut BTreeMap<K, u64>),
+) {
+    let is_rare = |counts: &BTreeMap<K, u64>| counts.values().any(|count| *count <= often);
+    for stream in 0..4 * cases {
+        if stream >= cases && !is_rare(&counts) {
+            break;
+        }
+        test(stream, &mut counts);
+    }
+    assert!(!is_rare(&counts), "too few of some: {counts:?}");
 }
 
 /// An application of the repository, not yet resolved.
