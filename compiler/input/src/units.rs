@@ -30,6 +30,7 @@ pub struct TimeError(String);
 
 /// Why a text is no size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SizeError {
     /// Neither a number nor a number with a known unit.
     #[error(

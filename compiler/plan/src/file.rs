@@ -10,6 +10,7 @@ use crate::{fields, older};
 
 /// Why a text is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// There is no text.
     #[error("the plan is empty")]

@@ -459,19 +459,19 @@ struct TensorFields {
     external: bool,
 }
 
-impl TryFrom<TensorFields> for Tensor {
-    type Error = String;
+/// A tensor of which a plan states only a part of its ring.
+#[derive(Debug, thiserror::Error)]
+#[error("tensor {0} has some but not all of `ring_rows`, `offset` and `bytes`")]
+struct PartOfRing(String);
 
-    fn try_from(fields: TensorFields) -> Result<Self, String> {
+impl TryFrom<TensorFields> for Tensor {
+    type Error = PartOfRing;
+
+    fn try_from(fields: TensorFields) -> Result<Self, PartOfRing> {
         let ring = match (fields.ring_rows, fields.offset, fields.bytes) {
             (Some(ring_rows), Some(offset), Some(bytes)) => Some(Ring { ring_rows, offset, bytes }),
             (None, None, None) => None,
-            _ => {
-                let name = fields.name;
-                return Err(format!(
-                    "tensor {name} has some but not all of `ring_rows`, `offset` and `bytes`"
-                ));
-            }
+            _ => return Err(PartOfRing(fields.name)),
         };
         Ok(Tensor {
             name: fields.name,

@@ -49,6 +49,7 @@ pub struct ModelSource {
 
 /// Why a model cannot be loaded.
 #[derive(Debug, thiserror::Error, Diagnostic)]
+#[non_exhaustive]
 pub enum LoadError {
     /// No kind of model has such a name.
     #[error("a model is a file that ends in .onnx or .tflite, or `builtin:NAME`")]

@@ -26,32 +26,40 @@ impl PrimitiveName {
     }
 }
 
+/// A text that names no primitive and no family of them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no primitive is named `{}`: {}`auto`, `fixed`, or one of {}",
+    clip(name),
+    near.map_or(String::new(), |near| format!("did you mean `{near}`? ")),
+    families().into_iter().filter(|family| !family.contains('-')).collect::<Vec<_>>().join(", ")
+)]
+pub struct UnknownPrimitive {
+    name: String,
+    /// The name that is most like it.
+    near: Option<&'static str>,
+}
+
 /// ```
-/// use csdfc_input::app::primitive_name::PrimitiveName;
+/// use csdfc_input::app::primitive_name::{PrimitiveName, UnknownPrimitive};
 ///
 /// assert_eq!("winograd".parse::<PrimitiveName>()?.name(), "winograd");
 /// assert_eq!("mec-b-hwc-hwc".parse::<PrimitiveName>()?.name(), "mec-b-hwc-hwc");
-/// assert!("winograt".parse::<PrimitiveName>().unwrap_err().contains("did you mean `winograd`?"));
+/// let unknown = "winograt".parse::<PrimitiveName>().unwrap_err();
+/// assert!(unknown.to_string().contains("did you mean `winograd`?"));
 /// assert!("wino".parse::<PrimitiveName>().is_err());
-/// # Ok::<(), String>(())
+/// # Ok::<(), UnknownPrimitive>(())
 /// ```
 impl FromStr for PrimitiveName {
-    type Err = String;
+    type Err = UnknownPrimitive;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, UnknownPrimitive> {
         let named = |primitive: Primitive| primitive.name().get(..text.len());
         let mut found = Primitive::all().filter_map(named).map(PrimitiveName);
         let found = found.find(|name| Primitive::all().any(|one| name.0 == text && name.names(one)));
         found.ok_or_else(|| {
-            let families = families();
-            let all = families.iter().copied().chain(Primitive::all().map(Primitive::name));
-            let near = match suggest::nearest(text, all) {
-                Some(near) => format!("did you mean `{near}`? "),
-                None => String::new(),
-            };
-            let families = families.iter().copied().filter(|family| !family.contains('-'));
-            let families = families.collect::<Vec<_>>().join(", ");
-            format!("no primitive is named `{}`: {near}`auto`, `fixed`, or one of {families}", clip(text))
+            let all = families().into_iter().chain(Primitive::all().map(Primitive::name));
+            UnknownPrimitive { name: text.into(), near: suggest::nearest(text, all) }
         })
     }
 }

@@ -584,19 +584,21 @@ enum RowsText {
     Layers(BTreeMap<String, u64>),
 }
 
-impl TryFrom<RowsText> for RowsSpec {
-    type Error = String;
+/// A word that says nothing about rows per firing.
+#[derive(Debug, thiserror::Error)]
+#[error("unknown rows `{}`: expected `all`, `none`, or a map {{\"cnn/layer\": rows}}", suggest::clip(.0))]
+struct UnknownRows(String);
 
-    fn try_from(text: RowsText) -> Result<Self, String> {
+impl TryFrom<RowsText> for RowsSpec {
+    type Error = UnknownRows;
+
+    fn try_from(text: RowsText) -> Result<Self, UnknownRows> {
         match text {
             RowsText::Layers(layers) => Ok(RowsSpec::Layers(layers)),
             RowsText::Word(word) => match word.as_str() {
                 "all" => Ok(RowsSpec::All),
                 "none" => Ok(RowsSpec::None),
-                other => Err(format!(
-                    "unknown rows `{}`: expected `all`, `none`, or a map {{\"cnn/layer\": rows}}",
-                    suggest::clip(other)
-                )),
+                _ => Err(UnknownRows(word)),
             },
         }
     }

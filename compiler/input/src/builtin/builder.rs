@@ -116,6 +116,7 @@ impl PoolWindow {
 
 /// Why a layer cannot be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[non_exhaustive]
 pub enum BuildError {
     /// The operator cannot take inputs of these shapes, or a tensor or parameter is too large.
     #[error("layer {layer}: {source}")]

@@ -56,6 +56,7 @@ pub const PAPER_NAMES: &[&str] = &["paper_cnn1", "paper_cnn2", "paper_pair"];
 
 /// Why a built-in network cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[non_exhaustive]
 pub enum BuiltinError {
     /// There is no network of this name.
     #[error("no built-in network is called {name:?}")]

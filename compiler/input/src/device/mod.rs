@@ -135,6 +135,7 @@ pub struct WorkerSharing {
 
 /// Why a device profile cannot be had.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[non_exhaustive]
 pub enum DeviceError {
     /// No such profile and no such file.
     #[error("no device profile named `{name}`")]

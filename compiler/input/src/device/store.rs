@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{self, Nanoseconds};
+use crate::units::{self, Nanoseconds, TimeError};
 
 /// What a store does: `(bandwidth: "250MB/s", latency: "80us", block: 4096)`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,18 +25,29 @@ struct Fields {
     block: u64,
 }
 
-impl TryFrom<Fields> for Store {
-    type Error = String;
+/// Why a profile's store cannot be.
+#[derive(Debug, thiserror::Error)]
+enum StoreError {
+    #[error("`{0}` is no bandwidth: give bytes a second, `250MB/s`")]
+    Bandwidth(String),
+    #[error(transparent)]
+    Latency(#[from] TimeError),
+    #[error("a store's block has 1 to 2^30 bytes, not {0}")]
+    Block(u64),
+}
 
-    fn try_from(fields: Fields) -> Result<Self, String> {
+impl TryFrom<Fields> for Store {
+    type Error = StoreError;
+
+    fn try_from(fields: Fields) -> Result<Self, StoreError> {
         let Fields { bandwidth, latency, block } = fields;
         let bytes = bandwidth.trim().strip_suffix("/s").and_then(|bytes| units::parse(bytes).ok());
         let Some(bytes_per_second) = bytes.filter(|bytes| *bytes > 0) else {
-            return Err(format!("`{bandwidth}` is no bandwidth: give bytes a second, `250MB/s`"));
+            return Err(StoreError::Bandwidth(bandwidth));
         };
-        let Nanoseconds(latency_ns) = latency.parse().map_err(|error| format!("{error}"))?;
+        let Nanoseconds(latency_ns) = latency.parse()?;
         if !(1..=1 << 30).contains(&block) {
-            return Err(format!("a store's block has 1 to 2^30 bytes, not {block}"));
+            return Err(StoreError::Block(block));
         }
         Ok(Store { bytes_per_second, latency_ns, block })
     }

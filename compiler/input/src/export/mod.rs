@@ -31,6 +31,7 @@ const LARGEST: u64 = i32::MAX as u64;
 
 /// Why a network cannot be written as an ONNX model.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[non_exhaustive]
 pub enum ExportError {
     /// A layer that ONNX cannot state.
     #[error("layer {layer} cannot be written as ONNX: {reason}")]

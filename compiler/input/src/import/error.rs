@@ -6,6 +6,7 @@ use csdfc_network::operators::ShapeError;
 
 /// Why a model cannot be imported.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[non_exhaustive]
 pub enum ImportError {
     /// The file cannot be read.
     #[error("{model}: cannot be read")]
@@ -36,7 +37,7 @@ pub enum ImportError {
         /// The file.
         model: String,
         /// What is wrong.
-        reason: String,
+        reason: OnnxError,
     },
     /// The bytes are no TFLite model, though they begin as one.
     #[error("{model}: not a TFLite model: {reason}")]
@@ -172,6 +173,48 @@ pub enum ImportError {
         #[help]
         help: String,
     },
+}
+
+/// What is wrong with the bytes of an ONNX model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OnnxError {
+    /// The file has no bytes.
+    #[error("the file is empty")]
+    Empty,
+    /// The bytes cannot be read, or end too soon.
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+    /// A length leads beyond the message that it is in.
+    #[error("a field reaches beyond the end")]
+    BeyondEnd,
+    /// A number has more than 64 bits.
+    #[error("a number is too long")]
+    LongNumber,
+    /// The type of a field's bytes is none that protobuf has now.
+    #[error("it has a field of unknown wire type {0}")]
+    WireType(u64),
+    /// The length of an array is no multiple of that of its numbers.
+    #[error("an array ends within a number")]
+    CutNumber,
+    /// A name is not UTF-8.
+    #[error("a name is no text")]
+    NoText,
+    /// Messages lie too deep in messages.
+    #[error("messages nest deeper than {0}")]
+    Depth(usize),
+    /// Decoded messages would take too much memory.
+    #[error("more than {0} messages")]
+    TooManyMessages(usize),
+    /// A field that may be there once is there twice.
+    #[error("a function has {0} twice")]
+    Twice(&'static str),
+    /// The decoder refuses a message.
+    #[error(transparent)]
+    Decode(#[from] rten_onnx::protobuf::ProtobufError),
+    /// A model without nodes.
+    #[error("it has no graph")]
+    NoGraph,
 }
 
 /// A node whose operator is not supported.

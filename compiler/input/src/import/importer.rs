@@ -9,7 +9,7 @@ use rten_onnx::onnx::{AttributeProto, DataType, ModelProto, NodeProto, ValueInfo
 
 use super::builder::{Builder, MAX_LAYERS, NodeName};
 use super::constant;
-use super::error::{Fault, ImportError};
+use super::error::{Fault, ImportError, OnnxError};
 use super::graph::{Graph, Stored, first_output, label, names_read, without_dead_layers};
 use super::inputs::{self, InputSeat};
 use super::messages::{Function, Model, referred};
@@ -32,7 +32,7 @@ pub(super) fn build(
     options: &ImportOptions,
 ) -> Result<(Network, Vec<String>), ImportError> {
     let Some(proto) = &stated.proto.graph else {
-        return Err(ImportError::NotOnnx { model: model.to_string(), reason: "it has no graph".into() });
+        return Err(ImportError::NotOnnx { model: model.to_string(), reason: OnnxError::NoGraph });
     };
     let opset = opset(model, &stated.proto)?;
     let graph = Graph::new(model, proto, &stated.sparse)?;

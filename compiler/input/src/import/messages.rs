@@ -5,6 +5,8 @@ use rten_onnx::onnx::{
 };
 use rten_onnx::protobuf::{DecodeMessage, Fields, OwnedValues, ProtobufError, ReadValue};
 
+use super::error::OnnxError;
+
 /// A decoded model.
 #[derive(Default)]
 pub(super) struct Model {
@@ -54,12 +56,12 @@ pub(super) fn referred(attribute: &AttributeProto) -> Option<&str> {
 pub(super) fn refer(
     nodes: &mut [NodeProto],
     names: &mut impl Iterator<Item = Option<String>>,
-) -> Result<(), String> {
+) -> Result<(), OnnxError> {
     for attribute in nodes.iter_mut().flat_map(|node| &mut node.attribute) {
         match names.next() {
             Some(None) => {}
             Some(Some(name)) => (attribute.strings, attribute.r#type) = (vec![name], Some(REFERENCE)),
-            None => return Err("a function has an attribute twice".into()),
+            None => return Err(OnnxError::Twice("an attribute")),
         }
         if let Some(body) = &mut attribute.g {
             refer(&mut body.node, names)?;

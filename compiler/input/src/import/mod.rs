@@ -34,7 +34,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-pub use error::{ImportError, UnsupportedNode};
+pub use error::{ImportError, OnnxError, UnsupportedNode};
 pub use ops::SUPPORTED;
 pub use tflite::SUPPORTED as SUPPORTED_BY_TFLITE;
 
@@ -131,7 +131,7 @@ fn import_named(
 }
 
 /// The error for bytes of neither format. The file's name says which of the two was meant.
-fn not_a_model(model: &str, reason: String) -> ImportError {
+fn not_a_model(model: &str, reason: OnnxError) -> ImportError {
     let model = model.to_string();
     let is_tflite = Path::new(&model).extension().is_some_and(|own| own.eq_ignore_ascii_case("tflite"));
     match is_tflite {

@@ -12,6 +12,7 @@ use std::ops::Range;
 use rten_onnx::onnx::ModelProto;
 use rten_onnx::protobuf::{DecodeMessage, OwnedValues, ReadPos, ValueReader};
 
+use super::error::OnnxError;
 use super::messages::{Function, Model, SparseTensor, refer};
 
 /// Deepest nesting of messages. An attribute's tensor is at depth 5, and each graph within a graph adds 3.
@@ -23,14 +24,13 @@ const MAX_MESSAGES: usize = 4_000_000;
 /// Decodes a model from the start of a source. The bytes of its weights are read once, and are never in memory twice.
 ///
 /// # Errors
-/// What is wrong with the bytes, in words.
-pub(super) fn decode(mut source: impl BufRead + Seek) -> Result<Model, String> {
-    let in_words = |error: std::io::Error| error.to_string();
-    let end = source.seek(SeekFrom::End(0)).map_err(in_words)?;
+/// What is wrong with the bytes.
+pub(super) fn decode(mut source: impl BufRead + Seek) -> Result<Model, OnnxError> {
+    let end = source.seek(SeekFrom::End(0))?;
     if end == 0 {
-        return Err("the file is empty".into());
+        return Err(OnnxError::Empty);
     }
-    source.rewind().map_err(in_words)?;
+    source.rewind()?;
     let mut walk = Walk {
         source,
         at: 0,
@@ -48,25 +48,25 @@ pub(super) fn decode(mut source: impl BufRead + Seek) -> Result<Model, String> {
         refer(&mut function.nodes, &mut references)?;
     }
     if references.next().is_some() {
-        return Err("a function has a body twice".into());
+        return Err(OnnxError::Twice("a body"));
     }
     let sparse: Vec<SparseTensor> = decoded(&mut source, &sparse)?;
-    source.rewind().map_err(in_words)?;
-    let proto = ModelProto::decode(ValueReader::new(ReadPos::new(source)));
-    Ok(Model { proto: proto.map_err(|error| error.to_string())?, functions, sparse })
+    source.rewind()?;
+    let proto = ModelProto::decode(ValueReader::new(ReadPos::new(source)))?;
+    Ok(Model { proto, functions, sparse })
 }
 
 /// The messages at these places.
 fn decoded<M: DecodeMessage<Types = OwnedValues>>(
     source: &mut (impl Read + Seek),
     places: &[Range<u64>],
-) -> Result<Vec<M>, String> {
+) -> Result<Vec<M>, OnnxError> {
     let message = |place: &Range<u64>| {
         let mut bytes = Vec::new();
-        source.seek(SeekFrom::Start(place.start)).map_err(|error| error.to_string())?;
+        source.seek(SeekFrom::Start(place.start))?;
         let mut part = source.by_ref().take(place.end - place.start);
-        part.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        M::decode(ValueReader::from_buf(bytes)).map_err(|error| error.to_string())
+        part.read_to_end(&mut bytes)?;
+        Ok(M::decode(ValueReader::from_buf(bytes))?)
     };
     places.iter().map(message).collect()
 }
@@ -146,13 +146,13 @@ struct Walk<R> {
 const REFERENCE: u64 = 21;
 
 impl<R: BufRead + Seek> Walk<R> {
-    fn message(&mut self, end: u64, message: Message, depth: usize) -> Result<(), String> {
+    fn message(&mut self, end: u64, message: Message, depth: usize) -> Result<(), OnnxError> {
         if depth > MAX_DEPTH {
-            return Err(format!("messages nest deeper than {MAX_DEPTH}"));
+            return Err(OnnxError::Depth(MAX_DEPTH));
         }
         self.messages += 1;
         if self.messages > MAX_MESSAGES {
-            return Err(format!("more than {MAX_MESSAGES} messages"));
+            return Err(OnnxError::TooManyMessages(MAX_MESSAGES));
         }
         let reference = self.references.len();
         let refers = self.in_function && matches!(message, Message::Attribute);
@@ -169,9 +169,9 @@ impl<R: BufRead + Seek> Walk<R> {
                 1 => 8,
                 2 => self.varint(end)?,
                 5 => 4,
-                wire => return Err(format!("it has a field of unknown wire type {wire}")),
+                wire => return Err(OnnxError::WireType(wire)),
             };
-            let next = self.at.checked_add(length).filter(|next| *next <= end).ok_or(BEYOND)?;
+            let next = self.at.checked_add(length).filter(|next| *next <= end).ok_or(OnnxError::BeyondEnd)?;
             if tag & 7 == 2 {
                 match message.content(tag >> 3) {
                     Content::Message(inner) => {
@@ -190,11 +190,11 @@ impl<R: BufRead + Seek> Walk<R> {
                     Content::PackedVarints if length > 0 => {
                         self.pass(next - 1)?;
                         if self.byte()? & 0x80 != 0 {
-                            return Err("an array ends within a number".into());
+                            return Err(OnnxError::CutNumber);
                         }
                     }
                     Content::PackedFixed(size) if length % size != 0 => {
-                        return Err("an array ends within a number".into());
+                        return Err(OnnxError::CutNumber);
                     }
                     _ => {}
                 }
@@ -205,45 +205,42 @@ impl<R: BufRead + Seek> Walk<R> {
     }
 
     /// Goes on to a later byte.
-    fn pass(&mut self, next: u64) -> Result<(), String> {
+    fn pass(&mut self, next: u64) -> Result<(), OnnxError> {
         // No file is longer than a signed offset.
-        let distance = i64::try_from(next - self.at).map_err(|_| BEYOND)?;
+        let distance = i64::try_from(next - self.at).map_err(|_| OnnxError::BeyondEnd)?;
         if distance > 0 {
-            self.source.seek_relative(distance).map_err(|error| error.to_string())?;
+            self.source.seek_relative(distance)?;
             self.at = next;
         }
         Ok(())
     }
 
-    fn text(&mut self, length: u64) -> Result<String, String> {
+    fn text(&mut self, length: u64) -> Result<String, OnnxError> {
         let mut bytes = Vec::new();
-        self.source.by_ref().take(length).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        self.source.by_ref().take(length).read_to_end(&mut bytes)?;
         self.at += bytes.len() as u64;
-        String::from_utf8(bytes).map_err(|_| "a name is no text".into())
+        String::from_utf8(bytes).map_err(|_| OnnxError::NoText)
     }
 
-    fn byte(&mut self) -> Result<u8, String> {
+    fn byte(&mut self) -> Result<u8, OnnxError> {
         let mut byte = [0];
-        self.source.read_exact(&mut byte).map_err(|error| error.to_string())?;
+        self.source.read_exact(&mut byte)?;
         self.at += 1;
         Ok(byte[0])
     }
 
-    fn varint(&mut self, end: u64) -> Result<u64, String> {
+    fn varint(&mut self, end: u64) -> Result<u64, OnnxError> {
         let mut value = 0u64;
         for i in 0..10 {
             if self.at == end {
-                return Err(BEYOND.into());
+                return Err(OnnxError::BeyondEnd);
             }
             let byte = self.byte()?;
             value |= u64::from(byte & 0x7f) << (7 * i);
             if byte & 0x80 == 0 {
-                return if i == 9 && byte > 1 { Err(TOO_LONG.into()) } else { Ok(value) };
+                return if i == 9 && byte > 1 { Err(OnnxError::LongNumber) } else { Ok(value) };
             }
         }
-        Err(TOO_LONG.into())
+        Err(OnnxError::LongNumber)
     }
 }
-
-const BEYOND: &str = "a field reaches beyond the end";
-const TOO_LONG: &str = "a number is too long";

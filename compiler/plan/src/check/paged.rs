@@ -65,25 +65,51 @@ fn sliceable(layer: &Layer, inputs: &[&Shape]) -> Option<u64> {
     is_one.then_some(filters as u64)
 }
 
-/// Bytes of the slices of a layer, or why it cannot have those that it states.
-pub fn slices(layer: &Layer, paged: &PagedWeights, inputs: &[&Shape]) -> Result<Vec<u64>, String> {
-    let beyond = || "its slices are beyond 64 bits".to_owned();
+/// Why the weights of a layer cannot come in the slices that the plan states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SlicesError {
+    /// There is nothing to read.
+    #[error("it keeps no parameters")]
+    NoParameters,
+    /// Its primitive cannot compute some of its output channels.
+    #[error("it cannot be computed in slices of output channels")]
+    NotByChannels,
+    /// Slices are whole panels, and fewer than all output channels.
+    #[error("a slice has {each} output channels, not a multiple of {PANEL} below the {filters} of the layer")]
+    Channels {
+        /// Output channels of a slice.
+        each: u64,
+        /// Output channels of the layer.
+        filters: u64,
+    },
+    /// There are too many.
+    #[error("it has more than {MAX_SLICES} slices")]
+    TooMany,
+    /// Their bytes do not fit 64 bits.
+    #[error("its slices are beyond 64 bits")]
+    TooLarge,
+}
+
+/// Bytes of the slices of a layer.
+///
+/// # Errors
+/// When it cannot have those that it states.
+pub fn slices(layer: &Layer, paged: &PagedWeights, inputs: &[&Shape]) -> Result<Vec<u64>, SlicesError> {
     let Some(each) = paged.filters else {
-        let bytes = stored(layer, inputs, None).ok_or_else(beyond)?;
-        return if bytes > 0 { Ok(vec![bytes]) } else { Err("it keeps no parameters".into()) };
+        let bytes = stored(layer, inputs, None).ok_or(SlicesError::TooLarge)?;
+        return if bytes > 0 { Ok(vec![bytes]) } else { Err(SlicesError::NoParameters) };
     };
     let Some(filters) = sliceable(layer, inputs) else {
-        return Err("it cannot be computed in slices of output channels".into());
+        return Err(SlicesError::NotByChannels);
     };
     if each == 0 || each % PANEL != 0 || each >= filters {
-        return Err(format!(
-            "a slice has {each} output channels, not a multiple of {PANEL} below the {filters} of the layer"
-        ));
+        return Err(SlicesError::Channels { each, filters });
     }
     if filters.div_ceil(each) > MAX_SLICES {
-        return Err(format!("it has more than {MAX_SLICES} slices"));
+        return Err(SlicesError::TooMany);
     }
-    let slice = |filters: u64| stored(layer, inputs, Some(filters)).ok_or_else(beyond);
+    let slice = |filters: u64| stored(layer, inputs, Some(filters)).ok_or(SlicesError::TooLarge);
     let mut slices = vec![slice(each)?; (filters / each) as usize];
     if filters % each > 0 {
         slices.push(slice(filters % each)?);
@@ -107,8 +133,8 @@ pub(super) fn blocks(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mu
             }
             let slices = match slices(entry.layer, paged, &cnn.seen_all(l)) {
                 Ok(slices) => slices,
-                Err(why) => {
-                    wrong(why);
+                Err(error) => {
+                    wrong(error.to_string());
                     continue;
                 }
             };

@@ -83,7 +83,7 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
         let acquire = (0..firings as usize).map(|p| held.need[p] - if p == 0 { 0 } else { held.need[p - 1] });
         let release = (0..firings as usize).map(|p| held.keep[p + 1] - held.keep[p]);
         let mut compare = |rate: &str, stated: &str, expected: &mut dyn Iterator<Item = u32>| {
-            if let Err(why) = compare(stated, expected) {
+            if let Err(error) = compare(stated, expected) {
                 findings.push(Violation::Rate {
                     cnn: cnn.cnn.name.clone(),
                     layer: entry.layer.name.clone(),
@@ -91,7 +91,7 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
                     tensor: input.tensor.clone(),
                     rate: rate.into(),
                     stated: stated.chars().take(200).collect(),
-                    why,
+                    why: error.to_string(),
                 });
             }
         };
@@ -150,17 +150,35 @@ fn windows(rows: u64, spans: &[Span], r: usize) -> (Vec<u32>, Vec<u32>) {
     (need, keep)
 }
 
+/// How rates that a plan states differ from those that follow from its operators. The message goes on where "rates `1,2`"
+/// ends.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RatesError {
+    #[error("go on after firing {last}, the last")]
+    TooLong { last: u64 },
+    #[error("end before firing {next}")]
+    TooShort { next: u64 },
+    #[error("should be {expected} in firing {firing}, not {stated}")]
+    Differs { firing: u64, stated: u64, expected: u64 },
+    #[error("cannot be read at `{rest}`")]
+    Unreadable { rest: String },
+    #[error("repeat a run 0 times")]
+    NoRepetition,
+    #[error("open a pattern and do not close it")]
+    Unclosed,
+}
+
 /// Compares rates written as runs of short patterns, `30*1,2*0`, `56*(1,0)`, with a sequence.
 pub(super) fn compare<T: Copy + Into<u64>>(
     stated: &str,
     expected: &mut dyn Iterator<Item = T>,
-) -> Result<(), String> {
+) -> Result<(), RatesError> {
     let mut position = 0u64;
     let mut take = |value: u64| {
         let want = expected.next().map(T::into);
-        let want = want.ok_or_else(|| format!("go on after firing {position}, the last"))?;
+        let want = want.ok_or(RatesError::TooLong { last: position })?;
         if value != want {
-            return Err(format!("should be {want} in firing {position}, not {value}"));
+            return Err(RatesError::Differs { firing: position, stated: value, expected: want });
         }
         position += 1;
         Ok(())
@@ -173,16 +191,17 @@ pub(super) fn compare<T: Copy + Into<u64>>(
         }
     }
     match expected.next() {
-        Some(_) => Err(format!("end before firing {position}")),
+        Some(_) => Err(RatesError::TooShort { next: position }),
         None => Ok(()),
     }
 }
 
 /// `runs := run ("," run)*`, `run := [number "*"] (number | "(" number ("," number)* ")")`.
-fn parse(text: &str) -> Result<Vec<(u64, Vec<u64>)>, String> {
+fn parse(text: &str) -> Result<Vec<(u64, Vec<u64>)>, RatesError> {
+    let unreadable = |rest: &str| RatesError::Unreadable { rest: rest.into() };
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse::<u64>().ok().filter(|_| digits).ok_or_else(|| format!("cannot be read at `{text}`"))
+        text.parse::<u64>().ok().filter(|_| digits).ok_or_else(|| unreadable(text))
     };
     let mut runs = Vec::new();
     let mut rest = text;
@@ -193,11 +212,11 @@ fn parse(text: &str) -> Result<Vec<(u64, Vec<u64>)>, String> {
             None => (1, rest),
         };
         if times == 0 {
-            return Err("repeat a run 0 times".into());
+            return Err(RatesError::NoRepetition);
         }
         let (pattern, after) = match body.strip_prefix('(') {
             Some(inner) => {
-                let (inner, after) = inner.split_once(')').ok_or("open a pattern and do not close it")?;
+                let (inner, after) = inner.split_once(')').ok_or(RatesError::Unclosed)?;
                 (inner.split(',').map(number).collect::<Result<_, _>>()?, after)
             }
             None => {
@@ -209,7 +228,7 @@ fn parse(text: &str) -> Result<Vec<(u64, Vec<u64>)>, String> {
         match after.strip_prefix(',') {
             Some(next) => rest = next,
             None if after.is_empty() => return Ok(runs),
-            None => return Err(format!("cannot be read at `{after}`")),
+            None => return Err(unreadable(after)),
         }
     }
 }
@@ -233,9 +252,9 @@ mod tests {
             assert!(compare(bad, &mut [1u32].into_iter()).is_err(), "{bad}");
         }
         let wrong = |text: &str| compare(text, &mut [1u32, 2, 3].into_iter()).unwrap_err();
-        assert_eq!(wrong("1,2,4"), "should be 3 in firing 2, not 4");
-        assert_eq!(wrong("1,2"), "end before firing 2");
-        assert_eq!(wrong("1,2,3,3"), "go on after firing 3, the last");
+        assert_eq!(wrong("1,2,4").to_string(), "should be 3 in firing 2, not 4");
+        assert_eq!(wrong("1,2").to_string(), "end before firing 2");
+        assert_eq!(wrong("1,2,3,3").to_string(), "go on after firing 3, the last");
         assert!(compare("18446744073709551615*1", &mut [1u32, 1].into_iter()).is_err());
         assert!(compare("18446744073709551616*1", &mut [1u32, 1].into_iter()).is_err());
     }

@@ -2,6 +2,7 @@
 
 use crate::operator::{Coordinates, Crop, Filter, Ratio, Resize, ResizeMode, Rounding, Scale};
 
+use super::shape_error::{ShapeError, fail};
 use super::span::Span;
 
 /// The rows read for row `y` of `height`, out of `rows`: by ONNX's definition of Resize and its reference implementation,
@@ -66,12 +67,12 @@ pub(super) fn span(resize: &Resize, rows: i64, y: i64) -> Span {
 
 /// Checks that the scales take an image of height and width `from` to the sizes that the resize states, and that a crop
 /// is valid.
-pub(super) fn scales(resize: &Resize, from: [i128; 2]) -> Result<(), String> {
+pub(super) fn scales(resize: &Resize, from: [i128; 2]) -> Result<(), ShapeError> {
     if let Coordinates::TfCropAndResize(Crop { from, to, .. }) = resize.coordinates {
         let is_corner = |at: &f32| *at == 0.0 || (2f32.powi(-16)..=2f32.powi(16)).contains(&at.abs());
         let is_part = from.iter().zip(&to).all(|(from, to)| from <= to);
         if !is_part || !from.iter().chain(&to).all(is_corner) {
-            return Err(format!("it crops from {from:?} to {to:?}"));
+            return fail(format!("it crops from {from:?} to {to:?}"));
         }
     }
     for ((scale, size), made) in resize.scales.into_iter().zip(from).zip(resize.size) {
@@ -83,7 +84,7 @@ pub(super) fn scales(resize: &Resize, from: [i128; 2]) -> Result<(), String> {
         let close = made as f64 - 1.0..=made as f64 + 1.0;
         let is_possible = (2f64.powi(-32)..=2f64.powi(32)).contains(&factor) && size < 1 << 32;
         if !is_possible || factor * (size as f64) < 0.5 || !close.contains(&(factor * size as f64)) {
-            return Err(format!("it scales {size} by {scale} to {made}"));
+            return fail(format!("it scales {size} by {scale} to {made}"));
         }
     }
     Ok(())

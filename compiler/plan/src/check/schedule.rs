@@ -25,7 +25,9 @@ pub(super) fn check(index: &Index<'_>) -> Result<Vec<Vec<u32>>, Vec<Violation>> 
             .collect();
         let before = findings.0.len();
         match count(&entry.partition.schedule) {
-            Err(why) => findings.push(Violation::Schedule { partition: name.clone(), why }),
+            Err(error) => {
+                findings.push(Violation::Schedule { partition: name.clone(), why: error.to_string() });
+            }
             Ok(counts) => {
                 for (layer, &l) in &own {
                     let stated = counts.get(layer).copied().unwrap_or(0);
@@ -55,8 +57,23 @@ pub(super) fn check(index: &Index<'_>) -> Result<Vec<Vec<u32>>, Vec<Violation>> 
     findings.or(schedules)
 }
 
+/// Why a schedule cannot be written out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum ScheduleError {
+    #[error("it fires beyond 2^64 times")]
+    Firings,
+    #[error("it repeats beyond 2^64 times")]
+    Repetitions,
+    #[error("a loop repeats 0 times")]
+    NoRepetition,
+    #[error("a loop is empty")]
+    EmptyLoop,
+    #[error("its loops are nested beyond {MAX_DEPTH}")]
+    Depth,
+}
+
 /// How often a schedule fires each layer.
-fn count(schedule: &[Step]) -> Result<BTreeMap<&str, u64>, String> {
+fn count(schedule: &[Step]) -> Result<BTreeMap<&str, u64>, ScheduleError> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let mut open = vec![(schedule.iter(), 1u64)];
     while let Some((steps, times)) = open.last_mut() {
@@ -67,15 +84,15 @@ fn count(schedule: &[Step]) -> Result<BTreeMap<&str, u64>, String> {
             }
             Some(Step::Fire { fire }) => {
                 let count = counts.entry(fire).or_default();
-                *count = count.checked_add(times).ok_or("it fires beyond 2^64 times")?;
+                *count = count.checked_add(times).ok_or(ScheduleError::Firings)?;
             }
-            Some(Step::Repeat { repeat: 0, .. }) => return Err("a loop repeats 0 times".into()),
-            Some(Step::Repeat { body, .. }) if body.is_empty() => return Err("a loop is empty".into()),
+            Some(Step::Repeat { repeat: 0, .. }) => return Err(ScheduleError::NoRepetition),
+            Some(Step::Repeat { body, .. }) if body.is_empty() => return Err(ScheduleError::EmptyLoop),
             Some(Step::Repeat { repeat, body }) => {
                 if open.len() > MAX_DEPTH {
-                    return Err(format!("its loops are nested beyond {MAX_DEPTH}"));
+                    return Err(ScheduleError::Depth);
                 }
-                let times = times.checked_mul(*repeat).ok_or("it repeats beyond 2^64 times")?;
+                let times = times.checked_mul(*repeat).ok_or(ScheduleError::Repetitions)?;
                 open.push((body.iter(), times));
             }
         }

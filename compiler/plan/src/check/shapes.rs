@@ -6,8 +6,8 @@ use crate::operator::{
 use crate::shape::{Order, Shape};
 
 use super::index::Index;
-use super::{Findings, MAX_ELEMENTS, Violation};
-use super::{delivery, resample};
+use super::shape_error::{ShapeError, fail};
+use super::{Findings, MAX_ELEMENTS, Violation, delivery, resample};
 
 /// Largest attribute that shape arithmetic takes.
 const MAX_ATTRIBUTE: usize = 1 << 31;
@@ -20,7 +20,9 @@ pub(super) fn check(index: &Index<'_>) -> Result<(), Vec<Violation>> {
             let (name, layer) = (cnn.cnn.name.clone(), entry.layer.name.clone());
             let stated = &entry.layer.output_shape;
             match output_shape(&entry.layer.operator, &cnn.seen_all(l), stated) {
-                Err(why) => findings.push(Violation::Operator { cnn: name, layer, why }),
+                Err(error) => {
+                    findings.push(Violation::Operator { cnn: name, layer, why: error.to_string() });
+                }
                 Ok(expected) if !same(&expected, stated) => {
                     let stated = stated.clone();
                     findings.push(Violation::OutputShape { cnn: name, layer, stated, expected });
@@ -36,7 +38,11 @@ fn same(a: &Shape, b: &Shape) -> bool {
     a.dims == b.dims && (a.rank() != 4 || a.order == b.order)
 }
 
-pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shape) -> Result<Shape, String> {
+pub(super) fn output_shape(
+    operator: &Operator,
+    inputs: &[&Shape],
+    stated: &Shape,
+) -> Result<Shape, ShapeError> {
     let arity = match operator {
         Operator::Input(_) => 0..=0,
         Operator::MatMul
@@ -55,10 +61,11 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
         _ => 1..=1,
     };
     if !arity.contains(&inputs.len()) {
-        return Err(format!("{} with {} inputs", operator.kind(), inputs.len()));
+        return fail(format!("{} with {} inputs", operator.kind(), inputs.len()));
     }
     if let Operator::Input(input) = operator {
-        return delivery::fault(input, stated).map_or_else(|| Ok(stated.clone()), Err);
+        delivery::check(input, stated)?;
+        return Ok(stated.clone());
     }
     let Some(&x) = inputs.first() else { return Ok(stated.clone()) };
     let shape = match operator {
@@ -71,13 +78,13 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
                 dims.push(positive(gemm.units)?);
                 self::dims(&dims)
             }
-            _ => Err(format!("the last dimension of {x} is not {}", gemm.inner)),
+            _ => fail(format!("the last dimension of {x} is not {}", gemm.inner)),
         },
         Operator::MatMul => mat_mul(x, inputs[1]),
         Operator::BatchNorm(norm) => per_channel(x, norm.channels),
         Operator::InstanceNorm(norm) => match x.rank() {
             3.. => per_channel(x, norm.channels),
-            _ => Err(format!("{x} has no height or width")),
+            _ => fail(format!("{x} has no height or width")),
         },
         Operator::ElementWise(_) | Operator::Lrn(_) | Operator::Convert => Ok(x.clone()),
         Operator::Binary(binary) => match (&binary.constant, inputs.get(1)) {
@@ -91,7 +98,7 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
                 let order = if kept { x.order } else { Order::ChannelsFirst };
                 Ok(Shape { dims: broadcast(&x.dims, &y.dims)?, order })
             }
-            (None, None) => Err("a function of two tensors with one input".into()),
+            (None, None) => fail("a function of two tensors with one input"),
         },
         Operator::Where(choice) => {
             let seen = inputs.iter().map(|x| &x.dims);
@@ -117,7 +124,7 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
         Operator::MaxUnpool(unpool) => {
             let [n, c, _, _] = image(x)?;
             if inputs[1].dims != x.dims {
-                return Err(format!("places of {} for {x}", inputs[1]));
+                return fail(format!("places of {} for {x}", inputs[1]));
             }
             dims(&[n, c, positive(unpool.size[0])?, positive(unpool.size[1])?])
         }
@@ -127,13 +134,13 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
         Operator::GridSample(_) => match (&x.dims[..], &inputs[1].dims[..]) {
             (&[n, c, _, _], &[batch, h, w, 2]) if n == batch => Ok(Shape::new([n, c, h, w])),
             (&[n, c, _, _, _], &[batch, d, h, w, 3]) if n == batch => Ok(Shape::new([n, c, d, h, w])),
-            _ => Err(format!("places of {} in {x}", inputs[1])),
+            _ => fail(format!("places of {} in {x}", inputs[1])),
         },
         Operator::GatherElements(gather) => {
             let (axis, indices) = (gather.axis, inputs[1]);
             let fits = |at: usize| at == axis || indices.dims[at] <= x.dims[at];
             if indices.rank() != x.rank() || axis >= x.rank() || !(0..x.rank()).all(fits) {
-                return Err(format!("indices {indices} along dimension {axis} of {x}"));
+                return fail(format!("indices {indices} along dimension {axis} of {x}"));
             }
             Ok(Shape::new(indices.dims.clone()))
         }
@@ -143,7 +150,7 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
                 dims[top.axis] = top.count;
                 Ok(Shape::new(dims))
             }
-            _ => Err(format!("{} elements along dimension {} of {x}", top.count, top.axis)),
+            _ => fail(format!("{} elements along dimension {} of {x}", top.count, top.axis)),
         },
         Operator::Concat(concat) => concatenated(inputs, concat.axis),
         Operator::Slice(slice) => sliced(slice, x),
@@ -157,7 +164,7 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
             let mut axes = transpose.perm.clone();
             axes.sort_unstable();
             if axes != (0..x.rank()).collect::<Vec<_>>() {
-                return Err(format!("{:?} is no permutation of {} dimensions", transpose.perm, x.rank()));
+                return fail(format!("{:?} is no permutation of {} dimensions", transpose.perm, x.rank()));
             }
             Ok(Shape::new(transpose.perm.iter().map(|&axis| x.dims[axis]).collect::<Vec<_>>()))
         }
@@ -165,14 +172,14 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
         Operator::DepthToSpace(blocks) => {
             let ([n, c, h, w], side) = (image(x)?, positive(blocks.block)?);
             if c % (side * side) != 0 {
-                return Err(format!("{c} channels are no multiple of {side}²"));
+                return fail(format!("{c} channels are no multiple of {side}²"));
             }
             dims(&[n, c / (side * side), h * side, w * side])
         }
         Operator::SpaceToDepth(blocks) => {
             let ([n, c, h, w], side) = (image(x)?, positive(blocks.block)?);
             if h % side != 0 || w % side != 0 {
-                return Err(format!("{x} is no multiple of {side} high and wide"));
+                return fail(format!("{x} is no multiple of {side} high and wide"));
             }
             dims(&[n, c * side * side, h / side, w / side])
         }
@@ -183,39 +190,39 @@ pub(super) fn output_shape(operator: &Operator, inputs: &[&Shape], stated: &Shap
     };
     match function {
         Some(Function::PRelu { slope }) if broadcast(&shape.dims, slope)? != shape.dims => {
-            Err(format!("slopes of {slope:?} do not broadcast to {shape}"))
+            fail(format!("slopes of {slope:?} do not broadcast to {shape}"))
         }
         _ => Ok(shape),
     }
 }
 
 /// Room for the most boxes of each class that may be kept.
-fn suppressed(suppression: &NonMaxSuppression, boxes: &Shape, scores: &Shape) -> Result<Shape, String> {
+fn suppressed(suppression: &NonMaxSuppression, boxes: &Shape, scores: &Shape) -> Result<Shape, ShapeError> {
     let &NonMaxSuppression { most, overlap, .. } = suppression;
     let ([n, count, 4], [batch, classes, each]) = (&boxes.dims[..], &scores.dims[..]) else {
-        return Err(format!("boxes {boxes} with scores {scores}"));
+        return fail(format!("boxes {boxes} with scores {scores}"));
     };
     let is_sound = n == batch && count == each && *count <= NonMaxSuppression::MOST_BOXES;
     if !is_sound || !(1..=*count).contains(&most) || !(0.0..=1.0).contains(&overlap) {
-        return Err(format!("{most} of boxes {boxes} with scores {scores} that overlap by {overlap}"));
+        return fail(format!("{most} of boxes {boxes} with scores {scores} that overlap by {overlap}"));
     }
     dims(&[number(*n)? * number(*classes)? * number(most)?, 3])
 }
 
-fn number(value: usize) -> Result<i128, String> {
+fn number(value: usize) -> Result<i128, ShapeError> {
     if value > MAX_ATTRIBUTE {
-        Err(format!("attribute {value} is beyond {MAX_ATTRIBUTE}"))
+        fail(format!("attribute {value} is beyond {MAX_ATTRIBUTE}"))
     } else {
         Ok(value as i128)
     }
 }
 
-fn positive(value: usize) -> Result<i128, String> {
-    if value == 0 { Err("an attribute that must be positive is 0".into()) } else { number(value) }
+fn positive(value: usize) -> Result<i128, ShapeError> {
+    if value == 0 { fail("an attribute that must be positive is 0") } else { number(value) }
 }
 
-fn dims(sizes: &[i128]) -> Result<Shape, String> {
-    let wrong = || format!("it would make a tensor of dimensions {sizes:?}");
+fn dims(sizes: &[i128]) -> Result<Shape, ShapeError> {
+    let wrong = || ShapeError(format!("it would make a tensor of dimensions {sizes:?}"));
     let mut elements: i128 = 1;
     for &size in sizes {
         elements = elements.checked_mul(size).ok_or_else(wrong)?;
@@ -227,15 +234,15 @@ fn dims(sizes: &[i128]) -> Result<Shape, String> {
 }
 
 /// The dimensions of `[N, C, H, W]`.
-fn image(x: &Shape) -> Result<[i128; 4], String> {
+fn image(x: &Shape) -> Result<[i128; 4], ShapeError> {
     match x.dims.as_slice() {
         &[n, c, h, w] => Ok([n as i128, c as i128, h as i128, w as i128]),
-        _ => Err(format!("{x} is no image")),
+        _ => fail(format!("{x} is no image")),
     }
 }
 
 /// Padding before and after, of axis y (0) or x (1).
-fn ends(pads: &[usize; 4], axis: usize) -> Result<[i128; 2], String> {
+fn ends(pads: &[usize; 4], axis: usize) -> Result<[i128; 2], ShapeError> {
     Ok([number(pads[axis])?, number(pads[axis + 2])?])
 }
 
@@ -247,11 +254,11 @@ fn windows(
     dilation: usize,
     pads: [i128; 2],
     ceil: bool,
-) -> Result<i128, String> {
+) -> Result<i128, ShapeError> {
     let (kernel, stride, dilation) = (positive(kernel)?, positive(stride)?, positive(dilation)?);
     let room = size + pads[0] + pads[1] - ((kernel - 1) * dilation + 1);
     if room < 0 {
-        return Err(format!("a window of {kernel} by {dilation} does not fit {size}"));
+        return fail(format!("a window of {kernel} by {dilation} does not fit {size}"));
     }
     let mut count = room / stride + 1;
     // A last window that would start in the padding after the tensor is dropped.
@@ -262,7 +269,7 @@ fn windows(
 }
 
 /// If there is a residual, it is the last operand. The others are the image or its parts.
-fn conv(conv: &Conv, inputs: &[&Shape]) -> Result<Shape, String> {
+fn conv(conv: &Conv, inputs: &[&Shape]) -> Result<Shape, ShapeError> {
     let (residual, parts) = match inputs.split_last() {
         Some((residual, parts)) if conv.residual => (Some(*residual), parts),
         _ => (None, inputs),
@@ -272,20 +279,20 @@ fn conv(conv: &Conv, inputs: &[&Shape]) -> Result<Shape, String> {
     for part in &parts[1..] {
         let [part_n, part_c, part_h, part_w] = image(part)?;
         if [part_n, part_h, part_w] != [n, h, w] || part.order != first.order {
-            return Err(format!("{first} and {part} are no parts of one image"));
+            return fail(format!("{first} and {part} are no parts of one image"));
         }
         c += part_c;
     }
     let (groups, filters) = (positive(conv.groups)?, positive(conv.filters)?);
     if parts.len() > 1 && groups > 1 {
-        return Err(format!("an image in {} parts for {groups} groups", parts.len()));
+        return fail(format!("an image in {} parts for {groups} groups", parts.len()));
     }
     if c % groups != 0 || filters % groups != 0 {
-        return Err(format!("{c} channels, {filters} filters and {groups} groups do not divide"));
+        return fail(format!("{c} channels, {filters} filters and {groups} groups do not divide"));
     }
     let before = conv.pre.as_ref().and_then(|pre| pre.activation.as_ref());
     if matches!(before, Some(Function::PRelu { .. })) {
-        return Err("a PRelu of a convolution's input has no slopes".into());
+        return fail("a PRelu of a convolution's input has no slopes");
     }
     let side = |axis: usize, size: i128| {
         let (kernel, stride, dilation) = (conv.kernel[axis], conv.stride[axis], conv.dilation[axis]);
@@ -294,22 +301,22 @@ fn conv(conv: &Conv, inputs: &[&Shape]) -> Result<Shape, String> {
     let output = dims(&[n, filters, side(0, h)?, side(1, w)?])?;
     match residual {
         Some(_) if groups == c && groups == filters => {
-            Err("a depthwise convolution to which something is added".into())
+            fail("a depthwise convolution to which something is added")
         }
         Some(residual) if !same(residual, &output) => {
-            Err(format!("what is added is {residual}, not {output} as the output"))
+            fail(format!("what is added is {residual}, not {output} as the output"))
         }
         _ => Ok(output),
     }
 }
 
-fn conv_transpose(conv: &ConvTranspose, x: &Shape) -> Result<Shape, String> {
+fn conv_transpose(conv: &ConvTranspose, x: &Shape) -> Result<Shape, ShapeError> {
     let [n, c, h, w] = image(x)?;
     let (groups, filters) = (positive(conv.groups)?, positive(conv.filters)?);
     if c % groups != 0 || filters % groups != 0 {
-        return Err(format!("{c} channels, {filters} filters and {groups} groups do not divide"));
+        return fail(format!("{c} channels, {filters} filters and {groups} groups do not divide"));
     }
-    let side = |axis: usize, size: i128| -> Result<i128, String> {
+    let side = |axis: usize, size: i128| -> Result<i128, ShapeError> {
         let [before, after] = ends(&conv.pads, axis)?;
         let (kernel, dilation) = (positive(conv.kernel[axis])?, positive(conv.dilation[axis])?);
         let spread = (size - 1) * positive(conv.stride[axis])? + (kernel - 1) * dilation + 1;
@@ -319,19 +326,19 @@ fn conv_transpose(conv: &ConvTranspose, x: &Shape) -> Result<Shape, String> {
 }
 
 /// A vector is a matrix of one row on the left, of one column on the right, and that dimension is dropped again.
-fn mat_mul(a: &Shape, b: &Shape) -> Result<Shape, String> {
+fn mat_mul(a: &Shape, b: &Shape) -> Result<Shape, ShapeError> {
     let (a_outer, m, k) = match a.dims.as_slice() {
         [outer @ .., m, k] => (outer, Some(*m), *k),
         [k] => (&[][..], None, *k),
-        [] => return Err("a scalar is no matrix".into()),
+        [] => return fail("a scalar is no matrix"),
     };
     let (b_outer, inner, n) = match b.dims.as_slice() {
         [outer @ .., inner, n] => (outer, *inner, Some(*n)),
         [inner] => (&[][..], *inner, None),
-        [] => return Err("a scalar is no matrix".into()),
+        [] => return fail("a scalar is no matrix"),
     };
     if k != inner {
-        return Err(format!("{a} cannot be multiplied by {b}"));
+        return fail(format!("{a} cannot be multiplied by {b}"));
     }
     let mut dims = broadcast(a_outer, b_outer)?;
     dims.extend(m);
@@ -339,42 +346,42 @@ fn mat_mul(a: &Shape, b: &Shape) -> Result<Shape, String> {
     Ok(Shape::new(dims))
 }
 
-fn per_channel(x: &Shape, channels: usize) -> Result<Shape, String> {
+fn per_channel(x: &Shape, channels: usize) -> Result<Shape, ShapeError> {
     if x.channel_axis().is_some() && x.channels() == channels {
         Ok(x.clone())
     } else {
-        Err(format!("{x} does not have {channels} channels"))
+        fail(format!("{x} does not have {channels} channels"))
     }
 }
 
 /// ONNX broadcasting: aligned at the last dimension, a 1 stretches.
-fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, String> {
+fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, ShapeError> {
     let rank = a.len().max(b.len());
     let dim = |dims: &[usize], i: usize| (i + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
     (0..rank)
         .map(|i| match (dim(a, i), dim(b, i)) {
             (x, y) if x == y || y == 1 => Ok(x),
             (1, y) => Ok(y),
-            _ => Err(format!("{a:?} and {b:?} do not broadcast")),
+            _ => fail(format!("{a:?} and {b:?} do not broadcast")),
         })
         .collect()
 }
 
-fn axes(x: &Shape, axes: &[usize]) -> Result<(), String> {
+fn axes(x: &Shape, axes: &[usize]) -> Result<(), ShapeError> {
     if axes.iter().all(|&axis| axis < x.rank()) && axes.windows(2).all(|pair| pair[0] < pair[1]) {
         Ok(())
     } else {
-        Err(format!("{axes:?} are no ascending dimensions of {x}"))
+        fail(format!("{axes:?} are no ascending dimensions of {x}"))
     }
 }
 
-fn reduced(x: &Shape, over: &[usize], keep_dims: bool) -> Result<Shape, String> {
+fn reduced(x: &Shape, over: &[usize], keep_dims: bool) -> Result<Shape, ShapeError> {
     axes(x, over)?;
     let kept = x.dims.iter().enumerate().filter(|(axis, _)| keep_dims || !over.contains(axis));
     Ok(Shape::new(kept.map(|(axis, &dim)| if over.contains(&axis) { 1 } else { dim }).collect::<Vec<_>>()))
 }
 
-fn concatenated(inputs: &[&Shape], axis: usize) -> Result<Shape, String> {
+fn concatenated(inputs: &[&Shape], axis: usize) -> Result<Shape, ShapeError> {
     let first = inputs[0];
     let mut sum: i128 = 0;
     for x in inputs {
@@ -382,7 +389,7 @@ fn concatenated(inputs: &[&Shape], axis: usize) -> Result<Shape, String> {
             && axis < x.rank()
             && (0..x.rank()).all(|at| at == axis || x.dims[at] == first.dims[at]);
         if !alike {
-            return Err(format!("{x} does not follow {first} along dimension {axis}"));
+            return fail(format!("{x} does not follow {first} along dimension {axis}"));
         }
         sum += x.dims[axis] as i128;
     }
@@ -392,25 +399,25 @@ fn concatenated(inputs: &[&Shape], axis: usize) -> Result<Shape, String> {
     Ok(Shape { order: if kept { first.order } else { Order::ChannelsFirst }, ..dims(&sizes)? })
 }
 
-fn sliced(slice: &Slice, x: &Shape) -> Result<Shape, String> {
+fn sliced(slice: &Slice, x: &Shape) -> Result<Shape, ShapeError> {
     let rank = x.rank();
     if slice.starts.len() != rank || slice.steps.len() != rank || slice.lengths.len() != rank {
-        return Err(format!("it does not slice {rank} dimensions"));
+        return fail(format!("it does not slice {rank} dimensions"));
     }
     for (axis, &size) in x.dims.iter().enumerate() {
         let (start, step) = (number(slice.starts[axis])?, i128::from(slice.steps[axis]));
         let last = start + (positive(slice.lengths[axis])? - 1) * step;
         if step == 0 || !(0..size as i128).contains(&start) || !(0..size as i128).contains(&last) {
-            return Err(format!("it takes indices {start}, … {last} of the {size} in dimension {axis}"));
+            return fail(format!("it takes indices {start}, … {last} of the {size} in dimension {axis}"));
         }
     }
     let sizes: Vec<i128> = slice.lengths.iter().map(|&length| length as i128).collect();
     Ok(Shape { order: x.order, ..dims(&sizes)? })
 }
 
-fn padded(pad: &Pad, x: &Shape) -> Result<Shape, String> {
+fn padded(pad: &Pad, x: &Shape) -> Result<Shape, ShapeError> {
     if pad.before.len() != x.rank() || pad.after.len() != x.rank() {
-        return Err(format!("it does not pad {} dimensions", x.rank()));
+        return fail(format!("it does not pad {} dimensions", x.rank()));
     }
     let mut sizes = Vec::new();
     for (axis, &dim) in x.dims.iter().enumerate() {
@@ -418,7 +425,7 @@ fn padded(pad: &Pad, x: &Shape) -> Result<Shape, String> {
         let kept = size + before.min(0) + after.min(0);
         let mirrored = pad.mode == PadMode::Reflect && before.max(after) >= kept.max(1);
         if kept <= 0 || mirrored {
-            return Err(format!("it pads {size} in dimension {axis} by {before} and {after}"));
+            return fail(format!("it pads {size} in dimension {axis} by {before} and {after}"));
         }
         sizes.push(size + before + after);
     }

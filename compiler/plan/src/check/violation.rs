@@ -13,6 +13,7 @@ pub type Addresses = std::ops::Range<u64>;
 /// within a frame; addresses are bytes from the start of the arena.
 #[derive(Debug, Clone, PartialEq, Error, Serialize)]
 #[serde(tag = "violation", rename_all = "snake_case")]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "the message of each variant says what its fields are")]
 #[rustfmt::skip]
 pub enum Violation {

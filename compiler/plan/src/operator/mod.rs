@@ -7,7 +7,7 @@ mod windows;
 pub use search::{ArgMax, GatherElements, NonMaxSuppression, TopK};
 pub use windows::{
     Conv, ConvTranspose, Coordinates, Crop, Filter, GridSample, MaxUnpool, Pool, PoolKind, Pre, Ratio,
-    Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
+    RatioError, Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
 };
 
 use serde::{Deserialize, Serialize};

@@ -191,14 +191,19 @@ impl From<Ratio> for String {
     }
 }
 
-impl TryFrom<String> for Ratio {
-    type Error = String;
+/// A text that is no ratio.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no ratio like \"3/2\"")]
+pub struct RatioError(String);
 
-    fn try_from(text: String) -> Result<Self, String> {
+impl TryFrom<String> for Ratio {
+    type Error = RatioError;
+
+    fn try_from(text: String) -> Result<Self, RatioError> {
         let parts = text.split_once('/').and_then(|(a, b)| Some([a.parse().ok()?, b.parse().ok()?]));
         match parts {
             Some([over, under]) if over > 0 && under > 0 => Ok(Ratio { over, under }),
-            _ => Err(format!("{text:?} is no ratio like \"3/2\"")),
+            _ => Err(RatioError(text)),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::io::Cursor;
 
-use crate::import::wire::decode;
+use crate::import::messages::Model;
+use crate::import::wire;
 
 pub(super) fn varint(mut value: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -22,6 +23,11 @@ pub(super) fn field(number: usize, content: &[u8]) -> Vec<u8> {
 /// Content within messages, whose field numbers lead from the model inwards.
 fn within(path: &[usize], content: &[u8]) -> Vec<u8> {
     path.iter().rev().fold(content.to_vec(), |inner, number| field(*number, &inner))
+}
+
+/// The model, or what is wrong, in words.
+fn decode(source: Cursor<impl AsRef<[u8]>>) -> Result<Model, String> {
+    wire::decode(source).map_err(|error| error.to_string())
 }
 
 fn reason(bytes: &[u8]) -> String {
