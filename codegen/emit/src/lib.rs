@@ -43,8 +43,9 @@ mod uses;
 
 use std::path::PathBuf;
 
-use csdfc_plan::check::{self, Resolved, Violation};
+use csdfc_plan::check::{self, CnnIndex, Violation};
 use csdfc_plan::plan::Plan;
+use csdfc_runtime::LayerError;
 use csdfc_runtime::run::Parameters;
 use files::Crate;
 use model::{Model, Packed};
@@ -64,13 +65,17 @@ pub struct Options {
 
 /// Why a plan cannot be emitted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EmitError {
     /// The checker refuses the plan.
-    #[error("the plan is not safe to run: {first}")]
+    #[error("the plan is not safe to run: {}", violations.first().map(ToString::to_string).unwrap_or_default())]
     Refused {
-        /// The first violation.
-        first: String,
+        /// What is wrong with it.
+        violations: Vec<Violation>,
     },
+    /// There is no plan whose layers are to be measured.
+    #[error("the plan is not safe to run: there is none")]
+    NoPlan,
     /// A layer cannot be computed.
     #[error("layer {layer} of CNN {cnn}: {why}")]
     Layer {
@@ -79,7 +84,27 @@ pub enum EmitError {
         /// The layer.
         layer: String,
         /// What is in the way.
-        why: String,
+        why: Box<LayerError>,
+    },
+    /// A layer whose weights come in slices makes several network outputs.
+    #[error(
+        "layer {layer} of CNN {cnn}: it makes several outputs, and its weights come in slices: list it in `resident`"
+    )]
+    SlicedOutputs {
+        /// The CNN.
+        cnn: String,
+        /// The layer.
+        layer: String,
+    },
+    /// An input of bytes has no ring to which its floats could go.
+    #[error(
+        "layer {layer} of CNN {cnn}: its bytes are converted into a ring of the arena, but the plan has no ring for this input"
+    )]
+    InputWithoutRing {
+        /// The CNN.
+        cnn: String,
+        /// The input.
+        layer: String,
     },
     /// The given path cannot be that of a module.
     #[error(
@@ -98,10 +123,9 @@ pub enum EmitError {
 }
 
 impl EmitError {
-    fn layer(resolved: &Resolved<'_>, c: usize, l: usize, why: impl Into<String>) -> Self {
-        let cnn = &resolved.index.cnns[c];
-        let layer = cnn.layers[l].layer.name.clone();
-        EmitError::Layer { cnn: cnn.cnn.name.clone(), layer, why: why.into() }
+    fn layer(cnn: &CnnIndex<'_>, l: usize, why: LayerError) -> Self {
+        let [cnn, layer] = names_of(cnn, l);
+        EmitError::Layer { cnn, layer, why: Box::new(why) }
     }
 }
 
@@ -146,7 +170,7 @@ fn with_crate<T>(
     is_traceable: bool,
     write: impl FnOnce(Crate<'_>) -> T,
 ) -> Result<T, EmitError> {
-    let resolved = check::resolve(plan).map_err(|violations| refused(&violations))?;
+    let resolved = check::resolve(plan).map_err(refused)?;
     let mut packed = Packed::default();
     let taken = ["arena", "capi", "kernels", "ring", "store", "trace", "weights", "hash", "core", "std"];
     let mut modules = Names::except(&taken);
@@ -162,8 +186,13 @@ fn with_crate<T>(
     Ok(write(Crate { name, plan, models: &models, packed }))
 }
 
-fn refused(violations: &[Violation]) -> EmitError {
-    EmitError::Refused { first: violations.first().map(ToString::to_string).unwrap_or_default() }
+fn refused(violations: Vec<Violation>) -> EmitError {
+    EmitError::Refused { violations }
+}
+
+/// The names of a CNN and of a layer of it.
+fn names_of(cnn: &CnnIndex<'_>, l: usize) -> [String; 2] {
+    [&cnn.cnn.name, &cnn.layers[l].layer.name].map(String::clone)
 }
 
 fn crate_name(plan: &Plan, options: &Options) -> Result<String, EmitError> {

@@ -22,7 +22,7 @@ use super::{EmitError, Options, crate_name, kernels, module, refused};
 /// # Errors
 /// When there is no plan, the checker refuses one, a layer cannot be computed, or the name is not that of a crate.
 pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
-    let first = plans.first().ok_or_else(|| EmitError::Refused { first: "there is none".into() })?;
+    let first = plans.first().ok_or(EmitError::NoPlan)?;
     let name = crate_name(first, options)?;
     let head = format!(
         "// Written by csdfc {} to measure the layers of `{}`. This code is yours, to use and to change as you like; the\n\
@@ -35,7 +35,7 @@ pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, V
     let mut uses = Uses::default();
     let (mut arena, mut weights) = (0, 0);
     for (number, plan) in plans.iter().enumerate() {
-        let resolved = check::resolve(plan).map_err(|violations| refused(&violations))?;
+        let resolved = check::resolve(plan).map_err(refused)?;
         let mut packed = Packed::default();
         let model = Model::bind(&resolved, 0, trial(number), None, &mut packed)?;
         let model = Model { is_traceable: true, ..model };

@@ -11,6 +11,8 @@ use csdfc_plan::format::Element;
 use csdfc_plan::operator::Function;
 use csdfc_plan::shape::{Order, Shape};
 
+use crate::error::LayerError;
+
 use super::access::image_rows;
 use super::constants::{Packing, Part};
 use super::kernel::{Form, Kernel, Parameters, RowCall, Site};
@@ -123,7 +125,7 @@ impl Choice {
     }
 
     /// This choice with parameters in panels.
-    pub(super) fn with_panels(self, site: &Site<'_>, part: Part, in_place: bool) -> Result<Self, String> {
+    pub(super) fn with_panels(self, site: &Site<'_>, part: Part, in_place: bool) -> Result<Self, LayerError> {
         let next = part.parameters.end;
         let choice = self.with(part.packing, part.parameters);
         if in_place { choice.with_p_relu(site, site.operator.activation(), next) } else { Ok(choice) }
@@ -135,18 +137,16 @@ impl Choice {
         site: &Site<'_>,
         function: Option<&Function>,
         index: usize,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, LayerError> {
         let Some(Function::PRelu { slope }) = function else { return Ok(self) };
         let packing = self.constant(site.output, slope)?;
         Ok(Choice { slopes: true, ..self.with(packing, index..index + 1) })
     }
 
     /// How a constant of these dimensions, which broadcasts to the output, is packed for this kernel.
-    pub(super) fn constant(&self, output: &Shape, dims: &[usize]) -> Result<Packing, String> {
+    pub(super) fn constant(&self, output: &Shape, dims: &[usize]) -> Result<Packing, LayerError> {
         match &self.form {
-            Form::Elements(_) if dims.len() > MAX_RANK => {
-                Err(format!("a constant of {} dimensions has more than kernels know", dims.len()))
-            }
+            Form::Elements(_) if dims.len() > MAX_RANK => Err(LayerError::ConstantRank { rank: dims.len() }),
             Form::Elements(_) => Ok(Packing::Plain { dims: dims.to_vec() }),
             Form::Rows(call) => {
                 // A kernel may also see an image as pixels of other channels.
@@ -156,7 +156,10 @@ impl Choice {
                 } else {
                     row_constant(output, call.output, dims)
                 };
-                packing.ok_or_else(|| format!("a constant {} does not fit {output}", Shape::new(dims)))
+                packing.ok_or_else(|| LayerError::ConstantShape {
+                    constant: Shape::new(dims),
+                    output: output.clone(),
+                })
             }
         }
     }

@@ -28,6 +28,8 @@ use csdfc_kernels::rows::RowShape;
 use csdfc_plan::operator::{self, Function, Operator};
 use csdfc_plan::shape::Shape;
 
+use crate::error::LayerError;
+
 use super::integer_constants::Integers;
 use super::seen::View;
 use super::translate::{activation, pre};
@@ -204,11 +206,11 @@ impl Packing {
     ///
     /// # Errors
     /// When their number is wrong, or they are packed as narrower numbers: see [`Integers::pack`], `mixed` and `scaled`.
-    pub fn pack(&self, parameters: &[Cow<'_, [f32]>], packed: &mut [f32]) -> Result<(), String> {
+    pub fn pack(&self, parameters: &[Cow<'_, [f32]>], packed: &mut [f32]) -> Result<(), LayerError> {
         let parameter = |index: usize| parameters.get(index).map_or(&[][..], |values| values);
         let expect = |index: usize, elements: usize| match parameter(index).len() {
             found if found == elements => Ok(()),
-            found => Err(format!("its parameter {index} has {found} elements, not {elements}")),
+            found => Err(LayerError::ParameterLength { parameter: index, found, expected: elements }),
         };
         let after_weights = |has_bias: bool, filters: usize, activation: Activation| {
             let bias = has_bias.then(|| parameter(1));
@@ -218,7 +220,7 @@ impl Packing {
         let plain = |conv: &Conv, has_bias: bool| {
             expect(0, conv.filters * conv.channels * conv.kernel[0] * conv.kernel[1])?;
             let [bias, _] = after_weights(has_bias, conv.filters, conv.activation)?;
-            Ok::<_, String>([parameter(0), bias])
+            Ok::<_, LayerError>([parameter(0), bias])
         };
         match self {
             Packing::Conv { conv, bias } => {
@@ -270,7 +272,7 @@ impl Packing {
                 fft.pack(weights, bias, packed, &mut vec![0.0; fft.room()]);
             }
             Packing::Integers(_) | Packing::Mixed(_) | Packing::Scaled { .. } => {
-                return Err("its parameters are packed as narrower numbers: a mistake".into());
+                return Err(LayerError::Mistake("its parameters are packed as narrower numbers: a mistake"));
             }
             Packing::Image { rows } => {
                 expect(0, self.len())?;
@@ -294,15 +296,15 @@ fn bias_and_slopes<'a>(
     slopes: &'a [f32],
     filters: usize,
     activation: Activation,
-) -> Result<[&'a [f32]; 2], String> {
+) -> Result<[&'a [f32]; 2], LayerError> {
     let slopes = if activation == Activation::PRelu { slopes } else { &[] };
     if let Some(bias) = bias
         && bias.len() != filters
     {
-        return Err(format!("it has {} biases for {filters} output channels", bias.len()));
+        return Err(LayerError::PerChannel { what: "biases", found: bias.len(), filters });
     }
     if activation == Activation::PRelu && ![1, filters].contains(&slopes.len()) {
-        return Err(format!("it has {} slopes for {filters} output channels", slopes.len()));
+        return Err(LayerError::PerChannel { what: "slopes", found: slopes.len(), filters });
     }
     Ok([bias.unwrap_or_default(), slopes])
 }

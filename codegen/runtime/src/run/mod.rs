@@ -30,8 +30,9 @@ use csdfc_kernels::workers::Workers;
 
 use crate::bind::{Slots, Source, Target};
 use crate::bytes::Bytes;
+use crate::error::{InputError, LayerError, ParameterError};
 use crate::weights::{self, Blob};
-use csdfc_plan::check::{self, Begin, Held, Kind, Resolved};
+use csdfc_plan::check::{self, Begin, Held, Kind, Resolved, Violation};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Output, Plan};
 
@@ -44,12 +45,13 @@ pub use value::{Data, Value, input_dims, read};
 
 /// Why a plan cannot be run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The checker refuses the plan.
-    #[error("the plan is not safe to run: {first}")]
+    #[error("the plan is not safe to run: {}", violations.first().map(ToString::to_string).unwrap_or_default())]
     Refused {
-        /// The first violation.
-        first: String,
+        /// What is wrong with it.
+        violations: Vec<Violation>,
     },
     /// A layer cannot be computed.
     #[error("layer {layer} of CNN {cnn}: {why}")]
@@ -59,7 +61,7 @@ pub enum RunError {
         /// The layer.
         layer: String,
         /// What is in the way.
-        why: String,
+        why: Box<LayerError>,
     },
     /// The plan cannot take an input.
     #[error("input {input} of CNN {cnn}: {why}")]
@@ -69,7 +71,7 @@ pub enum RunError {
         /// The input.
         input: String,
         /// What is wrong with it.
-        why: String,
+        why: InputError,
     },
     /// There is less memory than the plan needs.
     #[error("there is no memory of {bytes} bytes for the plan")]
@@ -85,7 +87,7 @@ pub enum RunError {
         /// The layer.
         layer: String,
         /// What the store says.
-        why: String,
+        why: std::io::Error,
     },
     /// A kernel wrote beyond the arena.
     #[error("a layer of CNN {cnn} wrote beyond the arena: a mistake in csdfc")]
@@ -96,7 +98,7 @@ pub enum RunError {
 }
 
 /// Values of one parameter tensor, asked for by CNN, layer, and its place among the layer's parameters.
-pub type Parameters<'a> = dyn Fn(usize, usize, usize) -> Result<Cow<'a, [f32]>, String> + 'a;
+pub type Parameters<'a> = dyn Fn(usize, usize, usize) -> Result<Cow<'a, [f32]>, ParameterError> + 'a;
 
 /// A plan with its weights packed and its memory allocated, ready to run frames.
 pub struct Runner<'p> {
@@ -134,9 +136,7 @@ impl<'p> Runner<'p> {
     /// When the checker refuses the plan, a layer cannot be computed, or parameters cannot be read.
     pub fn new(plan: &'p Plan, parameters: &Parameters<'_>) -> Result<Self, RunError> {
         let isa = Isa::detect();
-        let resolved = check::resolve(plan).map_err(|violations| RunError::Refused {
-            first: violations.first().map(ToString::to_string).unwrap_or_default(),
-        })?;
+        let resolved = check::resolve(plan).map_err(|violations| RunError::Refused { violations })?;
         let bytes = plan.memory.arena;
         let arena = Arena::new(bytes).ok_or(RunError::Memory { bytes })?;
         let states = (0..resolved.index.cnns.len()).map(|c| State::new(&resolved, c));
@@ -224,7 +224,7 @@ impl<'p> Runner<'p> {
 
     fn inputs_by_layer<'v>(&self, c: usize, inputs: &'v [Value]) -> Result<Vec<Option<&'v Value>>, RunError> {
         let cnn = &self.resolved.index.cnns[c];
-        let wrong = |input: &str, why: String| {
+        let wrong = |input: &str, why: InputError| {
             Err(RunError::Input { cnn: cnn.cnn.name.clone(), input: input.into(), why })
         };
         let layers = &self.cnns[c].inputs;
@@ -232,7 +232,7 @@ impl<'p> Runner<'p> {
         for (i, &l) in layers.iter().enumerate() {
             let entry = &cnn.layers[l];
             let Some(value) = inputs.get(i) else {
-                return wrong(&entry.layer.name, "it is not given".into());
+                return wrong(&entry.layer.name, InputError::Missing);
             };
             if let Operator::Input(input) = &entry.layer.operator
                 && let Err(why) = value::check_input(input, &entry.tensor.shape, value)
@@ -242,7 +242,8 @@ impl<'p> Runner<'p> {
             by_layer[l] = Some(value);
         }
         if inputs.len() > layers.len() {
-            return wrong(&format!("{}", layers.len() + 1), format!("the CNN takes {}", layers.len()));
+            let inputs = layers.len();
+            return wrong(&format!("{}", inputs + 1), InputError::TooMany { inputs });
         }
         Ok(by_layer)
     }
@@ -279,7 +280,7 @@ impl<'p> Runner<'p> {
                 _ if all_done => return Ok(()),
                 // The checker has replayed the plan, so this is a mistake of the checker or of this code.
                 Some(l) if !progress => {
-                    let why = "it waits for rows that never come: a mistake in csdfc".into();
+                    let why = LayerError::Mistake("it waits for rows that never come: a mistake in csdfc");
                     return Err(layer_error(&self.resolved, c, l, why));
                 }
                 _ => {}
@@ -445,7 +446,9 @@ impl<'p> Runner<'p> {
         let entry = &cnn.layers[l];
         let frame = state.fired[l] / entry.layer.firings;
         let y = rows.start as usize..rows.end as usize;
-        let overlap = || layer_error(resolved, c, l, "it writes what it reads: a mistake in csdfc".into());
+        let overlap = || {
+            layer_error(resolved, c, l, LayerError::Mistake("it writes what it reads: a mistake in csdfc"))
+        };
         let own = state.places[l].writes.first().copied();
         let room = state.places[l].workspace.clone();
         arena.poison(room.clone());
@@ -523,10 +526,11 @@ impl<'p> Runner<'p> {
 fn store_error(resolved: &Resolved<'_>, c: usize, l: usize, why: std::io::Error) -> RunError {
     let cnn = &resolved.index.cnns[c];
     let layer = cnn.layers[l].layer.name.clone();
-    RunError::Store { cnn: cnn.cnn.name.clone(), layer, why: why.to_string() }
+    RunError::Store { cnn: cnn.cnn.name.clone(), layer, why }
 }
 
-fn layer_error(resolved: &Resolved<'_>, c: usize, l: usize, why: String) -> RunError {
+fn layer_error(resolved: &Resolved<'_>, c: usize, l: usize, why: LayerError) -> RunError {
     let cnn = &resolved.index.cnns[c];
-    RunError::Layer { cnn: cnn.cnn.name.clone(), layer: cnn.layers[l].layer.name.clone(), why }
+    let layer = cnn.layers[l].layer.name.clone();
+    RunError::Layer { cnn: cnn.cnn.name.clone(), layer, why: Box::new(why) }
 }

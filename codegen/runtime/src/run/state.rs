@@ -57,7 +57,7 @@ impl State {
         let (mut calls, mut places, mut externals) = (Vec::new(), Vec::new(), Vec::new());
         let mut paged = Vec::new();
         for (l, entry) in cnn.layers.iter().enumerate() {
-            let fail = |why: String| layer_error(resolved, c, l, why);
+            let fail = |why| layer_error(resolved, c, l, why);
             let read_from = |tensor: usize| bind::read_from(stores, l, tensor);
             let reads: Vec<Option<usize>> = entry.inputs.iter().map(|&tensor| read_from(tensor)).collect();
             let writes = bind::written_by(stores, l);
