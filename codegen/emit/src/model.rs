@@ -14,11 +14,12 @@ use csdfc_runtime::paged::Paged;
 use csdfc_runtime::run::Parameters;
 use csdfc_runtime::weights;
 
+use super::call;
+use super::error::{EmitError, names_of};
 use super::names::Names;
 use super::paged_layer::PagedLayer;
 use super::pipeline::{self, Layers, Link, Stage};
 use super::uses::Uses;
-use super::{EmitError, call, names_of};
 
 /// A model as it is emitted.
 pub(super) struct Model<'r> {

@@ -21,7 +21,7 @@ use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::conv::winograd::Winograd;
 use csdfc_kernels::conv::{Conv, Pre};
 use csdfc_kernels::element::F16;
-use csdfc_kernels::elements::{ElementShape, MAX_RANK};
+use csdfc_kernels::elements::ElementShape;
 use csdfc_kernels::gemm::Gemm;
 use csdfc_kernels::rows::RowShape;
 
@@ -31,6 +31,7 @@ use csdfc_plan::shape::Shape;
 use crate::error::LayerError;
 
 use super::integer_constants::Integers;
+use super::operand_constant::OperandConstant;
 use super::seen::View;
 use super::translate::{activation, pre};
 
@@ -110,21 +111,8 @@ pub enum Packing {
     },
     /// Constants of a kernel of 8-bit integers.
     Integers(Integers),
-    /// A constant `[C, H, W]` as rows of pixels.
-    Image {
-        /// Height, width and channels.
-        rows: RowShape,
-    },
-    /// As it is, read as rows of pixels.
-    Row {
-        /// The rows.
-        rows: RowShape,
-    },
-    /// As it is.
-    Plain {
-        /// Dimensions.
-        dims: Vec<usize>,
-    },
+    /// A constant that is an operand.
+    Operand(OperandConstant),
 }
 
 impl Packing {
@@ -145,8 +133,7 @@ impl Packing {
                 .conv()
                 .map_or(0, |conv| ScaledConv { conv, halves: *halves }.packed_len() / size_of::<f32>()),
             Packing::Integers(integers) => integers.len(),
-            Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
-            Packing::Plain { dims } => dims.iter().product(),
+            Packing::Operand(constant) => constant.len(),
         }
     }
 
@@ -184,22 +171,24 @@ impl Packing {
     /// How kernels by rows see it. A constant that is no image is one row of one pixel.
     pub fn rows(&self) -> RowShape {
         match self {
-            Packing::Image { rows } | Packing::Row { rows } => *rows,
-            Packing::Integers(Integers::Constant { elements, .. }) => elements.rows(),
+            Packing::Operand(elements) | Packing::Integers(Integers::Constant { elements, .. }) => {
+                elements.rows()
+            }
             _ => RowShape::dense(1, 1, self.len(), 1),
         }
     }
 
     /// How kernels by elements see it. A constant without dimensions of its own has one dimension.
     pub fn elements(&self) -> View {
-        if let Packing::Integers(Integers::Constant { elements, .. }) = self {
-            return elements.elements();
+        match self {
+            Packing::Operand(elements) | Packing::Integers(Integers::Constant { elements, .. }) => {
+                elements.elements()
+            }
+            _ => {
+                let shape = ElementShape::flat(self.len());
+                View { shape, seen: shape.dims }
+            }
         }
-        let shape = match self {
-            Packing::Plain { dims } if dims.len() <= MAX_RANK => ElementShape::dense(dims),
-            _ => ElementShape::flat(self.len()),
-        };
-        View { shape, seen: shape.dims }
     }
 
     /// Packs parameters, in the order of the operator's documentation, into exactly the floats that they take.
@@ -274,17 +263,7 @@ impl Packing {
             Packing::Integers(_) | Packing::Mixed(_) | Packing::Scaled { .. } => {
                 return Err(LayerError::Mistake("its parameters are packed as narrower numbers: a mistake"));
             }
-            Packing::Image { rows } => {
-                expect(0, self.len())?;
-                let pixels = rows.height * rows.width;
-                for (i, value) in packed.iter_mut().enumerate() {
-                    *value = parameter(0)[i % rows.channels * pixels + i / rows.channels];
-                }
-            }
-            Packing::Row { .. } | Packing::Plain { .. } => {
-                expect(0, self.len())?;
-                packed.copy_from_slice(parameter(0));
-            }
+            Packing::Operand(constant) => constant.pack(parameters, packed)?,
         }
         Ok(())
     }

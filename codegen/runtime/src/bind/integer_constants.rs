@@ -19,7 +19,7 @@ use csdfc_plan::operator::BinaryFunction;
 
 use crate::error::LayerError;
 
-use super::constants::Packing;
+use super::operand_constant::OperandConstant;
 
 /// Bytes of a table.
 pub(super) const TABLE: usize = 256;
@@ -44,7 +44,7 @@ pub enum Integers {
         transposed: bool,
         /// Whether there are biases.
         bias: bool,
-        /// As in [`Packing::Gemm`].
+        /// Channels and pixels of the input, if it is an image that lies pixel by pixel but is seen channel by channel.
         image: Option<[usize; 2]>,
         /// Scales of the integers that it reads, and of those that it makes.
         scales: [f32; 2],
@@ -52,7 +52,7 @@ pub enum Integers {
     /// An operand.
     Constant {
         /// How its elements lie.
-        elements: Box<Packing>,
+        elements: OperandConstant,
         /// Which numbers the integers stand for.
         quantisation: Quantisation,
     },

@@ -325,7 +325,7 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, LayerErr
     }
     own_kernels::of_several(site, Forms::of::<u8, u8>(kernel), dims.as_slice(), |choice| {
         let (Some(dims), Some(quantisation)) = (dims, of_constant) else { return Ok(choice) };
-        let elements = Box::new(choice.constant(site.output, dims)?);
+        let elements = choice.constant(site.output, dims)?;
         Ok(choice.with(Packing::Integers(Integers::Constant { elements, quantisation }), 0..1))
     })
 }

@@ -31,6 +31,7 @@ use super::access::{self, image_rows};
 use super::choice::{Choice, ElementFloats, Forms, RowFloats, split};
 use super::constants::Packing;
 use super::kernel::{ElementCall, Form, Kernel, Operand, Site};
+use super::operand_constant::OperandConstant;
 use super::translate;
 use super::typed::{ByElements, ByRows};
 
@@ -155,7 +156,9 @@ pub(super) fn of_each_element(
     slope: Option<&Vec<usize>>,
 ) -> Result<Choice, LayerError> {
     let with_slopes = |choice: Choice| match slope {
-        Some(slope) => choice.constant(site.output, slope).map(|packing| choice.with(packing, 0..1)),
+        Some(slope) => {
+            choice.constant(site.output, slope).map(|slopes| choice.with(Packing::Operand(slopes), 0..1))
+        }
         None => Ok(choice),
     };
     let by_rows = site.images(x, kernel.rows.clone()).filter(|_| x.seen.order == site.output.order);
@@ -174,7 +177,7 @@ fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> R
         Some(choice) => choice,
         None => site.by_elements(kernel)?,
     };
-    let dims = || Packing::Plain { dims: vec![norm.channels] };
+    let dims = || Packing::Operand(OperandConstant::Plain { dims: vec![norm.channels] });
     choice.with(dims(), 0..1).with(dims(), 1..2).with_p_relu(site, norm.activation.as_ref(), 2)
 }
 
@@ -188,7 +191,7 @@ fn instance_norm(
         Some(choice) => choice,
         None => site.elements(Kernel::elements::<f32, f32>(kernel))?,
     };
-    let dims = || Packing::Plain { dims: vec![norm.channels] };
+    let dims = || Packing::Operand(OperandConstant::Plain { dims: vec![norm.channels] });
     Ok(choice.with(dims(), 0..1).with(dims(), 1..2))
 }
 
@@ -215,7 +218,8 @@ fn choice(site: &Site<'_>, choice: &operator::Where) -> Result<Choice, LayerErro
 /// A choice with constants of these dimensions, each a parameter of the layer.
 fn with_constants(site: &Site<'_>, choice: Choice, constants: &[&[usize]]) -> Result<Choice, LayerError> {
     constants.iter().enumerate().try_fold(choice, |choice, (i, dims)| {
-        choice.constant(site.output, dims).map(|packing| choice.with(packing, i..i + 1))
+        let constant = choice.constant(site.output, dims)?;
+        Ok(choice.with(Packing::Operand(constant), i..i + 1))
     })
 }
 

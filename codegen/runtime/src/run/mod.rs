@@ -13,6 +13,7 @@
 //! `edges`, a layer writes into the buffer of its first edge, and rows are copied to the buffers of its other edges.
 
 mod arena;
+mod error;
 mod memory;
 mod pager;
 mod state;
@@ -30,75 +31,20 @@ use csdfc_kernels::workers::Workers;
 
 use crate::bind::{Slots, Source, Target};
 use crate::bytes::Bytes;
-use crate::error::{InputError, LayerError, ParameterError};
+use crate::error::{InputError, LayerError};
 use crate::weights::{self, Blob};
-use csdfc_plan::check::{self, Begin, Held, Kind, Resolved, Violation};
+use csdfc_plan::check::{self, Begin, Held, Kind, Resolved};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Output, Plan};
 
 use arena::Arena;
+pub use error::{Parameters, RunError};
+use error::{layer_error, store_error};
 use memory::{first_slot, ring_bytes, row_bytes};
 pub use pager::Loaded;
 use pager::Pager;
 use state::State;
 pub use value::{Data, Value, input_dims, read};
-
-/// Why a plan cannot be run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The checker refuses the plan.
-    #[error("the plan is not safe to run: {}", violations.first().map(ToString::to_string).unwrap_or_default())]
-    Refused {
-        /// What is wrong with it.
-        violations: Vec<Violation>,
-    },
-    /// A layer cannot be computed.
-    #[error("layer {layer} of CNN {cnn}: {why}")]
-    Layer {
-        /// The CNN.
-        cnn: String,
-        /// The layer.
-        layer: String,
-        /// What is in the way.
-        why: Box<LayerError>,
-    },
-    /// The plan cannot take an input.
-    #[error("input {input} of CNN {cnn}: {why}")]
-    Input {
-        /// The CNN.
-        cnn: String,
-        /// The input.
-        input: String,
-        /// What is wrong with it.
-        why: InputError,
-    },
-    /// There is less memory than the plan needs.
-    #[error("there is no memory of {bytes} bytes for the plan")]
-    Memory {
-        /// Bytes of the arena, of the weights or of an output.
-        bytes: u64,
-    },
-    /// Paged weights cannot be written to the store, or read from it.
-    #[error("layer {layer} of CNN {cnn}: the store of its weights fails: {why}")]
-    Store {
-        /// The CNN.
-        cnn: String,
-        /// The layer.
-        layer: String,
-        /// What the store says.
-        why: std::io::Error,
-    },
-    /// A kernel wrote beyond the arena.
-    #[error("a layer of CNN {cnn} wrote beyond the arena: a mistake in csdfc")]
-    Guard {
-        /// The CNN.
-        cnn: String,
-    },
-}
-
-/// Values of one parameter tensor, asked for by CNN, layer, and its place among the layer's parameters.
-pub type Parameters<'a> = dyn Fn(usize, usize, usize) -> Result<Cow<'a, [f32]>, ParameterError> + 'a;
 
 /// A plan with its weights packed and its memory allocated, ready to run frames.
 pub struct Runner<'p> {
@@ -521,16 +467,4 @@ impl<'p> Runner<'p> {
         // Every output is in the caller's memory, as the checker has verified.
         cnn.cnn.outputs.iter().filter_map(output).collect()
     }
-}
-
-fn store_error(resolved: &Resolved<'_>, c: usize, l: usize, why: std::io::Error) -> RunError {
-    let cnn = &resolved.index.cnns[c];
-    let layer = cnn.layers[l].layer.name.clone();
-    RunError::Store { cnn: cnn.cnn.name.clone(), layer, why }
-}
-
-fn layer_error(resolved: &Resolved<'_>, c: usize, l: usize, why: LayerError) -> RunError {
-    let cnn = &resolved.index.cnns[c];
-    let layer = cnn.layers[l].layer.name.clone();
-    RunError::Layer { cnn: cnn.cnn.name.clone(), layer, why: Box::new(why) }
 }

@@ -12,8 +12,8 @@ use crate::paged::Paged;
 use csdfc_plan::check::Resolved;
 
 use super::arena::Arena;
+use super::error::{Parameters, RunError, layer_error, store_error};
 use super::state::State;
-use super::{Parameters, RunError, layer_error, store_error};
 
 /// A slice of paged weights that was read.
 #[derive(Debug, Clone, Copy)]

@@ -9,9 +9,9 @@ use csdfc_plan::check::{CnnIndex, Held, Resolved, Store};
 use csdfc_plan::format::{Format, Layout};
 
 use super::arena::{Arena, Rest};
+use super::error::{RunError, layer_error};
 use super::memory::{first_slot, ring_bytes, row_bytes};
 use super::value::{self, Value};
-use super::{RunError, layer_error};
 
 /// The state of one CNN that lasts from frame to frame.
 pub(super) struct State {
