@@ -94,29 +94,38 @@ fn uses(text: &str, root: &str, module: &str) -> bool {
     })
 }
 
-/// The file of each public type of the kernels.
+/// The module of each public type of the kernels.
 static TYPES: LazyLock<BTreeMap<&'static str, &'static str>> = LazyLock::new(|| types().collect());
 
-/// Each public type of the kernels, and its file.
+/// Each public type of the kernels, and its module.
 fn types() -> impl Iterator<Item = (&'static str, &'static str)> {
     let types = |&(path, text): &(&'static str, &'static str)| {
         text.lines().filter_map(move |line| {
             let name = line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub enum "))?;
-            Some((name.split(|c: char| !c.is_alphanumeric()).next()?, path))
+            Some((name.split(|c: char| !c.is_alphanumeric()).next()?, offered_by(module(path))))
         })
     };
     SOURCES.iter().flat_map(types)
 }
 
+/// The module whose path names the types of a module: the folder's, if the module is private to it.
+fn offered_by(module: &'static str) -> &'static str {
+    let private = |folder: &&str| {
+        let own = SOURCES.iter().find(|(path, _)| path.strip_suffix("/mod.rs") == Some(folder));
+        let name = module.rsplit('/').next().unwrap_or(module);
+        own.is_some_and(|(_, text)| text.lines().any(|line| line == format!("mod {name};")))
+    };
+    parent(module).filter(private).unwrap_or(module)
+}
+
 /// The module of a type of the kernels, one of those that [`files`] takes.
 pub(super) fn module_of(name: &str) -> &'static str {
-    TYPES.get(name).map_or("", |path| module(path))
+    TYPES.get(name).copied().unwrap_or_default()
 }
 
 /// A type of the kernels as an emitted crate names it.
 pub(super) fn path_of(name: &str) -> String {
-    let file = TYPES.get(name).copied().unwrap_or_default();
-    format!("kernels::{}::{name}", module(file).replace('/', "::"))
+    format!("kernels::{}::{name}", module_of(name).replace('/', "::"))
 }
 
 /// The module of a file: `conv` for `conv.rs` and `conv/mod.rs`, `conv/depthwise` for `conv/depthwise.rs`.

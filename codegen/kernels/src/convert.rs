@@ -5,7 +5,8 @@
 use core::ops::Range;
 
 use super::arch::{Job, Simd};
-use super::element::{F16, narrow_all, widen_all};
+use super::element::{narrow_all, widen_all};
+use super::half::F16;
 use super::kernel::{Context, RowKernel};
 use super::rows::{Rows, RowsMut};
 

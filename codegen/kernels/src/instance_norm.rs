@@ -3,12 +3,11 @@
 use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut};
-use super::kernel::{Context, ElementKernel, RowKernel};
+use super::kernel::{Context, ElementKernel, RowKernel, Sharing};
 use super::math;
 use super::pixels::{pixel, pixels_mut};
 use super::reduce::{LANES, Planes, ReduceFunction, fold};
 use super::rows::{RowShape, Rows, RowsMut};
-use super::share::Sharing;
 
 /// An instance normalisation. Each firing reads the whole input, twice for the statistics. So the fewer firings make
 /// the output, the better. Its constants are a scale and a shift of each channel.

@@ -10,7 +10,6 @@ use core::ops::Range;
 use super::arch::Isa;
 use super::elements::{Elements, ElementsMut};
 use super::rows::{RowShape, Rows, RowsMut};
-use super::share::Sharing;
 use super::workers::Workers;
 
 /// The other arguments of a firing, beside its tensors.
@@ -69,4 +68,25 @@ pub trait ElementKernel<O = f32, I = f32> {
         constants: &[Elements<'_, I>],
         output: &mut ElementsMut<'_, O>,
     );
+}
+
+/// How a firing is shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// One worker makes all of it.
+    Alone,
+    /// Rows are dealt out. A piece begins at a multiple of this number of rows, or where the firing begins.
+    Rows(usize),
+    /// The kernel deals out parts of rows itself.
+    Kernel,
+}
+
+/// A firing with fewer output elements is not shared: waking the other workers would take longer. This is for kernels
+/// of whose work nothing more is known.
+const LEAST: usize = 1 << 14;
+impl Sharing {
+    /// For a kernel that does about the same work for every element.
+    pub const fn by_elements(rows: usize, output: &RowShape) -> Self {
+        if rows * output.row_stride() < LEAST { Sharing::Alone } else { Sharing::Rows(1) }
+    }
 }

@@ -21,6 +21,7 @@ pub mod elements;
 pub mod gather;
 pub mod gemm;
 pub mod grid_sample;
+pub mod half;
 mod indirect;
 pub mod instance_norm;
 pub mod kernel;
@@ -55,8 +56,9 @@ pub mod workers;
 
 pub use activation::Activation;
 pub use arch::Isa;
-pub use element::{Element, F16};
+pub use element::Element;
 pub use elements::{Elements, ElementsMut};
+pub use half::F16;
 pub use kernel::{Context, ElementKernel, RowKernel};
 pub use rows::{Rows, RowsMut};
 pub use shared::SharedRows;

@@ -9,7 +9,7 @@
 
 use super::activation::Activation;
 use super::arch::PANEL;
-use super::element::F16;
+use super::half::F16;
 use super::weight::{Scaled, Weight};
 
 /// Steps of a panel that are packed at a time: 4 KiB.

@@ -12,35 +12,14 @@
 
 use core::ops::Range;
 
-use super::kernel::{Context, RowKernel};
+use super::kernel::{Context, RowKernel, Sharing};
 use super::rows::{RowShape, Rows, RowsMut};
 use super::shared::SharedRows;
 
-/// How a firing is shared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharing {
-    /// One worker makes all of it.
-    Alone,
-    /// Rows are dealt out. A piece begins at a multiple of this number of rows, or where the firing begins.
-    Rows(usize),
-    /// The kernel deals out parts of rows itself.
-    Kernel,
-}
-
-/// A firing with fewer output elements is not shared: waking the other workers would take longer. This is for kernels
-/// of whose work nothing more is known.
-const LEAST: usize = 1 << 14;
 /// Pixels that a piece should have. A kernel keeps twelve at a time in registers.
 const PIXELS: usize = 64;
 /// The most pieces per worker. With more pieces, a late worker delays the others less.
 const PIECES: usize = 4;
-
-impl Sharing {
-    /// For a kernel that does about the same work for every element.
-    pub const fn by_elements(rows: usize, output: &RowShape) -> Self {
-        if rows * output.row_stride() < LEAST { Sharing::Alone } else { Sharing::Rows(1) }
-    }
-}
 
 /// Does what [`RowKernel::rows`] does, by all workers of the context. Each has an equal part of the workspace.
 ///

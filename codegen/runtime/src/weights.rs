@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use csdfc_kernels::element::F16;
+use csdfc_kernels::half::F16;
 use csdfc_kernels::span::SpanMut;
 
 use crate::bind::{self, Call, Packing};

@@ -5,9 +5,8 @@
 use core::ops::Range;
 
 use super::super::arch::{Job, Simd};
-use super::super::kernel::{Context, RowKernel};
+use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::Sharing;
 use super::Conv;
 use super::scenario::Scenario;
 

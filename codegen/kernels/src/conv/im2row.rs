@@ -3,9 +3,8 @@
 
 use core::ops::Range;
 
-use super::super::kernel::{Context, RowKernel};
+use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::Sharing;
 use super::super::span::Span;
 use super::Conv;
 

@@ -5,13 +5,12 @@
 use core::ops::Range;
 
 use super::super::arch::PANEL;
-use super::super::element::F16;
 use super::super::elements::{Elements, ElementsMut};
 use super::super::gemm::Gemm;
-use super::super::kernel::{Context, ElementKernel, RowKernel};
+use super::super::half::F16;
+use super::super::kernel::{Context, ElementKernel, RowKernel, Sharing};
 use super::super::panel::Panels;
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::Sharing;
 use super::{Conv, Packed, Pre};
 
 /// A convolution of halves by integers of 8 bits.

@@ -4,11 +4,10 @@
 
 use core::ops::Range;
 
-use super::super::element::F16;
-use super::super::kernel::{Context, RowKernel};
+use super::super::half::F16;
+use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::panel::{Kind, Panels};
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::Sharing;
 use super::super::weight::Scaled;
 use super::{Conv, Packed, Pre};
 

@@ -14,8 +14,6 @@ mod avx512;
 pub mod binary;
 pub mod cast;
 pub mod conv;
-mod dense;
-mod depthwise;
 #[cfg(target_arch = "aarch64")]
 mod dotprod;
 pub mod gemm;

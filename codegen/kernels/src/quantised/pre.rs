@@ -6,7 +6,7 @@
 
 use super::super::activation::{Activation, clip};
 use super::cast::{Dequantise, Function, Quantise};
-use super::panels::NUMBER;
+use super::integers::NUMBER;
 
 /// Bytes that are made at a time.
 pub(super) const CHUNK: usize = 64;

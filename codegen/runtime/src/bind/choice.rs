@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use csdfc_kernels::element::F16;
 use csdfc_kernels::elements::MAX_RANK;
+use csdfc_kernels::half::F16;
 use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 use csdfc_kernels::rows::RowShape;
 

@@ -20,9 +20,9 @@ use csdfc_kernels::conv::scenario::Scenario;
 use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::conv::winograd::Winograd;
 use csdfc_kernels::conv::{Conv, Pre};
-use csdfc_kernels::element::F16;
 use csdfc_kernels::elements::ElementShape;
 use csdfc_kernels::gemm::Gemm;
+use csdfc_kernels::half::F16;
 use csdfc_kernels::rows::RowShape;
 
 use csdfc_plan::operator::{self, Function, Operator};

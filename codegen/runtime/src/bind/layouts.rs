@@ -1,8 +1,8 @@
 //! Kernels of tensors in any layout, and those that bring a tensor from one layout into another.
 
 use csdfc_kernels::convert::{Cast, Gather, Scatter, Swap};
-use csdfc_kernels::element::F16;
 use csdfc_kernels::element_wise::ElementWise;
+use csdfc_kernels::half::F16;
 use csdfc_kernels::rows::RowShape;
 
 use csdfc_plan::format::{Element, Format, Layout};

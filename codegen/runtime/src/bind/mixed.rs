@@ -2,8 +2,8 @@
 //! integers are made from the floats of the model.
 
 use csdfc_kernels::conv::mixed::{MixedConv, MixedGemm};
-use csdfc_kernels::element::F16;
 use csdfc_kernels::gemm::Gemm;
+use csdfc_kernels::half::F16;
 use std::borrow::Cow;
 
 use csdfc_plan::operator::{Function, Operator};

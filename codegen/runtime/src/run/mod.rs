@@ -20,7 +20,6 @@ mod state;
 mod value;
 pub mod whole;
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! The values that the caller hands over and gets back: whole tensors in the model's own order of dimensions.
 
-use csdfc_kernels::element::F16;
+use csdfc_kernels::half::F16;
 
 use crate::error::InputError;
 use csdfc_plan::format::Element;

@@ -20,11 +20,10 @@ use core::ops::Range;
 
 use super::super::activation::Activation;
 use super::super::arch::{Isa, PANEL};
-use super::super::kernel::{Context, RowKernel};
+use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::layout::{ImageLine, Layout};
 use super::super::product::{Left, Product, Right, Start};
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::Sharing;
 use super::Conv;
 use transform::{Backward, Forward, Move, filter_factor};
 
