@@ -136,7 +136,7 @@ fn module(path: &str) -> &str {
 /// The file of a module of the kernels' crate, changed into a file of the module `kernels`, which has these modules.
 /// The code that writes parameters down is left out.
 fn adapt(module: &str, text: &str, needed: &BTreeSet<&str>) -> String {
-    let text = text.replace("crate::", "crate::kernels::");
+    let text = without_example(text).replace("crate::", "crate::kernels::");
     let is_absent = |line: &str| {
         let name = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ");
         let name = name.and_then(|name| name.trim_end().strip_suffix(';'));
@@ -158,6 +158,13 @@ fn adapt(module: &str, text: &str, needed: &BTreeSet<&str>) -> String {
         }
     }
     kept + condition
+}
+
+/// A file without the example at the end of its front page, which would not compile in another crate.
+fn without_example(text: &str) -> String {
+    let Some((page, example)) = text.split_once("//!\n//! # Example\n") else { return text.into() };
+    let code = example.split_inclusive('\n').skip_while(|line| line.starts_with("//!"));
+    std::iter::once(page).chain(code).collect()
 }
 
 #[cfg(test)]
@@ -186,6 +193,17 @@ mod tests {
         }
         assert!(!mec.contains(&"conv/direct"));
         assert!(!with(&["convert"]).contains(&"conv"));
+    }
+
+    #[test]
+    fn examples_stay_here() {
+        let page = "//! A page.\n//!\n//! # Example\n//!\n//! ```\n//! let x = 1;\n//! ```\nfn f() {}\n";
+        assert_eq!(without_example(page), "//! A page.\nfn f() {}\n");
+        assert_eq!(without_example("//! A page.\nfn f() {}\n"), "//! A page.\nfn f() {}\n");
+        let all = SOURCES.iter().map(|(path, _)| module(path)).collect();
+        for (path, text) in files(&all, Uses::default()) {
+            assert!(!String::from_utf8(text).unwrap().contains("csdfc_kernels"), "{}", path.display());
+        }
     }
 
     /// A name says which type is meant.

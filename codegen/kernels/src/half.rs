@@ -1,4 +1,15 @@
 //! Floats of 16 bits, as they are stored.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::half::F16;
+//!
+//! let third = F16::from_f32(1.0 / 3.0);
+//! assert_eq!(third.to_bits(), 0x3555);
+//! assert_eq!(third.to_f32(), 0.333_251_95);
+//! assert_eq!(F16::from_f32(1e6).to_f32(), f32::INFINITY);
+//! ```
 #![allow(unsafe_code, reason = "any bits are a value")]
 
 use super::span::Plain;

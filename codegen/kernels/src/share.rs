@@ -8,6 +8,27 @@
 //! 28 rows of 28 pixels, 2 workers    | 0 1 2 | 3 4 5 6 | 7 8 9 | ...    8 pieces of 3 or 4 rows
 //!  7 rows of  7 pixels, 2 workers    | 0 1 2 | 3 4 5 6 |                2 pieces: enough pixels to keep registers full
 //! ```
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::element_wise::ElementWise;
+//! use csdfc_kernels::share::share_rows;
+//! use csdfc_kernels::workers::Workers;
+//! use csdfc_kernels::Activation;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, Rows, RowsMut};
+//!
+//! let shape = RowShape::dense(64, 256, 1, 64); // [64, 256, 1]
+//! let (data, mut made) = (vec![-1.0; 64 * 256], vec![0.0; 64 * 256]);
+//! let mut workers = Workers::new(2);
+//! let context = &mut Context { isa: Isa::detect(), workers: Some(&mut workers), workspace: &mut [] };
+//! let input = Rows { data: Span::new(&data), shape };
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape };
+//! share_rows(&ElementWise { function: Activation::Abs }, context, 0..64, &[input], &[], &mut output);
+//! assert_eq!(made, vec![1.0; 64 * 256]);
+//! ```
 #![allow(unsafe_code, reason = "several workers write one tensor; each block says why it is sound")]
 
 use core::ops::Range;

@@ -3,6 +3,30 @@
 //! A kernel is written once, as a `Job` over `Simd`. `Isa::run` runs it with the instructions that an [`Isa`] stands
 //! for. An `Isa` other than the portable one can exist only on a processor that has its instructions, so kernels may
 //! take one and stay safe.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::arch::{Isa, PANEL};
+//! use csdfc_kernels::product::{Left, Product, Right, Start};
+//! use csdfc_kernels::Activation;
+//!
+//! assert_eq!(Isa::PORTABLE.name(), "portable");
+//! let (a, b) = ([1.0, 2.0], [3.0, 4.0]);
+//! let product = Product {
+//!     size: [1, 1, 2], // 1 × 2 times 2 × 1
+//!     left: Left { elements: &a, row: 2, step: 1 },
+//!     right: Right::Rows { elements: &b, row: 1 },
+//!     start: Start::Zero,
+//!     activation: Activation::None,
+//! };
+//! for isa in Isa::all() {
+//!     let mut c = [0.0];
+//!     product.make(isa, &mut c, 1);
+//!     assert_eq!(c, [11.0]);
+//! }
+//! assert_eq!(PANEL, 16);
+//! ```
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 #[cfg(target_arch = "x86_64")]

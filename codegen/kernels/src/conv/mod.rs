@@ -10,6 +10,29 @@
 //!
 //! The micro-kernel reads pixels by a table (`indirect`). For a part of the image, only the entries of the table differ
 //! (`window`). A residual is read when a tile's sums end.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 1, kernel: [2, 2], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let mut packed = vec![0.0; conv.packed_len()];
+//! conv.pack(&[1.0; 4], &[], &[], [&[], &[]], &mut packed); // four weights of 1, no biases
+//! let image = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
+//! let input = Rows { data: Span::new(&image), shape: RowShape::dense(3, 3, 1, 3) }; // an image of 3 × 3 pixels, HWC
+//! let mut made = [0.0; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(2, 2, 1, 2) }; // 2 × 2
+//! let context = &mut Context::alone(Isa::PORTABLE);
+//! conv.rows(context, 0..2, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made, [12.0, 16.0, 24.0, 28.0]);
+//! ```
 
 mod dense;
 mod depthwise;

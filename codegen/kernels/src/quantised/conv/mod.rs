@@ -1,4 +1,29 @@
 //! Convolution of bytes.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::quantised::Requantise;
+//! use csdfc_kernels::quantised::conv::QConv;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 1, kernel: [2, 2], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let requantise = Requantise { zero_point: 0, low: 0, high: 255 };
+//! let conv = QConv { conv, pre: None, zero_point: 0, has_offset: false, requantise };
+//! let mut packed = vec![0; conv.packed_len()];
+//! conv.pack((&[1; 4], 0), &[], &[0.5], [&[], &[]], &mut packed); // four weights of 1, and a multiplier
+//! let input = Rows { data: Span::new(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), shape: RowShape::dense(3, 3, 1, 3) }; // [3, 3, 1]
+//! let mut made = [0_u8; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(2, 2, 1, 2) }; // [2, 2, 1]
+//! conv.rows(&mut Context::alone(Isa::PORTABLE), 0..2, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made, [6, 8, 12, 14]);
+//! ```
 
 mod dense;
 mod depthwise;
