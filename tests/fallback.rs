@@ -8,7 +8,7 @@ use std::path::Path;
 use csdfc_input::app::{Application, MemoryGoal};
 use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan::Plan;
-use csdfc_planner::driver::{self, Planned};
+use csdfc_planner::driver::{self, Planned, Refused};
 use csdfc_planner::frame::choice::Choice;
 use csdfc_planner::search::known::Start;
 use csdfc_planner::search::watch::Watch;
@@ -25,7 +25,7 @@ fn refuse_from(start: &Start, application: &Application, count: usize) -> (Plann
     let validate = |plan: &Plan| {
         let mut offered = offered.borrow_mut();
         offered.push(plan.clone());
-        if offered.len() <= count { Err(format!("refusal {}", offered.len())) } else { Ok(()) }
+        if offered.len() <= count { Err(Refused(format!("refusal {}", offered.len()))) } else { Ok(()) }
     };
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
@@ -72,13 +72,13 @@ fn what_is_refused_to_the_last_is_said() {
     ] {
         let (outcome, offered) = refuse(&smallest(text), usize::MAX);
         assert!(offered.len() > 3, "{}", offered.len());
-        assert_eq!(outcome.refused, Some(format!("refusal {}", offered.len())));
+        assert_eq!(outcome.refused, Some(Refused(format!("refusal {}", offered.len()))));
         assert_eq!(outcome.plan.to_json(), offered.last().unwrap().to_json());
     }
     // One choice of rows leaves nothing to fall back on.
     let given = application(r#"(name: "a", cnns: [(name: "a", model: "builtin:lenet5")], rows: all)"#);
     let (outcome, offered) = refuse(&given, usize::MAX);
-    assert_eq!((outcome.refused.as_deref(), offered.len()), (Some("refusal 1"), 1));
+    assert_eq!((outcome.refused, offered.len()), (Some(Refused("refusal 1".into())), 1));
 }
 
 /// Old plans are left while others are refused. If each two of three CNNs run at the same time, design points are chosen by
@@ -100,7 +100,7 @@ fn old_plans_are_left() {
         let count = old.len();
         let start = Start::Search(old);
         let (outcome, offered) = refuse_from(&start, &application, usize::MAX);
-        assert_eq!(outcome.refused, Some(format!("refusal {}", offered.len())));
+        assert_eq!(outcome.refused, Some(Refused(format!("refusal {}", offered.len()))));
         let better = offered.iter().take_while(|plan| plan.memory.total < found.plan.memory.total).count();
         assert_eq!(better, count);
     }

@@ -9,6 +9,7 @@ use csdfc_network::{Network, NetworkOutput};
 use csdfc_plan::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::ParameterError;
 use csdfc_runtime::run::{Data, Runner, Value};
 use csdfc_tests::{generate, plan};
 use rand::rngs::ChaCha8Rng;
@@ -111,7 +112,7 @@ fn wrong(
     let cnn = generate::of_network(&name, network, vec![partition]);
     // The checker must accept the plan: then its rates equal the planner's.
     let plan = plan(&generate::of_cnns(vec![cnn], vec![vec![name]], StorageModel::Tensors, RowsChoice::All));
-    let none = |_: usize, _: usize, _: usize| Err("a resize has no parameters".into());
+    let none = |_: usize, _: usize, parameter| Err(ParameterError::Missing { parameter });
     let mut runner = Runner::new(&plan, &none).expect("a plan that runs");
     let outputs = runner.infer(0, &[numbered(size)]).expect("outputs");
     let (mut pixels, mut rows) = (0, 0);

@@ -24,6 +24,7 @@ use csdfc_network::{Layer, Network, NetworkOutput, Operand};
 use csdfc_plan::operator::{ElementWise, Function, Input, InputElement, Operator};
 use csdfc_plan::plan::{Output, Plan};
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::ParameterError;
 use csdfc_runtime::file_name::file_name;
 use csdfc_runtime::run::{Data, Runner, Value, input_dims};
 use csdfc_tests::{app, application, plan, skipped};
@@ -34,7 +35,7 @@ const FRAMES: usize = 3;
 /// The values of parameters: CNN, layer, parameter.
 fn values_of<'a>(
     application: &'a Application,
-) -> impl Fn(usize, usize, usize) -> Result<Cow<'a, [f32]>, String> + 'a {
+) -> impl Fn(usize, usize, usize) -> Result<Cow<'a, [f32]>, ParameterError> + 'a {
     move |cnn, layer, parameter| application.cnns[cnn].network.parameter(layer, parameter)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use csdfc_kernels::element::F16;
+use csdfc_kernels::half::F16;
 use csdfc_network::pass::{Fusion, integers, normalise};
 use csdfc_network::weights::{Integers, StoredElement, WeightSource, Weights};
 use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};

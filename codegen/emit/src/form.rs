@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::EmitError;
+use super::error::EmitError;
 use super::files::Crate;
 use super::names::{self, Names};
 

@@ -94,29 +94,38 @@ fn uses(text: &str, root: &str, module: &str) -> bool {
     })
 }
 
-/// The file of each public type of the kernels.
+/// The module of each public type of the kernels.
 static TYPES: LazyLock<BTreeMap<&'static str, &'static str>> = LazyLock::new(|| types().collect());
 
-/// Each public type of the kernels, and its file.
+/// Each public type of the kernels, and its module.
 fn types() -> impl Iterator<Item = (&'static str, &'static str)> {
     let types = |&(path, text): &(&'static str, &'static str)| {
         text.lines().filter_map(move |line| {
             let name = line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub enum "))?;
-            Some((name.split(|c: char| !c.is_alphanumeric()).next()?, path))
+            Some((name.split(|c: char| !c.is_alphanumeric()).next()?, offered_by(module(path))))
         })
     };
     SOURCES.iter().flat_map(types)
 }
 
+/// The module whose path names the types of a module: the folder's, if the module is private to it.
+fn offered_by(module: &'static str) -> &'static str {
+    let private = |folder: &&str| {
+        let own = SOURCES.iter().find(|(path, _)| path.strip_suffix("/mod.rs") == Some(folder));
+        let name = module.rsplit('/').next().unwrap_or(module);
+        own.is_some_and(|(_, text)| text.lines().any(|line| line == format!("mod {name};")))
+    };
+    parent(module).filter(private).unwrap_or(module)
+}
+
 /// The module of a type of the kernels, one of those that [`files`] takes.
 pub(super) fn module_of(name: &str) -> &'static str {
-    TYPES.get(name).map_or("", |path| module(path))
+    TYPES.get(name).copied().unwrap_or_default()
 }
 
 /// A type of the kernels as an emitted crate names it.
 pub(super) fn path_of(name: &str) -> String {
-    let file = TYPES.get(name).copied().unwrap_or_default();
-    format!("kernels::{}::{name}", module(file).replace('/', "::"))
+    format!("kernels::{}::{name}", module_of(name).replace('/', "::"))
 }
 
 /// The module of a file: `conv` for `conv.rs` and `conv/mod.rs`, `conv/depthwise` for `conv/depthwise.rs`.
@@ -127,7 +136,7 @@ fn module(path: &str) -> &str {
 /// The file of a module of the kernels' crate, changed into a file of the module `kernels`, which has these modules.
 /// The code that writes parameters down is left out.
 fn adapt(module: &str, text: &str, needed: &BTreeSet<&str>) -> String {
-    let text = text.replace("crate::", "crate::kernels::");
+    let text = without_example(text).replace("crate::", "crate::kernels::");
     let is_absent = |line: &str| {
         let name = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ");
         let name = name.and_then(|name| name.trim_end().strip_suffix(';'));
@@ -149,6 +158,13 @@ fn adapt(module: &str, text: &str, needed: &BTreeSet<&str>) -> String {
         }
     }
     kept + condition
+}
+
+/// A file without the example at the end of its front page, which would not compile in another crate.
+fn without_example(text: &str) -> String {
+    let Some((page, example)) = text.split_once("//!\n//! # Example\n") else { return text.into() };
+    let code = example.split_inclusive('\n').skip_while(|line| line.starts_with("//!"));
+    std::iter::once(page).chain(code).collect()
 }
 
 #[cfg(test)]
@@ -177,6 +193,17 @@ mod tests {
         }
         assert!(!mec.contains(&"conv/direct"));
         assert!(!with(&["convert"]).contains(&"conv"));
+    }
+
+    #[test]
+    fn examples_stay_here() {
+        let page = "//! A page.\n//!\n//! # Example\n//!\n//! ```\n//! let x = 1;\n//! ```\nfn f() {}\n";
+        assert_eq!(without_example(page), "//! A page.\nfn f() {}\n");
+        assert_eq!(without_example("//! A page.\nfn f() {}\n"), "//! A page.\nfn f() {}\n");
+        let all = SOURCES.iter().map(|(path, _)| module(path)).collect();
+        for (path, text) in files(&all, Uses::default()) {
+            assert!(!String::from_utf8(text).unwrap().contains("csdfc_kernels"), "{}", path.display());
+        }
     }
 
     /// A name says which type is meant.

@@ -10,6 +10,8 @@ mod borrow;
 mod boundary;
 mod call;
 mod capi;
+mod crate_options;
+mod error;
 mod files;
 mod follow;
 mod form;
@@ -43,67 +45,19 @@ mod uses;
 
 use std::path::PathBuf;
 
-use csdfc_plan::check::{self, Resolved, Violation};
+use csdfc_plan::check;
 use csdfc_plan::plan::Plan;
 use csdfc_runtime::run::Parameters;
 use files::Crate;
 use model::{Model, Packed};
 use names::Names;
 
+pub use crate_options::Options;
+pub use error::EmitError;
 pub use files::{MANIFEST, listed};
 pub use form::{ModuleOptions, module_name};
 pub use hash::hash;
 pub use trials::emit_trials;
-
-/// Options of a crate.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Name of the crate; that of the application if absent.
-    pub crate_name: Option<String>,
-}
-
-/// Why a plan cannot be emitted.
-#[derive(Debug, thiserror::Error)]
-pub enum EmitError {
-    /// The checker refuses the plan.
-    #[error("the plan is not safe to run: {first}")]
-    Refused {
-        /// The first violation.
-        first: String,
-    },
-    /// A layer cannot be computed.
-    #[error("layer {layer} of CNN {cnn}: {why}")]
-    Layer {
-        /// The CNN.
-        cnn: String,
-        /// The layer.
-        layer: String,
-        /// What is in the way.
-        why: String,
-    },
-    /// The given path cannot be that of a module.
-    #[error(
-        "`{path}` is no path of a module: give names in snake_case with `::` between them, from the root of the crate"
-    )]
-    ModulePath {
-        /// The path.
-        path: String,
-    },
-    /// The given name cannot be that of a crate.
-    #[error("`{name}` is no name for a crate: give letters, digits, `-` and `_`, with a letter first")]
-    CrateName {
-        /// The name.
-        name: String,
-    },
-}
-
-impl EmitError {
-    fn layer(resolved: &Resolved<'_>, c: usize, l: usize, why: impl Into<String>) -> Self {
-        let cnn = &resolved.index.cnns[c];
-        let layer = cnn.layers[l].layer.name.clone();
-        EmitError::Layer { cnn: cnn.cnn.name.clone(), layer, why: why.into() }
-    }
-}
 
 /// The files of a crate, by their paths in its folder, in the order of the paths. The same plan and weights give the
 /// same bytes.
@@ -115,7 +69,7 @@ pub fn emit(
     parameters: &Parameters<'_>,
     options: &Options,
 ) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
-    let name = crate_name(plan, options)?;
+    let name = options.name_for(plan)?;
     with_crate(plan, parameters, name, true, |krate| {
         let mut files = krate.files();
         files.sort();
@@ -133,7 +87,7 @@ pub fn emit_module(
     options: &ModuleOptions<'_>,
 ) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
     options.verify()?;
-    let name = crate_name(plan, &Options::default())?;
+    let name = Options::default().name_for(plan)?;
     with_crate(plan, parameters, name, false, |krate| krate.module(options))
 }
 
@@ -146,7 +100,7 @@ fn with_crate<T>(
     is_traceable: bool,
     write: impl FnOnce(Crate<'_>) -> T,
 ) -> Result<T, EmitError> {
-    let resolved = check::resolve(plan).map_err(|violations| refused(&violations))?;
+    let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused { violations })?;
     let mut packed = Packed::default();
     let taken = ["arena", "capi", "kernels", "ring", "store", "trace", "weights", "hash", "core", "std"];
     let mut modules = Names::except(&taken);
@@ -160,23 +114,4 @@ fn with_crate<T>(
         models.push(Model { is_traceable, ..model });
     }
     Ok(write(Crate { name, plan, models: &models, packed }))
-}
-
-fn refused(violations: &[Violation]) -> EmitError {
-    EmitError::Refused { first: violations.first().map(ToString::to_string).unwrap_or_default() }
-}
-
-fn crate_name(plan: &Plan, options: &Options) -> Result<String, EmitError> {
-    let is_name = |name: &str| {
-        name.len() <= 64
-            && name.starts_with(|first: char| first.is_ascii_alphabetic())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-    };
-    match &options.crate_name {
-        Some(name) if is_name(name) && !names::is_word(name) && name != "test" => Ok(name.clone()),
-        Some(name) => Err(EmitError::CrateName { name: name.clone() }),
-        None => {
-            Ok(Names::except(&["test", "core", "std", "alloc"]).give(&plan.application).replace('_', "-"))
-        }
-    }
 }

@@ -7,17 +7,19 @@ use csdfc_plan::check::{CnnIndex, Kind, Resolved, Store};
 use csdfc_plan::operator::{Input, InputElement, Operator};
 use csdfc_plan::plan::Layer;
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::LayerError;
 use csdfc_runtime::bind::{self, Call};
 use csdfc_runtime::bytes::Bytes;
 use csdfc_runtime::paged::Paged;
 use csdfc_runtime::run::Parameters;
 use csdfc_runtime::weights;
 
+use super::call;
+use super::error::{EmitError, names_of};
 use super::names::Names;
 use super::paged_layer::PagedLayer;
 use super::pipeline::{self, Layers, Link, Stage};
 use super::uses::Uses;
-use super::{EmitError, call};
 
 /// A model as it is emitted.
 pub(super) struct Model<'r> {
@@ -167,11 +169,11 @@ impl<'r> Model<'r> {
             // The caller's room is for the rows of one firing at a time.
             let room = model.cnn().layers[l].layer.rows_per_firing;
             let call = bind::bind_layer(model.cnn(), model.stores(), l, room);
-            model.calls.push(call.map_err(|why| EmitError::layer(resolved, c, l, why))?);
+            model.calls.push(call.map_err(|why| EmitError::layer(model.cnn(), l, why))?);
         }
         let keepers = weights::keepers(model.cnn(), |l| model.calls[l].is_some());
         for (l, keeper) in keepers.into_iter().enumerate() {
-            let fail = |why: String| EmitError::layer(resolved, c, l, why);
+            let fail = |why| EmitError::layer(&resolved.index.cnns[c], l, why);
             let (mut weights, mut layer) = (0..0, None);
             let paged = |call| match parameters {
                 Some(_) => Paged::of(resolved, c, l, call),
@@ -217,8 +219,8 @@ impl<'r> Model<'r> {
             let outputs = model.outputs.iter().filter(|output| output.layer == l).count();
             let slices = layer.as_ref().map_or(1, |layer| layer.paged.slices.len());
             if slices > 1 && outputs > 1 && model.written(l).is_empty() {
-                let why = "it makes several outputs, and its weights come in slices: list it in `resident`";
-                return Err(EmitError::layer(resolved, c, l, why));
+                let [cnn, layer] = names_of(model.cnn(), l);
+                return Err(EmitError::SlicedOutputs { cnn, layer });
             }
         }
         Ok(model)
@@ -324,8 +326,8 @@ impl<'r> Model<'r> {
         let inputs: Vec<InputField<'_>> = inputs.collect();
         for field in &inputs {
             if field.input.element == InputElement::U8 && !field.by_rows {
-                let why = "its bytes are converted into a ring of the arena, but the plan has no ring for this input";
-                return Err(EmitError::layer(resolved, c, field.layer, why));
+                let [cnn, layer] = names_of(cnn, field.layer);
+                return Err(EmitError::InputWithoutRing { cnn, layer });
             }
         }
         let outputs = cnn.cnn.outputs.iter().filter_map(|output| {
@@ -392,9 +394,9 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 /// Appends the packed parameters of a layer to the bytes of the layers before it. At most one layer's parameters are in
 /// memory twice.
-fn append(call: &Call, values: &weights::Values<'_>, bytes: &mut Vec<u8>) -> Result<(), String> {
-    let mut packed =
-        Bytes::zeros(weights::stored_len(call)).ok_or("there is no memory for its parameters")?;
+fn append(call: &Call, values: &weights::Values<'_>, bytes: &mut Vec<u8>) -> Result<(), LayerError> {
+    let len = weights::stored_len(call);
+    let mut packed = Bytes::zeros(len).ok_or(LayerError::Memory { bytes: len })?;
     weights::pack(call, values, &mut packed)?;
     bytes.reserve_exact(packed.len());
     bytes.extend_from_slice(&packed);

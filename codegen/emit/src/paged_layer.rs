@@ -2,6 +2,7 @@
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::checksum::crc32c;
+use csdfc_runtime::LayerError;
 use csdfc_runtime::bind::Call;
 use csdfc_runtime::paged::Paged;
 use csdfc_runtime::weights::Values;
@@ -19,12 +20,18 @@ impl PagedLayer {
     ///
     /// # Errors
     /// When parameters cannot be read or packed.
-    pub fn pack(paged: Paged, call: &Call, values: &Values<'_>, store: &mut Vec<u8>) -> Result<Self, String> {
+    pub fn pack(
+        paged: Paged,
+        call: &Call,
+        values: &Values<'_>,
+        store: &mut Vec<u8>,
+    ) -> Result<Self, LayerError> {
         let isa = Isa::detect();
         let mut checksums = Vec::new();
         let mut take = |packed: &[u8]| {
             checksums.push(crc32c(isa, packed));
-            store.try_reserve(packed.len()).map_err(|_| "there is no memory for the store of the weights")?;
+            let bytes = packed.len();
+            store.try_reserve(bytes).map_err(|_| LayerError::Memory { bytes })?;
             store.extend_from_slice(packed);
             Ok(())
         };

@@ -15,7 +15,7 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     let constants = if all.is_empty() { "" } else { ", Ring" };
     let write_imports = |source: &mut Source, stores: &[usize]| {
         if stores.iter().any(|&s| element(model, s) == Element::F16) {
-            source.line("use crate::kernels::element::F16;");
+            source.line("use crate::kernels::half::F16;");
         }
         source.gap();
     };

@@ -10,11 +10,13 @@ use std::path::PathBuf;
 use csdfc_plan::check::{self, Resolved};
 use csdfc_plan::plan::Plan;
 
+use super::crate_options::Options;
+use super::error::EmitError;
 use super::model::{Model, Packed};
 use super::names::one_line;
 use super::source::Source;
 use super::uses::Uses;
-use super::{EmitError, Options, crate_name, kernels, module, refused};
+use super::{kernels, module};
 
 /// The files of the library of some plans, each of one CNN. The program, `src/main.rs`, is
 /// the caller's: it finds the plans in `TRIALS` of the library, in this order.
@@ -22,8 +24,8 @@ use super::{EmitError, Options, crate_name, kernels, module, refused};
 /// # Errors
 /// When there is no plan, the checker refuses one, a layer cannot be computed, or the name is not that of a crate.
 pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
-    let first = plans.first().ok_or_else(|| EmitError::Refused { first: "there is none".into() })?;
-    let name = crate_name(first, options)?;
+    let first = plans.first().ok_or(EmitError::NoPlan)?;
+    let name = options.name_for(first)?;
     let head = format!(
         "// Written by csdfc {} to measure the layers of `{}`. This code is yours, to use and to change as you like; the\n\
          // kernels and what surrounds them are also under the licences beside it. Emitting again replaces it.\n\n",
@@ -35,7 +37,7 @@ pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, V
     let mut uses = Uses::default();
     let (mut arena, mut weights) = (0, 0);
     for (number, plan) in plans.iter().enumerate() {
-        let resolved = check::resolve(plan).map_err(|violations| refused(&violations))?;
+        let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused { violations })?;
         let mut packed = Packed::default();
         let model = Model::bind(&resolved, 0, trial(number), None, &mut packed)?;
         let model = Model { is_traceable: true, ..model };

@@ -1,4 +1,14 @@
 //! Functions of one element, alone and as the end of a convolution.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::{Activation, Isa};
+//!
+//! let mut x = [-1.0, 0.5, 8.0];
+//! Activation::Clip { min: 0.0, max: 6.0 }.apply_all(Isa::detect(), &mut x, &[]);
+//! assert_eq!(x, [0.0, 0.5, 6.0]);
+//! ```
 
 use super::arch::{Isa, Job, Simd};
 use super::math;

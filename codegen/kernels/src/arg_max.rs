@@ -1,4 +1,20 @@
 //! Index of the largest element along a dimension.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::arg_max::ArgMax;
+//! use csdfc_kernels::concat::ImageAxis;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let input = Rows { data: Span::new(&[1.0, 7.0, 5.0, 9.0, 2.0, 9.0]), shape: RowShape::dense(1, 2, 3, 1) }; // [1, 2, 3]
+//! let mut made = [0; 2];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 2, 1, 1) }; // [1, 2, 1]
+//! ArgMax { axis: ImageAxis::Channels, select_last: false }.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [1_i64, 0]);
+//! ```
 
 use core::ops::Range;
 

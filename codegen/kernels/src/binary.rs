@@ -1,4 +1,19 @@
 //! Functions of two tensors element by element, with broadcasting.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::binary::{Binary, BinaryFunction};
+//! use csdfc_kernels::{Activation, Context, ElementKernel, Elements, ElementsMut, Isa};
+//!
+//! let a = Elements::dense(&[1.0, 2.0, 3.0, 4.0], &[2, 2]);
+//! let b = Elements::dense(&[10.0, -10.0], &[1, 2]); // repeats for each row
+//! let mut made = [0.0; 4];
+//! let mut output = ElementsMut::dense(&mut made, &[2, 2]);
+//! let add = Binary { function: BinaryFunction::Add, constant_first: false, activation: Activation::Relu };
+//! add.elements(&mut Context::alone(Isa::PORTABLE), 0..1, &[a, b], &[], &mut output);
+//! assert_eq!(made, [11.0, 0.0, 13.0, 0.0]);
+//! ```
 
 use core::ops::Range;
 

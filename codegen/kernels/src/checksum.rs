@@ -1,6 +1,15 @@
 //! CRC-32C. It verifies that weights read from a store are the weights that were written there.
 //!
 //! The polynomial is Castagnoli's (RFC 3720, section 12.1), for which x86-64 and 64-bit Arm have instructions.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::Isa;
+//! use csdfc_kernels::checksum::crc32c;
+//!
+//! assert_eq!(crc32c(Isa::detect(), b"123456789"), 0xe306_9283);
+//! ```
 #![allow(unsafe_code, reason = "instructions of the processor; each block says why it is sound")]
 
 use super::arch::Isa;

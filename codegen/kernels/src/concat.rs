@@ -1,4 +1,21 @@
 //! Concatenation: each operand is copied to its place.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::concat::{Concat, ImageAxis};
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let shape = RowShape::dense(1, 2, 1, 1); // [1, 2, 1]
+//! let [a, b] = [&[1.0, 2.0], &[3.0, 4.0]].map(|data| Rows { data: Span::new(data), shape });
+//! let mut made = [0.0; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 2, 2, 1) }; // [1, 2, 2]
+//! let concat = Concat { axis: ImageAxis::Channels };
+//! concat.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[a, b], &[], &mut output);
+//! assert_eq!(made, [1.0, 3.0, 2.0, 4.0]);
+//! ```
 
 use core::ops::Range;
 

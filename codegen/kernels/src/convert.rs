@@ -1,11 +1,27 @@
 //! Images from one layout, or element, into another.
 //!
 //! A row of an image lies as `[W, C]` (HWC) or as `[C, W]` (HCW). An image of planes (CHW) is one row, `[C, H·W]`.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::convert::Swap;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let input = Rows { data: Span::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), shape: RowShape::dense(1, 3, 2, 1) }; // [1, 3, 2]
+//! let mut made = [0.0; 6];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 2, 3, 1) }; // [1, 2, 3]
+//! Swap.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]);
+//! ```
 
 use core::ops::Range;
 
 use super::arch::{Job, Simd};
-use super::element::{F16, narrow_all, widen_all};
+use super::element::{narrow_all, widen_all};
+use super::half::F16;
 use super::kernel::{Context, RowKernel};
 use super::rows::{Rows, RowsMut};
 

@@ -1,4 +1,19 @@
 //! Blocks of channels become blocks of pixels, and the other way round.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::depth_space::DepthToSpace;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let input = Rows { data: Span::new(&[1.0, 2.0, 3.0, 4.0]), shape: RowShape::dense(1, 1, 4, 1) }; // [1, 1, 4]
+//! let mut made = [0.0; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(2, 2, 1, 2) }; // [2, 2, 1]
+//! DepthToSpace { block: 2, depth_first: true }.rows(&mut Context::alone(Isa::PORTABLE), 0..2, &[input], &[], &mut output);
+//! assert_eq!(made, [1.0, 2.0, 3.0, 4.0]);
+//! ```
 
 use core::ops::Range;
 

@@ -1,6 +1,22 @@
 //! Functions of each element, batch normalisation, and PRelu by slopes of any shape.
 //!
 //! A PRelu is never an [`Activation`] here: where one is fused into an operator it follows in place.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::element_wise::ElementWise;
+//! use csdfc_kernels::Activation;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let input = Rows { data: Span::new(&[-1.0, 2.0]), shape: RowShape::dense(1, 1, 2, 1) }; // [1, 1, 2]
+//! let mut made = [0.0; 2];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 2, 1) }; // [1, 1, 2]
+//! ElementWise { function: Activation::Abs }.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [1.0, 2.0]);
+//! ```
 
 use core::ops::Range;
 

@@ -3,6 +3,17 @@
 //! Tensors that kernels cannot see by rows are accessed through this module. An operator names an element by its index
 //! in the dimensions in which it sees the tensor. The tensor's own dimensions and strides say where in memory the
 //! element lies. As everywhere, a kernel makes only a range of rows of the output.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::Elements;
+//!
+//! let x = Elements::dense(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]);
+//! assert_eq!(x.at(&[1, 0, 0, 0, 0, 0]), 4.0);
+//! // The same elements in other dimensions.
+//! assert_eq!(x.seen_as(&[3, 2]).at(&[1, 0, 0, 0, 0, 0]), 3.0);
+//! ```
 
 use core::ops::Range;
 

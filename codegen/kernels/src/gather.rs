@@ -1,4 +1,18 @@
 //! Elements at the indices that another tensor holds.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::gather::GatherElements;
+//! use csdfc_kernels::{Context, ElementKernel, Elements, ElementsMut, Isa};
+//!
+//! let x = Elements::dense(&[1.0, 2.0, 3.0], &[3]);
+//! let indices = Elements::dense(&[2.0, -3.0], &[2]);
+//! let mut made = [0.0; 2];
+//! let mut output = ElementsMut::dense(&mut made, &[2]);
+//! GatherElements { axis: 0 }.elements(&mut Context::alone(Isa::PORTABLE), 0..1, &[x, indices], &[], &mut output);
+//! assert_eq!(made, [3.0, 1.0]);
+//! ```
 
 use core::ops::Range;
 

@@ -1,4 +1,22 @@
 //! Fully connected layers.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::gemm::Gemm;
+//! use csdfc_kernels::{Activation, Context, ElementKernel, Elements, ElementsMut, Isa};
+//!
+//! let gemm = Gemm { inner: 2, units: 1, activation: Activation::None };
+//! let weights = [3.0, 4.0];
+//! let mut packed = vec![0.0; gemm.packed_len()];
+//! gemm.pack(|_, k| weights[k], &[0.5], &[], &mut packed);
+//! let x = Elements::dense(&[1.0, 2.0, 10.0, 20.0], &[2, 2]);
+//! let mut made = [0.0; 2];
+//! let mut output = ElementsMut::dense(&mut made, &[2, 1]);
+//! let constant = Elements::dense(&packed, &[packed.len()]);
+//! gemm.elements(&mut Context::alone(Isa::PORTABLE), 0..1, &[x], &[constant], &mut output);
+//! assert_eq!(made, [11.5, 110.5]);
+//! ```
 
 use core::ops::Range;
 

@@ -1,4 +1,19 @@
 //! Elements of an image or a volume around places that another tensor holds.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::grid_sample::{GridSample, SampleMode, SamplePadding};
+//! use csdfc_kernels::{Context, ElementKernel, Elements, ElementsMut, Isa};
+//!
+//! let image = Elements::dense(&[1.0, 3.0], &[1, 1, 1, 2]);
+//! let places = Elements::dense(&[0.0, 0.0], &[1, 1, 1, 2]); // the middle
+//! let mut made = [0.0];
+//! let mut output = ElementsMut::dense(&mut made, &[1, 1, 1, 1]);
+//! let sample = GridSample { mode: SampleMode::Linear, padding: SamplePadding::Zeros, align_corners: true };
+//! sample.elements(&mut Context::alone(Isa::PORTABLE), 0..1, &[image, places], &[], &mut output);
+//! assert_eq!(made, [2.0]);
+//! ```
 
 use core::ops::Range;
 

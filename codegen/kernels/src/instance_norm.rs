@@ -1,14 +1,30 @@
 //! Instance normalisation: `y = scale · (x − mean) / √(variance + epsilon) + shift`, per channel of a frame.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::instance_norm::InstanceNorm;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let input = Rows { data: Span::new(&[1.0, 3.0]), shape: RowShape::dense(1, 2, 1, 1) }; // [1, 2, 1]
+//! let mut made = [0.0; 2];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 2, 1, 1) }; // [1, 2, 1]
+//! let norm = InstanceNorm { epsilon: 0.0 };
+//! let (scale, shift) = (Rows::line(&[10.0]), Rows::line(&[1.0]));
+//! norm.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[scale, shift], &mut output);
+//! assert_eq!(made, [-9.0, 11.0]);
+//! ```
 
 use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut};
-use super::kernel::{Context, ElementKernel, RowKernel};
+use super::kernel::{Context, ElementKernel, RowKernel, Sharing};
 use super::math;
 use super::pixels::{pixel, pixels_mut};
 use super::reduce::{LANES, Planes, ReduceFunction, fold};
 use super::rows::{RowShape, Rows, RowsMut};
-use super::share::Sharing;
 
 /// An instance normalisation. Each firing reads the whole input, twice for the statistics. So the fewer firings make
 /// the output, the better. Its constants are a scale and a shift of each channel.

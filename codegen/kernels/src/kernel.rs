@@ -4,13 +4,46 @@
 //! emitted crate calls the same method of the same structure. A kernel that sees its tensors by rows is a
 //! [`RowKernel`]. A kernel that sees them element by element is an [`ElementKernel`]. Some kernels are both. A call
 //! with tensors in a form that the kernel does not know does not compile.
+//!
+//! # Example
+//!
+//! ```
+//! use core::ops::Range;
+//!
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! struct Double;
+//!
+//! impl RowKernel for Double {
+//!     fn rows(
+//!         &self,
+//!         _: &mut Context<'_>,
+//!         rows: Range<usize>,
+//!         operands: &[Rows<'_>],
+//!         _: &[Rows<'_>],
+//!         output: &mut RowsMut<'_>,
+//!     ) {
+//!         for y in rows {
+//!             let from = operands[0].row(y);
+//!             output.row(y).iter_mut().zip(from).for_each(|(to, x)| *to = 2.0 * x);
+//!         }
+//!     }
+//! }
+//!
+//! let input = Rows { data: Span::new(&[1.0, 2.0]), shape: RowShape::dense(2, 1, 1, 2) }; // [2, 1, 1]
+//! let mut made = [0.0; 2];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(2, 1, 1, 2) }; // [2, 1, 1]
+//! Double.rows(&mut Context::alone(Isa::PORTABLE), 1..2, &[input], &[], &mut output); // row 1 alone
+//! assert_eq!(made, [0.0, 4.0]);
+//! ```
 
 use core::ops::Range;
 
 use super::arch::Isa;
 use super::elements::{Elements, ElementsMut};
 use super::rows::{RowShape, Rows, RowsMut};
-use super::share::Sharing;
 use super::workers::Workers;
 
 /// The other arguments of a firing, beside its tensors.
@@ -69,4 +102,25 @@ pub trait ElementKernel<O = f32, I = f32> {
         constants: &[Elements<'_, I>],
         output: &mut ElementsMut<'_, O>,
     );
+}
+
+/// How a firing is shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// One worker makes all of it.
+    Alone,
+    /// Rows are dealt out. A piece begins at a multiple of this number of rows, or where the firing begins.
+    Rows(usize),
+    /// The kernel deals out parts of rows itself.
+    Kernel,
+}
+
+/// A firing with fewer output elements is not shared: waking the other workers would take longer. This is for kernels
+/// of whose work nothing more is known.
+const LEAST: usize = 1 << 14;
+impl Sharing {
+    /// For a kernel that does about the same work for every element.
+    pub const fn by_elements(rows: usize, output: &RowShape) -> Self {
+        if rows * output.row_stride() < LEAST { Sharing::Alone } else { Sharing::Rows(1) }
+    }
 }

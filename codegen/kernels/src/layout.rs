@@ -1,4 +1,17 @@
 //! Images in any layout, row by row.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::layout::Layout;
+//! use csdfc_kernels::rows::{RowShape, Rows};
+//! use csdfc_kernels::span::Span;
+//!
+//! // Two columns and three channels, HWC.
+//! let image = Rows { data: Span::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), shape: RowShape::dense(1, 2, 3, 1) };
+//! let line = Layout::Hwc.line(&image, 2, 0);
+//! assert_eq!(line.data[2 * line.channel + line.column], 6.0); // channel 2, column 1
+//! ```
 
 use core::ops::Range;
 

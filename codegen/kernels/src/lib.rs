@@ -4,6 +4,22 @@
 //! slot `(first + y) mod ring_rows` of a ring. Only the rows that its window needs have to be there. It allocates
 //! nothing, and panics only if its caller makes a mistake. The bytes that it makes depend neither on the number of rows
 //! per call nor on the number of workers. Rows are pixels of channels (layout HWC) unless a kernel says otherwise.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::pool::{Pool, PoolKind};
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let pool = Pool { kind: PoolKind::Max, kernel: [2, 2], stride: [2, 2], dilation: [1, 1], pads: [0; 4] };
+//! let input = Rows { data: Span::new(&[1.0, 2.0, 3.0, 4.0]), shape: RowShape::dense(2, 2, 1, 2) }; // [2, 2, 1]
+//! let mut made = [0.0; 1];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 1, 1) }; // [1, 1, 1]
+//! pool.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [4.0]);
+//! ```
 #![no_std]
 
 pub mod activation;
@@ -15,12 +31,13 @@ pub mod concat;
 pub mod conv;
 pub mod convert;
 pub mod depth_space;
-pub mod element;
+mod element;
 pub mod element_wise;
 pub mod elements;
 pub mod gather;
 pub mod gemm;
 pub mod grid_sample;
+pub mod half;
 mod indirect;
 pub mod instance_norm;
 pub mod kernel;
@@ -40,7 +57,7 @@ pub mod resample;
 pub mod resize;
 pub mod rows;
 pub mod share;
-pub mod shared;
+mod shared;
 pub mod slice;
 pub mod softmax;
 pub mod sources;
@@ -55,8 +72,9 @@ pub mod workers;
 
 pub use activation::Activation;
 pub use arch::Isa;
-pub use element::{Element, F16};
+pub use element::Element;
 pub use elements::{Elements, ElementsMut};
+pub use half::F16;
 pub use kernel::{Context, ElementKernel, RowKernel};
 pub use rows::{Rows, RowsMut};
 pub use shared::SharedRows;

@@ -1,5 +1,20 @@
 //! Local response normalisation across channels:
 //! `y = x / (bias + alpha / size · Σ x²)^beta`, the sum over `size` channels around the element's.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::lrn::Lrn;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let input = Rows { data: Span::new(&[3.0]), shape: RowShape::dense(1, 1, 1, 1) }; // [1, 1, 1]
+//! let mut made = [0.0; 1];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 1, 1) }; // [1, 1, 1]
+//! Lrn { size: 1, alpha: 1.0, beta: 1.0, bias: 0.0 }.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [1.0 / 3.0]);
+//! ```
 
 use core::ops::Range;
 

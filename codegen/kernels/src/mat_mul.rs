@@ -1,4 +1,18 @@
 //! Matrix products of two tensors.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::mat_mul::MatMul;
+//! use csdfc_kernels::{Context, ElementKernel, Elements, ElementsMut, Isa};
+//!
+//! let a = Elements::dense(&[1.0, 2.0, 3.0, 4.0], &[2, 2]);
+//! let b = Elements::dense(&[10.0, 100.0], &[2, 1]);
+//! let mut made = [0.0; 2];
+//! let mut output = ElementsMut::dense(&mut made, &[2, 1]);
+//! MatMul.elements(&mut Context::alone(Isa::PORTABLE), 0..1, &[a, b], &[], &mut output);
+//! assert_eq!(made, [210.0, 430.0]);
+//! ```
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::ops::Range;

@@ -3,6 +3,16 @@
 //! Each is a fixed sequence of IEEE additions, multiplications and divisions without fused operations. So it gives the
 //! same bits on every target, alone or vectorised. The errors are below 1e-6 of the result; NaN passes through. The
 //! functions of `f32` have no branches, so that a loop over them becomes vector code.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::math;
+//!
+//! assert_eq!(math::exp(0.0), 1.0);
+//! assert_eq!(math::sqrt(2.0), 2.0_f32.sqrt());
+//! assert_eq!(math::round_half_even(2.5), 2.0);
+//! ```
 #![allow(clippy::excessive_precision, reason = "coefficients as they are printed")]
 
 /// 1.5 · 2^23: adding it to a number below 2^22 rounds that number to an integer, which the low bits then hold.

@@ -1,4 +1,18 @@
 //! Where the largest elements of windows lie, and elements put back there.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::max_unpool::MaxUnpool;
+//! use csdfc_kernels::{Context, ElementKernel, Elements, ElementsMut, Isa};
+//!
+//! let x = Elements::dense(&[5.0, 7.0], &[1, 1, 1, 2]);
+//! let places = Elements::dense(&[3.0, 0.0], &[1, 1, 1, 2]);
+//! let mut made = [9.0; 4];
+//! let mut output = ElementsMut::dense(&mut made, &[1, 1, 2, 2]);
+//! MaxUnpool.elements(&mut Context::alone(Isa::PORTABLE), 0..1, &[x, places], &[], &mut output);
+//! assert_eq!(made, [7.0, 0.0, 0.0, 5.0]);
+//! ```
 
 use core::ops::Range;
 

@@ -6,10 +6,24 @@
 //! next data, and these results are discarded. Zeros follow the last panel, so that there is something to read.
 //!
 //! Panels of narrower weights are made from such panels of floats: see `weight`.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::Activation;
+//! use csdfc_kernels::panel::Panels;
+//!
+//! // Two output channels, each a sum of three products.
+//! let panels = Panels::new(1, 2, 3, Activation::None);
+//! let mut packed = vec![0.0; panels.len()];
+//! panels.pack(|filter, step| (10 * filter + step) as f32, &[7.0, 8.0], &[], &mut packed);
+//! // The biases, and then step by step the weights of both channels.
+//! assert_eq!(packed[..8], [7.0, 8.0, 0.0, 10.0, 1.0, 11.0, 2.0, 12.0]);
+//! ```
 
 use super::activation::Activation;
 use super::arch::PANEL;
-use super::element::F16;
+use super::half::F16;
 use super::weight::{Scaled, Weight};
 
 /// Steps of a panel that are packed at a time: 4 KiB.

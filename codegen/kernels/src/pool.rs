@@ -1,4 +1,20 @@
 //! Pooling over a window.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::pool::{Pool, PoolKind};
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let pool = Pool { kind: PoolKind::Max, kernel: [2, 2], stride: [2, 2], dilation: [1, 1], pads: [0; 4] };
+//! let input = Rows { data: Span::new(&[1.0, 2.0, 3.0, 4.0]), shape: RowShape::dense(2, 2, 1, 2) }; // [2, 2, 1]
+//! let mut made = [0.0; 1];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 1, 1) }; // [1, 1, 1]
+//! pool.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [4.0]);
+//! ```
 
 use core::ops::Range;
 

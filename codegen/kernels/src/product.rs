@@ -3,6 +3,25 @@
 //! An element of C is the sum of k products in ascending order. [`Start`] says with what the sum begins. Each product
 //! is added fused (with the portable instruction set, it is rounded and then added). Neither the tile nor the blocks of
 //! steps and columns change the order. So an element's bits depend only on the instruction set and on its own operands.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::product::{Left, Product, Right, Start};
+//! use csdfc_kernels::{Activation, Isa};
+//!
+//! let (a, b) = ([1.0, 2.0, 3.0, 4.0], [10.0, 100.0]);
+//! let product = Product {
+//!     size: [2, 1, 2], // 2 × 2 times 2 × 1
+//!     left: Left { elements: &a, row: 2, step: 1 },
+//!     right: Right::Rows { elements: &b, row: 1 },
+//!     start: Start::Columns(&[0.5]),
+//!     activation: Activation::None,
+//! };
+//! let mut c = [0.0; 2];
+//! product.make(Isa::detect(), &mut c, 1);
+//! assert_eq!(c, [210.5, 430.5]);
+//! ```
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::mem::MaybeUninit;

@@ -2,6 +2,21 @@
 //!
 //! A long sum is made from sums of parts, so that its rounding error grows at worst with the square root of its length.
 //! The parts and their order depend only on the lengths of the dimensions.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::reduce::{ReduceFrame, ReduceFunction};
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let input = Rows { data: Span::new(&[1.0, 10.0, 3.0, 30.0]), shape: RowShape::dense(2, 1, 2, 2) }; // [2, 1, 2]
+//! let mut made = [0.0; 2];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 2, 1) }; // [1, 1, 2]
+//! ReduceFrame { function: ReduceFunction::Mean }.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [2.0, 20.0]);
+//! ```
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::ops::Range;

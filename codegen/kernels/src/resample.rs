@@ -1,5 +1,29 @@
 //! Resampling of height and width by weights, which [`super::resize`] does not do. An output element is a weighted mean
 //! of the input elements around its place, separately in each direction.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::resample::{Axis, Resample, Weight};
+//! use csdfc_kernels::resize::Line;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let axis = |step| Axis { line: Line { start: 0, step, over: 2 }, reach: 1, scale: 1.0 };
+//! let resample = Resample {
+//!     weight: Weight::Linear,
+//!     exclude_outside: false,
+//!     outside: None,
+//!     rows: axis(2),
+//!     columns: axis(1), // output column x lies at x / 2
+//! };
+//! let input = Rows { data: Span::new(&[1.0, 3.0]), shape: RowShape::dense(1, 2, 1, 1) }; // [1, 2, 1]
+//! let mut made = [0.0; 3];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 3, 1, 1) }; // [1, 3, 1]
+//! resample.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [1.0, 2.0, 3.0]);
+//! ```
 
 use core::ops::Range;
 

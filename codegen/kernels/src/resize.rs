@@ -1,5 +1,25 @@
 //! Resampling of height and width. The place of an output coordinate in the input is a fraction of integers, so that
 //! rounding loses no tie and no whole coordinate.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::resize::{Line, Resize, ResizeMode};
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let resize = Resize {
+//!     mode: ResizeMode::Linear,
+//!     rows: Line { start: 0, step: 1, over: 1 },
+//!     columns: Line { start: 0, step: 1, over: 2 }, // output column x lies at x / 2
+//! };
+//! let input = Rows { data: Span::new(&[1.0, 3.0]), shape: RowShape::dense(1, 2, 1, 1) }; // [1, 2, 1]
+//! let mut made = [0.0; 3];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 3, 1, 1) }; // [1, 3, 1]
+//! resize.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [1.0, 2.0, 3.0]);
+//! ```
 
 use core::ops::Range;
 

@@ -1,4 +1,15 @@
 //! Rings of rows as kernels see them.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::rows::{RowShape, Rows};
+//! use csdfc_kernels::span::Span;
+//!
+//! // The last two rows of a tensor `[3, 1, 1]`, in a ring of two: row 2 lies where row 0 was.
+//! let ring = Rows { data: Span::new(&[20.0, 10.0]), shape: RowShape::dense(3, 1, 1, 2) };
+//! assert_eq!((ring.row(1), ring.row(2)), (&[10.0][..], &[20.0][..]));
+//! ```
 
 use core::ops::Range;
 

@@ -8,39 +8,39 @@
 //! 28 rows of 28 pixels, 2 workers    | 0 1 2 | 3 4 5 6 | 7 8 9 | ...    8 pieces of 3 or 4 rows
 //!  7 rows of  7 pixels, 2 workers    | 0 1 2 | 3 4 5 6 |                2 pieces: enough pixels to keep registers full
 //! ```
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::element_wise::ElementWise;
+//! use csdfc_kernels::share::share_rows;
+//! use csdfc_kernels::workers::Workers;
+//! use csdfc_kernels::Activation;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, Rows, RowsMut};
+//!
+//! let shape = RowShape::dense(64, 256, 1, 64); // [64, 256, 1]
+//! let (data, mut made) = (vec![-1.0; 64 * 256], vec![0.0; 64 * 256]);
+//! let mut workers = Workers::new(2);
+//! let context = &mut Context { isa: Isa::detect(), workers: Some(&mut workers), workspace: &mut [] };
+//! let input = Rows { data: Span::new(&data), shape };
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape };
+//! share_rows(&ElementWise { function: Activation::Abs }, context, 0..64, &[input], &[], &mut output);
+//! assert_eq!(made, vec![1.0; 64 * 256]);
+//! ```
 #![allow(unsafe_code, reason = "several workers write one tensor; each block says why it is sound")]
 
 use core::ops::Range;
 
-use super::kernel::{Context, RowKernel};
+use super::kernel::{Context, RowKernel, Sharing};
 use super::rows::{RowShape, Rows, RowsMut};
 use super::shared::SharedRows;
 
-/// How a firing is shared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharing {
-    /// One worker makes all of it.
-    Alone,
-    /// Rows are dealt out. A piece begins at a multiple of this number of rows, or where the firing begins.
-    Rows(usize),
-    /// The kernel deals out parts of rows itself.
-    Kernel,
-}
-
-/// A firing with fewer output elements is not shared: waking the other workers would take longer. This is for kernels
-/// of whose work nothing more is known.
-const LEAST: usize = 1 << 14;
 /// Pixels that a piece should have. A kernel keeps twelve at a time in registers.
 const PIXELS: usize = 64;
 /// The most pieces per worker. With more pieces, a late worker delays the others less.
 const PIECES: usize = 4;
-
-impl Sharing {
-    /// For a kernel that does about the same work for every element.
-    pub const fn by_elements(rows: usize, output: &RowShape) -> Self {
-        if rows * output.row_stride() < LEAST { Sharing::Alone } else { Sharing::Rows(1) }
-    }
-}
 
 /// Does what [`RowKernel::rows`] does, by all workers of the context. Each has an equal part of the workspace.
 ///

@@ -1,4 +1,19 @@
 //! Regular sub-grids.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::slice::Slice;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let input = Rows { data: Span::new(&[1.0, 2.0, 3.0, 4.0]), shape: RowShape::dense(1, 4, 1, 1) }; // [1, 4, 1]
+//! let mut made = [0.0; 2];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 2, 1, 1) }; // [1, 2, 1]
+//! Slice { starts: [0, 3, 0], steps: [1, -2, 1] }.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [4.0, 2.0]);
+//! ```
 
 use core::ops::Range;
 

@@ -1,4 +1,19 @@
 //! Softmax and log-softmax.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::softmax::Softmax;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let input = Rows { data: Span::new(&[2.0, 2.0]), shape: RowShape::dense(1, 1, 2, 1) }; // [1, 1, 2]
+//! let mut made = [0.0; 2];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 2, 1) }; // [1, 1, 2]
+//! Softmax { log: false, columns: false, channels: true }.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [0.5, 0.5]);
+//! ```
 
 use core::ops::Range;
 

@@ -1,4 +1,13 @@
 //! The text of the kernels, for crates that bring their own copy.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::sources::SOURCES;
+//!
+//! let (_, text) = SOURCES.iter().find(|(path, _)| *path == "pool.rs").unwrap();
+//! assert!(text.contains("pub struct Pool"));
+//! ```
 
 /// Paths from `src` and texts of all files but this one and the crate's root.
 pub const SOURCES: &[(&str, &str)] = &[
@@ -8,6 +17,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("arch/mod.rs", include_str!("arch/mod.rs")),
     ("arch/neon.rs", include_str!("arch/neon.rs")),
     ("arch/portable.rs", include_str!("arch/portable.rs")),
+    ("arch/simd.rs", include_str!("arch/simd.rs")),
     ("arg_max.rs", include_str!("arg_max.rs")),
     ("binary.rs", include_str!("binary.rs")),
     ("checksum.rs", include_str!("checksum.rs")),
@@ -15,6 +25,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/dense.rs", include_str!("conv/dense.rs")),
     ("conv/depthwise/line.rs", include_str!("conv/depthwise/line.rs")),
     ("conv/depthwise/mod.rs", include_str!("conv/depthwise/mod.rs")),
+    ("conv/depthwise/work.rs", include_str!("conv/depthwise/work.rs")),
     ("conv/direct.rs", include_str!("conv/direct.rs")),
     ("conv/fft.rs", include_str!("conv/fft.rs")),
     ("conv/fft2d.rs", include_str!("conv/fft2d.rs")),
@@ -25,6 +36,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/mec_batch.rs", include_str!("conv/mec_batch.rs")),
     ("conv/mixed.rs", include_str!("conv/mixed.rs")),
     ("conv/mod.rs", include_str!("conv/mod.rs")),
+    ("conv/parameters.rs", include_str!("conv/parameters.rs")),
     ("conv/pointwise.rs", include_str!("conv/pointwise.rs")),
     ("conv/pre.rs", include_str!("conv/pre.rs")),
     ("conv/scaled.rs", include_str!("conv/scaled.rs")),
@@ -42,6 +54,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("gather.rs", include_str!("gather.rs")),
     ("gemm.rs", include_str!("gemm.rs")),
     ("grid_sample.rs", include_str!("grid_sample.rs")),
+    ("half.rs", include_str!("half.rs")),
     ("indirect.rs", include_str!("indirect.rs")),
     ("instance_norm.rs", include_str!("instance_norm.rs")),
     ("kernel.rs", include_str!("kernel.rs")),
@@ -59,9 +72,10 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("quantised/avx512.rs", include_str!("quantised/avx512.rs")),
     ("quantised/binary.rs", include_str!("quantised/binary.rs")),
     ("quantised/cast.rs", include_str!("quantised/cast.rs")),
-    ("quantised/conv.rs", include_str!("quantised/conv.rs")),
-    ("quantised/dense.rs", include_str!("quantised/dense.rs")),
-    ("quantised/depthwise.rs", include_str!("quantised/depthwise.rs")),
+    ("quantised/conv/dense.rs", include_str!("quantised/conv/dense.rs")),
+    ("quantised/conv/depthwise.rs", include_str!("quantised/conv/depthwise.rs")),
+    ("quantised/conv/mod.rs", include_str!("quantised/conv/mod.rs")),
+    ("quantised/conv/parameters.rs", include_str!("quantised/conv/parameters.rs")),
     ("quantised/dotprod.rs", include_str!("quantised/dotprod.rs")),
     ("quantised/gemm.rs", include_str!("quantised/gemm.rs")),
     ("quantised/integers.rs", include_str!("quantised/integers.rs")),

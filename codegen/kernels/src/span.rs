@@ -3,6 +3,16 @@
 //! A stage of a pipeline writes rows of a ring while another stage reads other rows of it. A slice of the whole ring
 //! would claim all of its elements. So storage is a start and a length here, and a slice is made only of the elements
 //! that a kernel needs.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::span::Span;
+//!
+//! let span = Span::new(&[1.0, 2.0, 3.0, 4.0]);
+//! assert_eq!(span.slice(1, 2), [2.0, 3.0]);
+//! assert_eq!(span.part(2, 2).slice(0, 1), [3.0]);
+//! ```
 #![allow(unsafe_code, reason = "slices of storage that is shared; each block says why it is sound")]
 
 use core::marker::PhantomData;

@@ -1,4 +1,21 @@
 //! Boxes with high scores that overlap no box with a higher score.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::suppression::NonMaxSuppression;
+//! use csdfc_kernels::{Context, ElementKernel, Elements, ElementsMut, Isa};
+//!
+//! let boxes = [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.9, 5.0, 5.0, 6.0, 6.0];
+//! let (boxes, scores) = (Elements::dense(&boxes, &[1, 3, 4]), Elements::dense(&[0.9, 0.8, 0.7], &[1, 1, 3]));
+//! let mut made = [0; 9];
+//! let mut output = ElementsMut::dense(&mut made, &[3, 3]);
+//! let suppression = NonMaxSuppression { most: 3, overlap: 0.5, score: None, centred: false };
+//! let context = &mut Context { isa: Isa::PORTABLE, workers: None, workspace: &mut [0.0; 3] };
+//! suppression.elements(context, 0..1, &[boxes, scores], &[], &mut output);
+//! // Of batch 0 and class 0, boxes 0 and 2.
+//! assert_eq!(made, [0, 0, 0, 0, 0, 2, -1, -1, -1]);
+//! ```
 
 use core::cmp::Ordering;
 use core::ops::Range;

@@ -1,4 +1,18 @@
 //! Functions of three tensors element by element, with broadcasting.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::ternary::Where;
+//! use csdfc_kernels::{Context, ElementKernel, Elements, ElementsMut, Isa};
+//!
+//! let [condition, x, y] = [[1.0, 0.0], [2.0, 3.0], [4.0, 5.0]];
+//! let operands = [&condition, &x, &y].map(|data| Elements::dense(data, &[2]));
+//! let mut made = [0.0; 2];
+//! let mut output = ElementsMut::dense(&mut made, &[2]);
+//! Where { constants: [false; 3] }.elements(&mut Context::alone(Isa::PORTABLE), 0..1, &operands, &[], &mut output);
+//! assert_eq!(made, [2.0, 5.0]);
+//! ```
 
 use core::ops::Range;
 

@@ -1,4 +1,18 @@
 //! The largest or the least elements along a dimension, in order.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::top_k::TopK;
+//! use csdfc_kernels::{Context, ElementKernel, Elements, ElementsMut, Isa};
+//!
+//! let x = Elements::dense(&[1.0, 9.0, 5.0], &[3]);
+//! let mut made = [0.0; 2];
+//! let mut output = ElementsMut::dense(&mut made, &[2]);
+//! let top = TopK { axis: 0, largest: true, indices: false };
+//! top.elements(&mut Context::alone(Isa::PORTABLE), 0..1, &[x], &[], &mut output);
+//! assert_eq!(made, [9.0, 5.0]);
+//! ```
 
 use core::cmp::Ordering;
 use core::ops::Range;

@@ -1,4 +1,18 @@
 //! Permutation of dimensions.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::transpose::Transpose;
+//! use csdfc_kernels::{Context, ElementKernel, Elements, ElementsMut, Isa};
+//!
+//! let x = Elements::dense(&[1, 2, 3, 4, 5, 6], &[2, 3]);
+//! let mut made = [0; 6];
+//! let mut output = ElementsMut::dense(&mut made, &[3, 2]);
+//! let transpose = Transpose { perm: [1, 0, 0, 0, 0, 0] };
+//! transpose.elements(&mut Context::alone(Isa::PORTABLE), 0..1, &[x], &[], &mut output);
+//! assert_eq!(made, [1, 4, 2, 5, 3, 6]);
+//! ```
 
 use core::ops::Range;
 

@@ -8,7 +8,8 @@
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use super::arch::{PANEL, Simd};
-use super::element::{Element, F16};
+use super::element::Element;
+use super::half::F16;
 
 /// A vector of output channels of a panel.
 pub(crate) struct Lanes<W> {

@@ -13,6 +13,20 @@
 //! A thread that comes late finds nothing left, and nobody waits for it. So on a busy machine, a frame takes no longer
 //! than with the caller alone, except for the pieces that others have begun. Nothing is allocated once the threads
 //! exist. Without feature `std` there is only one worker, the caller, whatever number is asked for.
+//!
+//! # Example
+//!
+//! ```
+//! use core::sync::atomic::{AtomicUsize, Ordering};
+//!
+//! use csdfc_kernels::workers::Workers;
+//!
+//! let sum = AtomicUsize::new(0);
+//! Workers::new(2).deal(5, &|_, piece| {
+//!     sum.fetch_add(piece, Ordering::Relaxed);
+//! });
+//! assert_eq!(sum.into_inner(), 10);
+//! ```
 #![allow(unsafe_code, reason = "threads borrow what their caller waits for; each block says why it is sound")]
 
 #[cfg(feature = "std")]

@@ -6,7 +6,10 @@
 
 pub mod bind;
 pub mod bytes;
+mod error;
 pub mod file_name;
 pub mod paged;
 pub mod run;
 pub mod weights;
+
+pub use error::{InputError, LayerError, ParameterError};

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::bind::Call;
 use crate::bytes::Bytes;
+use crate::error::LayerError;
 use crate::weights;
 use csdfc_plan::check::{Begin, Resolved};
 use csdfc_plan::operator::Operator;
@@ -47,7 +48,7 @@ impl Paged {
     ///
     /// # Errors
     /// When no kernel makes some of its output channels.
-    pub fn of(resolved: &Resolved<'_>, c: usize, l: usize, call: &Call) -> Result<Option<Self>, String> {
+    pub fn of(resolved: &Resolved<'_>, c: usize, l: usize, call: &Call) -> Result<Option<Self>, LayerError> {
         let cnn = &resolved.index.cnns[c];
         let layer = cnn.layers[l].layer;
         let Some(stated) = &layer.paged else { return Ok(None) };
@@ -58,7 +59,7 @@ impl Paged {
         };
         let blocks: Vec<Block> = of_layer.filter_map(block).collect();
         if blocks.len() != stated.blocks.len() || blocks.is_empty() {
-            return Err("it has blocks that are nowhere: a mistake in csdfc".into());
+            return Err(LayerError::Mistake("it has blocks that are nowhere: a mistake in csdfc"));
         }
         let mut paged = Paged { slices: Vec::new(), blocks, calls: Vec::new() };
         let Some(each) = stated.filters else {
@@ -75,7 +76,8 @@ impl Paged {
         for start in (0..all).step_by((each as usize).max(1)) {
             let filters = start..all.min(start + each as usize);
             let slice = call.slice(&layer.operator, filters.len());
-            let slice = slice.ok_or("no kernel computes it in slices: a mistake in csdfc")?;
+            let slice =
+                slice.ok_or(LayerError::Mistake("no kernel computes it in slices: a mistake in csdfc"))?;
             let bytes = weights::stored_len(&slice);
             if paged.calls.iter().all(|(count, _)| *count != filters.len()) {
                 paged.calls.push((filters.len(), slice));
@@ -106,18 +108,21 @@ impl Paged {
         &self,
         call: &Call,
         values: &weights::Values<'_>,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
+        take: &mut dyn FnMut(&[u8]) -> Result<(), LayerError>,
+    ) -> Result<(), LayerError> {
         let bytes = weights::stored_len(call);
-        let mut whole =
-            Bytes::zeros(bytes).ok_or_else(|| format!("there is no memory for {bytes} bytes of weights"))?;
+        let mut whole = Bytes::zeros(bytes).ok_or(LayerError::Memory { bytes })?;
         weights::pack(call, values, &mut whole)?;
         for (number, slice) in self.slices.iter().enumerate() {
             match self.call(number) {
                 None => take(&whole)?,
                 Some(part) => {
                     let packed = weights::slice(call, part, &whole, slice.filters.clone());
-                    take(&packed.ok_or("it has no such output channels: a mistake in csdfc")?)?;
+                    take(
+                        &packed.ok_or(LayerError::Mistake(
+                            "it has no such output channels: a mistake in csdfc",
+                        ))?,
+                    )?;
                 }
             }
         }

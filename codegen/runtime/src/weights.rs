@@ -3,16 +3,17 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use csdfc_kernels::element::F16;
+use csdfc_kernels::half::F16;
 use csdfc_kernels::span::SpanMut;
 
 use crate::bind::{self, Call, Packing};
 use crate::bytes::{Bytes, LINE};
+use crate::error::{LayerError, ParameterError};
 use csdfc_plan::check::CnnIndex;
 use csdfc_plan::format::Element;
 
 /// Values of one parameter tensor of a layer, asked for by its place among the layer's parameters.
-pub type Values<'a> = dyn Fn(usize) -> Result<Cow<'a, [f32]>, String> + 'a;
+pub type Values<'a> = dyn Fn(usize) -> Result<Cow<'a, [f32]>, ParameterError> + 'a;
 
 /// The packed parameters of many layers, one after another.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl Blob {
     ///
     /// # Errors
     /// When values cannot be read, or their number is wrong.
-    pub fn push(&mut self, call: &Call, values: &Values<'_>) -> Result<Range<usize>, String> {
+    pub fn push(&mut self, call: &Call, values: &Values<'_>) -> Result<Range<usize>, LayerError> {
         let start = self.used;
         self.used += stored_len(call);
         pack(call, values, &mut self.data[start..self.used])?;
@@ -68,7 +69,7 @@ pub fn keepers(cnn: &CnnIndex<'_>, is_computed: impl Fn(usize) -> bool) -> Vec<u
 ///
 /// # Errors
 /// When values cannot be read, or their number is wrong.
-pub fn pack(call: &Call, values: &Values<'_>, packed: &mut [u8]) -> Result<(), String> {
+pub fn pack(call: &Call, values: &Values<'_>, packed: &mut [u8]) -> Result<(), LayerError> {
     for constant in &call.constants {
         let parameters: Vec<Cow<'_, [f32]>> =
             constant.parameters.clone().map(values).collect::<Result<_, _>>()?;

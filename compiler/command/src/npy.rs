@@ -12,7 +12,7 @@
 
 use std::path::Path;
 
-use csdfc_kernels::element::F16;
+use csdfc_kernels::half::F16;
 use csdfc_network::suggest::clip;
 use csdfc_planner::error::Error;
 use csdfc_runtime::run::{Data, Value};

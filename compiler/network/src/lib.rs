@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use csdfc_plan::format::{Element, Format, Layout, Quantisation};
 use csdfc_plan::operator::{InputElement, Operator};
 use csdfc_plan::shape::Shape;
+use csdfc_runtime::ParameterError;
 use csdfc_runtime::bind::Primitive;
 
 use self::weights::Weights;
@@ -88,14 +89,14 @@ impl Network {
     ///
     /// # Errors
     /// When there is no such parameter, or its values cannot be read.
-    pub fn parameter(&self, layer: usize, parameter: usize) -> Result<Cow<'_, [f32]>, String> {
+    pub fn parameter(&self, layer: usize, parameter: usize) -> Result<Cow<'_, [f32]>, ParameterError> {
         let scales = self.layers.get(layer).filter(|layer| layer.parameters.len() == parameter);
         if let Some((_, scales)) = scales.and_then(pass::stored_weights) {
             return Ok(scales.into());
         }
         let weights = self.layers.get(layer).and_then(|layer| layer.parameters.get(parameter));
-        let weights = weights.ok_or_else(|| format!("it has no parameter {parameter}"))?;
-        weights.read().map_err(|error| format!("its parameter {parameter} cannot be read: {error}"))
+        let weights = weights.ok_or(ParameterError::Missing { parameter })?;
+        weights.read().map_err(|error| ParameterError::Read { parameter, error })
     }
 
     /// The same network with its weights in memory ([`Weights::in_memory`]), for those who pack them several times.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use csdfc_kernels::element::F16;
+use csdfc_kernels::half::F16;
 use csdfc_plan::format::Quantisation;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

@@ -9,6 +9,7 @@ use csdfc_network::pass::Precision;
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::Plan;
+use csdfc_runtime::ParameterError;
 use csdfc_runtime::run::{Data, Runner, Value};
 
 use super::{Accuracy, Calibration};
@@ -132,7 +133,7 @@ pub(super) fn runner<'p>(plan: &'p Plan, application: &Application) -> Result<Ru
     let parameters = |cnn: usize, layer: usize, parameter: usize| {
         // A plan may have conversions that the application lacks. They have no parameters.
         let (network, name) = (&application.cnns[cnn].network, &plan.cnns[cnn].layers[layer].name);
-        let id = network.find(name).ok_or_else(|| format!("there is no layer {name}"))?;
+        let id = network.find(name).ok_or_else(|| ParameterError::NoLayer { name: name.clone() })?;
         network.parameter(id.0, parameter)
     };
     Ok(Runner::new(plan, &parameters)?)

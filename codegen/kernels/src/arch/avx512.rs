@@ -2,8 +2,8 @@
 
 use core::arch::x86_64::*;
 
-use super::super::element::F16;
-use super::{Job, Simd};
+use super::super::half::F16;
+use super::simd::{Job, Simd};
 
 /// AVX-512.
 #[derive(Clone, Copy)]

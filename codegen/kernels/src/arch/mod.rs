@@ -3,9 +3,31 @@
 //! A kernel is written once, as a `Job` over `Simd`. `Isa::run` runs it with the instructions that an [`Isa`] stands
 //! for. An `Isa` other than the portable one can exist only on a processor that has its instructions, so kernels may
 //! take one and stay safe.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::arch::{Isa, PANEL};
+//! use csdfc_kernels::product::{Left, Product, Right, Start};
+//! use csdfc_kernels::Activation;
+//!
+//! assert_eq!(Isa::PORTABLE.name(), "portable");
+//! let (a, b) = ([1.0, 2.0], [3.0, 4.0]);
+//! let product = Product {
+//!     size: [1, 1, 2], // 1 × 2 times 2 × 1
+//!     left: Left { elements: &a, row: 2, step: 1 },
+//!     right: Right::Rows { elements: &b, row: 1 },
+//!     start: Start::Zero,
+//!     activation: Activation::None,
+//! };
+//! for isa in Isa::all() {
+//!     let mut c = [0.0];
+//!     product.make(isa, &mut c, 1);
+//!     assert_eq!(c, [11.0]);
+//! }
+//! assert_eq!(PANEL, 16);
+//! ```
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
-
-use super::element::F16;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -14,6 +36,7 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
+mod simd;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
@@ -22,9 +45,8 @@ pub(crate) use avx512::Avx512;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use neon::Neon;
 pub(crate) use portable::Portable;
-
-/// Channels of a panel of packed weights: a multiple of the floats of every vector.
-pub const PANEL: usize = 16;
+pub use simd::PANEL;
+pub(crate) use simd::{Job, Simd};
 
 /// The instruction set that kernels use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,123 +197,4 @@ impl Isa {
         let count = kinds.iter().position(|&kind| kind == best.0).map_or(1, |at| at + 1);
         kinds.into_iter().take(count).map(Isa)
     }
-}
-
-/// Work written for any instruction set. `run` and everything that it calls with `S` must be `#[inline(always)]`. Only
-/// then does the compiler generate code for that instruction set.
-pub(crate) trait Job {
-    /// Does the work.
-    fn run<S: Simd>(self);
-}
-
-/// A vector of `f32`, with the operations that micro-kernels need.
-///
-/// # Safety
-/// Implementors' methods may be called only on a processor that has their instructions, which is so within
-/// [`Job::run`]. Pointers must be good for `LANES` elements; they need no alignment.
-pub(crate) unsafe trait Simd: Copy + 'static {
-    /// The vector.
-    type V: Copy;
-    /// Its elements; divides [`PANEL`].
-    const LANES: usize;
-    /// Vector registers.
-    const REGISTERS: usize;
-    /// Most pixels of a tile.
-    const PIXELS: usize;
-    /// Vectors of output channels of a tile of this many pixels; a multiple of a panel's vectors.
-    const VECTORS: usize;
-    /// Whether special cases, such as lines of depthwise convolutions, have code of their own. Without it, the general
-    /// code computes them, which is slower but takes less time to build.
-    const SPECIAL: bool = true;
-
-    /// All elements `x`.
-    unsafe fn splat(x: f32) -> Self::V;
-    /// The elements at `p`.
-    unsafe fn load(p: *const f32) -> Self::V;
-    /// Writes the elements to `p`.
-    unsafe fn store(p: *mut f32, v: Self::V);
-    /// Brings the line of memory at `p`, which may be any address, into the second cache. Does nothing if there is no
-    /// instruction for it.
-    #[inline(always)]
-    unsafe fn prefetch(_p: *const u8) {}
-    /// The first `count` elements at `p`. `p` need not be good for more. The other elements of the vector are
-    /// unspecified.
-    #[inline(always)]
-    unsafe fn load_masked(p: *const f32, count: usize) -> Self::V {
-        let mut whole = [0.0; PANEL];
-        // SAFETY: the caller's; no vector is longer than a panel.
-        unsafe {
-            core::ptr::copy_nonoverlapping(p, whole.as_mut_ptr(), count.min(Self::LANES));
-            Self::load(whole.as_ptr())
-        }
-    }
-    /// Writes the first `count` elements to `p`. `p` need not be good for more.
-    #[inline(always)]
-    unsafe fn store_masked(p: *mut f32, count: usize, v: Self::V) {
-        let mut whole = [0.0; PANEL];
-        // SAFETY: the caller's; no vector is longer than a panel.
-        unsafe {
-            Self::store(whole.as_mut_ptr(), v);
-            core::ptr::copy_nonoverlapping(whole.as_ptr(), p, count.min(Self::LANES));
-        }
-    }
-    /// The halves at `p`, widened.
-    unsafe fn load_half(p: *const F16) -> Self::V;
-    /// The integers at `p`, as floats.
-    unsafe fn load_byte(p: *const i8) -> Self::V;
-    /// Writes the elements to `p`, each as the nearest half.
-    unsafe fn store_half(p: *mut F16, v: Self::V);
-    /// As [`Simd::load_masked`], of halves.
-    #[inline(always)]
-    unsafe fn load_half_part(p: *const F16, count: usize) -> Self::V {
-        let mut whole = [F16::default(); PANEL];
-        // SAFETY: the caller's; no vector is longer than a panel.
-        unsafe {
-            copy_part(p, whole.as_mut_ptr(), count.min(Self::LANES));
-            Self::load_half(whole.as_ptr())
-        }
-    }
-    /// As [`Simd::store_masked`], of halves.
-    #[inline(always)]
-    unsafe fn store_half_part(p: *mut F16, count: usize, v: Self::V) {
-        let mut whole = [F16::default(); PANEL];
-        // SAFETY: the caller's; no vector is longer than a panel.
-        unsafe {
-            Self::store_half(whole.as_mut_ptr(), v);
-            copy_part(whole.as_ptr(), p, count.min(Self::LANES));
-        }
-    }
-    /// `a + b`.
-    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
-    /// `a · b + c`, fused except in the portable set.
-    unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// `bound > x ? bound : x`: a NaN in `x` stays.
-    unsafe fn max(bound: Self::V, x: Self::V) -> Self::V;
-    /// `bound < x ? bound : x`: a NaN in `x` stays.
-    unsafe fn min(bound: Self::V, x: Self::V) -> Self::V;
-    /// `x < 0 ? negative : x`.
-    unsafe fn select_negative(x: Self::V, negative: Self::V) -> Self::V;
-    /// Runs the job as a function of its own, compiled for this instruction set.
-    unsafe fn call<J: Job>(job: J);
-}
-
-/// Copies up to a panel of halves. It is a function of its own because many places call it, most of them in code that
-/// is made for many sizes.
-///
-/// # Safety
-/// Both are good for `count` elements.
-#[inline(never)]
-unsafe fn copy_part(from: *const F16, to: *mut F16, count: usize) {
-    let mut done = 0;
-    macro_rules! powers {
-        ($($size:literal)*) => {
-            $(if count & $size != 0 {
-                // SAFETY: the caller's: the sizes of a count add up to it.
-                unsafe { to.add(done).cast::<[F16; $size]>().write(from.add(done).cast::<[F16; $size]>().read()) }
-                done += $size;
-            })*
-        };
-    }
-    powers!(16 8 4 2 1);
-    debug_assert!(done == count, "more than a panel");
 }

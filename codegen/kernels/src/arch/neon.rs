@@ -3,8 +3,8 @@
 use core::arch::aarch64::*;
 use core::arch::asm;
 
-use super::super::element::F16;
-use super::{Job, Simd};
+use super::super::half::F16;
+use super::simd::{Job, Simd};
 
 /// NEON, which every 64-bit Arm processor for Linux has.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Vectors as plain arrays.
 
-use super::super::element::F16;
-use super::{Job, Simd};
+use super::super::half::F16;
+use super::simd::{Job, Simd};
 
 /// Plain Rust.
 #[derive(Clone, Copy)]

@@ -6,16 +6,18 @@ use core::mem::MaybeUninit;
 use core::ops::Range;
 
 use super::super::arch::{Job, Simd};
-use super::super::element::{Element, F16};
+use super::super::element::Element;
+use super::super::half::F16;
 use super::super::indirect::{InPlace, Load, Sums, Table};
 use super::super::panel::Panels;
 use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::super::tile::Ahead;
 use super::super::weight::Weight;
+use super::parameters::{Conv, inside};
 use super::pre::{BLOCK, Before, Loaded};
+use super::uses;
 use super::window::{Parts, Tile, Window};
-use super::{Conv, inside, uses};
 
 /// The convolution's rows `y` and panels `tiles`.
 pub(super) struct Dense<'a, E, W> {
@@ -119,16 +121,11 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
         }
     }
 
-    /// Whether pixels are read where they lie.
-    #[inline(always)]
-    pub fn is_in_place(&self) -> bool {
-        E::IS_FLOAT && self.before.is_none()
-    }
-
     /// Makes everything from elements that the micro-kernel gets by `load`, of one image or several `PARTS`.
     #[inline(always)]
     fn make<S: Simd, L: Load<E>, const PARTS: bool>(&self, load: &mut L) {
-        let Dense { p, panels, weights, output, .. } = *self;
+        let Dense { p, panels, parts, weights, output, .. } = *self;
+        let is_plain = self.before.is_none();
         let sums = Sums { panels, weights, activation: p.activation, output };
         let mut table = Table::new();
         let pixels = self.y.len() * output.width();
@@ -153,9 +150,11 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
                 // SAFETY: this is within a job of this instruction set; the caller of the convolution has the elements.
                 unsafe {
                     if PARTS {
-                        sums.make::<S, _>(&run, &mut table, &Parts::new(self, &pixels, taps), load);
+                        let parts = Parts::new(p, parts, is_plain, &pixels, taps);
+                        sums.make::<S, _>(&run, &mut table, &parts, load);
                     } else {
-                        sums.make::<S, _>(&run, &mut table, &Window::new(self, group, &pixels, taps), load);
+                        let window = Window::new(p, &parts[0], is_plain, group, &pixels, taps);
+                        sums.make::<S, _>(&run, &mut table, &window, load);
                     }
                 }
                 table.ahead.tile += 1;

@@ -3,6 +3,38 @@
 //! Mathieu et al., 2014).
 //!
 //! It needs the whole image, and makes the whole output.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::fft::Spectra;
+//! use csdfc_kernels::conv::fft2d::Fft2d;
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::conv::scenario::{Filters, Scenario};
+//! use csdfc_kernels::layout::Layout;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 1, kernel: [2, 2], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let scenario = Scenario {
+//!     conv, input: [3, 3], output: [2, 2], layouts: [Layout::Chw; 2], filters: Filters::Planes,
+//! };
+//! let kernel = Fft2d { scenario, spectra: Spectra::Kept };
+//! let mut packed = vec![0.0; kernel.packed_len()];
+//! kernel.pack(&[1.0; 4], &[], &mut packed, &mut vec![0.0; kernel.room()]);
+//! let image = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
+//! let input = Rows { data: Span::new(&image), shape: RowShape::dense(1, 1, 9, 1) }; // an image of 3 × 3 pixels, CHW
+//! let mut made = [0.0; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 4, 1) }; // 2 × 2
+//! let mut room = vec![0.0; kernel.workspace_len()];
+//! let context = &mut Context { isa: Isa::PORTABLE, workers: None, workspace: &mut room };
+//! kernel.rows(context, 0..1, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made.map(f32::round), [12.0, 16.0, 24.0, 28.0]);
+//! ```
 
 use core::ops::Range;
 

@@ -1,11 +1,36 @@
 //! Convolution as a matrix product. The left matrix is made for one row of the output at a time: im2row, as in "High
 //! performance convolutional neural networks for document processing" (Chellapilla et al., 2006), in strips of one row.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::conv::im2row::Im2row;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 1, kernel: [2, 2], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let mut packed = vec![0.0; conv.packed_len()];
+//! conv.pack(&[1.0; 4], &[], &[], [&[], &[]], &mut packed);
+//! let kernel = Im2row { conv };
+//! let image = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
+//! let input = Rows { data: Span::new(&image), shape: RowShape::dense(3, 3, 1, 3) }; // an image of 3 × 3 pixels, HWC
+//! let mut made = [0.0; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(2, 2, 1, 2) }; // 2 × 2
+//! let mut room = vec![0.0; 2 * 4];
+//! let context = &mut Context { isa: Isa::PORTABLE, workers: None, workspace: &mut room };
+//! kernel.rows(context, 0..2, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made, [12.0, 16.0, 24.0, 28.0]);
+//! ```
 
 use core::ops::Range;
 
-use super::super::kernel::{Context, RowKernel};
+use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::Sharing;
 use super::super::span::Span;
 use super::Conv;
 

@@ -2,6 +2,36 @@
 //! ("Low-memory GEMM-based convolution algorithms for deep neural networks", Anderson et al., 2017), and kn2row as it was
 //! first ("Parallel multi channel convolution using general matrix multiplication", Vasudevan et al., 2017), whose
 //! products of several taps are made at once and added then; here a row of the output at a time.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::kn2::Kn2Accumulate;
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::conv::scenario::{Filters, Scenario};
+//! use csdfc_kernels::layout::Layout;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 1, kernel: [2, 2], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let scenario = Scenario {
+//!     conv, input: [3, 3], output: [2, 2], layouts: [Layout::Hwc; 2], filters: Filters::Steps,
+//! };
+//! let mut packed = vec![0.0; scenario.packed_len()];
+//! scenario.pack(&[1.0; 4], &[], &mut packed);
+//! let kernel = Kn2Accumulate { scenario };
+//! let image = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
+//! let input = Rows { data: Span::new(&image), shape: RowShape::dense(3, 3, 1, 3) }; // an image of 3 × 3 pixels, HWC
+//! let mut made = [0.0; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(2, 2, 1, 2) }; // 2 × 2
+//! let context = &mut Context::alone(Isa::PORTABLE);
+//! kernel.rows(context, 0..2, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made, [12.0, 16.0, 24.0, 28.0]);
+//! ```
 
 use core::ops::Range;
 

@@ -3,6 +3,31 @@
 //!
 //! For one image in HWC, solutions A and B do the same, and a frame is one image. So this is no kernel of a plan. It
 //! serves to measure the algorithm as its authors did.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::mec_batch::MecBatch;
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::conv::scenario::{Filters, Scenario};
+//! use csdfc_kernels::layout::Layout;
+//! use csdfc_kernels::{Activation, Isa};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 1, kernel: [2, 2], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let scenario = Scenario {
+//!     conv, input: [3, 3], output: [2, 2], layouts: [Layout::Hwc; 2], filters: Filters::Steps,
+//! };
+//! let mut packed = vec![0.0; scenario.packed_len()];
+//! scenario.pack(&[1.0; 4], &[], &mut packed);
+//! let batch = MecBatch::new(scenario, 2, 100);
+//! let images: Vec<f32> = (1..=18).map(|x| x as f32).collect(); // [2, 3, 3, 1]
+//! let (mut lowered, mut made) = (vec![0.0; batch.lowered_len()], [0.0; 8]); // [2, 2, 2, 1]
+//! batch.convolve(Isa::PORTABLE, &images, &packed, &mut lowered, &mut made);
+//! assert_eq!(made, [12.0, 16.0, 24.0, 28.0, 48.0, 52.0, 60.0, 64.0]);
+//! ```
 
 use super::super::arch::Isa;
 use super::super::layout::Layout;

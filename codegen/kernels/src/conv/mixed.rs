@@ -1,17 +1,45 @@
 //! Convolutions and products of mixed precision: tensors and biases are halves, weights integers of 8 bits with a scale
 //! for each output channel (Minakova and Stefanov 2022, Table 3).
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::conv::mixed::MixedConv;
+//! use csdfc_kernels::half::F16;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 2, kernel: [1, 1], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let mut packed = vec![0.0; conv.packed_len()];
+//! conv.pack(&[127.0, -254.0], &[], &[], [&[], &[]], &mut packed); // scales of 1 and 2
+//! let kernel = MixedConv { conv };
+//! let mut bytes = vec![0; kernel.packed_len()];
+//! kernel.quantise(&packed, &mut bytes);
+//! let halves: Vec<F16> =
+//!     bytes.chunks_exact(2).map(|pair| F16::from_bits(u16::from_le_bytes([pair[0], pair[1]]))).collect();
+//! let x = [F16::from_f32(2.0)];
+//! let input = Rows { data: Span::new(&x), shape: RowShape::dense(1, 1, 1, 1) }; // [1, 1, 1]
+//! let mut made = [F16::default(); 2];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 2, 1) }; // [1, 1, 2]
+//! kernel.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[Rows::line(&halves)], &mut output);
+//! assert_eq!(made.map(F16::to_f32), [254.0, -508.0]);
+//! ```
 #![allow(unsafe_code, reason = "bytes that lie among halves; each block says why it is sound")]
 
 use core::ops::Range;
 
 use super::super::arch::PANEL;
-use super::super::element::F16;
 use super::super::elements::{Elements, ElementsMut};
 use super::super::gemm::Gemm;
-use super::super::kernel::{Context, ElementKernel, RowKernel};
+use super::super::half::F16;
+use super::super::kernel::{Context, ElementKernel, RowKernel, Sharing};
 use super::super::panel::Panels;
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::Sharing;
 use super::{Conv, Packed, Pre};
 
 /// A convolution of halves by integers of 8 bits.

@@ -10,6 +10,29 @@
 //!
 //! The micro-kernel reads pixels by a table (`indirect`). For a part of the image, only the entries of the table differ
 //! (`window`). A residual is read when a tile's sums end.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 1, kernel: [2, 2], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let mut packed = vec![0.0; conv.packed_len()];
+//! conv.pack(&[1.0; 4], &[], &[], [&[], &[]], &mut packed); // four weights of 1, no biases
+//! let image = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
+//! let input = Rows { data: Span::new(&image), shape: RowShape::dense(3, 3, 1, 3) }; // an image of 3 × 3 pixels, HWC
+//! let mut made = [0.0; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(2, 2, 1, 2) }; // 2 × 2
+//! let context = &mut Context::alone(Isa::PORTABLE);
+//! conv.rows(context, 0..2, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made, [12.0, 16.0, 24.0, 28.0]);
+//! ```
 
 mod dense;
 mod depthwise;
@@ -22,6 +45,7 @@ pub mod lowered;
 pub mod mec;
 pub mod mec_batch;
 pub mod mixed;
+mod parameters;
 pub mod pointwise;
 pub mod pre;
 pub mod scaled;
@@ -31,17 +55,17 @@ mod uses;
 mod window;
 pub mod winograd;
 
+pub use parameters::Conv;
+pub(crate) use parameters::inside;
 pub use pre::Pre;
 
 use core::ops::Range;
 
-use super::activation::Activation;
 use super::arch::Isa;
-use super::element::F16;
-use super::kernel::{Context, RowKernel};
+use super::half::F16;
+use super::kernel::{Context, RowKernel, Sharing};
 use super::panel::Panels;
 use super::rows::{RowShape, Rows, RowsMut};
-use super::share::Sharing;
 use super::shared::SharedRows;
 use super::weight::Weight;
 use dense::Pixels;
@@ -52,33 +76,6 @@ const LEAST: usize = 1 << 17;
 /// The same for output channels. It is higher, since workers that share a row read pixels from each other's caches.
 const LEAST_OF_CHANNELS: usize = 1 << 19;
 
-/// A 2-D convolution, `[H, W, channels]` → `[H', W', filters]`. Its operands are the image or, if it has one group,
-/// parts of it, which hold its channels in this order. If there is a [`Conv::residual`], it is the last operand.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Conv {
-    /// Input channels.
-    pub channels: usize,
-    /// Output channels.
-    pub filters: usize,
-    /// Height and width of the filters.
-    pub kernel: [usize; 2],
-    /// Stride in y and x.
-    pub stride: [usize; 2],
-    /// Dilation in y and x.
-    pub dilation: [usize; 2],
-    /// `[top, left, bottom, right]`, zeros. Kernels take bottom and right from the tensors' sizes.
-    pub pads: [usize; 4],
-    /// Groups.
-    pub groups: usize,
-    /// The prologue, applied to the input as it is loaded.
-    pub pre: Option<Pre>,
-    /// Whether the last operand, of the output's shape, is added to the sums. Not of a depthwise convolution.
-    pub residual: bool,
-    /// Applied to every output element.
-    pub activation: Activation,
-}
-
 /// The packed parameters of a convolution.
 #[derive(Clone, Copy)]
 struct Packed<'a, E, W> {
@@ -88,76 +85,6 @@ struct Packed<'a, E, W> {
     weights: &'a [W],
     /// The scales and shifts of an affine [`Conv::pre`].
     beside: &'a [E],
-}
-
-impl Conv {
-    /// Whether every channel has one filter of its own.
-    pub const fn is_depthwise(&self) -> bool {
-        self.groups == self.channels && self.groups == self.filters
-    }
-
-    const fn panels(&self) -> Panels {
-        let taps = self.kernel[0] * self.kernel[1];
-        if self.is_depthwise() {
-            Panels::new(1, self.filters, taps, self.activation)
-        } else {
-            let steps = taps * (self.channels / self.groups);
-            Panels::new(self.groups, self.filters / self.groups, steps, self.activation)
-        }
-    }
-
-    /// Elements of the packed weights, biases and slopes, and of the constants of [`Conv::pre`] after them.
-    pub const fn packed_len(&self) -> usize {
-        let constants = match self.pre {
-            Some(Pre { affine: true, .. }) => 2 * self.channels,
-            _ => 0,
-        };
-        self.panels().len() + constants
-    }
-
-    /// Packs `weights` (`[filters, channels / groups, kernel_y, kernel_x]`), `bias` (`[filters]`, or empty), the
-    /// `slopes` of a PRelu (`[filters]` or `[1]`, else empty), and the scales and shifts of an affine [`Conv::pre`]
-    /// (`[channels]` each, else empty) into `out`, which holds [`Conv::packed_len`] elements.
-    ///
-    /// # Panics
-    /// If a slice has another length than stated here.
-    pub fn pack(
-        &self,
-        weights: &[f32],
-        bias: &[f32],
-        slopes: &[f32],
-        [scale, shift]: [&[f32]; 2],
-        out: &mut [f32],
-    ) {
-        let (out, constants) = out.split_at_mut(self.panels().len());
-        let (scales, shifts) = constants.split_at_mut(constants.len() / 2);
-        scales.copy_from_slice(scale);
-        shifts.copy_from_slice(shift);
-        let taps = self.kernel[0] * self.kernel[1];
-        let channels = self.channels / self.groups;
-        let weight = |filter: usize, step: usize| {
-            weights[(filter * channels + step % channels) * taps + step / channels]
-        };
-        self.panels().pack(weight, bias, slopes, out);
-    }
-
-    /// Elements of an output channel among the packed elements: bias, weights and slope.
-    pub const fn packed_each(&self) -> usize {
-        self.panels().each()
-    }
-
-    /// Parts into which the output channels may be divided among workers.
-    pub const fn tiles(&self) -> usize {
-        self.panels().count()
-    }
-}
-
-/// Taps `start .. end` of a kernel that, from `at = output · stride`, lie within `size` elements.
-#[inline(always)]
-pub(crate) fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) -> Range<usize> {
-    let start = pad.saturating_sub(at).div_ceil(dilation).min(kernel);
-    let end = (size + pad).saturating_sub(at).div_ceil(dilation).min(kernel);
-    start..end.max(start)
 }
 
 /// The operands of [`Conv`]; the constant is packed by [`Conv::pack`].

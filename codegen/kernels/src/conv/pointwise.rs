@@ -1,4 +1,32 @@
 //! Convolution 1×1 of stride 1 as one matrix product of the tensors where they lie.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::pointwise::Pointwise;
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::conv::scenario::{Filters, Scenario};
+//! use csdfc_kernels::layout::Layout;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 2, kernel: [1, 1], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let scenario = Scenario {
+//!     conv, input: [1, 2], output: [1, 2], layouts: [Layout::Hwc; 2], filters: Filters::Steps,
+//! };
+//! let mut packed = vec![0.0; scenario.packed_len()];
+//! scenario.pack(&[1.0, 10.0], &[], &mut packed);
+//! let input = Rows { data: Span::new(&[3.0, 4.0]), shape: RowShape::dense(1, 2, 1, 1) }; // [1, 2, 1]
+//! let mut made = [0.0; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 2, 2, 1) }; // [1, 2, 2]
+//! let kernel = Pointwise { scenario };
+//! kernel.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made, [3.0, 30.0, 4.0, 40.0]);
+//! ```
 
 use core::ops::Range;
 

@@ -3,6 +3,28 @@
 //! The kernel transforms the pixels of a tile into a block on its stack, and the tile's table points to that block. A
 //! depthwise convolution transforms them in registers. The arithmetic is that of the layers that the convolution
 //! replaces, to the bit. The padding stays zero.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::{Conv, Pre};
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 1, kernel: [1, 1], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: Some(Pre { affine: true, activation: Activation::Relu }), residual: false, activation: Activation::None,
+//! };
+//! let mut packed = vec![0.0; conv.packed_len()];
+//! // A weight of 10; before it, the input is doubled and 1 is added.
+//! conv.pack(&[10.0], &[], &[], [&[2.0], &[1.0]], &mut packed);
+//! let input = Rows { data: Span::new(&[3.0, -4.0]), shape: RowShape::dense(1, 2, 1, 1) }; // [1, 2, 1]
+//! let mut made = [0.0; 2];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 2, 1, 1) }; // [1, 2, 1]
+//! conv.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made, [70.0, 0.0]);
+//! ```
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;

@@ -1,14 +1,40 @@
 //! Convolutions of 32-bit floats by narrower weights, as a model's file has them: integers of 8 bits or halves, with a
 //! scale for each output channel. Everything else is 32-bit floats.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::conv::scaled::ScaledConv;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 1, kernel: [1, 1], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let mut packed = vec![0.0; conv.packed_len()];
+//! conv.pack(&[1.5], &[], &[], [&[], &[]], &mut packed);
+//! let kernel = ScaledConv { conv, halves: false };
+//! let mut bytes = vec![0; kernel.packed_len()];
+//! assert!(kernel.pack(&packed, &[0.5], &mut bytes)); // the integer 3 times 0.5
+//! let floats: Vec<f32> =
+//!     bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+//! let input = Rows { data: Span::new(&[4.0]), shape: RowShape::dense(1, 1, 1, 1) }; // [1, 1, 1]
+//! let mut made = [0.0; 1];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 1, 1) }; // [1, 1, 1]
+//! kernel.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[Rows::line(&floats)], &mut output);
+//! assert_eq!(made, [6.0]);
+//! ```
 #![allow(unsafe_code, reason = "narrow numbers that lie among floats; each block says why it is sound")]
 
 use core::ops::Range;
 
-use super::super::element::F16;
-use super::super::kernel::{Context, RowKernel};
+use super::super::half::F16;
+use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::panel::{Kind, Panels};
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::Sharing;
 use super::super::weight::Scaled;
 use super::{Conv, Packed, Pre};
 

@@ -1,5 +1,25 @@
 //! A convolution among tensors in any layouts: the code that the families of primitives share which are generic over
 //! layouts.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::conv::scenario::{Filters, Scenario};
+//! use csdfc_kernels::layout::Layout;
+//! use csdfc_kernels::Activation;
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 1, kernel: [2, 2], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let scenario = Scenario {
+//!     conv, input: [3, 3], output: [2, 2], layouts: [Layout::Hwc; 2], filters: Filters::Steps,
+//! };
+//! let mut packed = vec![0.0; scenario.packed_len()];
+//! scenario.pack(&[1.0, 2.0, 3.0, 4.0], &[0.5], &mut packed);
+//! assert_eq!(packed, [0.5, 1.0, 2.0, 3.0, 4.0]); // the bias and the four taps
+//! ```
 
 use core::ops::Range;
 

@@ -1,4 +1,25 @@
 //! Transposed convolution, each output pixel gathering the input pixels that reach it.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::transpose::ConvTranspose;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = ConvTranspose {
+//!     channels: 1, filters: 1, kernel: [1, 2], stride: [1, 2], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, activation: Activation::None,
+//! };
+//! let mut packed = vec![0.0; conv.packed_len()];
+//! conv.pack(&[1.0, 10.0], &[], &[], &mut packed);
+//! let input = Rows { data: Span::new(&[3.0, 4.0]), shape: RowShape::dense(1, 2, 1, 1) }; // [1, 2, 1]
+//! let mut made = [0.0; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 4, 1, 1) }; // [1, 4, 1]
+//! conv.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made, [3.0, 30.0, 4.0, 40.0]);
+//! ```
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 use core::ops::Range;

@@ -3,11 +3,10 @@
 use core::cell::Cell;
 use core::ops::Range;
 
+use super::super::element::Element;
 use super::super::indirect::{MOST_PIXELS, PADDED_SPAN, Spans, zeros};
 use super::super::rows::Rows;
-use super::super::weight::Weight;
-use super::Conv;
-use super::dense::{Dense, Pixels};
+use super::parameters::Conv;
 
 /// Pixels of a tile that follow each other in a row.
 #[derive(Clone, Copy)]
@@ -137,6 +136,12 @@ impl Tile {
     }
 }
 
+/// Whether the micro-kernel reads pixels where they lie: they are floats and have no prologue.
+#[inline(always)]
+fn is_read_in_place<E: Element>(is_plain: bool) -> bool {
+    E::IS_FLOAT && is_plain
+}
+
 /// The windows of a tile in one image.
 pub(super) struct Window<'w, 'a, E> {
     p: &'w Conv,
@@ -154,24 +159,25 @@ pub(super) struct Window<'w, 'a, E> {
     offset: usize,
 }
 
-impl<'w, 'a, E: Pixels> Window<'w, 'a, E> {
+impl<'w, 'a, E: Element> Window<'w, 'a, E> {
+    /// The windows of a group; `is_plain` if the convolution has no prologue.
     #[inline(always)]
-    pub fn new<W: Weight>(
-        conv: &'w Dense<'a, E, W>,
+    pub fn new(
+        p: &'w Conv,
+        image: &'w Rows<'a, E>,
+        is_plain: bool,
         group: usize,
         pixels: &'w Tile,
         taps: Range<usize>,
     ) -> Self {
-        let (p, image) = (conv.p, &conv.parts[0]);
         let shape = &image.shape;
         let channels = p.channels / p.groups;
         let within = pixels.are_within(p, shape.width);
-        let as_they_are = conv.before.is_none();
-        let on_end = p.kernel[1] == 1 || as_they_are && p.dilation[1] == 1 && shape.channels == channels;
+        let on_end = p.kernel[1] == 1 || is_plain && p.dilation[1] == 1 && shape.channels == channels;
         // A window's row is one run of elements if its pixels are contiguous and have no prologue.
         let (columns, run) =
             if within && on_end { (1, p.kernel[1] * channels) } else { (p.kernel[1], channels) };
-        let longest = if within && conv.is_in_place() { run } else { PADDED_SPAN };
+        let longest = if within && is_read_in_place::<E>(is_plain) { run } else { PADDED_SPAN };
         let offset = group * channels;
         let pieces = if run <= longest { 1 } else { run.div_ceil(longest) };
         Window { p, image, pixels, taps, spans: [columns, pieces], longest, run, channels, offset }
@@ -187,7 +193,7 @@ impl<'w, 'a, E: Pixels> Window<'w, 'a, E> {
     }
 }
 
-impl<'a, E: Pixels> Spans<'a, E> for Window<'_, 'a, E> {
+impl<'a, E: Element> Spans<'a, E> for Window<'_, 'a, E> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.taps.len() * self.spans[0] * self.spans[1]
@@ -238,11 +244,17 @@ struct PartOfTap {
     channel: usize,
 }
 
-impl<'w, 'a, E: Pixels> Parts<'w, 'a, E> {
+impl<'w, 'a, E: Element> Parts<'w, 'a, E> {
+    /// The windows of all parts; `is_plain` if the convolution has no prologue.
     #[inline(always)]
-    pub fn new<W: Weight>(conv: &'w Dense<'a, E, W>, pixels: &'w Tile, taps: Range<usize>) -> Self {
-        let (p, parts) = (conv.p, conv.parts);
-        let as_they_are = conv.is_in_place() && pixels.are_within(p, parts[0].shape.width);
+    pub fn new(
+        p: &'w Conv,
+        parts: &'w [Rows<'a, E>],
+        is_plain: bool,
+        pixels: &'w Tile,
+        taps: Range<usize>,
+    ) -> Self {
+        let as_they_are = is_read_in_place::<E>(is_plain) && pixels.are_within(p, parts[0].shape.width);
         let longest = if as_they_are { p.channels } else { PADDED_SPAN };
         let spans = match as_they_are {
             true => parts.len(),
@@ -285,7 +297,7 @@ impl<'w, 'a, E: Pixels> Parts<'w, 'a, E> {
     }
 }
 
-impl<'a, E: Pixels> Spans<'a, E> for Parts<'_, 'a, E> {
+impl<'a, E: Element> Spans<'a, E> for Parts<'_, 'a, E> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.taps.len() * self.p.kernel[1] * self.spans

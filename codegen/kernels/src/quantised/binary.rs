@@ -1,4 +1,28 @@
 //! Functions of two tensors of bytes element by element, with broadcasting.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::quantised::binary::{QBinary, QFunction};
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let shape = RowShape::dense(1, 1, 2, 1); // [1, 1, 2]
+//! let [a, b] = [&[1, 2], &[30, 200]].map(|data| Rows { data: Span::new(data), shape });
+//! let mut made = [0_u8; 2];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape };
+//! let add = QBinary {
+//!     function: QFunction::Sum,
+//!     constant_first: false,
+//!     scales: [1.0, 0.5, 1.0],
+//!     zero_points: [0, 0, 0],
+//!     low: 0,
+//!     high: 100,
+//! };
+//! add.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[a, b], &[], &mut output);
+//! assert_eq!(made, [16, 100]);
+//! ```
 
 use core::ops::Range;
 

@@ -1,4 +1,19 @@
 //! Floats as bytes, and bytes as floats.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::quantised::cast::Quantise;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let input = Rows { data: Span::new(&[-1.0, 0.0, 0.5]), shape: RowShape::dense(1, 1, 3, 1) }; // [1, 1, 3]
+//! let mut made = [0_u8; 3];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 3, 1) }; // [1, 1, 3]
+//! Quantise { scale: 0.5, zero_point: 128 }.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [126, 128, 129]);
+//! ```
 
 use core::ops::Range;
 

@@ -1,13 +1,34 @@
 //! Fully connected layers of bytes.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::gemm::Gemm;
+//! use csdfc_kernels::quantised::Requantise;
+//! use csdfc_kernels::quantised::gemm::QGemm;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let gemm = Gemm { inner: 2, units: 1, activation: Activation::None };
+//! let requantise = Requantise { zero_point: 0, low: 0, high: 255 };
+//! let gemm = QGemm { gemm, zero_point: 0, has_offset: false, requantise };
+//! let mut packed = vec![0; gemm.packed_len()];
+//! gemm.pack((|_, k| [3, -1][k], 0), &[5], &[1.0], &mut packed);
+//! let input = Rows { data: Span::new(&[10, 20]), shape: RowShape::dense(1, 1, 2, 1) }; // [1, 1, 2]
+//! let mut made = [0_u8; 1];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 1, 1) }; // [1, 1, 1]
+//! gemm.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made, [15]); // 5 + 3 · 10 − 20
+//! ```
 
 use core::ops::Range;
 
 use super::super::arch::PANEL;
 use super::super::elements::{Elements, ElementsMut};
 use super::super::gemm::Gemm;
-use super::super::kernel::{Context, ElementKernel, RowKernel};
+use super::super::kernel::{Context, ElementKernel, RowKernel, Sharing};
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::Sharing;
 use super::Requantise;
 use super::conv::QConv;
 use super::panels::{Panel, Panels};

@@ -1,17 +1,13 @@
 //! Vectors of integers: their operations, and a portable implementation.
 
-use super::super::arch::{Isa, Kind, Portable};
-#[cfg(target_arch = "x86_64")]
-use super::super::arch::{MAY_BE_AVX2, MAY_BE_AVX512};
+use super::super::arch::Portable;
 use super::Requantise;
-use super::panels::NUMBER;
-#[cfg(target_arch = "x86_64")]
-use super::{avx2, avx512};
-#[cfg(target_arch = "aarch64")]
-use super::{dotprod, neon};
 
 /// The fewest sums of a vector: half a panel.
 pub(crate) const LANES: usize = 8;
+
+/// Bytes of a bias, and of a multiplier.
+pub(crate) const NUMBER: usize = 4;
 
 /// The largest [`Integers::DEPTH`].
 pub(crate) const MOST_DEPTH: usize = 4;
@@ -21,26 +17,6 @@ pub(crate) const MOST_DEPTH: usize = 4;
 pub(crate) trait Work {
     /// Does the work.
     fn run<S: Integers>(self);
-}
-
-/// Does the work with these instructions. AVX2 serves also where longer vectors have no products of bytes.
-#[inline]
-pub(crate) fn run<W: Work>(isa: Isa, work: W) {
-    match isa.kind() {
-        // SAFETY: an `Isa` of these kinds is made only where the processor has these instructions.
-        #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 if MAY_BE_AVX2 || MAY_BE_AVX512 => unsafe { avx2::run(work) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Kind::Vnni if MAY_BE_AVX512 => unsafe { avx512::run(work) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "aarch64")]
-        Kind::Neon => unsafe { neon::run(work) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "aarch64")]
-        Kind::Dot => unsafe { dotprod::run(work) },
-        _ => work.run::<Portable>(),
-    }
 }
 
 /// Vectors of integers, with the operations that micro-kernels need.

@@ -4,6 +4,17 @@
 //! `scale · (q − zero_point)`. Weights are signed bytes, whose zero point is 0, with a scale for each output channel; or an
 //! offset is added to each of them, as unsigned bytes with any zero point need. Sums of products are exact, in integers of 32 bits (modulo 2^32), and no instruction saturates on the way to them. Each
 //! becomes an element once, by [`Requantise`], which is the same on every target to the bit.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::quantised::Requantise;
+//!
+//! // Sums stand for multiples of 0.5 of the element's scale; 10 stands for 0, and a Relu follows.
+//! let requantise = Requantise { zero_point: 10, low: 10, high: 255 };
+//! assert_eq!(requantise.apply(7, 0.5), 14); // 3.5 becomes 4
+//! assert_eq!(requantise.apply(-7, 0.5), 10);
+//! ```
 
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
@@ -14,8 +25,6 @@ mod avx512;
 pub mod binary;
 pub mod cast;
 pub mod conv;
-mod dense;
-mod depthwise;
 #[cfg(target_arch = "aarch64")]
 mod dotprod;
 pub mod gemm;

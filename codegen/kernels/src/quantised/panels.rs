@@ -11,10 +11,7 @@
 //! something to read.
 
 use super::super::arch::PANEL;
-use super::integers::LANES;
-
-/// Bytes of a bias, and of a multiplier.
-pub(crate) const NUMBER: usize = 4;
+use super::integers::{LANES, NUMBER};
 
 /// Shape of packed weights: `groups` times `filters` sums of `steps` products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,28 @@
 //! Pooling of bytes over a window.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::pool::{Pool, PoolKind};
+//! use csdfc_kernels::quantised::Requantise;
+//! use csdfc_kernels::quantised::pool::QPool;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let kind = PoolKind::Average;
+//! let pool = QPool {
+//!     pool: Pool { kind, kernel: [2, 2], stride: [2, 2], dilation: [1, 1], pads: [0; 4] },
+//!     zero_point: 0,
+//!     multiplier: 1.0,
+//!     requantise: Requantise { zero_point: 0, low: 0, high: 255 },
+//! };
+//! let input = Rows { data: Span::new(&[1, 2, 3, 4]), shape: RowShape::dense(2, 2, 1, 2) }; // [2, 2, 1]
+//! let mut made = [0_u8; 1];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 1, 1) }; // [1, 1, 1]
+//! pool.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[], &mut output);
+//! assert_eq!(made, [2]); // 2.5, of two equally near integers the even one
+//! ```
 
 use core::ops::Range;
 

@@ -3,10 +3,43 @@
 //!
 //! The arithmetic is that of the layers that the convolution replaces, to the bit: bytes become floats, these are
 //! multiplied, shifted and bounded, and become bytes again. The padding is the integer that stands for 0 after that.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::quantised::Requantise;
+//! use csdfc_kernels::quantised::conv::QConv;
+//! use csdfc_kernels::quantised::cast::{Dequantise, Quantise};
+//! use csdfc_kernels::quantised::pre::QPre;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 2, kernel: [1, 1], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! let pre = QPre {
+//!     read: Dequantise { scale: 1.0, zero_point: 128 },
+//!     affine: false,
+//!     activation: Activation::Relu,
+//!     made: Quantise { scale: 1.0, zero_point: 0 },
+//! };
+//! let requantise = Requantise { zero_point: 0, low: 0, high: 255 };
+//! let conv = QConv { conv, pre: Some(pre), zero_point: 0, has_offset: false, requantise };
+//! let mut packed = vec![0; conv.packed_len()];
+//! conv.pack((&[2, 1], 0), &[], &[1.0; 2], [&[], &[]], &mut packed);
+//! let input = Rows { data: Span::new(&[100, 130]), shape: RowShape::dense(1, 2, 1, 1) }; // [1, 2, 1]
+//! let mut made = [0_u8; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 2, 2, 1) }; // [1, 2, 2]
+//! conv.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made, [0, 0, 4, 2]); // the Relu of −28 and of 2, times 2 and 1
+//! ```
 
 use super::super::activation::{Activation, clip};
 use super::cast::{Dequantise, Function, Quantise};
-use super::panels::NUMBER;
+use super::integers::NUMBER;
 
 /// Bytes that are made at a time.
 pub(super) const CHUNK: usize = 64;

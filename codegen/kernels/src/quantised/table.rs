@@ -1,4 +1,20 @@
 //! Functions of one byte as tables.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::quantised::table::Table;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let table: [u8; 256] = core::array::from_fn(|q| 255 - q as u8);
+//! let input = Rows { data: Span::new(&[0, 200]), shape: RowShape::dense(1, 1, 2, 1) }; // [1, 1, 2]
+//! let mut made = [0_u8; 2];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(1, 1, 2, 1) }; // [1, 1, 2]
+//! Table.rows(&mut Context::alone(Isa::PORTABLE), 0..1, &[input], &[Rows::line(&table)], &mut output);
+//! assert_eq!(made, [255, 55]);
+//! ```
 
 use core::ops::Range;
 

@@ -5,8 +5,8 @@ use core::ops::Range;
 
 use super::super::arch::PANEL;
 use super::Requantise;
-use super::integers::{Integers, Work};
-use super::panels::{NUMBER, Panels};
+use super::integers::{Integers, NUMBER, Work};
+use super::panels::Panels;
 
 /// The largest [`most`].
 pub(super) const MOST_TILE: usize = 12;

@@ -2,7 +2,7 @@
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::convert::Cast;
-use csdfc_kernels::element::F16;
+use csdfc_kernels::half::F16;
 use csdfc_kernels::kernel::{Context, RowKernel};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::span::SpanMut;

@@ -3,8 +3,8 @@
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::concat::{ConcatElements, ImageAxis, copy_elements, copy_image};
 use csdfc_kernels::convert::Cast;
-use csdfc_kernels::element::F16;
 use csdfc_kernels::elements::{Dims, ElementsMut, MAX_RANK};
+use csdfc_kernels::half::F16;
 use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
 use csdfc_kernels::pad::{Pad, PadElements, PadMode};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};

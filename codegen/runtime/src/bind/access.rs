@@ -5,6 +5,8 @@ use csdfc_kernels::rows::RowShape;
 
 use csdfc_plan::shape::{Order, Shape};
 
+use crate::error::LayerError;
+
 use super::kernel::Operand;
 use super::seen::{Input, View};
 
@@ -62,7 +64,7 @@ impl Operand<'_> {
     }
 
     /// The operand element by element, of a layer with this output.
-    pub(super) fn elements(&self, output: &Shape) -> Result<Input<View>, String> {
+    pub(super) fn elements(&self, output: &Shape) -> Result<Input<View>, LayerError> {
         let by_rows = self.own.keeps_rows(self.seen) && self.seen.row_axis() == output.row_axis();
         let rows = self.own.rows();
         if !self.own.is_image() && !by_rows && self.ring_rows.is_multiple_of(rows) {
@@ -81,12 +83,14 @@ impl Operand<'_> {
 }
 
 /// The elements of a tensor, its own dimensions in this order, seen in these dimensions.
-pub(super) fn elements(own: &Shape, order: Order, seen: &Shape, ring_rows: usize) -> Result<View, String> {
+pub(super) fn elements(
+    own: &Shape,
+    order: Order,
+    seen: &Shape,
+    ring_rows: usize,
+) -> Result<View, LayerError> {
     if seen.rank() > MAX_RANK {
-        return Err(format!(
-            "a tensor of {} dimensions has more than the {MAX_RANK} of kernels",
-            seen.rank()
-        ));
+        return Err(LayerError::TensorRank { rank: seen.rank() });
     }
     let dims = Dims::new(&seen.dims);
     let shape = match (image_rows(own, ring_rows), order) {

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use csdfc_kernels::element::F16;
 use csdfc_kernels::elements::MAX_RANK;
+use csdfc_kernels::half::F16;
 use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 use csdfc_kernels::rows::RowShape;
 
@@ -11,9 +11,12 @@ use csdfc_plan::format::Element;
 use csdfc_plan::operator::Function;
 use csdfc_plan::shape::{Order, Shape};
 
+use crate::error::LayerError;
+
 use super::access::image_rows;
 use super::constants::{Packing, Part};
 use super::kernel::{Form, Kernel, Parameters, RowCall, Site};
+use super::operand_constant::OperandConstant;
 use super::seen::Input;
 use super::typed::{ByElements, ByRows, Stored};
 
@@ -123,7 +126,7 @@ impl Choice {
     }
 
     /// This choice with parameters in panels.
-    pub(super) fn with_panels(self, site: &Site<'_>, part: Part, in_place: bool) -> Result<Self, String> {
+    pub(super) fn with_panels(self, site: &Site<'_>, part: Part, in_place: bool) -> Result<Self, LayerError> {
         let next = part.parameters.end;
         let choice = self.with(part.packing, part.parameters);
         if in_place { choice.with_p_relu(site, site.operator.activation(), next) } else { Ok(choice) }
@@ -135,19 +138,17 @@ impl Choice {
         site: &Site<'_>,
         function: Option<&Function>,
         index: usize,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, LayerError> {
         let Some(Function::PRelu { slope }) = function else { return Ok(self) };
-        let packing = self.constant(site.output, slope)?;
-        Ok(Choice { slopes: true, ..self.with(packing, index..index + 1) })
+        let slopes = Packing::Operand(self.constant(site.output, slope)?);
+        Ok(Choice { slopes: true, ..self.with(slopes, index..index + 1) })
     }
 
     /// How a constant of these dimensions, which broadcasts to the output, is packed for this kernel.
-    pub(super) fn constant(&self, output: &Shape, dims: &[usize]) -> Result<Packing, String> {
+    pub(super) fn constant(&self, output: &Shape, dims: &[usize]) -> Result<OperandConstant, LayerError> {
         match &self.form {
-            Form::Elements(_) if dims.len() > MAX_RANK => {
-                Err(format!("a constant of {} dimensions has more than kernels know", dims.len()))
-            }
-            Form::Elements(_) => Ok(Packing::Plain { dims: dims.to_vec() }),
+            Form::Elements(_) if dims.len() > MAX_RANK => Err(LayerError::ConstantRank { rank: dims.len() }),
+            Form::Elements(_) => Ok(OperandConstant::Plain { dims: dims.to_vec() }),
             Form::Rows(call) => {
                 // A kernel may also see an image as pixels of other channels.
                 let is_image = image_rows(output, call.output.ring_rows) == Some(call.output);
@@ -156,28 +157,35 @@ impl Choice {
                 } else {
                     row_constant(output, call.output, dims)
                 };
-                packing.ok_or_else(|| format!("a constant {} does not fit {output}", Shape::new(dims)))
+                packing.ok_or_else(|| LayerError::ConstantShape {
+                    constant: Shape::new(dims),
+                    output: output.clone(),
+                })
             }
         }
     }
 }
 
 /// A constant that broadcasts to an image.
-fn image_constant(output: &Shape, dims: &[usize]) -> Option<Packing> {
+fn image_constant(output: &Shape, dims: &[usize]) -> Option<OperandConstant> {
     let missing = 4usize.checked_sub(dims.len())?;
     let dims: Vec<usize> = std::iter::repeat_n(1, missing).chain(dims.iter().copied()).collect();
     match (output.order, dims.as_slice()) {
-        (Order::ChannelsFirst, &[1, c, h, w]) => Some(Packing::Image { rows: RowShape::dense(h, w, c, h) }),
-        (Order::ChannelsLast, &[1, h, w, c]) => Some(Packing::Row { rows: RowShape::dense(h, w, c, h) }),
+        (Order::ChannelsFirst, &[1, c, h, w]) => {
+            Some(OperandConstant::Image { rows: RowShape::dense(h, w, c, h) })
+        }
+        (Order::ChannelsLast, &[1, h, w, c]) => {
+            Some(OperandConstant::Row { rows: RowShape::dense(h, w, c, h) })
+        }
         _ => None,
     }
 }
 
 /// A constant that broadcasts to rows of pixels.
-fn row_constant(output: &Shape, rows: RowShape, dims: &[usize]) -> Option<Packing> {
+fn row_constant(output: &Shape, rows: RowShape, dims: &[usize]) -> Option<OperandConstant> {
     let [pixels, channels] = split(&output.dims, dims, rows.channels)?;
     let height = if pixels == 1 { 1 } else { rows.height };
-    Some(Packing::Row { rows: RowShape::dense(height, pixels / height, channels, height) })
+    Some(OperandConstant::Row { rows: RowShape::dense(height, pixels / height, channels, height) })
 }
 
 /// Pixels and channels of an operand of dimensions `dims`, which broadcasts to `output` as pixels of `channels`

@@ -20,15 +20,18 @@ use csdfc_kernels::conv::scenario::Scenario;
 use csdfc_kernels::conv::transpose::ConvTranspose;
 use csdfc_kernels::conv::winograd::Winograd;
 use csdfc_kernels::conv::{Conv, Pre};
-use csdfc_kernels::element::F16;
-use csdfc_kernels::elements::{ElementShape, MAX_RANK};
+use csdfc_kernels::elements::ElementShape;
 use csdfc_kernels::gemm::Gemm;
+use csdfc_kernels::half::F16;
 use csdfc_kernels::rows::RowShape;
 
 use csdfc_plan::operator::{self, Function, Operator};
 use csdfc_plan::shape::Shape;
 
+use crate::error::LayerError;
+
 use super::integer_constants::Integers;
+use super::operand_constant::OperandConstant;
 use super::seen::View;
 use super::translate::{activation, pre};
 
@@ -108,21 +111,8 @@ pub enum Packing {
     },
     /// Constants of a kernel of 8-bit integers.
     Integers(Integers),
-    /// A constant `[C, H, W]` as rows of pixels.
-    Image {
-        /// Height, width and channels.
-        rows: RowShape,
-    },
-    /// As it is, read as rows of pixels.
-    Row {
-        /// The rows.
-        rows: RowShape,
-    },
-    /// As it is.
-    Plain {
-        /// Dimensions.
-        dims: Vec<usize>,
-    },
+    /// A constant that is an operand.
+    Operand(OperandConstant),
 }
 
 impl Packing {
@@ -143,8 +133,7 @@ impl Packing {
                 .conv()
                 .map_or(0, |conv| ScaledConv { conv, halves: *halves }.packed_len() / size_of::<f32>()),
             Packing::Integers(integers) => integers.len(),
-            Packing::Image { rows } | Packing::Row { rows } => rows.height * rows.row_stride(),
-            Packing::Plain { dims } => dims.iter().product(),
+            Packing::Operand(constant) => constant.len(),
         }
     }
 
@@ -182,33 +171,35 @@ impl Packing {
     /// How kernels by rows see it. A constant that is not an image is one row of one pixel.
     pub fn rows(&self) -> RowShape {
         match self {
-            Packing::Image { rows } | Packing::Row { rows } => *rows,
-            Packing::Integers(Integers::Constant { elements, .. }) => elements.rows(),
+            Packing::Operand(elements) | Packing::Integers(Integers::Constant { elements, .. }) => {
+                elements.rows()
+            }
             _ => RowShape::dense(1, 1, self.len(), 1),
         }
     }
 
     /// How kernels by elements see it. A constant without dimensions of its own has one dimension.
     pub fn elements(&self) -> View {
-        if let Packing::Integers(Integers::Constant { elements, .. }) = self {
-            return elements.elements();
+        match self {
+            Packing::Operand(elements) | Packing::Integers(Integers::Constant { elements, .. }) => {
+                elements.elements()
+            }
+            _ => {
+                let shape = ElementShape::flat(self.len());
+                View { shape, seen: shape.dims }
+            }
         }
-        let shape = match self {
-            Packing::Plain { dims } if dims.len() <= MAX_RANK => ElementShape::dense(dims),
-            _ => ElementShape::flat(self.len()),
-        };
-        View { shape, seen: shape.dims }
     }
 
     /// Packs parameters, in the order of the operator's documentation, into exactly the floats that they take.
     ///
     /// # Errors
     /// When their number is wrong, or they are packed as narrower numbers: see [`Integers::pack`], `mixed` and `scaled`.
-    pub fn pack(&self, parameters: &[Cow<'_, [f32]>], packed: &mut [f32]) -> Result<(), String> {
+    pub fn pack(&self, parameters: &[Cow<'_, [f32]>], packed: &mut [f32]) -> Result<(), LayerError> {
         let parameter = |index: usize| parameters.get(index).map_or(&[][..], |values| values);
         let expect = |index: usize, elements: usize| match parameter(index).len() {
             found if found == elements => Ok(()),
-            found => Err(format!("its parameter {index} has {found} elements, not {elements}")),
+            found => Err(LayerError::ParameterLength { parameter: index, found, expected: elements }),
         };
         let after_weights = |has_bias: bool, filters: usize, activation: Activation| {
             let bias = has_bias.then(|| parameter(1));
@@ -218,7 +209,7 @@ impl Packing {
         let plain = |conv: &Conv, has_bias: bool| {
             expect(0, conv.filters * conv.channels * conv.kernel[0] * conv.kernel[1])?;
             let [bias, _] = after_weights(has_bias, conv.filters, conv.activation)?;
-            Ok::<_, String>([parameter(0), bias])
+            Ok::<_, LayerError>([parameter(0), bias])
         };
         match self {
             Packing::Conv { conv, bias } => {
@@ -270,19 +261,9 @@ impl Packing {
                 fft.pack(weights, bias, packed, &mut vec![0.0; fft.room()]);
             }
             Packing::Integers(_) | Packing::Mixed(_) | Packing::Scaled { .. } => {
-                return Err("its parameters are packed as narrower numbers: a mistake".into());
+                return Err(LayerError::Mistake("its parameters are packed as narrower numbers: a mistake"));
             }
-            Packing::Image { rows } => {
-                expect(0, self.len())?;
-                let pixels = rows.height * rows.width;
-                for (i, value) in packed.iter_mut().enumerate() {
-                    *value = parameter(0)[i % rows.channels * pixels + i / rows.channels];
-                }
-            }
-            Packing::Row { .. } | Packing::Plain { .. } => {
-                expect(0, self.len())?;
-                packed.copy_from_slice(parameter(0));
-            }
+            Packing::Operand(constant) => constant.pack(parameters, packed)?,
         }
         Ok(())
     }
@@ -294,15 +275,15 @@ fn bias_and_slopes<'a>(
     slopes: &'a [f32],
     filters: usize,
     activation: Activation,
-) -> Result<[&'a [f32]; 2], String> {
+) -> Result<[&'a [f32]; 2], LayerError> {
     let slopes = if activation == Activation::PRelu { slopes } else { &[] };
     if let Some(bias) = bias
         && bias.len() != filters
     {
-        return Err(format!("it has {} biases for {filters} output channels", bias.len()));
+        return Err(LayerError::PerChannel { what: "biases", found: bias.len(), filters });
     }
     if activation == Activation::PRelu && ![1, filters].contains(&slopes.len()) {
-        return Err(format!("it has {} slopes for {filters} output channels", slopes.len()));
+        return Err(LayerError::PerChannel { what: "slopes", found: slopes.len(), filters });
     }
     Ok([bias.unwrap_or_default(), slopes])
 }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use csdfc_kernels::element::F16;
 use csdfc_kernels::element_wise::PReluInPlace;
 use csdfc_kernels::elements::ElementShape;
+use csdfc_kernels::half::F16;
 use csdfc_kernels::kernel::Context;
 use csdfc_kernels::rows::RowShape;
 

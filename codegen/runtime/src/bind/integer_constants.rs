@@ -17,7 +17,9 @@ use std::borrow::Cow;
 use csdfc_plan::format::Quantisation;
 use csdfc_plan::operator::BinaryFunction;
 
-use super::constants::Packing;
+use crate::error::LayerError;
+
+use super::operand_constant::OperandConstant;
 
 /// Bytes of a table.
 pub(super) const TABLE: usize = 256;
@@ -42,7 +44,7 @@ pub enum Integers {
         transposed: bool,
         /// Whether there are biases.
         bias: bool,
-        /// As in [`Packing::Gemm`].
+        /// Channels and pixels of the input, if it is an image that lies pixel by pixel but is seen channel by channel.
         image: Option<[usize; 2]>,
         /// Scales of the integers that it reads, and of those that it makes.
         scales: [f32; 2],
@@ -50,7 +52,7 @@ pub enum Integers {
     /// An operand.
     Constant {
         /// How its elements lie.
-        elements: Box<Packing>,
+        elements: OperandConstant,
         /// Which numbers the integers stand for.
         quantisation: Quantisation,
     },
@@ -113,7 +115,7 @@ impl Integers {
     ///
     /// # Errors
     /// When their number is wrong, or weights are not 8-bit integers times their scale.
-    pub fn pack(&self, parameters: &[Cow<'_, [f32]>], packed: &mut [u8]) -> Result<(), String> {
+    pub fn pack(&self, parameters: &[Cow<'_, [f32]>], packed: &mut [u8]) -> Result<(), LayerError> {
         match self {
             Integers::Conv { conv, bias, scales } => {
                 let elements =
@@ -223,7 +225,7 @@ fn of_two(function: BinaryFunction, a: f32, b: f32) -> f32 {
 }
 
 /// Scales and shifts of a convolution's prologue, if there are any. They come after its weights and biases.
-fn before<'p>(parameters: &'p [Cow<'_, [f32]>], bias: bool, q: &QConv) -> Result<[&'p [f32]; 2], String> {
+fn before<'p>(parameters: &'p [Cow<'_, [f32]>], bias: bool, q: &QConv) -> Result<[&'p [f32]; 2], LayerError> {
     let first = 1 + usize::from(bias);
     match (q.pre, parameters.get(first..first + 2)) {
         (Some(QPre { affine: true, .. }), Some([scales, shifts]))
@@ -231,9 +233,7 @@ fn before<'p>(parameters: &'p [Cow<'_, [f32]>], bias: bool, q: &QConv) -> Result
         {
             Ok([scales, shifts])
         }
-        (Some(QPre { affine: true, .. }), _) => {
-            Err(format!("it has no scale and shift for each of {} channels", q.conv.channels))
-        }
+        (Some(QPre { affine: true, .. }), _) => Err(LayerError::Prologue { channels: q.conv.channels }),
         _ => Ok([&[]; 2]),
     }
 }
@@ -257,12 +257,16 @@ impl Units {
         [units, products]: [usize; 2],
         has_offset: bool,
         of: impl Fn(usize) -> usize,
-    ) -> Result<Self, String> {
-        let parameter =
-            |index: usize, elements: usize| match parameters.get(index).map_or(&[][..], |found| found) {
-                found if found.len() == elements => Ok(found),
-                found => Err(format!("its parameter {index} has {} elements, not {elements}", found.len())),
-            };
+    ) -> Result<Self, LayerError> {
+        let parameter = |index: usize, elements: usize| match parameters
+            .get(index)
+            .map_or(&[][..], |found| found)
+        {
+            found if found.len() == elements => Ok(found),
+            found => {
+                Err(LayerError::ParameterLength { parameter: index, found: found.len(), expected: elements })
+            }
+        };
         let weights = parameter(0, units * products)?;
         let biases = if bias { parameter(1, units)? } else { &[] };
         let scales = parameter(parameters.len().saturating_sub(1), units)?;
@@ -274,12 +278,9 @@ impl Units {
         let [least, most] = [i8::MIN, i8::MAX].map(i64::from);
         let [low, high] = integers.iter().fold([0, 0], |[low, high], &q| [q.min(low), q.max(high)]);
         let offset = if has_offset { (high - most).max(0) + (low - least).min(0) } else { 0 };
-        let byte = |&q: &i64| {
-            i8::try_from(q - offset)
-                .map_err(|_| format!("a weight is {q} times its scale, which does not fit 8 bits"))
-        };
+        let byte = |&q: &i64| i8::try_from(q - offset).map_err(|_| LayerError::WeightBeyondByte { times: q });
         let weights = integers.iter().map(byte).collect::<Result<_, _>>()?;
-        let Ok(offset) = i32::try_from(offset) else { return Err("its weights are too large".into()) };
+        let Ok(offset) = i32::try_from(offset) else { return Err(LayerError::WeightsTooLarge) };
         let bias = |(unit, scale): (usize, &f32)| {
             let bias = biases.get(unit).copied().unwrap_or(0.0);
             (f64::from(bias) / f64::from(read * scale)).round_ties_even() as i32

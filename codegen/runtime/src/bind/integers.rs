@@ -21,6 +21,8 @@ use csdfc_plan::format::{Element, Quantisation};
 use csdfc_plan::operator::{self, BinaryFunction, Function, Operator, PoolKind, ReduceFunction};
 use csdfc_plan::shape::Shape;
 
+use crate::error::LayerError;
+
 use super::choice::{Choice, Forms};
 use super::constants::{self, Packing};
 use super::integer_constants::{Integers, TABLE, Unary};
@@ -189,17 +191,17 @@ fn requantise(made: Quantisation, activation: Option<&Function>) -> Requantise {
 
 impl Site<'_> {
     /// The quantisations of its first operand and of its output.
-    fn quantisations(&self) -> Result<[Quantisation; 2], String> {
+    fn quantisations(&self) -> Result<[Quantisation; 2], LayerError> {
         let read = self.inputs.first().and_then(|x| x.quantisation);
         match read.zip(self.quantisation) {
             Some((read, made)) => Ok([read, made]),
-            None => Err("a tensor of 8-bit integers has no scale".into()),
+            None => Err(LayerError::NoScale),
         }
     }
 }
 
 /// A convolution, of all its operands, whose weights have an offset or not.
-pub(super) fn convolution(site: &Site<'_>, has_offset: bool) -> Result<Choice, String> {
+pub(super) fn convolution(site: &Site<'_>, has_offset: bool) -> Result<Choice, LayerError> {
     let Operator::Conv(attributes) = site.operator else { return site.unsupported() };
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
     if !is_conv(site.operator, &seen) {
@@ -213,7 +215,7 @@ pub(super) fn convolution(site: &Site<'_>, has_offset: bool) -> Result<Choice, S
     let Packing::Conv { conv, bias } = part.packing else { return site.unsupported() };
     let [read, made] = site.quantisations()?;
     if site.inputs.iter().any(|part| part.quantisation != Some(read)) {
-        return Err("its operands are of integers that stand for different numbers".into());
+        return Err(LayerError::ScalesDiffer);
     }
     // The integers that are multiplied.
     let sums = attributes.pre.as_ref().and_then(|pre| pre.quantisation).unwrap_or(read);
@@ -226,7 +228,7 @@ pub(super) fn convolution(site: &Site<'_>, has_offset: bool) -> Result<Choice, S
 }
 
 /// A matrix product by constants, which have an offset or not.
-pub(super) fn gemm(site: &Site<'_>, has_offset: bool) -> Result<Choice, String> {
+pub(super) fn gemm(site: &Site<'_>, has_offset: bool) -> Result<Choice, LayerError> {
     let (Operator::Gemm(attributes), [x]) = (site.operator, site.inputs.as_slice()) else {
         return site.unsupported();
     };
@@ -247,7 +249,7 @@ pub(super) fn gemm(site: &Site<'_>, has_offset: bool) -> Result<Choice, String> 
 }
 
 /// A function of each integer, as a table of its values for all integers.
-fn of_each(site: &Site<'_>, function: Unary) -> Result<Choice, String> {
+fn of_each(site: &Site<'_>, function: Unary) -> Result<Choice, LayerError> {
     let Some(x) = site.inputs.first() else { return site.unsupported() };
     let packing = Integers::Table { function, quantisations: site.quantisations()? };
     let parameters = 0..usize::from(!matches!(function, Unary::Function(_)));
@@ -256,12 +258,12 @@ fn of_each(site: &Site<'_>, function: Unary) -> Result<Choice, String> {
 }
 
 /// The same numbers as other integers.
-pub(super) fn table(site: &Site<'_>) -> Result<Choice, String> {
+pub(super) fn table(site: &Site<'_>) -> Result<Choice, LayerError> {
     of_each(site, Unary::Function(Activation::None))
 }
 
 /// Numbers as the integers that stand for them, or back.
-pub(super) fn cast(site: &Site<'_>) -> Result<Choice, String> {
+pub(super) fn cast(site: &Site<'_>) -> Result<Choice, LayerError> {
     let Some(x) = site.inputs.first() else { return site.unsupported() };
     let kernel = match (site.elements, x.quantisation, site.quantisation) {
         ([Element::F32, Element::U8], _, Some(Quantisation { scale, zero_point })) => {
@@ -276,7 +278,7 @@ pub(super) fn cast(site: &Site<'_>) -> Result<Choice, String> {
 }
 
 /// Chooses the kernel of a layer whose operator has one.
-pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
+pub(super) fn choose(site: &Site<'_>) -> Result<Choice, LayerError> {
     match (site.operator, site.inputs.as_slice()) {
         (Operator::ElementWise(element_wise), _) => {
             of_each(site, Unary::Function(translate::activation(Some(&element_wise.function))))
@@ -290,7 +292,7 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
     }
 }
 
-fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> {
+fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, LayerError> {
     let constant = binary.constant.as_ref();
     let of_constant = constant.and_then(|constant| constant.quantisation);
     let constant_first = constant.is_some_and(|constant| constant.left);
@@ -323,12 +325,12 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> 
     }
     own_kernels::of_several(site, Forms::of::<u8, u8>(kernel), dims.as_slice(), |choice| {
         let (Some(dims), Some(quantisation)) = (dims, of_constant) else { return Ok(choice) };
-        let elements = Box::new(choice.constant(site.output, dims)?);
+        let elements = choice.constant(site.output, dims)?;
         Ok(choice.with(Packing::Integers(Integers::Constant { elements, quantisation }), 0..1))
     })
 }
 
-fn pool(site: &Site<'_>, x: &Operand<'_>, pool: &operator::Pool) -> Result<Choice, String> {
+fn pool(site: &Site<'_>, x: &Operand<'_>, pool: &operator::Pool) -> Result<Choice, LayerError> {
     let [read, made] = site.quantisations()?;
     let kernel = QPool {
         pool: translate::pool(pool),
@@ -341,7 +343,7 @@ fn pool(site: &Site<'_>, x: &Operand<'_>, pool: &operator::Pool) -> Result<Choic
 }
 
 /// The mean of an image's channels.
-fn mean(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
+fn mean(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, LayerError> {
     let [read, made] = site.quantisations()?;
     let Some(input) = x.image() else { return site.unsupported() };
     let (kernel, stride, dilation, pads) = ([input.shape.height, input.shape.width], [1; 2], [1; 2], [0; 4]);

@@ -4,6 +4,8 @@ use csdfc_plan::check::{CnnIndex, Store};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::Operator;
 
+use crate::error::LayerError;
+
 use super::choice::Choice;
 use super::constants::Part;
 use super::kernel::{Call, Constant, Operand, Site};
@@ -13,13 +15,11 @@ use super::primitive::Primitive;
 ///
 /// # Errors
 /// When no kernel does.
-pub fn bind(primitive: Primitive, site: &Site<'_>) -> Result<Call, String> {
+pub fn bind(primitive: Primitive, site: &Site<'_>) -> Result<Call, LayerError> {
     let Choice { form, parts, slopes } = primitive.kernel(site)?;
     let [reads, makes] = form.elements();
     if [reads, makes] != [primitive.reads(), primitive.makes(site.operator)].map(|format| format.element) {
-        return Err(format!(
-            "its kernel reads {reads} and makes {makes}, not what its primitive does: a mistake"
-        ));
+        return Err(LayerError::KernelElements { reads, makes });
     }
     let mut start = 0;
     let constants = parts.into_iter().map(|Part { packing, parameters }| {
@@ -51,7 +51,12 @@ pub fn workspace_of(stores: &[Store], layer: usize) -> Option<usize> {
 ///
 /// # Errors
 /// When no kernel computes it, or the kernel cannot work with the places of the tensors.
-pub fn bind_layer(cnn: &CnnIndex<'_>, stores: &[Store], l: usize, room: u64) -> Result<Option<Call>, String> {
+pub fn bind_layer(
+    cnn: &CnnIndex<'_>,
+    stores: &[Store],
+    l: usize,
+    room: u64,
+) -> Result<Option<Call>, LayerError> {
     let entry = &cnn.layers[l];
     let written = written_by(stores, l);
     let is_stored = !written.is_empty() || entry.tensor.external;
@@ -60,23 +65,23 @@ pub fn bind_layer(cnn: &CnnIndex<'_>, stores: &[Store], l: usize, room: u64) -> 
     }
     let makes_indices = entry.tensor.format.element == Element::I64;
     if makes_indices && !(written.is_empty() && entry.readers.is_empty()) {
-        return Err("it makes indices, which no layer can read".into());
+        return Err(LayerError::IndicesAreRead);
     }
     let operand = |(operand, &tensor): (usize, &usize)| {
         let read = &cnn.layers[tensor];
         let rows = match read_from(stores, l, tensor) {
             Some(store) => stores[store].ring_rows,
             None if read.tensor.external && matches!(read.layer.operator, Operator::Input(_)) => read.rows(),
-            None => return Err(format!("its operand `{}` is stored nowhere", read.tensor.name)),
+            None => return Err(LayerError::NotStored { tensor: read.tensor.name.clone() }),
         };
         let (own, layout, quantisation) =
             (&read.tensor.shape, read.tensor.format.layout, read.tensor.quantisation);
         Ok(Operand { own, seen: cnn.seen(l, operand), layout, quantisation, ring_rows: rows as usize })
     };
-    let inputs = entry.inputs.iter().enumerate().map(operand).collect::<Result<_, String>>()?;
+    let inputs = entry.inputs.iter().enumerate().map(operand).collect::<Result<_, LayerError>>()?;
     let ring_rows = written.first().map_or(room, |&own| stores[own].ring_rows) as usize;
     let name = &entry.layer.primitive;
-    let primitive = Primitive::find(name).ok_or_else(|| format!("there is no primitive `{name}`"))?;
+    let primitive = Primitive::find(name).ok_or_else(|| LayerError::NoPrimitive { name: name.clone() })?;
     let (operator, output) = (&entry.layer.operator, &entry.tensor.shape);
     let (layout, quantisation) = (entry.tensor.format.layout, entry.tensor.quantisation);
     let elements = primitive.elements();
@@ -87,10 +92,10 @@ pub fn bind_layer(cnn: &CnnIndex<'_>, stores: &[Store], l: usize, room: u64) -> 
         rings.is_some_and(|(read, own)| stores[read].overlaps(&stores[own]))
     };
     if (0..entry.inputs.len()).any(|operand| call.folds(operand) && follows(entry.inputs[operand])) {
-        return Err("it takes in one piece what it makes row by row: a mistake".into());
+        return Err(LayerError::Mistake("it takes in one piece what it makes row by row: a mistake"));
     }
     if call.elements()[1] != entry.tensor.format.element {
-        return Err("its tensor is of other elements than it makes: a mistake".into());
+        return Err(LayerError::Mistake("its tensor is of other elements than it makes: a mistake"));
     }
     Ok(Some(call))
 }

@@ -1,13 +1,15 @@
 //! Kernels of tensors in any layout, and those that bring a tensor from one layout into another.
 
 use csdfc_kernels::convert::{Cast, Gather, Scatter, Swap};
-use csdfc_kernels::element::F16;
 use csdfc_kernels::element_wise::ElementWise;
+use csdfc_kernels::half::F16;
 use csdfc_kernels::rows::RowShape;
 
 use csdfc_plan::format::{Element, Format, Layout};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::shape::Shape;
+
+use crate::error::LayerError;
 
 use super::choice::Choice;
 use super::kernel::{Kernel, Site};
@@ -32,7 +34,7 @@ fn both(site: &Site<'_>) -> Option<(Vec<Input<RowShape>>, RowShape)> {
 }
 
 /// A function of each element, whatever the layout.
-pub(super) fn element_wise(site: &Site<'_>) -> Result<Choice, String> {
+pub(super) fn element_wise(site: &Site<'_>) -> Result<Choice, LayerError> {
     let Operator::ElementWise(element_wise) = site.operator else { return site.unsupported() };
     let kernel = ElementWise { function: translate::activation(Some(&element_wise.function)) };
     let Some((inputs, output)) = both(site) else { return site.unsupported() };
@@ -40,7 +42,7 @@ pub(super) fn element_wise(site: &Site<'_>) -> Result<Choice, String> {
 }
 
 /// From one layout into another.
-pub(super) fn convert(site: &Site<'_>) -> Result<Choice, String> {
+pub(super) fn convert(site: &Site<'_>) -> Result<Choice, LayerError> {
     let Some((inputs, output)) = both(site) else { return site.unsupported() };
     match [site.inputs[0].layout, site.layout] {
         [Layout::Hwc, Layout::Hcw] | [Layout::Hcw, Layout::Hwc] => {
@@ -53,7 +55,7 @@ pub(super) fn convert(site: &Site<'_>) -> Result<Choice, String> {
 }
 
 /// From floats of one width to floats of the other, as they lie.
-pub(super) fn cast(site: &Site<'_>) -> Result<Choice, String> {
+pub(super) fn cast(site: &Site<'_>) -> Result<Choice, LayerError> {
     let kernel = match site.elements {
         [Element::F32, Element::F16] => Kernel::rows::<F16, f32>(Cast),
         _ => Kernel::rows::<f32, F16>(Cast),

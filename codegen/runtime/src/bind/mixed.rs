@@ -2,12 +2,14 @@
 //! integers are made from the floats of the model.
 
 use csdfc_kernels::conv::mixed::{MixedConv, MixedGemm};
-use csdfc_kernels::element::F16;
 use csdfc_kernels::gemm::Gemm;
+use csdfc_kernels::half::F16;
 use std::borrow::Cow;
 
 use csdfc_plan::operator::{Function, Operator};
 use csdfc_plan::shape::Shape;
+
+use crate::error::LayerError;
 
 use super::choice::{Choice, Forms};
 use super::constants::{self, Packing, Part};
@@ -15,7 +17,7 @@ use super::kernel::{Kernel, Site};
 use super::products::{gemm_of, is_computed};
 
 /// A convolution, of all its operands.
-pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
+pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, LayerError> {
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
     let Some((part, in_place)) = constants::panels(site.operator, &seen) else { return site.unsupported() };
     let inputs = site.inputs.iter().map(|x| x.image());
@@ -26,7 +28,7 @@ pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
 }
 
 /// A matrix product by constants.
-pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
+pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, LayerError> {
     let forms = |gemm: Gemm| Forms {
         rows: Kernel::rows::<F16, F16>(MixedConv { conv: gemm.as_conv() }),
         elements: Kernel::elements::<F16, F16>(MixedGemm { gemm }),
@@ -63,14 +65,16 @@ pub(super) fn stored_halves(operator: &Operator, inputs: &[&Shape], elements: u6
 ///
 /// # Errors
 /// When their number is wrong, or a weight is NaN.
-pub(crate) fn pack(panels: &Packing, parameters: &[Cow<'_, [f32]>], packed: &mut [u8]) -> Result<(), String> {
+pub(crate) fn pack(
+    panels: &Packing,
+    parameters: &[Cow<'_, [f32]>],
+    packed: &mut [u8],
+) -> Result<(), LayerError> {
     let weights = parameters.first().map_or(&[][..], |weights| weights);
-    if let Some(weight) = weights.iter().find(|weight| !weight.is_finite()) {
-        return Err(format!(
-            "one of its weights is {weight}, which no 8-bit integer stands for: give it another precision"
-        ));
+    if let Some(&weight) = weights.iter().find(|weight| !weight.is_finite()) {
+        return Err(LayerError::WeightNotFinite { weight });
     }
-    let Some(conv) = panels.conv() else { return Err("its parameters have no panels: a mistake".into()) };
+    let conv = panels.conv().ok_or(LayerError::Mistake("its parameters have no panels: a mistake"))?;
     let mut wide = vec![0.0; panels.len()];
     panels.pack(parameters, &mut wide)?;
     MixedConv { conv }.quantise(&wide, packed);

@@ -21,6 +21,7 @@ mod layer;
 mod layouts;
 mod literal;
 mod mixed;
+mod operand_constant;
 mod own_kernels;
 mod primitive;
 mod products;
@@ -38,6 +39,7 @@ pub use kernel::{Call, Constant, ElementCall, Form, Kernel, Operand, Parameters,
 pub use layer::{bind, bind_layer, read_from, workspace_of, written_by};
 pub use literal::Literal;
 pub(crate) use mixed::pack as pack_mixed;
+pub use operand_constant::OperandConstant;
 pub use primitive::Primitive;
 pub(crate) use scaled::pack as pack_scaled;
 pub use seen::{Input, View};

@@ -25,10 +25,13 @@ use csdfc_plan::format::Element;
 use csdfc_plan::operator::{self, Function, Operator, PoolKind};
 use csdfc_plan::shape::{Order, Shape};
 
+use crate::error::LayerError;
+
 use super::access::{self, image_rows};
 use super::choice::{Choice, ElementFloats, Forms, RowFloats, split};
 use super::constants::Packing;
 use super::kernel::{ElementCall, Form, Kernel, Operand, Site};
+use super::operand_constant::OperandConstant;
 use super::translate;
 use super::typed::{ByElements, ByRows};
 
@@ -41,9 +44,9 @@ pub(super) fn workspace_bytes(operator: &Operator) -> u64 {
 }
 
 /// Chooses the kernel of a layer whose operator has one, by rows where it can.
-pub(super) fn choose(site: &Site<'_>) -> Result<Choice, String> {
+pub(super) fn choose(site: &Site<'_>) -> Result<Choice, LayerError> {
     let Some(x) = site.inputs.first() else {
-        return Err(format!("a {} without operands cannot be computed", site.operator.kind()));
+        return Err(LayerError::NoOperands { operator: site.operator.kind() });
     };
     match site.operator {
         Operator::ElementWise(element_wise) => self::element_wise(site, x, &element_wise.function),
@@ -98,12 +101,12 @@ impl Site<'_> {
     }
 
     /// A kernel element by element.
-    pub(super) fn by_elements(&self, kernel: impl ElementFloats) -> Result<Choice, String> {
+    pub(super) fn by_elements(&self, kernel: impl ElementFloats) -> Result<Choice, LayerError> {
         self.elements(self.elements_of(kernel))
     }
 
     /// The same, of elements that were chosen.
-    pub(super) fn elements(&self, kernel: Kernel<ByElements>) -> Result<Choice, String> {
+    pub(super) fn elements(&self, kernel: Kernel<ByElements>) -> Result<Choice, LayerError> {
         let inputs = self.inputs.iter().map(|x| x.elements(self.output)).collect::<Result<_, _>>()?;
         let output = access::elements(self.output, self.output.order, self.output, self.ring_rows)?.shape;
         Ok(Choice::new(Form::Elements(ElementCall { kernel, inputs, output })))
@@ -129,21 +132,13 @@ impl Site<'_> {
         }
     }
 
-    pub(super) fn unsupported<T>(&self) -> Result<T, String> {
-        let shapes: Vec<String> = self
-            .inputs
-            .iter()
-            .map(|input| match input.own == input.seen {
-                true => input.own.to_string(),
-                false => format!("{} seen as {}", input.own, input.seen),
-            })
-            .collect();
-        let (kind, shapes) = (self.operator.kind(), shapes.join(" and "));
-        Err(format!("no kernel computes a {kind} from {shapes} to {}", self.output))
+    pub(super) fn unsupported<T>(&self) -> Result<T, LayerError> {
+        let inputs = self.inputs.iter().map(|input| [input.own, input.seen].map(Shape::clone)).collect();
+        Err(LayerError::NoKernel { operator: self.operator.kind(), inputs, output: self.output.clone() })
     }
 }
 
-fn element_wise(site: &Site<'_>, x: &Operand<'_>, function: &Function) -> Result<Choice, String> {
+fn element_wise(site: &Site<'_>, x: &Operand<'_>, function: &Function) -> Result<Choice, LayerError> {
     match function {
         Function::PRelu { slope } => of_each_element(site, x, site.forms_of(PRelu), Some(slope)),
         _ => {
@@ -159,9 +154,11 @@ pub(super) fn of_each_element(
     x: &Operand<'_>,
     kernel: Forms,
     slope: Option<&Vec<usize>>,
-) -> Result<Choice, String> {
+) -> Result<Choice, LayerError> {
     let with_slopes = |choice: Choice| match slope {
-        Some(slope) => choice.constant(site.output, slope).map(|packing| choice.with(packing, 0..1)),
+        Some(slope) => {
+            choice.constant(site.output, slope).map(|slopes| choice.with(Packing::Operand(slopes), 0..1))
+        }
         None => Ok(choice),
     };
     let by_rows = site.images(x, kernel.rows.clone()).filter(|_| x.seen.order == site.output.order);
@@ -173,28 +170,32 @@ pub(super) fn of_each_element(
     }
 }
 
-fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> Result<Choice, String> {
+fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> Result<Choice, LayerError> {
     let kernel = BatchNorm { activation: translate::fused(norm.activation.as_ref()) };
     let rank_2 = || site.by_pixels(x, x.seen.dims[0], site.rows_of(kernel)).filter(|_| x.seen.rank() == 2);
     let choice = match site.by_rows(x, kernel).or_else(rank_2) {
         Some(choice) => choice,
         None => site.by_elements(kernel)?,
     };
-    let dims = || Packing::Plain { dims: vec![norm.channels] };
+    let dims = || Packing::Operand(OperandConstant::Plain { dims: vec![norm.channels] });
     choice.with(dims(), 0..1).with(dims(), 1..2).with_p_relu(site, norm.activation.as_ref(), 2)
 }
 
-fn instance_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::InstanceNorm) -> Result<Choice, String> {
+fn instance_norm(
+    site: &Site<'_>,
+    x: &Operand<'_>,
+    norm: &operator::InstanceNorm,
+) -> Result<Choice, LayerError> {
     let kernel = InstanceNorm { epsilon: norm.epsilon };
     let choice = match site.images(x, Kernel::rows::<f32, f32>(kernel)) {
         Some(choice) => choice,
         None => site.elements(Kernel::elements::<f32, f32>(kernel))?,
     };
-    let dims = || Packing::Plain { dims: vec![norm.channels] };
+    let dims = || Packing::Operand(OperandConstant::Plain { dims: vec![norm.channels] });
     Ok(choice.with(dims(), 0..1).with(dims(), 1..2))
 }
 
-fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> {
+fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, LayerError> {
     let kernel = Binary {
         function: translate::binary(binary.function),
         constant_first: binary.constant.as_ref().is_some_and(|constant| constant.left),
@@ -208,16 +209,17 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, String> 
     of_several(site, site.forms_of(kernel), &constants, finish)
 }
 
-fn choice(site: &Site<'_>, choice: &operator::Where) -> Result<Choice, String> {
+fn choice(site: &Site<'_>, choice: &operator::Where) -> Result<Choice, LayerError> {
     let kernel = Where { constants: [&choice.condition, &choice.x, &choice.y].map(Option::is_some) };
     let constants: Vec<&[usize]> = choice.constants().collect();
     of_several(site, site.forms_of(kernel), &constants, |choice| with_constants(site, choice, &constants))
 }
 
 /// The choice with one more constant for each of these lists of dimensions. Constant i is parameter i of the layer.
-fn with_constants(site: &Site<'_>, choice: Choice, constants: &[&[usize]]) -> Result<Choice, String> {
+fn with_constants(site: &Site<'_>, choice: Choice, constants: &[&[usize]]) -> Result<Choice, LayerError> {
     constants.iter().enumerate().try_fold(choice, |choice, (i, dims)| {
-        choice.constant(site.output, dims).map(|packing| choice.with(packing, i..i + 1))
+        let constant = choice.constant(site.output, dims)?;
+        Ok(choice.with(Packing::Operand(constant), i..i + 1))
     })
 }
 
@@ -227,8 +229,8 @@ pub(super) fn of_several(
     site: &Site<'_>,
     kernel: Forms,
     constants: &[&[usize]],
-    finish: impl Fn(Choice) -> Result<Choice, String>,
-) -> Result<Choice, String> {
+    finish: impl Fn(Choice) -> Result<Choice, LayerError>,
+) -> Result<Choice, LayerError> {
     let candidates = [several_by_rows(site, &kernel.rows), several_by_pixels(site, &kernel.rows, constants)];
     for choice in candidates.into_iter().flatten() {
         if let Ok(choice) = finish(choice) {
@@ -276,7 +278,7 @@ fn several_by_pixels(site: &Site<'_>, kernel: &Kernel<ByRows>, constants: &[&[us
     })
 }
 
-pub(super) fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
+pub(super) fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, LayerError> {
     let by_rows = || {
         let output = site.image()?;
         let axis = Site::image_axis(site.output, axis)?;
@@ -311,7 +313,7 @@ pub(super) fn concat(site: &Site<'_>, axis: usize) -> Result<Choice, String> {
 }
 
 /// Operators of one operand and no constants.
-pub(super) fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
+pub(super) fn unary(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, LayerError> {
     let order = x.seen.order;
     let same_order = order == site.output.order;
     let image_axes = |axes: &[usize]| -> Option<[bool; 3]> {
@@ -387,7 +389,7 @@ fn resized<K>(
     site: &Site<'_>,
     x: &Operand<'_>,
     kernel: impl FnOnce([usize; 2]) -> Option<K>,
-) -> Result<K, String> {
+) -> Result<K, LayerError> {
     match x.seen.dims[..] {
         [_, _, height, width] => kernel([height, width]),
         _ => None,
@@ -445,7 +447,7 @@ fn trailing(dims: &[usize], axes: &[usize]) -> Option<usize> {
     axes.iter().copied().eq(start..dims.len()).then(|| dims[..start].iter().product())
 }
 
-fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
+fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, LayerError> {
     match site.operator {
         Operator::Pool(pool) if pool.kind == PoolKind::MaxIndex => {
             site.elements(Kernel::elements::<f32, f32>(MaxIndex { window: translate::pool(pool) }))
@@ -503,18 +505,18 @@ fn by_elements(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, String> {
 }
 
 /// A value for each dimension. Places beyond the rank hold `beyond`.
-fn per_axis<T: Copy>(values: &[T], beyond: T) -> Result<[T; MAX_RANK], String> {
+fn per_axis<T: Copy>(values: &[T], beyond: T) -> Result<[T; MAX_RANK], LayerError> {
     fits(values.len())?;
     Ok(std::array::from_fn(|axis| values.get(axis).copied().unwrap_or(beyond)))
 }
 
-fn axes(list: &[usize]) -> Result<Axes, String> {
+fn axes(list: &[usize]) -> Result<Axes, LayerError> {
     fits(list.len()).map(|()| Axes::new(list))
 }
 
-fn fits(dimensions: usize) -> Result<(), String> {
+fn fits(dimensions: usize) -> Result<(), LayerError> {
     match dimensions {
         0..=MAX_RANK => Ok(()),
-        _ => Err(format!("{dimensions} dimensions are more than the {MAX_RANK} of kernels")),
+        _ => Err(LayerError::AttributeRank { rank: dimensions }),
     }
 }

@@ -12,6 +12,8 @@ use csdfc_plan::format::{Element, Format, Layout};
 use csdfc_plan::operator::{Conv, Function, Operator, PoolKind};
 use csdfc_plan::shape::Shape;
 
+use crate::error::LayerError;
+
 use super::choice::Choice;
 use super::kernel::Site;
 use super::scenarios::{self, Member};
@@ -38,7 +40,7 @@ struct Row {
     /// Elements that it keeps of this number of parameters; bytes if it reads 8-bit integers.
     stored: fn(&Operator, &[&Shape], u64) -> u64,
     /// The kernel, and how it sees its tensors.
-    kernel: fn(&Site<'_>) -> Result<Choice, String>,
+    kernel: fn(&Site<'_>) -> Result<Choice, LayerError>,
 }
 
 impl Row {
@@ -47,7 +49,7 @@ impl Row {
         name: &'static str,
         layouts: [Layout; 2],
         computes: fn(&Operator, &[&Shape]) -> bool,
-        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+        kernel: fn(&Site<'_>) -> Result<Choice, LayerError>,
     ) -> Self {
         let (elements, stored) = ([Element::F32; 2], constants::stored_elements);
         let (is_mixed, has_offset, scaled) = (false, false, None);
@@ -69,7 +71,7 @@ impl Row {
     const fn w8(
         name: &'static str,
         computes: fn(&Operator, &[&Shape]) -> bool,
-        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+        kernel: fn(&Site<'_>) -> Result<Choice, LayerError>,
     ) -> Self {
         let stored =
             |operator: &Operator, inputs: &[&Shape], _: u64| scaled::stored_floats(operator, inputs, false);
@@ -80,7 +82,7 @@ impl Row {
     const fn w16(
         name: &'static str,
         computes: fn(&Operator, &[&Shape]) -> bool,
-        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+        kernel: fn(&Site<'_>) -> Result<Choice, LayerError>,
     ) -> Self {
         let stored =
             |operator: &Operator, inputs: &[&Shape], _: u64| scaled::stored_floats(operator, inputs, true);
@@ -91,7 +93,7 @@ impl Row {
     const fn of_integers(
         name: &'static str,
         computes: fn(&Operator, &[&Shape]) -> bool,
-        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+        kernel: fn(&Site<'_>) -> Result<Choice, LayerError>,
     ) -> Self {
         let (elements, stored) = ([Element::U8; 2], integers::stored_bytes);
         Row { elements, stored, ..Row::new(name, [Hwc, Hwc], computes, kernel) }
@@ -101,7 +103,7 @@ impl Row {
     const fn with_offset(
         name: &'static str,
         computes: fn(&Operator, &[&Shape]) -> bool,
-        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+        kernel: fn(&Site<'_>) -> Result<Choice, LayerError>,
     ) -> Self {
         let stored = |operator: &Operator, inputs: &[&Shape], elements| {
             integers::stored_bytes(operator, inputs, elements) + integers::OFFSET
@@ -113,7 +115,7 @@ impl Row {
     const fn half(
         name: &'static str,
         computes: fn(&Operator, &[&Shape]) -> bool,
-        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+        kernel: fn(&Site<'_>) -> Result<Choice, LayerError>,
     ) -> Self {
         Row { elements: [Element::F16; 2], ..Row::new(name, [Hwc, Hwc], computes, kernel) }
     }
@@ -122,7 +124,7 @@ impl Row {
     const fn mixed(
         name: &'static str,
         computes: fn(&Operator, &[&Shape]) -> bool,
-        kernel: fn(&Site<'_>) -> Result<Choice, String>,
+        kernel: fn(&Site<'_>) -> Result<Choice, LayerError>,
     ) -> Self {
         Row { is_mixed: true, stored: mixed::stored_halves, ..Row::half(name, computes, kernel) }
     }
@@ -488,7 +490,7 @@ impl Primitive {
         bytes.next_multiple_of(LINE as u64)
     }
 
-    pub(super) fn kernel(self, site: &Site<'_>) -> Result<Choice, String> {
+    pub(super) fn kernel(self, site: &Site<'_>) -> Result<Choice, LayerError> {
         match self.0 {
             Entry::Row(row) => (row.kernel)(site),
             Entry::Member(member) => member.kernel(site),

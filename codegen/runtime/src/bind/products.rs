@@ -9,13 +9,15 @@ use csdfc_kernels::rows::RowShape;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::shape::Shape;
 
+use crate::error::LayerError;
+
 use super::choice::{Choice, Forms};
 use super::constants::{self, Packing, Part};
 use super::kernel::{Operand, Parameters, Site};
 use super::seen::Input;
 
 /// A convolution of all its operands, or a transposed convolution.
-pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
+pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, LayerError> {
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
     let Some((part, in_place)) = constants::panels(site.operator, &seen) else { return site.unsupported() };
     let inputs = site.inputs.iter().map(|x| x.image());
@@ -34,7 +36,7 @@ pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, String> {
 pub(super) fn of_one_image<K: RowKernel + Parameters>(
     site: &Site<'_>,
     kernel: fn(Conv) -> K,
-) -> Result<Choice, String> {
+) -> Result<Choice, LayerError> {
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
     let panels = constants::panels(site.operator, &seen);
     let (Some((part, in_place)), Some(output), [x]) = (panels, site.image(), site.inputs.as_slice()) else {
@@ -74,7 +76,7 @@ pub(super) fn rows_of_product(site: &Site<'_>, x: &Operand<'_>, inner: usize) ->
 }
 
 /// A matrix product by constants.
-pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, String> {
+pub(super) fn gemm(site: &Site<'_>) -> Result<Choice, LayerError> {
     let forms = |gemm: Gemm| Forms { rows: site.rows_of(gemm.as_conv()), elements: site.elements_of(gemm) };
     gemm_of(site, forms, |part| part)
 }
@@ -84,7 +86,7 @@ pub(super) fn gemm_of(
     site: &Site<'_>,
     forms: impl FnOnce(Gemm) -> Forms,
     packed: impl FnOnce(Part) -> Part,
-) -> Result<Choice, String> {
+) -> Result<Choice, LayerError> {
     let (Operator::Gemm(attributes), [x]) = (site.operator, site.inputs.as_slice()) else {
         return site.unsupported();
     };

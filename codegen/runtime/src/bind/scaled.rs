@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use csdfc_plan::operator::{Function, Operator};
 use csdfc_plan::shape::Shape;
 
+use crate::error::LayerError;
+
 use super::choice::Choice;
 use super::constants::{self, Packing, Part};
 use super::kernel::{Kernel, Site};
@@ -29,7 +31,7 @@ fn has_slopes(operator: &Operator) -> bool {
 }
 
 /// A convolution, of all its operands.
-pub(super) fn convolution(site: &Site<'_>, halves: bool) -> Result<Choice, String> {
+pub(super) fn convolution(site: &Site<'_>, halves: bool) -> Result<Choice, LayerError> {
     let seen: Vec<&Shape> = site.inputs.iter().map(|x| x.seen).collect();
     let Some((part, _)) = constants::panels(site.operator, &seen) else { return site.unsupported() };
     let inputs = site.inputs.iter().map(|x| x.image());
@@ -39,7 +41,7 @@ pub(super) fn convolution(site: &Site<'_>, halves: bool) -> Result<Choice, Strin
 }
 
 /// A matrix product by constants.
-pub(super) fn gemm(site: &Site<'_>, halves: bool) -> Result<Choice, String> {
+pub(super) fn gemm(site: &Site<'_>, halves: bool) -> Result<Choice, LayerError> {
     let (Operator::Gemm(attributes), [x]) = (site.operator, site.inputs.as_slice()) else {
         return site.unsupported();
     };
@@ -89,17 +91,18 @@ pub(crate) fn pack(
     halves: bool,
     parameters: &[Cow<'_, [f32]>],
     packed: &mut [u8],
-) -> Result<(), String> {
+) -> Result<(), LayerError> {
     let (Some(conv), Some((scales, parameters))) = (panels.conv(), parameters.split_last()) else {
-        return Err("its parameters have no panels: a mistake".into());
+        return Err(LayerError::Mistake("its parameters have no panels: a mistake"));
     };
     if scales.len() != conv.filters {
-        return Err(format!("it has {} scales for {} output channels", scales.len(), conv.filters));
+        let (found, filters) = (scales.len(), conv.filters);
+        return Err(LayerError::PerChannel { what: "scales", found, filters });
     }
     let mut wide = vec![0.0; panels.len()];
     panels.pack(parameters, &mut wide)?;
     match (ScaledConv { conv, halves }).pack(&wide, scales, packed) {
         true => Ok(()),
-        false => Err("its weights are not such numbers times scales as its primitive keeps".into()),
+        false => Err(LayerError::WeightsNotScaled),
     }
 }

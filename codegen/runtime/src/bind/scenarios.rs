@@ -19,6 +19,8 @@ use csdfc_plan::format::Layout::{self, Chw, Hcw, Hwc};
 use csdfc_plan::operator::{Function, Operator};
 use csdfc_plan::shape::Shape;
 
+use crate::error::LayerError;
+
 use super::choice::Choice;
 use super::constants::Packing;
 use super::kernel::Site;
@@ -284,7 +286,7 @@ impl Member {
         }
     }
 
-    pub fn kernel(&self, site: &Site<'_>) -> Result<Choice, String> {
+    pub fn kernel(&self, site: &Site<'_>) -> Result<Choice, LayerError> {
         let [x] = site.inputs.as_slice() else { return site.unsupported() };
         let input = match x.layout {
             Hwc => x.image(),

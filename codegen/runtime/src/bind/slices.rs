@@ -9,7 +9,7 @@ use std::ops::Range;
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::mixed::MixedConv;
 use csdfc_kernels::conv::scaled::ScaledConv;
-use csdfc_kernels::element::F16;
+use csdfc_kernels::half::F16;
 use csdfc_kernels::quantised::conv::QConv;
 
 use crate::bytes::LINE;

@@ -4,8 +4,8 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use csdfc_kernels::element::F16;
 use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};
+use csdfc_kernels::half::F16;
 use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
 use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 use csdfc_kernels::share::share_rows;

@@ -13,13 +13,13 @@
 //! `edges`, a layer writes into the buffer of its first edge, and rows are copied to the buffers of its other edges.
 
 mod arena;
+mod error;
 mod memory;
 mod pager;
 mod state;
 mod value;
 pub mod whole;
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -30,73 +30,20 @@ use csdfc_kernels::workers::Workers;
 
 use crate::bind::{Slots, Source, Target};
 use crate::bytes::Bytes;
+use crate::error::{InputError, LayerError};
 use crate::weights::{self, Blob};
 use csdfc_plan::check::{self, Begin, Held, Kind, Resolved};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Output, Plan};
 
 use arena::Arena;
+pub use error::{Parameters, RunError};
+use error::{layer_error, store_error};
 use memory::{first_slot, ring_bytes, row_bytes};
 pub use pager::Loaded;
 use pager::Pager;
 use state::State;
 pub use value::{Data, Value, input_dims, read};
-
-/// Why a plan cannot be run.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The checker refuses the plan.
-    #[error("the plan is not safe to run: {first}")]
-    Refused {
-        /// The first violation.
-        first: String,
-    },
-    /// A layer cannot be computed.
-    #[error("layer {layer} of CNN {cnn}: {why}")]
-    Layer {
-        /// The CNN.
-        cnn: String,
-        /// The layer.
-        layer: String,
-        /// What is in the way.
-        why: String,
-    },
-    /// The plan cannot take an input.
-    #[error("input {input} of CNN {cnn}: {why}")]
-    Input {
-        /// The CNN.
-        cnn: String,
-        /// The input.
-        input: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// There is less memory than the plan needs.
-    #[error("there is no memory of {bytes} bytes for the plan")]
-    Memory {
-        /// Bytes of the arena, of the weights or of an output.
-        bytes: u64,
-    },
-    /// Paged weights cannot be written to the store, or read from it.
-    #[error("layer {layer} of CNN {cnn}: the store of its weights fails: {why}")]
-    Store {
-        /// The CNN.
-        cnn: String,
-        /// The layer.
-        layer: String,
-        /// What the store says.
-        why: String,
-    },
-    /// A kernel wrote beyond the arena.
-    #[error("a layer of CNN {cnn} wrote beyond the arena: a mistake in csdfc")]
-    Guard {
-        /// The CNN.
-        cnn: String,
-    },
-}
-
-/// Values of one parameter tensor, asked for by CNN, layer, and its place among the layer's parameters.
-pub type Parameters<'a> = dyn Fn(usize, usize, usize) -> Result<Cow<'a, [f32]>, String> + 'a;
 
 /// A plan with its weights packed and its memory allocated, ready to run frames.
 pub struct Runner<'p> {
@@ -134,9 +81,7 @@ impl<'p> Runner<'p> {
     /// When the checker refuses the plan, a layer cannot be computed, or parameters cannot be read.
     pub fn new(plan: &'p Plan, parameters: &Parameters<'_>) -> Result<Self, RunError> {
         let isa = Isa::detect();
-        let resolved = check::resolve(plan).map_err(|violations| RunError::Refused {
-            first: violations.first().map(ToString::to_string).unwrap_or_default(),
-        })?;
+        let resolved = check::resolve(plan).map_err(|violations| RunError::Refused { violations })?;
         let bytes = plan.memory.arena;
         let arena = Arena::new(bytes).ok_or(RunError::Memory { bytes })?;
         let states = (0..resolved.index.cnns.len()).map(|c| State::new(&resolved, c));
@@ -224,15 +169,15 @@ impl<'p> Runner<'p> {
 
     fn inputs_by_layer<'v>(&self, c: usize, inputs: &'v [Value]) -> Result<Vec<Option<&'v Value>>, RunError> {
         let cnn = &self.resolved.index.cnns[c];
-        let wrong = |input: &str, why: String| {
-            Err(RunError::Input { cnn: cnn.cnn.name.clone(), input: input.into(), why })
+        let wrong = |input: &str, why: InputError| {
+            Err(RunError::Input { cnn: cnn.cnn.name.clone(), input: input.into(), why: Box::new(why) })
         };
         let layers = &self.cnns[c].inputs;
         let mut by_layer = vec![None; cnn.layers.len()];
         for (i, &l) in layers.iter().enumerate() {
             let entry = &cnn.layers[l];
             let Some(value) = inputs.get(i) else {
-                return wrong(&entry.layer.name, "it is not given".into());
+                return wrong(&entry.layer.name, InputError::Missing);
             };
             if let Operator::Input(input) = &entry.layer.operator
                 && let Err(why) = value::check_input(input, &entry.tensor.shape, value)
@@ -242,7 +187,8 @@ impl<'p> Runner<'p> {
             by_layer[l] = Some(value);
         }
         if inputs.len() > layers.len() {
-            return wrong(&format!("{}", layers.len() + 1), format!("the CNN takes {}", layers.len()));
+            let inputs = layers.len();
+            return wrong(&format!("{}", inputs + 1), InputError::TooMany { inputs });
         }
         Ok(by_layer)
     }
@@ -279,7 +225,7 @@ impl<'p> Runner<'p> {
                 _ if all_done => return Ok(()),
                 // The checker has replayed the plan, so this is a mistake of the checker or of this code.
                 Some(l) if !progress => {
-                    let why = "it waits for rows that never come: a mistake in csdfc".into();
+                    let why = LayerError::Mistake("it waits for rows that never come: a mistake in csdfc");
                     return Err(layer_error(&self.resolved, c, l, why));
                 }
                 _ => {}
@@ -445,7 +391,9 @@ impl<'p> Runner<'p> {
         let entry = &cnn.layers[l];
         let frame = state.fired[l] / entry.layer.firings;
         let y = rows.start as usize..rows.end as usize;
-        let overlap = || layer_error(resolved, c, l, "it writes what it reads: a mistake in csdfc".into());
+        let overlap = || {
+            layer_error(resolved, c, l, LayerError::Mistake("it writes what it reads: a mistake in csdfc"))
+        };
         let own = state.places[l].writes.first().copied();
         let room = state.places[l].workspace.clone();
         arena.poison(room.clone());
@@ -518,15 +466,4 @@ impl<'p> Runner<'p> {
         // Every output is in the caller's memory, as the checker has verified.
         cnn.cnn.outputs.iter().filter_map(output).collect()
     }
-}
-
-fn store_error(resolved: &Resolved<'_>, c: usize, l: usize, why: std::io::Error) -> RunError {
-    let cnn = &resolved.index.cnns[c];
-    let layer = cnn.layers[l].layer.name.clone();
-    RunError::Store { cnn: cnn.cnn.name.clone(), layer, why: why.to_string() }
-}
-
-fn layer_error(resolved: &Resolved<'_>, c: usize, l: usize, why: String) -> RunError {
-    let cnn = &resolved.index.cnns[c];
-    RunError::Layer { cnn: cnn.cnn.name.clone(), layer: cnn.layers[l].layer.name.clone(), why }
 }

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::checksum::crc32c;
 
+use crate::error::LayerError;
 use crate::paged::Paged;
 use csdfc_plan::check::Resolved;
 
 use super::arena::Arena;
+use super::error::{Parameters, RunError, layer_error, store_error};
 use super::state::State;
-use super::{Parameters, RunError, layer_error, store_error};
 
 /// A slice of paged weights that was read.
 #[derive(Debug, Clone, Copy)]
@@ -56,13 +57,13 @@ impl Pager {
             let mut of_cnn = vec![Vec::new(); state.paged.len()];
             for (l, (paged, call)) in state.paged.iter().zip(&state.calls).enumerate() {
                 let (Some(paged), Some(call)) = (paged, call) else { continue };
-                let fail = |why: String| layer_error(resolved, c, l, why);
+                let fail = |why| layer_error(resolved, c, l, why);
                 let start = paged.slices.first().map_or(0, |slice| slice.at);
                 file.seek(SeekFrom::Start(start)).map_err(|why| store_error(resolved, c, l, why))?;
                 let values = |parameter: usize| parameters(c, l, parameter);
                 let mut take = |packed: &[u8]| {
                     of_cnn[l].push(crc32c(isa, packed));
-                    file.write_all(packed).map_err(|why| format!("the store cannot be written: {why}"))
+                    file.write_all(packed).map_err(LayerError::Store)
                 };
                 paged.pack(call, &values, &mut take).map_err(fail)?;
             }

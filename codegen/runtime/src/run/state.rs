@@ -9,9 +9,9 @@ use csdfc_plan::check::{CnnIndex, Held, Resolved, Store};
 use csdfc_plan::format::{Format, Layout};
 
 use super::arena::{Arena, Rest};
+use super::error::{RunError, layer_error};
 use super::memory::{first_slot, ring_bytes, row_bytes};
 use super::value::{self, Value};
-use super::{RunError, layer_error};
 
 /// The state of one CNN that lasts from frame to frame.
 pub(super) struct State {
@@ -57,7 +57,7 @@ impl State {
         let (mut calls, mut places, mut externals) = (Vec::new(), Vec::new(), Vec::new());
         let mut paged = Vec::new();
         for (l, entry) in cnn.layers.iter().enumerate() {
-            let fail = |why: String| layer_error(resolved, c, l, why);
+            let fail = |why| layer_error(resolved, c, l, why);
             let read_from = |tensor: usize| bind::read_from(stores, l, tensor);
             let reads: Vec<Option<usize>> = entry.inputs.iter().map(|&tensor| read_from(tensor)).collect();
             let writes = bind::written_by(stores, l);

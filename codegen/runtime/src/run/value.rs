@@ -1,7 +1,8 @@
 //! The values that the caller hands over and gets back: whole tensors in the model's own order of dimensions.
 
-use csdfc_kernels::element::F16;
+use csdfc_kernels::half::F16;
 
+use crate::error::InputError;
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{CameraLayout, ColourOrder, Input, InputElement};
 use csdfc_plan::shape::{Order, Shape};
@@ -66,7 +67,7 @@ pub fn input_dims(input: &Input, shape: &Shape) -> Vec<usize> {
 }
 
 /// Whether a value can be handed over for an input, and if not, why.
-pub(super) fn check_input(input: &Input, shape: &Shape, value: &Value) -> Result<(), String> {
+pub(super) fn check_input(input: &Input, shape: &Shape, value: &Value) -> Result<(), InputError> {
     let expected = match input.element {
         InputElement::F32 => "float32",
         InputElement::U8 => "uint8",
@@ -74,13 +75,13 @@ pub(super) fn check_input(input: &Input, shape: &Shape, value: &Value) -> Result
     let dims = input_dims(input, shape);
     let batched = [&[1], dims.as_slice()].concat();
     if value.data.element() != expected {
-        return Err(format!("its elements are {}, not {expected}", value.data.element()));
+        return Err(InputError::Elements { found: value.data.element(), expected });
     }
     if value.dims != dims && !(input.camera.is_some() && value.dims == batched) {
-        return Err(format!("its dimensions are {:?}, not {dims:?}", value.dims));
+        return Err(InputError::Dimensions { found: value.dims.clone(), expected: dims });
     }
     if value.data.len() != shape.elements() {
-        return Err(format!("it has {} elements, not {}", value.data.len(), shape.elements()));
+        return Err(InputError::Length { found: value.data.len(), expected: shape.elements() });
     }
     Ok(())
 }

@@ -39,7 +39,8 @@ pub fn make(
     inputs: &[&[u8]],
     values: &weights::Values<'_>,
 ) -> Result<Bytes, RunError> {
-    let cannot = |why: String| RunError::Layer { cnn: String::new(), layer: primitive.name().into(), why };
+    let cannot =
+        |why| RunError::Layer { cnn: String::new(), layer: primitive.name().into(), why: Box::new(why) };
     let call = bind::bind(primitive, site).map_err(cannot)?;
     let mut packed = zeros(weights::stored_len(&call) as u64)?;
     weights::pack(&call, values, &mut packed).map_err(cannot)?;

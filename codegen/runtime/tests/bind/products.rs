@@ -26,7 +26,7 @@ fn check(operands: &[[Shape; 2]], expected: Result<usize, &str>) {
         Packing::Conv { conv, .. } => conv.channels,
         ref other => panic!("{other:?}"),
     });
-    assert_eq!(channels, expected.map_err(String::from));
+    assert_eq!(channels.map_err(|why| why.to_string()), expected.map_err(String::from));
 }
 
 #[test]

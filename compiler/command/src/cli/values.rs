@@ -1,6 +1,7 @@
 //! The names by which the command line knows values of types that know nothing of it.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use csdfc_input::app::primitive_name::UnknownPrimitive;
 use csdfc_input::app::spec::{Method, Prefer, Primitives, WeightsPlace};
 use csdfc_network::pass::Precision;
 use csdfc_offload::Unit;
@@ -153,7 +154,7 @@ pub fn strategy() -> impl TypedValueParser<Value = Strategy> {
 }
 
 /// Primitives of `--primitives`.
-pub fn primitives(text: &str) -> Result<Primitives, String> {
+pub fn primitives(text: &str) -> Result<Primitives, UnknownPrimitive> {
     match text {
         "auto" => Ok(Primitives::Auto),
         "fixed" => Ok(Primitives::Fixed),

@@ -125,7 +125,7 @@ fn planned(target: SelectionTarget, selected: Cnn, path: &Path) -> Result<Plan, 
     let planned =
         driver::plan_from(&Start::default(), &application, &device, models, &watch, &driver::validate)?;
     match planned.refused {
-        Some(why) => Err(Error::Bug(why)),
+        Some(why) => Err(Error::Bug(why.to_string())),
         None => Ok(planned.plan),
     }
 }

@@ -252,7 +252,7 @@ fn planned(opened: &Opened, application: &Application, folder: &Path) -> Result<
     let Planned { plan, shortfall, refused, .. } =
         driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::validate)?;
     if let Some(why) = refused {
-        return Err(BuildError::Failed(Error::Bug(why)));
+        return Err(BuildError::Failed(Error::Bug(why.to_string())));
     }
     match shortfall {
         None => Ok(plan),

@@ -485,7 +485,7 @@ impl Builder {
         let site = Site::whole(operator, own.into_iter().zip(seen.iter().copied()), output);
         match bind(Primitive::of(operator, &seen), &site) {
             Ok(_) => Ok(()),
-            Err(why) => Err(Fault::new(why).help(format!(
+            Err(why) => Err(Fault::new(why.to_string()).help(format!(
                 "reshape it to at most {MAX_DIMENSIONS} dimensions, merging some that lie side by side"
             ))),
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use csdfc_input::app::resolve::{Application, Cnn};
 use csdfc_plan::plan::Plan;
 
-use super::LayerOf;
+use super::{LayerOf, Refused};
 use crate::frame::choice::Choice;
 use crate::objective::{Figures, Objective};
 use crate::search::{Shortfall, code};
@@ -19,7 +19,7 @@ pub struct Planned {
     /// What can be reached instead, if the constraints cannot be met.
     pub shortfall: Option<Shortfall>,
     /// Why the plan is refused, if no other plan was left.
-    pub refused: Option<String>,
+    pub refused: Option<Refused>,
     /// For each layer whose weights are read from a store, how much shorter the frame would be if they were in memory,
     /// in nanoseconds.
     pub(super) exposed: BTreeMap<LayerOf, f64>,
@@ -117,7 +117,7 @@ mod tests {
         let mut application = open::open("builtin:lenet5").unwrap().resolve().unwrap();
         let device = DeviceProfile::find("generic", Path::new("")).unwrap();
         let plan = driver::plan(&application, &device, vec![String::new()]).unwrap().plan;
-        let planned = |name: &str, (memory, fps): (u64, f64), refused: Option<String>| {
+        let planned = |name: &str, (memory, fps): (u64, f64), refused: Option<Refused>| {
             let mut plan = plan.clone();
             plan.application = name.into();
             (plan.memory.total, plan.cnns[0].fps) = (memory, fps);
@@ -137,7 +137,7 @@ mod tests {
             let objective = Objective::of(&application);
             for (one, other, expected) in cases {
                 let taken = |why: Option<&str>| {
-                    let other = planned("other", other, why.map(String::from));
+                    let other = planned("other", other, why.map(|why| Refused(why.into())));
                     planned("one", one, None).or(other, &objective).plan.application == "other"
                 };
                 assert_eq!(taken(None), expected[which], "{prefer:?} {one:?} {other:?}");

@@ -70,18 +70,23 @@ use crate::strategy::Strategy;
 /// A layer, by the place of its CNN and its name.
 type LayerOf = (usize, String);
 
+/// Why a plan is refused, in words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
 /// Says why it refuses a plan, if it does.
-pub type PlanValidator<'a> = &'a dyn Fn(&Plan) -> Result<(), String>;
+pub type PlanValidator<'a> = &'a dyn Fn(&Plan) -> Result<(), Refused>;
 
 /// Refuses a plan that our own checker refuses, which is a mistake of csdfc.
 ///
 /// # Errors
 /// The first violation.
-pub fn validate(plan: &Plan) -> Result<(), String> {
+pub fn validate(plan: &Plan) -> Result<(), Refused> {
     let verdict = info_span!("check").in_scope(|| checker::check(plan));
     verdict.map(drop).map_err(|violations| {
         let first = violations.first().map(ToString::to_string).unwrap_or_default();
-        format!("csdfc made a plan that its own checker refuses: {first}")
+        Refused(format!("csdfc made a plan that its own checker refuses: {first}"))
     })
 }
 

@@ -12,6 +12,7 @@ use csdfc_plan::format::{Element, Quantisation};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Cnn, Plan};
 use csdfc_plan::shape::{Order, Shape};
+use csdfc_runtime::ParameterError;
 use csdfc_runtime::bind::Primitive;
 use serde_json::Value;
 
@@ -63,8 +64,13 @@ impl Networks {
     ///
     /// # Errors
     /// When there is no such parameter, or its values cannot be read.
-    pub fn parameter(&self, cnn: usize, layer: usize, parameter: usize) -> Result<Cow<'_, [f32]>, String> {
-        let network = self.0.get(cnn).ok_or_else(|| format!("there is no CNN {cnn}"))?;
+    pub fn parameter(
+        &self,
+        cnn: usize,
+        layer: usize,
+        parameter: usize,
+    ) -> Result<Cow<'_, [f32]>, ParameterError> {
+        let network = self.0.get(cnn).ok_or(ParameterError::NoCnn { cnn })?;
         network.parameter(layer, parameter)
     }
 }

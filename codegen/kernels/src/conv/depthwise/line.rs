@@ -12,8 +12,9 @@ use super::super::super::arch::{Job, PANEL, Simd};
 use super::super::super::element::Element;
 use super::super::super::tile::{Ending, begin, finish};
 use super::super::super::weight::{Lanes, Weight};
-use super::super::{inside, uses};
-use super::{Depthwise, activate, columns, lanes};
+use super::super::parameters::inside;
+use super::super::uses;
+use super::work::{Depthwise, activate, columns, lanes};
 
 /// Most pixels at either side of those whose windows have all columns.
 const BORDER: usize = 2;

@@ -4,33 +4,20 @@
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
 mod line;
+mod work;
 
 use core::ops::Range;
 
-use super::super::activation::{Activation, Apply};
 use super::super::arch::{Job, PANEL, Simd};
 use super::super::element::Element;
-use super::super::panel::Panels;
-use super::super::rows::Rows;
-use super::super::shared::SharedRows;
-use super::super::tile::{Accumulators, Ending, Epilogue, MOST_CHANNELS, Tile, begin, finish, panel_vectors};
+use super::super::tile::{Accumulators, Ending, Epilogue, MOST_CHANNELS, Tile, begin, finish};
 use super::super::weight::{Lanes, Weight};
+use super::parameters::{Conv, inside};
 use super::pre::Before;
-use super::{Conv, inside, uses};
+use super::uses;
 use line::Line;
-
-/// The convolution's rows `y` and panels `tiles`.
-pub(super) struct Depthwise<'a, E, W> {
-    pub p: &'a Conv,
-    pub panels: Panels,
-    pub y: Range<usize>,
-    pub tiles: Range<usize>,
-    pub input: Rows<'a, E>,
-    /// The prologue, applied to the input as it is loaded.
-    pub before: Option<Before<'a, E>>,
-    pub weights: &'a [W],
-    pub output: SharedRows<'a, E>,
-}
+pub(super) use work::Depthwise;
+use work::{activate, columns, lanes};
 
 impl<E: Element, W: Weight> Job for Depthwise<'_, E, W> {
     #[inline(always)]
@@ -101,12 +88,6 @@ fn whole(p: &Conv, size: usize, width: usize) -> Range<usize> {
     let reach = (p.kernel[1] - 1) * p.dilation[1];
     let end = (size + p.pads[1]).checked_sub(reach + 1).map_or(0, |last| last / p.stride[1] + 1).min(width);
     p.pads[1].div_ceil(p.stride[1]).min(end)..end
-}
-
-/// Columns of the filters that lie within the input for the window of column `x`.
-#[inline(always)]
-fn columns(p: &Conv, x: usize, size: usize) -> Range<usize> {
-    inside(x * p.stride[1], p.pads[1], p.kernel[1], p.dilation[1], size)
 }
 
 /// `M` pixels of row `y` from column `x` on, which all have the same columns of the filters within the input: `V` vectors
@@ -219,40 +200,6 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
             if E::IS_FLOAT && !has_ended {
                 activate::<S, E>(output, start, [M, between, channels], p.activation);
             }
-        }
-    }
-}
-
-/// The weights of the vector from `channel` on, for this many channels with these panels. Vectors that span several
-/// panels have full ones: they begin at a multiple of their channels.
-#[inline(always)]
-fn lanes<S: Simd, W>(weights: &[W], panels: &Panels, channels: usize, channel: usize) -> Lanes<W> {
-    let (vector, per_panel) = (channel / S::LANES, const { panel_vectors::<S>() });
-    Lanes {
-        panel: weights.as_ptr().wrapping_add(vector / per_panel * panels.stride()),
-        width: PANEL.min(channels - channel / PANEL * PANEL),
-        first: vector % per_panel * S::LANES,
-    }
-}
-
-/// Applies the activation to the floats of `count` pixels of `channels`, which are `between` elements apart.
-///
-/// # Safety
-/// In [`Job::run`]; the elements of the output are the caller's.
-#[inline(always)]
-unsafe fn activate<S: Simd, E: Element>(
-    output: &SharedRows<'_, E>,
-    start: usize,
-    [count, between, channels]: [usize; 3],
-    activation: Activation,
-) {
-    let is_dense = between == channels;
-    let len = if is_dense { count * channels } else { channels };
-    for i in (0..count).step_by(if is_dense { count } else { 1 }) {
-        // SAFETY: the caller's.
-        unsafe {
-            let values = E::draft(output.elements(start + i * between, len), &mut []);
-            S::call(Apply { activation, values, slopes: &[] });
         }
     }
 }

@@ -13,6 +13,35 @@
 //! The bits of an output depend only on its tile. So they do not depend on the rows of a firing, if firings consist of
 //! whole rows of tiles, counted from row 0. A firing that makes only some of the m rows of a tile takes rows beyond
 //! their windows as zeros. Its output is as near to the exact one, but has other bits.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::Conv;
+//! use csdfc_kernels::conv::winograd::Winograd;
+//! use csdfc_kernels::layout::Layout;
+//! use csdfc_kernels::rows::RowShape;
+//! use csdfc_kernels::span::{Span, SpanMut};
+//! use csdfc_kernels::{Activation, Context, Isa, RowKernel, Rows, RowsMut};
+//!
+//! let conv = Conv {
+//!     channels: 1, filters: 1, kernel: [3, 3], stride: [1, 1], dilation: [1, 1], pads: [0; 4],
+//!     groups: 1, pre: None, residual: false, activation: Activation::None,
+//! };
+//! // F(2×2, 3×3)
+//! let kernel = Winograd {
+//!     conv, input: [4, 4], output: [2, 2], layouts: [Layout::Hwc; 2], tile: [2, 2], is_whole: false,
+//! };
+//! let mut packed = vec![0.0; kernel.packed_len()];
+//! kernel.pack(&[1.0; 9], &[], &mut packed);
+//! let input = Rows { data: Span::new(&[2.0; 16]), shape: RowShape::dense(4, 4, 1, 4) }; // [4, 4, 1]
+//! let mut made = [0.0; 4];
+//! let mut output = RowsMut { data: SpanMut::new(&mut made), shape: RowShape::dense(2, 2, 1, 2) }; // [2, 2, 1]
+//! let mut room = vec![0.0; kernel.workspace_len()];
+//! let context = &mut Context { isa: Isa::PORTABLE, workers: None, workspace: &mut room };
+//! kernel.rows(context, 0..2, &[input], &[Rows::line(&packed)], &mut output);
+//! assert_eq!(made.map(f32::round), [18.0; 4]);
+//! ```
 
 pub mod transform;
 
@@ -20,11 +49,10 @@ use core::ops::Range;
 
 use super::super::activation::Activation;
 use super::super::arch::{Isa, PANEL};
-use super::super::kernel::{Context, RowKernel};
+use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::layout::{ImageLine, Layout};
 use super::super::product::{Left, Product, Right, Start};
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::Sharing;
 use super::Conv;
 use transform::{Backward, Forward, Move, filter_factor};
 

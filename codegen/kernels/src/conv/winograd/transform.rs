@@ -4,6 +4,17 @@
 //! Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Both values of a pair come from the same two sums,
 //! one over the even and one over the odd elements. So its points determine a transform. A tile of a elements takes the
 //! first (a − 2) / 2 pairs.
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_kernels::conv::winograd::transform::{filter_factor, polynomial};
+//!
+//! // F(2, 3): a tile has four values, from the points 0, 1, −1 and infinity.
+//! assert_eq!([0, 1, 2].map(|tap| filter_factor(4, 3, 1, tap)), [0.5, 0.5, 0.5]);
+//! // x − 1, in powers of x from 0 on.
+//! assert_eq!(polynomial(1, None), [-1.0, 1.0, 0.0, 0.0]);
+//! ```
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 #![allow(clippy::needless_range_loop, reason = "rows and columns of one matrix of vectors")]
 

@@ -169,7 +169,7 @@ fn site<'a>(network: &'a Network, layer: &'a Layer) -> Site<'a> {
 
 fn in_words(error: RunError) -> Fault {
     match error {
-        RunError::Layer { why, .. } => Fault::new(why),
+        RunError::Layer { why, .. } => Fault::new(why.to_string()),
         other => Fault::new(other.to_string()),
     }
 }

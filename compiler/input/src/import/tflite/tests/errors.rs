@@ -172,5 +172,5 @@ fn weights_stay_in_the_file_until_they_are_read() {
     let values = network.parameter(1, 0).unwrap();
     assert_eq!(values[..8], [1.0, 3.0, 5.0, 7.0, 2.0, 4.0, 6.0, 8.0]);
     std::fs::remove_file(&file).unwrap();
-    assert!(network.parameter(1, 0).unwrap_err().contains("cannot be read"));
+    assert!(network.parameter(1, 0).unwrap_err().to_string().contains("cannot be read"));
 }

@@ -7,14 +7,14 @@
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-use super::super::arch::PANEL;
-use super::super::conv::Conv;
-use super::super::pixels::pixel;
-use super::super::rows::Rows;
-use super::super::shared::SharedRows;
-use super::conv::QConv;
-use super::integers::{Integers, LANES, MOST_DEPTH, Work};
-use super::panels::{NUMBER, Panel};
+use super::super::super::arch::PANEL;
+use super::super::super::conv::Conv;
+use super::super::super::pixels::pixel;
+use super::super::super::rows::Rows;
+use super::super::super::shared::SharedRows;
+use super::super::integers::{Integers, LANES, MOST_DEPTH, NUMBER, Work};
+use super::super::panels::Panel;
+use super::parameters::QConv;
 
 /// The convolution's rows `y` and panels `tiles`.
 pub(super) struct Depthwise<'a> {

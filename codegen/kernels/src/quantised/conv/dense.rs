@@ -8,14 +8,14 @@
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-use super::super::arch::PANEL;
-use super::super::conv::Conv;
-use super::super::rows::{RowShape, Rows};
-use super::super::shared::SharedRows;
-use super::conv::QConv;
-use super::integers::{Integers, Work};
-use super::pre::CHUNK;
-use super::tiles::{MOST_TILE, Tiles, most};
+use super::super::super::arch::PANEL;
+use super::super::super::conv::Conv;
+use super::super::super::rows::{RowShape, Rows};
+use super::super::super::shared::SharedRows;
+use super::super::integers::{Integers, Work};
+use super::super::pre::CHUNK;
+use super::super::tiles::{MOST_TILE, Tiles, most};
+use super::parameters::QConv;
 
 /// Bytes of the room: at most half of the nearest cache.
 const ROOM: usize = 16 * 1024;

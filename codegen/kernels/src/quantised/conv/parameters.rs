@@ -1,19 +1,10 @@
-//! Convolution of bytes.
+//! The parameters of a convolution of bytes, and how they are packed.
 
-use core::ops::Range;
-
-use super::super::arch::Isa;
-use super::super::conv::Conv;
-use super::super::kernel::{Context, RowKernel};
-use super::super::rows::{RowShape, Rows, RowsMut};
-use super::super::share::Sharing;
-use super::super::shared::SharedRows;
-use super::Requantise;
-use super::dense::Dense;
-use super::depthwise::Depthwise;
-use super::integers;
-use super::panels::{NUMBER, Panels};
-use super::pre::QPre;
+use super::super::super::conv::Conv;
+use super::super::Requantise;
+use super::super::integers::NUMBER;
+use super::super::panels::Panels;
+use super::super::pre::QPre;
 
 /// A convolution of bytes: `[H, W, channels]` → `[H', W', filters]`. Beyond the image, pixels are the zero point. Its
 /// operands are the image or, if it has one group, parts of it, which hold its channels in this order. Its only
@@ -35,7 +26,7 @@ pub struct QConv {
 }
 
 impl QConv {
-    pub(super) const fn panels(&self) -> Panels {
+    pub(in super::super) const fn panels(&self) -> Panels {
         let Conv { channels, filters, kernel, groups, .. } = self.conv;
         let taps = kernel[0] * kernel[1];
         if self.conv.is_depthwise() {
@@ -62,7 +53,7 @@ impl QConv {
 
     /// The offset of the weights, from the packed bytes.
     #[inline(always)]
-    pub(super) fn offset(&self, packed: &[u8]) -> i32 {
+    pub(in super::super) fn offset(&self, packed: &[u8]) -> i32 {
         match packed.last_chunk() {
             Some(offset) if self.has_offset => i32::from_le_bytes(*offset),
             _ => 0,
@@ -108,54 +99,5 @@ impl QConv {
     /// Parts into which the output channels may be divided among workers.
     pub const fn tiles(&self) -> usize {
         self.conv.tiles()
-    }
-}
-
-/// The operands are the image or its parts; the constant is packed by [`QConv::pack`].
-impl RowKernel<u8, u8> for QConv {
-    fn rows(
-        &self,
-        context: &mut Context<'_>,
-        y: Range<usize>,
-        operands: &[Rows<'_, u8>],
-        constants: &[Rows<'_, u8>],
-        output: &mut RowsMut<'_, u8>,
-    ) {
-        let (isa, packed) = (context.isa, constants[0].row(0));
-        let output = SharedRows::new(output);
-        self.conv.deal(context, |tiles| {
-            // SAFETY: output channels are each of one call only, and the caller's borrow of the output lasts until all
-            // are done.
-            unsafe { make(isa, self, y.clone(), tiles, operands, packed, output) }
-        });
-    }
-
-    fn sharing(&self, rows: usize, workers: usize, output: &RowShape) -> Sharing {
-        self.conv.shared(rows, workers, output)
-    }
-}
-
-/// Makes those output channels of rows `y` that belong to `tiles`, of [`QConv::tiles`]. The bytes do not depend on how
-/// rows and tiles are divided.
-///
-/// # Safety
-/// No one else reads or writes these elements of `output` at the same time.
-///
-/// # Panics
-/// As the kernel.
-pub(super) unsafe fn make(
-    isa: Isa,
-    q: &QConv,
-    y: Range<usize>,
-    tiles: Range<usize>,
-    parts: &[Rows<'_, u8>],
-    packed: &[u8],
-    output: SharedRows<'_, u8>,
-) {
-    let packed = &packed[..q.packed_len()];
-    if q.conv.is_depthwise() {
-        integers::run(isa, Depthwise { q, y, tiles, input: parts[0], packed, output });
-    } else {
-        integers::run(isa, Dense { q, y, tiles, parts, packed, output });
     }
 }

@@ -1,0 +1,125 @@
+//! Vectors of floats: the operations that every instruction set has, and work that is written in them.
+
+use super::super::half::F16;
+
+/// Channels of a panel of packed weights: a multiple of the floats of every vector.
+pub const PANEL: usize = 16;
+
+/// Work written for any instruction set. `run` and everything that it calls with `S` must be `#[inline(always)]`. Only
+/// then does the compiler generate code for that instruction set.
+pub(crate) trait Job {
+    /// Does the work.
+    fn run<S: Simd>(self);
+}
+
+/// A vector of `f32`, with the operations that micro-kernels need.
+///
+/// # Safety
+/// Implementors' methods may be called only on a processor that has their instructions, which is so within
+/// [`Job::run`]. Pointers must be good for `LANES` elements; they need no alignment.
+pub(crate) unsafe trait Simd: Copy + 'static {
+    /// The vector.
+    type V: Copy;
+    /// Its elements; divides [`PANEL`].
+    const LANES: usize;
+    /// Vector registers.
+    const REGISTERS: usize;
+    /// Most pixels of a tile.
+    const PIXELS: usize;
+    /// Vectors of output channels of a tile of this many pixels; a multiple of a panel's vectors.
+    const VECTORS: usize;
+    /// Whether special cases, such as lines of depthwise convolutions, have code of their own. Without it, the general
+    /// code computes them, which is slower but takes less time to build.
+    const SPECIAL: bool = true;
+
+    /// All elements `x`.
+    unsafe fn splat(x: f32) -> Self::V;
+    /// The elements at `p`.
+    unsafe fn load(p: *const f32) -> Self::V;
+    /// Writes the elements to `p`.
+    unsafe fn store(p: *mut f32, v: Self::V);
+    /// Brings the line of memory at `p`, which may be any address, into the second cache. Does nothing if there is no
+    /// instruction for it.
+    #[inline(always)]
+    unsafe fn prefetch(_p: *const u8) {}
+    /// The first `count` elements at `p`. `p` need not be good for more. The other elements of the vector are
+    /// unspecified.
+    #[inline(always)]
+    unsafe fn load_masked(p: *const f32, count: usize) -> Self::V {
+        let mut whole = [0.0; PANEL];
+        // SAFETY: the caller's; no vector is longer than a panel.
+        unsafe {
+            core::ptr::copy_nonoverlapping(p, whole.as_mut_ptr(), count.min(Self::LANES));
+            Self::load(whole.as_ptr())
+        }
+    }
+    /// Writes the first `count` elements to `p`. `p` need not be good for more.
+    #[inline(always)]
+    unsafe fn store_masked(p: *mut f32, count: usize, v: Self::V) {
+        let mut whole = [0.0; PANEL];
+        // SAFETY: the caller's; no vector is longer than a panel.
+        unsafe {
+            Self::store(whole.as_mut_ptr(), v);
+            core::ptr::copy_nonoverlapping(whole.as_ptr(), p, count.min(Self::LANES));
+        }
+    }
+    /// The halves at `p`, widened.
+    unsafe fn load_half(p: *const F16) -> Self::V;
+    /// The integers at `p`, as floats.
+    unsafe fn load_byte(p: *const i8) -> Self::V;
+    /// Writes the elements to `p`, each as the nearest half.
+    unsafe fn store_half(p: *mut F16, v: Self::V);
+    /// As [`Simd::load_masked`], of halves.
+    #[inline(always)]
+    unsafe fn load_half_part(p: *const F16, count: usize) -> Self::V {
+        let mut whole = [F16::default(); PANEL];
+        // SAFETY: the caller's; no vector is longer than a panel.
+        unsafe {
+            copy_part(p, whole.as_mut_ptr(), count.min(Self::LANES));
+            Self::load_half(whole.as_ptr())
+        }
+    }
+    /// As [`Simd::store_masked`], of halves.
+    #[inline(always)]
+    unsafe fn store_half_part(p: *mut F16, count: usize, v: Self::V) {
+        let mut whole = [F16::default(); PANEL];
+        // SAFETY: the caller's; no vector is longer than a panel.
+        unsafe {
+            Self::store_half(whole.as_mut_ptr(), v);
+            copy_part(whole.as_ptr(), p, count.min(Self::LANES));
+        }
+    }
+    /// `a + b`.
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    /// `a · b + c`, fused except in the portable set.
+    unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `bound > x ? bound : x`: a NaN in `x` stays.
+    unsafe fn max(bound: Self::V, x: Self::V) -> Self::V;
+    /// `bound < x ? bound : x`: a NaN in `x` stays.
+    unsafe fn min(bound: Self::V, x: Self::V) -> Self::V;
+    /// `x < 0 ? negative : x`.
+    unsafe fn select_negative(x: Self::V, negative: Self::V) -> Self::V;
+    /// Runs the job as a function of its own, compiled for this instruction set.
+    unsafe fn call<J: Job>(job: J);
+}
+
+/// Copies up to a panel of halves. It is a function of its own because many places call it, most of them in code that
+/// is made for many sizes.
+///
+/// # Safety
+/// Both are good for `count` elements.
+#[inline(never)]
+unsafe fn copy_part(from: *const F16, to: *mut F16, count: usize) {
+    let mut done = 0;
+    macro_rules! powers {
+        ($($size:literal)*) => {
+            $(if count & $size != 0 {
+                // SAFETY: the caller's: the sizes of a count add up to it.
+                unsafe { to.add(done).cast::<[F16; $size]>().write(from.add(done).cast::<[F16; $size]>().read()) }
+                done += $size;
+            })*
+        };
+    }
+    powers!(16 8 4 2 1);
+    debug_assert!(done == count, "more than a panel");
+}
