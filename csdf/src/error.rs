@@ -4,10 +4,11 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::{Ratio, Throughput};
+use crate::ratio::{Ratio, Throughput};
 
 /// Everything that can be wrong with a graph, a schedule, or the text of a rate sequence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The text of a rate sequence is not in the notation.
     #[error("bad rate sequence: {reason} at byte {at}")]
@@ -245,12 +246,6 @@ pub enum Error {
         /// Initial tokens.
         initial: u64,
     },
-    /// The text of a ratio is not in the notation.
-    #[error("`{text}` is no ratio such as `1/30`, `2` or `0.05`")]
-    BadRatio {
-        /// The text.
-        text: String,
-    },
     /// An analysis has used up its budget before it had an answer.
     #[error("the analysis has used up its budget")]
     Exhausted,
@@ -274,6 +269,12 @@ pub enum Error {
         /// The claim that does not hold.
         reason: String,
     },
+}
+
+impl Error {
+    pub(crate) fn bad_certificate<T>(reason: impl Into<String>) -> Result<T, Error> {
+        Err(Error::BadCertificate { reason: reason.into() })
+    }
 }
 
 /// Why one actor of a deadlock cannot fire.

@@ -10,8 +10,9 @@
 
 use std::collections::VecDeque;
 
+use num_integer::gcd;
+
 use crate::budget::Meter;
-use crate::ratio::gcd;
 use crate::{Error, Graph, MAX_FIRINGS, RepetitionVector};
 
 /// Some actors of a graph and the channels among them.

@@ -1,10 +1,10 @@
-//! Exact fractions.
+//! Exact fractions, and throughputs, which are fractions or unbounded.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Error;
+use num_rational::Ratio as Fraction;
+use num_traits::CheckedMul;
 
 /// A reduced fraction that is not negative, such as iterations per unit of time.
 ///
@@ -15,146 +15,123 @@ use crate::Error;
 /// assert_eq!("0.25".parse(), Ok(Ratio::new(1, 4).unwrap()));
 /// assert!(ratio < Ratio::new(1, 29).unwrap());
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Ratio {
-    numerator: u128,
-    denominator: u128,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ratio(Fraction<u128>);
+
+/// A text is no ratio.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no ratio such as `1/30`, `2` or `0.05`")]
+#[non_exhaustive]
+pub struct ParseRatioError {
+    /// The text.
+    pub text: String,
 }
 
 impl Ratio {
     /// Nothing at all.
-    pub const ZERO: Ratio = Ratio { numerator: 0, denominator: 1 };
+    pub const ZERO: Ratio = Ratio(Fraction::new_raw(0, 1));
 
     /// The fraction, reduced; none if the denominator is 0.
     pub fn new(numerator: u128, denominator: u128) -> Option<Ratio> {
-        let divisor = gcd(numerator, denominator);
-        (denominator > 0)
-            .then(|| Ratio { numerator: numerator / divisor, denominator: denominator / divisor })
+        (denominator > 0).then(|| Ratio(Fraction::new(numerator, denominator)))
     }
 
     /// The numerator, in lowest terms.
     pub fn numerator(self) -> u128 {
-        self.numerator
+        *self.0.numer()
     }
 
     /// The denominator, in lowest terms; at least 1.
     pub fn denominator(self) -> u128 {
-        self.denominator
+        *self.0.denom()
     }
 
     /// One over it; none for 0.
+    ///
+    /// ```
+    /// use csdf::Ratio;
+    ///
+    /// // A throughput of 3 iterations in 2 units of time: an iteration takes 2/3.
+    /// assert_eq!(Ratio::new(3, 2).and_then(Ratio::inverse), Ratio::new(2, 3));
+    /// assert_eq!(Ratio::ZERO.inverse(), None);
+    /// ```
     pub fn inverse(self) -> Option<Ratio> {
-        (self.numerator > 0).then_some(Ratio { numerator: self.denominator, denominator: self.numerator })
+        Ratio::new(self.denominator(), self.numerator())
     }
 
     /// Its product with a whole number; none if that is too large.
     pub fn times(self, factor: u128) -> Option<Ratio> {
-        let divisor = gcd(factor, self.denominator);
-        let numerator = self.numerator.checked_mul(factor / divisor)?;
-        Ratio::new(numerator, self.denominator / divisor)
+        self.0.checked_mul(&Fraction::from_integer(factor)).map(Ratio)
     }
 
     /// The nearest floating-point number, for display.
     pub fn to_f64(self) -> f64 {
-        self.numerator as f64 / self.denominator as f64
-    }
-}
-
-impl Ord for Ratio {
-    /// By the continued fractions of both, so that nothing overflows.
-    fn cmp(&self, other: &Ratio) -> Ordering {
-        let (mut left, mut right) =
-            ((self.numerator, self.denominator), (other.numerator, other.denominator));
-        let mut turned = false;
-        let order = loop {
-            let whole = (left.0 / left.1).cmp(&(right.0 / right.1));
-            if whole != Ordering::Equal {
-                break whole;
-            }
-            // Remainders are compared by their inverses.
-            (left, right) = ((left.1, left.0 % left.1), (right.1, right.0 % right.1));
-            turned = !turned;
-            match (left.1, right.1) {
-                (0, 0) => return Ordering::Equal,
-                (0, _) => break Ordering::Greater,
-                (_, 0) => break Ordering::Less,
-                _ => {}
-            }
-        };
-        if turned { order.reverse() } else { order }
-    }
-}
-
-impl PartialOrd for Ratio {
-    fn partial_cmp(&self, other: &Ratio) -> Option<Ordering> {
-        Some(self.cmp(other))
+        self.numerator() as f64 / self.denominator() as f64
     }
 }
 
 impl fmt::Display for Ratio {
     /// `1/30`; a whole number without its denominator.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.denominator {
-            1 => write!(f, "{}", self.numerator),
-            denominator => write!(f, "{}/{denominator}", self.numerator),
-        }
+        self.0.fmt(f)
     }
 }
 
 impl FromStr for Ratio {
-    type Err = Error;
+    type Err = ParseRatioError;
 
     /// Reads `1/30`, `2`, or a decimal fraction such as `0.05`.
-    fn from_str(text: &str) -> Result<Ratio, Error> {
-        let number = |digits: &str| -> Option<u128> {
-            if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
-        };
-        let read = || {
-            let text = text.trim();
-            if let Some((numerator, denominator)) = text.split_once('/') {
-                return Ratio::new(number(numerator.trim())?, number(denominator.trim())?);
-            }
-            let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-            let scale = 10u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-            let fraction = if fraction.is_empty() { 0 } else { number(fraction)? };
-            Ratio::new(number(whole)?.checked_mul(scale)?.checked_add(fraction)?, scale)
-        };
-        read().ok_or_else(|| Error::BadRatio { text: text.to_owned() })
+    fn from_str(text: &str) -> Result<Ratio, ParseRatioError> {
+        read(text.trim()).ok_or_else(|| ParseRatioError { text: text.to_owned() })
     }
 }
 
-pub(crate) fn gcd(mut left: u128, mut right: u128) -> u128 {
-    while right != 0 {
-        // Processors divide numbers of 64 bits, and a function divides longer ones.
-        let rest = match (u64::try_from(left), u64::try_from(right)) {
-            (Ok(left), Ok(right)) => u128::from(left % right),
-            _ => left % right,
-        };
-        (left, right) = (right, rest);
+fn read(text: &str) -> Option<Ratio> {
+    if let Some((numerator, denominator)) = text.split_once('/') {
+        return Ratio::new(digits(numerator.trim())?, digits(denominator.trim())?);
     }
-    left
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let scale = 10u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let fraction = if fraction.is_empty() { 0 } else { digits(fraction)? };
+    Ratio::new(digits(whole)?.checked_mul(scale)?.checked_add(fraction)?, scale)
+}
+
+/// A number without a sign, which `parse` alone would accept.
+fn digits(text: &str) -> Option<u128> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+/// Iterations of the reduced [repetition vector](crate::repetition_vector) per unit of time, in the long run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Throughput {
+    /// This many; 0 if the graph comes to a standstill.
+    Finite(Ratio),
+    /// Infinitely many, since the firings that limit the graph take no time.
+    Unbounded,
+}
+
+impl Throughput {
+    /// The throughput of a graph whose iterations take `period`.
+    pub(crate) fn of_period(period: Ratio) -> Throughput {
+        period.inverse().map_or(Throughput::Unbounded, Throughput::Finite)
+    }
+}
+
+impl fmt::Display for Throughput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Throughput::Finite(ratio) => write!(f, "{ratio}"),
+            Throughput::Unbounded => write!(f, "unbounded"),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn divisors_of_long_and_short_numbers() {
-        let long = u128::from(u64::MAX) + 1;
-        for (left, right, divisor) in [
-            (12, 18, 6),
-            (0, 7, 7),
-            (7, 0, 7),
-            (3 * long, 5 * long, long),
-            (6 * long, 9, 3),
-            (9, 6 * long, 3),
-            (u128::MAX, u128::from(u64::MAX), u128::from(u64::MAX)),
-        ] {
-            assert_eq!(gcd(left, right), divisor, "{left}, {right}");
-        }
-    }
 
     #[test]
     fn text() {

@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 
-use crate::ratio::gcd;
+use num_integer::gcd;
+use num_rational::Ratio as Fraction;
+use num_traits::CheckedMul;
+
 use crate::{ActorId, Error, Graph};
 
 /// Most firings of an actor in an iteration.
-const MOST: u64 = 1 << 63;
+const MAX_FIRINGS_OF_ACTOR: u64 = 1 << 63;
 
 /// How often each actor fires in one iteration. An iteration is the shortest sequence of firings after which every
 /// channel holds as many tokens as before (Bilsen et al. 1996, theorem 1). Parts of the graph that share no channel
@@ -71,19 +74,19 @@ pub fn repetition_vector(graph: &Graph) -> Result<RepetitionVector, Error> {
         .iter()
         .zip(&cycles)
         .map(|(actor, &cycles)| {
-            let firings = actor.phases.checked_mul(cycles).filter(|&firings| firings <= MOST);
+            let firings = actor.phases.checked_mul(cycles).filter(|&firings| firings <= MAX_FIRINGS_OF_ACTOR);
             firings.ok_or_else(|| overflow(actor.name.clone()))
         })
         .collect::<Result<_, _>>()?;
     Ok(RepetitionVector { cycles, firings })
 }
 
-/// `produced` × cycles of the producer = `acquired` × cycles of the reader.
+/// The balance equation of a channel and a reader.
 struct Balance {
     producer: usize,
     reader: usize,
-    produced: u128,
-    acquired: u128,
+    /// Cycles of the reader for each cycle of the producer: tokens produced over tokens acquired.
+    ratio: Fraction<u128>,
 }
 
 fn balance_equations(graph: &Graph) -> Result<Vec<Balance>, Error> {
@@ -102,12 +105,10 @@ fn balance_equations(graph: &Graph) -> Result<Vec<Balance>, Error> {
                 return Err(Error::Inconsistent { cycle });
             }
             if produced > 0 {
-                let divisor = gcd(produced, acquired);
                 edges.push(Balance {
                     producer: channel.producer.index(),
                     reader: reader.actor.index(),
-                    produced: produced / divisor,
-                    acquired: acquired / divisor,
+                    ratio: Fraction::new(produced, acquired),
                 });
             }
         }
@@ -119,25 +120,27 @@ struct Solution<'g> {
     graph: &'g Graph,
     edges: Vec<Balance>,
     /// Cycles relative to those of the component's root, reduced.
-    fractions: Vec<Option<(u128, u128)>>,
+    fractions: Vec<Option<Fraction<u128>>>,
     parents: Vec<Option<usize>>,
 }
 
 impl Solution<'_> {
     /// Gives every actor tied to `root` its fraction, breadth first, and checks all ties.
     fn spread(&mut self, root: usize, neighbours: &[Vec<usize>]) -> Result<Vec<usize>, Error> {
-        self.fractions[root] = Some((1, 1));
+        let one = Fraction::from_integer(1);
+        self.fractions[root] = Some(one);
         let mut component = vec![root];
-        let mut queue = VecDeque::from([(root, (1, 1))]);
+        let mut queue = VecDeque::from([(root, one)]);
         while let Some((actor, fraction)) = queue.pop_front() {
             for &index in &neighbours[actor] {
                 let edge = &self.edges[index];
                 let (other, factor) = if edge.producer == actor {
-                    (edge.reader, (edge.produced, edge.acquired))
+                    (edge.reader, edge.ratio)
                 } else {
-                    (edge.producer, (edge.acquired, edge.produced))
+                    (edge.producer, edge.ratio.recip())
                 };
-                let product = multiply(fraction, factor)
+                let product = fraction
+                    .checked_mul(&factor)
                     .ok_or_else(|| overflow(self.graph.actors()[other].name.clone()))?;
                 match self.fractions[other] {
                     Some(known) if known == product => {}
@@ -157,21 +160,21 @@ impl Solution<'_> {
     /// Turns the fractions of a component into the smallest whole numbers.
     fn scale(&self, component: &[usize], cycles: &mut [u64]) -> Result<(), Error> {
         let name = |actor: usize| self.graph.actors()[actor].name.clone();
-        let fractions: Vec<(usize, (u128, u128))> =
+        let fractions: Vec<(usize, Fraction<u128>)> =
             component.iter().filter_map(|&actor| Some((actor, self.fractions[actor]?))).collect();
         let mut common = 1u128;
         let mut divisor = 0;
-        for &(actor, (numerator, denominator)) in &fractions {
-            common = (common / gcd(common, denominator))
-                .checked_mul(denominator)
+        for &(actor, fraction) in &fractions {
+            common = (common / gcd(common, *fraction.denom()))
+                .checked_mul(*fraction.denom())
                 .ok_or_else(|| overflow(name(actor)))?;
-            divisor = gcd(divisor, numerator);
+            divisor = gcd(divisor, *fraction.numer());
         }
-        for &(actor, (numerator, denominator)) in &fractions {
-            cycles[actor] = (numerator / divisor)
-                .checked_mul(common / denominator)
+        for &(actor, fraction) in &fractions {
+            cycles[actor] = (fraction.numer() / divisor)
+                .checked_mul(common / fraction.denom())
                 .and_then(|count| u64::try_from(count).ok())
-                .filter(|&count| count <= MOST)
+                .filter(|&count| count <= MAX_FIRINGS_OF_ACTOR)
                 .ok_or_else(|| overflow(name(actor)))?;
         }
         Ok(())
@@ -203,12 +206,6 @@ impl Solution<'_> {
 
 fn overflow(of: String) -> Error {
     Error::Overflow { what: "repetition count", of }
-}
-
-/// Product of two reduced fractions, reduced.
-fn multiply(left: (u128, u128), right: (u128, u128)) -> Option<(u128, u128)> {
-    let (first, second) = (gcd(left.0, right.1), gcd(right.0, left.1));
-    Some(((left.0 / first).checked_mul(right.0 / second)?, (left.1 / second).checked_mul(right.1 / first)?))
 }
 
 #[cfg(test)]

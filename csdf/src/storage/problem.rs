@@ -2,7 +2,7 @@
 
 use super::conflict::{Target, conflicts};
 use super::cover::Variable;
-use super::{StorageOptions, Unit};
+use super::distribution::{StorageOptions, Unit};
 use crate::budget::Meter;
 use crate::layout::{Layout, Pipe, Scope};
 use crate::throughput::cycle_ratio::Cycle;

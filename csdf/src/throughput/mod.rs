@@ -2,39 +2,12 @@
 
 pub(crate) mod cycle_ratio;
 
-use std::fmt;
-
 use crate::budget::Meter;
 use crate::layout::{Index, Layout, strong_parts};
 use crate::liveness::check_capacities;
 use crate::timed::recurrence;
-use crate::{Actor, Budget, Error, Graph, Ratio, repetition_vector};
+use crate::{Actor, Budget, Error, Graph, Ratio, Throughput, repetition_vector};
 use cycle_ratio::WaitGraph;
-
-/// Iterations of the reduced [repetition vector](crate::repetition_vector) per unit of time, in the long run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Throughput {
-    /// This many; 0 if the graph comes to a standstill.
-    Finite(Ratio),
-    /// Infinitely many, since the firings that limit the graph take no time.
-    Unbounded,
-}
-
-impl Throughput {
-    /// The throughput of a graph whose iterations take `period`.
-    pub(crate) fn of_period(period: Ratio) -> Throughput {
-        period.inverse().map_or(Throughput::Unbounded, Throughput::Finite)
-    }
-}
-
-impl fmt::Display for Throughput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Throughput::Finite(ratio) => write!(f, "{ratio}"),
-            Throughput::Unbounded => write!(f, "unbounded"),
-        }
-    }
-}
 
 /// How a throughput is found; both are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use super::{Conflict, bad};
 use crate::budget::Meter;
-use crate::{Error, Graph, StorageOptions, Unit};
+use crate::{Conflict, Error, Graph, StorageOptions, Unit};
 
 /// By channel, the possible capacities.
 pub(super) struct Grid {
@@ -61,12 +60,14 @@ impl Grid {
                 None => capacity == choice.least || choice.cost == 0,
             };
             if !allowed {
-                return bad(format!("channel number {index} may not have a capacity of {capacity}"));
+                return Error::bad_certificate(format!(
+                    "channel number {index} may not have a capacity of {capacity}"
+                ));
             }
             sum += u128::from(capacity) * u128::from(choice.cost);
         }
         if sum != u128::from(total) {
-            return bad(format!("the capacities add up to {sum}, not {total}"));
+            return Error::bad_certificate(format!("the capacities add up to {sum}, not {total}"));
         }
         Ok(())
     }
@@ -77,7 +78,10 @@ impl Grid {
         for &(channel, limit) in &conflict.limits {
             let choice = self.channels.get(channel.index());
             let Some((choice, step)) = choice.and_then(|choice| Some((choice, choice.step?))) else {
-                return bad(format!("channel number {} is not to be sized", channel.index()));
+                return Error::bad_certificate(format!(
+                    "channel number {} is not to be sized",
+                    channel.index()
+                ));
             };
             let above = (limit - limit % step).checked_add(step);
             ways.extend(above.map(|above| (channel.index(), above.max(choice.least))));
@@ -145,7 +149,7 @@ impl Grid {
                 }
             }
         }
-        bad("a conflict without a way out".to_owned())
+        Error::bad_certificate("a conflict without a way out")
     }
 
     fn price(&self, values: &BTreeMap<usize, u64>, (channel, above): (usize, u64)) -> u128 {

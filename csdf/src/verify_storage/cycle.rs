@@ -1,13 +1,15 @@
 //! Checks that a cycle of dependencies exists and is too slow.
 
-use super::{Conflict, Dependency, Reason, bad};
-use crate::{Actor, ActorId, Channel, Error, Graph, Rates, Ratio, Throughput, repetition_vector};
+use crate::{
+    Actor, ActorId, Channel, Conflict, Dependency, Error, Graph, Rates, Ratio, Reason, Throughput,
+    repetition_vector,
+};
 
 /// Checks that each dependency of a conflict holds within its limits, and that the cycle keeps the graph from
 /// `required`, or is a deadlock.
 pub(super) fn check(graph: &Graph, conflict: &Conflict, required: Throughput) -> Result<(), Error> {
     let repetition = repetition_vector(graph)?;
-    let Some(last) = conflict.cycle.last() else { return bad("no dependencies".to_owned()) };
+    let Some(last) = conflict.cycle.last() else { return Error::bad_certificate("no dependencies") };
     // A dependency with reason `Ends` leads to the end of the next firing, any other to its start.
     let mut at_end = last.reason == Reason::Ends;
     let (mut time, mut waits) = (0u128, false);
@@ -20,7 +22,9 @@ pub(super) fn check(graph: &Graph, conflict: &Conflict, required: Throughput) ->
                 actor_of(graph, first.actor)?;
                 let shift = repetition.firings[first.actor.index()].checked_mul(conflict.iterations);
                 let firing = shift.and_then(|shift| shift.checked_add(first.firing));
-                let Some(firing) = firing else { return bad("too great a number of firings".to_owned()) };
+                let Some(firing) = firing else {
+                    return Error::bad_certificate("too great a number of firings");
+                };
                 Dependency { firing, ..first }
             }
         };
@@ -40,7 +44,10 @@ pub(super) fn check(graph: &Graph, conflict: &Conflict, required: Throughput) ->
             }
         };
         if !holds {
-            return bad(format!("firing {} of `{}` is not waited for", step.firing, actor.name));
+            return Error::bad_certificate(format!(
+                "firing {} of `{}` is not waited for",
+                step.firing, actor.name
+            ));
         }
         if step.reason == Reason::Starts {
             continue;
@@ -54,7 +61,7 @@ pub(super) fn check(graph: &Graph, conflict: &Conflict, required: Throughput) ->
         waits |= !at_end;
     }
     if !waits {
-        return bad("nothing waits for an end".to_owned());
+        return Error::bad_certificate("nothing waits for an end");
     }
     let ratio = Ratio::new(time, u128::from(conflict.iterations));
     let period = match required {
@@ -64,7 +71,7 @@ pub(super) fn check(graph: &Graph, conflict: &Conflict, required: Throughput) ->
     match (ratio, period) {
         (None, _) => Ok(()),
         (Some(ratio), Some(period)) if ratio > period => Ok(()),
-        _ => bad("its cycle is no slower than the goal".to_owned()),
+        _ => Error::bad_certificate("its cycle is no slower than the goal"),
     }
 }
 
