@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::RowsSpec;
@@ -42,7 +42,9 @@ fn notations(plan: &Plan) -> String {
 /// Of each emitted model, the functions that run a frame of a partition: the schedule as loops.
 fn loops(files: &[(PathBuf, Vec<u8>)]) -> String {
     let mut text = String::new();
-    for (path, bytes) in files.iter().filter(|(path, _)| path.extension().is_some_and(|end| end == "rs")) {
+    // The folders below hold the kernels.
+    let is_model = |path: &Path| path.parent() == Some(Path::new("src"));
+    for (path, bytes) in files.iter().filter(|(path, _)| is_model(path)) {
         let mut is_inside = false;
         for line in std::str::from_utf8(bytes).unwrap().lines() {
             if line.starts_with("    fn run") {

@@ -25,7 +25,7 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     shared::check(plan)?;
     let keep = || layers().filter(|layer| layer.parameters_of.is_none());
     same("parameters", stated("parameters")?, keep().map(|layer| layer.parameters).sum())?;
-    let kept = keep().map(|layer| stored(layer)).sum::<Result<u64, _>>()?;
+    let kept = keep().map(stored).sum::<Result<u64, _>>()?;
     same("parameters_stored", stated("parameters_stored")?, kept)?;
     let resident = kept - check_paged(plan)?;
     if resident != kept || memory.get("parameters_resident").is_some() {
