@@ -26,6 +26,7 @@ mod repack;
 mod resize;
 mod rings;
 mod run;
+mod schedules;
 mod selection;
 mod shares;
 mod tidy;

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod circles;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -5,9 +5,12 @@ mod arena;
 mod bound;
 mod families;
 pub mod model;
+mod parameters;
+mod read;
 pub mod rows;
 mod schedule;
 mod shared;
+mod spans;
 mod sums;
 
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::model::{Layer, Operand, Plan};
-use super::sums::slopes;
+use super::parameters::slopes;
 
 /// Layers without parameters of their own.
 pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
