@@ -60,7 +60,15 @@ pub struct Build {
 }
 
 /// Why [`Build`] made no plan, or wrote none. `{:?}`, which Cargo prints, is as readable as `{}`.
+///
+/// ```
+/// let planned = csdfc::Build::new("builtin:lenet5").memory("1kB").plan();
+/// let Err(csdfc::BuildError::Unmet { text, nearest }) = planned else { panic!("1 kB is too little") };
+/// assert!(text.starts_with("no plan meets all constraints"));
+/// assert!(nearest.memory.total > 1000);
+/// ```
 #[derive(thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// An input is wrong, or a file cannot be read or written.
     #[error("{}", explained(.0))]
@@ -141,6 +149,15 @@ impl Build {
     /// module are in the folder `OUT_DIR/NAME`, whose path is returned. This folder also holds the plan, `plan.json`,
     /// and, if weights are paged, `store.bin`, which the program reads. Tells Cargo on standard output which files
     /// matter. If neither these files nor the question have changed, nothing is planned.
+    ///
+    /// ```
+    /// let out = std::env::temp_dir().join("csdfc-example-of-emit");
+    /// let folder = csdfc::Build::new("builtin:lenet5").module("nets::digits").folder(&out).emit()?;
+    /// assert_eq!(folder, out.join("digits"));
+    /// assert!(out.join("digits.rs").exists() && folder.join("plan.json").exists());
+    /// # std::fs::remove_dir_all(out).ok();
+    /// # Ok::<(), csdfc::BuildError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Build::plan`], and when the module's path is not valid, there is no folder, or a file cannot be written.
