@@ -85,7 +85,7 @@ fn check_turns(plan: &Plan, runner: &mut Runner<'_>, folder: &std::path::Path) {
     }
     let all = folder.join("turns");
     program.args(["--turns", &turns, "--output"]).arg(&all);
-    // The store of paged weights is there.
+    // The store of streamed weights is there.
     let ran = program.current_dir(folder).output().expect("the program");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     for (c, cnn) in plan.cnns.iter().enumerate() {
@@ -158,8 +158,8 @@ fn optical_character_recognition() {
 
 /// Two networks that share the arena read their weights from one store.
 #[test]
-fn optical_character_recognition_with_paged_weights() {
-    let more = "weights: paged, constraints: (memory: min)";
+fn optical_character_recognition_with_streamed_weights() {
+    let more = "weights: streamed, constraints: (memory: min)";
     if let Some(application) = of_models("ocr", &["ocr_cls", "ocr_rec"], more) {
         check(&application);
     }

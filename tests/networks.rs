@@ -212,7 +212,7 @@ fn nothing_is_searched_for_where_nothing_can_be_found() {
         let fast_enough = find(&application);
         assert!(fast_enough.shortfall.is_none() && fast_enough.plan.search.evaluations <= 6, "{name}");
         application.constraints.memory = Some(MemoryGoal::Bytes(none.memory.parameters_stored - 1));
-        application.may_be_paged = None;
+        application.may_be_streamed = None;
         let too_small = find(&application);
         assert!(too_small.shortfall.is_some() && too_small.plan.search.evaluations <= 6, "{name}");
     }

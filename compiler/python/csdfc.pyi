@@ -26,7 +26,7 @@ class Plan:
         """The name of the application."""
     @property
     def arena(self) -> int:
-        """Bytes of the arena: buffers, workspace, and blocks of paged weights."""
+        """Bytes of the arena: buffers, workspace, and blocks of streamed weights."""
     @property
     def parameters(self) -> int:
         """Bytes of weights and biases, wherever they are."""

@@ -23,7 +23,7 @@ APPS = ROOT / "apps"
 PLANS = [
     ("mobilenet_v2", APPS / "mobilenet_v2.ron", ["--mem", "min"]),
     ("densenet121", "builtin:densenet121", ["--mem", "min"]),
-    ("paged", "builtin:mobilenet_v2", ["--weights", "paged"]),
+    ("streamed", "builtin:mobilenet_v2", ["--weights", "streamed"]),
     ("pipeline", APPS / "pipelines" / "mobilenet_v2.ron", []),
     ("adaptive_classifier", APPS / "adaptive_classifier.ron", []),
     ("three_cnns", APPS / "three_cnns.ron", []),
@@ -60,7 +60,7 @@ def places(plan):
     edges = {(edge["cnn"], edge["tensor"], edge["consumer"]) for buffer in plan.get("buffers", []) for edge in buffer["holds"]}
     rings = sum("offset" in tensor for tensor in plan["tensors"])
     workspaces = sum(layer["workspace"]["bytes"] > 0 for layer in layers)
-    return len(edges) + rings + workspaces + sum(len(layer.get("paged", {"blocks": []})["blocks"]) for layer in layers)
+    return len(edges) + rings + workspaces + sum(len(layer.get("streamed", {"blocks": []})["blocks"]) for layer in layers)
 
 
 def look(program, name, page, size=(1320, 2400)):

@@ -111,7 +111,7 @@ fn plans() {
     };
     check("plan_empty", "");
     check("plan_truncated", &plan[..40]);
-    check("plan_unknown_format", &plan.replace("csdfc-plan/2", "csdfc-plan/9"));
+    check("plan_unknown_format", &plan.replace("csdfc-plan/3", "csdfc-plan/9"));
     check("plan_unknown_field", &plan.replacen("\"application\"", "\"aplication\"", 1));
     let mut changed = onnx::good();
     let last = changed.len() - 1;

@@ -73,7 +73,8 @@ fn a_store_is_measured_with_the_machine() {
     let store = stored();
     assert_ne!((store.bytes_per_second, store.latency_ns), (250_000_000, 80_000));
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1, "something stayed");
-    let plan = ["plan", "builtin:lenet5", "--device", "board.ron", "--weights", "paged", "-o", "plan.json"];
+    let plan =
+        ["plan", "builtin:lenet5", "--device", "board.ron", "--weights", "streamed", "-o", "plan.json"];
     assert_eq!(run(folder, &plan).code, 0);
     let error = fails(folder, &[&profile[..], &["--store", "missing"]].concat());
     assert!(error.contains("cannot write") && error.contains("missing"), "{error}");

@@ -95,7 +95,8 @@ fn compared(app: &str, args: &[&str]) -> (Plan, Value) {
     };
     assert_eq!(bytes(&["whole tensor", "ring of rows", "ring between stages"]), rings);
     assert_eq!(bytes(&["workspace"]), layers.iter().map(|layer| layer.workspace.bytes).sum::<u64>());
-    let blocks = layers.iter().filter_map(|layer| layer.paged.as_ref()).flat_map(|paged| &paged.blocks);
+    let blocks =
+        layers.iter().filter_map(|layer| layer.streamed.as_ref()).flat_map(|streamed| &streamed.blocks);
     assert_eq!(bytes(&["block of weights"]), blocks.map(|block| block.bytes).sum::<u64>());
     let lives = shown["lives"].as_array().unwrap();
     let first: BTreeSet<u64> =
@@ -164,8 +165,8 @@ fn a_page_has_what_the_plan_says() {
 }
 
 #[test]
-fn a_page_has_the_loads_of_paged_weights() {
-    let (plan, shown) = compared("builtin:mobilenet_v1_0.25", &["--weights", "paged"]);
+fn a_page_has_the_loads_of_streamed_weights() {
+    let (plan, shown) = compared("builtin:mobilenet_v1_0.25", &["--weights", "streamed"]);
     takes_its_time(&plan, &shown);
     let read: u64 = numbers(&shown["loads"]["bytes"]).iter().sum();
     assert_eq!((Some(read), Some(read)), (plan.cnns[0].bytes_read, shown["store"].as_u64()));
@@ -332,7 +333,7 @@ fn events(trace: &Value, loads: bool) -> Vec<Value> {
 #[test]
 fn modelled_and_measured_traces_have_one_shape() {
     let folder = folder();
-    let plan = plan(folder.path(), "builtin:mobilenet_v1_0.25", &["--weights", "paged", "--rows", "all"]);
+    let plan = plan(folder.path(), "builtin:mobilenet_v1_0.25", &["--weights", "streamed", "--rows", "all"]);
     let ended = run(folder.path(), &["report", "plan.json", "--trace", "model.json"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (0, ""));
     let args = [

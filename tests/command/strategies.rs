@@ -10,7 +10,8 @@ use super::{folder, run};
 fn a_plan_without_a_strategy_is_valid_and_no_smaller() {
     let folder = folder();
     let plan = |without: &[&str]| {
-        let arguments = ["plan", "builtin:resnet8", "--mem", "min", "--weights", "paged", "--format", "json"];
+        let arguments =
+            ["plan", "builtin:resnet8", "--mem", "min", "--weights", "streamed", "--format", "json"];
         let ended = run(folder.path(), &[&arguments[..], without].concat());
         assert_eq!(ended.code, 0, "{without:?}: {}", ended.stderr);
         Plan::from_json(&ended.stdout).unwrap()

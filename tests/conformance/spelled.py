@@ -166,7 +166,7 @@ class Drawn:
     def modes(self):
         """How it is planned: as it is, by rows, and in two of the other ways."""
         short = ["--mem", "min", "--budget", "50"]
-        others = [["--precision", "half", *short], ["--weights", "paged"], ["--partitions", "2"],
+        others = [["--precision", "half", *short], ["--weights", "streamed"], ["--partitions", "2"],
                   ["--partitions", "3", *short], ["--storage", "edges", *short]]
         by_rows = ["--rows", "all"] if self.dims[2] <= 1000 else short
         return [["--rows", "none"], by_rows, *random.Random(self.seed).sample(others, 2)]

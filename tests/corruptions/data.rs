@@ -248,7 +248,7 @@ pub fn convolution_changed(plan: &mut Plan, random: &mut Random) -> Option<()> {
 /// Invalid because no such format is known, no plan runs on no worker, and the other storage model keeps rows otherwise.
 pub fn header_wrong(plan: &mut Plan, random: &mut Random) -> Option<()> {
     match random.random_range(0..4) {
-        0 => plan.format = "csdfc-plan/3".into(),
+        0 => plan.format = "csdfc-plan/4".into(),
         1 => plan.format.clear(),
         2 => plan.threads = 0,
         _ => {

@@ -13,7 +13,7 @@ use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_planner::saved::reload;
 use csdfc_tests::quantised::{dense_block, quantised};
-use csdfc_tests::{application, generate, plan, random, sliced};
+use csdfc_tests::{application, generate, plan, random, tiled};
 use serde_json::{Value, json};
 
 use crate::emit::kernels;
@@ -71,9 +71,9 @@ fn cases() -> Vec<Case> {
                 .into(),
         ),
         (
-            "paged",
+            "streamed",
             r#"cnns: [(model: "builtin:lenet5"), (model: "builtin:paper_pair")], parallel: [["lenet5", "paper_pair"]],
-            rows: all, weights: paged"#
+            rows: all, weights: streamed"#
                 .into(),
         ),
         ("half", r#"cnns: [(model: "builtin:lenet5", precision: half)]"#.into()),
@@ -84,9 +84,8 @@ fn cases() -> Vec<Case> {
         let application = generate::of_one(network, StorageModel::Tensors, rows);
         Case::new(name, &application)
     };
-    let sliced =
-        generate::of_one(sliced::convolutions(&mut random(1)), StorageModel::Tensors, RowsChoice::All);
-    all.push(Case::new("sliced", &sliced::again(&sliced)));
+    let tiled = generate::of_one(tiled::convolutions(&mut random(1)), StorageModel::Tensors, RowsChoice::All);
+    all.push(Case::new("tiled", &tiled::read_again(&tiled)));
     all.push(of_network("shared", heads(&[0, 1]), RowsChoice::All));
     let dense = fuse_integers(dense_block(&mut random(0)), Fusion::Full);
     all.push(of_network("integers", dense, RowsChoice::None));
@@ -179,13 +178,13 @@ const ACCEPTED: &[(&str, &[&str], &str)] = &[
         "the application says how bytes become numbers",
     ),
     (".cnns[].layers[].attributes.camera.scale[]", &[CHANGED], "likewise"),
-    (".cnns[].layers[].paged.blocks[].offset", &[CHANGED], "free bytes are as good"),
+    (".cnns[].layers[].streamed.blocks[].offset", &[CHANGED], "free bytes are as good"),
     (
-        ".cnns[].layers[].paged.blocks[].after",
+        ".cnns[].layers[].streamed.blocks[].after",
         &[REMOVED],
         "earlier is as good, where nothing else is in the block",
     ),
-    (".cnns[].layers[].paged.blocks[].after.firing", &[CHANGED], "likewise"),
+    (".cnns[].layers[].streamed.blocks[].after.firing", &[CHANGED], "likewise"),
 ];
 
 const CHANGED: &str = "changed";

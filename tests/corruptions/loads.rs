@@ -1,9 +1,9 @@
-//! Corruptions of weights that are read from a store: slices, blocks, and when loads may start.
+//! Corruptions of weights that are read from a store: tiles, blocks, and when loads may start.
 
-use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
-use csdfc_plan::plan::{FiringName, PagedWeights, Plan, Ring, StorageModel};
+use csdfc_input::app::resolve::{Application, RowsChoice, Streamed};
+use csdfc_plan::plan::{FiringName, Plan, Ring, StorageModel, StreamedWeights};
 use csdfc_tests::together::settle;
-use csdfc_tests::{application, generate, plan, random, rates, sliced};
+use csdfc_tests::{application, generate, plan, random, rates, tiled};
 use rand::RngExt;
 
 use super::analysis::expand;
@@ -15,16 +15,16 @@ pub const CORRUPTIONS: &[(&str, Edit)] = &[
     ("load into a live ring", load_into_a_live_ring),
     ("load over another's block", load_over_another_block),
     ("load over another stage's", load_over_another_stage),
-    ("wrong slice", wrong_slice),
+    ("wrong tile", wrong_tile),
     ("block dropped early", block_dropped_early),
     ("sum of weights off", sum_off),
-    ("slices of what has none", slices_of_what_has_none),
+    ("tiles of what has none", tiles_of_what_has_none),
     ("read again, but counted once", counted_once),
     ("read again, over another's block", read_again_over_another_block),
     ("read again, over a live row", read_again_over_a_live_row),
 ];
 
-/// Plans with paged weights: small and large, by parts and not, of several CNNs, and of pipelines with one stage paged and with both.
+/// Plans with streamed weights: small and large, by parts and not, of several CNNs, and of pipelines with one stage streamed and with both.
 pub fn subjects() -> Vec<(String, Plan)> {
     let one = |name: &str, more: &str| format!("cnns: [(model: \"builtin:{name}\")], {more}");
     let two = r#"cnns: [(model: "builtin:lenet5"), (model: "builtin:resnet8")], constraints: (memory: min)"#;
@@ -49,21 +49,21 @@ pub fn subjects() -> Vec<(String, Plan)> {
         ("pipeline", piped.into()),
         ("pipeline, both", both.into()),
     ];
-    let paged = |text: String| plan(&application(&format!("({text}, weights: paged)")));
+    let streamed = |text: String| plan(&application(&format!("({text}, weights: streamed)")));
     let mut all: Vec<(String, Plan)> =
-        list.into_iter().map(|(name, text)| (name.into(), paged(text))).collect();
+        list.into_iter().map(|(name, text)| (name.into(), streamed(text))).collect();
     for stream in 0..3 {
-        let network = sliced::of_integers(&sliced::network(&mut random(stream)));
+        let network = tiled::of_integers(&tiled::network(&mut random(stream)));
         let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::None);
-        let application = Application { paged: Some(Paged::default()), ..application };
+        let application = Application { streamed: Some(Streamed::default()), ..application };
         all.push((format!("integers, {stream}"), plan(&application)));
-        let network = sliced::convolutions(&mut random(stream));
+        let network = tiled::convolutions(&mut random(stream));
         let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::All);
-        all.push((format!("read again, {stream}"), plan(&sliced::again(&application))));
+        all.push((format!("read again, {stream}"), plan(&tiled::read_again(&application))));
     }
     for (name, more) in [("resnet8", "rows: all"), ("squeezenet1_0", "constraints: (memory: min)")] {
-        let application = application(&format!("({}, weights: paged)", one(name, more)));
-        all.push((format!("{name}, read again"), plan(&sliced::again(&application))));
+        let application = application(&format!("({}, weights: streamed)", one(name, more)));
+        all.push((format!("{name}, read again"), plan(&tiled::read_again(&application))));
     }
     all
 }
@@ -73,15 +73,15 @@ fn again(plan: &Plan) -> Vec<(usize, usize)> {
     layers(plan).into_iter().filter(|(c, l)| plan.cnns[*c].layers[*l].times_read() > 1).collect()
 }
 
-/// The paged layers, CNN and index.
+/// The streamed layers, CNN and index.
 fn layers(plan: &Plan) -> Vec<(usize, usize)> {
     let of = |c: usize| (0..plan.cnns[c].layers.len()).map(move |l| (c, l));
     let all = (0..plan.cnns.len()).flat_map(of);
-    all.filter(|(c, l)| plan.cnns[*c].layers[*l].paged.is_some()).collect()
+    all.filter(|(c, l)| plan.cnns[*c].layers[*l].streamed.is_some()).collect()
 }
 
-fn weights(plan: &mut Plan, (c, l): (usize, usize)) -> Option<&mut PagedWeights> {
-    plan.cnns[c].layers[l].paged.as_mut()
+fn weights(plan: &mut Plan, (c, l): (usize, usize)) -> Option<&mut StreamedWeights> {
+    plan.cnns[c].layers[l].streamed.as_mut()
 }
 
 /// Invalid because the first load of a layer ends after its first firing. The load waits for that firing, for a firing
@@ -103,15 +103,15 @@ fn load_too_late(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because a slice has no place, or a paged layer has no slice.
+/// Invalid because a tile has no place, or a streamed layer has no tile.
 fn load_missing(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let place = *pick(&layers(plan), random)?;
-    let paged = weights(plan, place)?;
+    let streamed = weights(plan, place)?;
     match random.random_range(0..3) {
-        0 => paged.blocks.clear(),
-        1 => paged.slices = paged.slices.rsplit_once(',').map_or("1".into(), |(first, _)| first.into()),
+        0 => streamed.blocks.clear(),
+        1 => streamed.tiles = streamed.tiles.rsplit_once(',').map_or("1".into(), |(first, _)| first.into()),
         // The weights would stay in memory, where nobody counts them.
-        _ => plan.cnns[place.0].layers[place.1].paged = None,
+        _ => plan.cnns[place.0].layers[place.1].streamed = None,
     }
     Some(())
 }
@@ -128,7 +128,7 @@ fn load_into_a_live_ring(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let layer = &plan.cnns[c].layers[l];
     let names: Vec<&String> = layer.inputs.iter().map(|input| &input.tensor).chain([&layer.output]).collect();
     let ring = ring_of(plan, c, pick(&names, random)?)?;
-    let bytes = layer.paged.as_ref()?.blocks[0].bytes;
+    let bytes = layer.streamed.as_ref()?.blocks[0].bytes;
     // From a block whose last bytes meet the row to one that begins there.
     let low = ring.offset.saturating_sub(bytes - 4).next_multiple_of(4);
     let offset = low + random.random_range(0..=(ring.offset - low) / 4) * 4;
@@ -140,10 +140,10 @@ fn load_into_a_live_ring(plan: &mut Plan, random: &mut Random) -> Option<()> {
 /// Invalid because the block of a layer, which may be written from the beginning of the frame on, has bytes of the block of one
 /// that fires before it. All sums are made right.
 fn load_over_another_block(plan: &mut Plan, random: &mut Random) -> Option<()> {
-    let paged = layers(plan);
-    let (c, l) = *pick(&paged, random)?;
+    let streamed = layers(plan);
+    let (c, l) = *pick(&streamed, random)?;
     let partition = &plan.cnns[c].layers[l].partition;
-    let before: Vec<(usize, usize)> = paged
+    let before: Vec<(usize, usize)> = streamed
         .iter()
         .copied()
         .filter(|(d, m)| *d == c && *m < l && plan.cnns[c].layers[*m].partition == *partition)
@@ -157,40 +157,40 @@ fn load_over_another_block(plan: &mut Plan, random: &mut Random) -> Option<()> {
 
 /// Invalid because a block has bytes of one of another stage, whose loads come at any time. All sums are made right.
 fn load_over_another_stage(plan: &mut Plan, random: &mut Random) -> Option<()> {
-    let paged = layers(plan);
-    let (c, l) = *pick(&paged, random)?;
+    let streamed = layers(plan);
+    let (c, l) = *pick(&streamed, random)?;
     let stage = |(c, l): (usize, usize)| &plan.cnns[c].layers[l].partition;
     let runs_too = |other: &String| {
         let mut elements = plan.parallel.iter();
         other != stage((c, l)) && elements.any(|names| names.contains(other) && names.contains(stage((c, l))))
     };
-    let others: Vec<(usize, usize)> = paged.iter().copied().filter(|at| runs_too(stage(*at))).collect();
+    let others: Vec<(usize, usize)> = streamed.iter().copied().filter(|at| runs_too(stage(*at))).collect();
     let offset = weights(plan, *pick(&others, random)?)?.blocks[0].offset;
     weights(plan, (c, l))?.blocks[0].offset = offset;
     settle(plan);
     Some(())
 }
 
-/// Invalid because a slice does not begin where its bytes are, or has another number of bytes.
-fn wrong_slice(plan: &mut Plan, random: &mut Random) -> Option<()> {
+/// Invalid because a tile does not begin where its bytes are, or has another number of bytes.
+fn wrong_tile(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let place = *pick(&layers(plan), random)?;
-    let paged = weights(plan, place)?;
+    let streamed = weights(plan, place)?;
     match random.random_range(0..4) {
-        0 => paged.at += 64 * random.random_range(1..20),
+        0 => streamed.at += 64 * random.random_range(1..20),
         1 => {
-            let mut slices = rates(&paged.slices);
-            let at = random.random_range(0..slices.len());
-            slices[at] += 64;
-            let slices: Vec<String> = slices.iter().map(u64::to_string).collect();
-            paged.slices = slices.join(",");
+            let mut tiles = rates(&streamed.tiles);
+            let at = random.random_range(0..tiles.len());
+            tiles[at] += 64;
+            let tiles: Vec<String> = tiles.iter().map(u64::to_string).collect();
+            streamed.tiles = tiles.join(",");
         }
-        2 => *paged.filters.as_mut()? += 16,
-        _ => *paged.filters.as_mut()? -= random.random_range(1..16),
+        2 => *streamed.filters.as_mut()? += 16,
+        _ => *streamed.filters.as_mut()? -= random.random_range(1..16),
     }
     Some(())
 }
 
-/// Invalid because a slice does not fit its block, or the block ends beyond the arena.
+/// Invalid because a tile does not fit its block, or the block ends beyond the arena.
 fn block_dropped_early(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let place = *pick(&layers(plan), random)?;
     let arena = plan.memory.arena;
@@ -223,9 +223,9 @@ fn sum_off(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because only dense convolutions are computed in slices, and because a layer that reads its weights once for
-/// several firings has one slice.
-fn slices_of_what_has_none(plan: &mut Plan, random: &mut Random) -> Option<()> {
+/// Invalid because only dense convolutions are computed in tiles, and because a layer that reads its weights once for
+/// several firings has one tile.
+fn tiles_of_what_has_none(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let none: Vec<(usize, usize)> = layers(plan)
         .into_iter()
         .filter(|(c, l)| {
@@ -237,11 +237,11 @@ fn slices_of_what_has_none(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// Invalid because a frame reads slices as often as their layer fires, and neither once nor in other firings.
+/// Invalid because a frame reads tiles as often as their layer fires, and neither once nor in other firings.
 fn counted_once(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let (c, l) = *pick(&again(plan), random)?;
     let layer = &plan.cnns[c].layers[l];
-    let own: u64 = rates(&layer.paged.as_ref()?.slices).iter().sum();
+    let own: u64 = rates(&layer.streamed.as_ref()?.tiles).iter().sum();
     let others = plan.cnns[c].bytes_read? - layer.firings * own;
     let times = [1, layer.firings - 1, layer.firings + 1][random.random_range(0..3)];
     plan.cnns[c].bytes_read = Some(others + own * times);
@@ -267,7 +267,7 @@ fn read_again_over_another_block(plan: &mut Plan, random: &mut Random) -> Option
         firings.get(between)?.iter().copied().filter(|name| *name != firings[own[0]]).collect();
     let name = *pick(&names, random)?;
     let layers = &plan.cnns[place.0].layers;
-    let offset = layers.iter().find(|layer| layer.name == name)?.paged.as_ref()?.blocks[0].offset;
+    let offset = layers.iter().find(|layer| layer.name == name)?.streamed.as_ref()?.blocks[0].offset;
     weights(plan, place)?.blocks[0].offset = offset;
     settle(plan);
     Some(())

@@ -20,12 +20,12 @@ const KINDS: [(&str, &str, &str); 3] = [
         r#"(cnns: [(model: "builtin:resnet8")], threads: 2)"#,
     ),
     (
-        "nets::paged",
-        "let store = nets::paged::Blocking::new(File(include_bytes!(\"nets/paged/store.bin\")));
-        let mut model = nets::paged::Model::new(aligned(nets::paged::Arena::take().unwrap()), store);
-        let outputs = nets::paged::Outputs { output: &mut scores };
-        model.infer(nets::paged::Inputs { input: &input() }, outputs).unwrap();",
-        r#"(cnns: [(model: "builtin:resnet8")], weights: paged, constraints: (memory: "min"))"#,
+        "nets::streamed",
+        "let store = nets::streamed::Blocking::new(File(include_bytes!(\"nets/streamed/store.bin\")));
+        let mut model = nets::streamed::Model::new(aligned(nets::streamed::Arena::take().unwrap()), store);
+        let outputs = nets::streamed::Outputs { output: &mut scores };
+        model.infer(nets::streamed::Inputs { input: &input() }, outputs).unwrap();",
+        r#"(cnns: [(model: "builtin:resnet8")], weights: streamed, constraints: (memory: "min"))"#,
     ),
     (
         "piped",
@@ -44,13 +44,13 @@ include!("small.rs");
 include!("piped.rs");
 
 mod nets {
-    include!("nets/paged.rs");
+    include!("nets/streamed.rs");
 }
 
 struct File(&'static [u8]);
 
-impl nets::paged::ReadAt for File {
-    fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), nets::paged::Fault> {
+impl nets::streamed::ReadAt for File {
+    fn read_at(&mut self, at: u64, block: &mut [u8]) -> Result<(), nets::streamed::Fault> {
         block.copy_from_slice(&self.0[at as usize..][..block.len()]);
         Ok(())
     }

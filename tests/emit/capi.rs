@@ -69,8 +69,8 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
         }
         let (input, output) = (&cnn.inputs[0], &cnn.outputs[0].name);
         // A model that reads weights gets a store, or one for each stage that reads. It fails when the test asks for it.
-        let is_paged = cnn.layers.iter().any(|layer| layer.paged.is_some());
-        let (store, failing) = match is_paged {
+        let is_streamed = cnn.layers.iter().any(|layer| layer.streamed.is_some());
+        let (store, failing) = match is_streamed {
             false => ("", String::new()),
             true => (
                 ", store",
@@ -189,7 +189,7 @@ fn one_model() {
 #[test]
 fn a_store() {
     check(&application(
-        "(cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], rows: none, weights: paged, \
+        "(cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], rows: none, weights: streamed, \
          resident: [\"C1\", \"C3\", \"C5\", \"F6\", \"output\"])",
     ));
 }
@@ -199,7 +199,7 @@ fn a_store() {
 fn stores_of_stages() {
     check(&application(
         "(cnns: [(model: \"builtin:resnet8\", partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")])], \
-         parallel: [[\"a\", \"b\"]], weights: paged, resident: [\"conv\"])",
+         parallel: [[\"a\", \"b\"]], weights: streamed, resident: [\"conv\"])",
     ));
 }
 

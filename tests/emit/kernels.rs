@@ -22,7 +22,7 @@ use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::bind::{self, Call, Form, Literal, Primitive, Site};
 use csdfc_tests::quantised::{dense_block, narrow, quantised};
-use csdfc_tests::{generate, random, sliced};
+use csdfc_tests::{generate, random, tiled};
 
 /// The forms in which kernels see tensors.
 const ROWS: &str = "rows";
@@ -578,8 +578,7 @@ pub fn application() -> Application {
     }
     let dense =
         csdfc_network::pass::fuse_integers(dense_block(&mut random(1)), csdfc_network::pass::Fusion::Full);
-    let [bytes, halves] =
-        [false, true].map(|are_halves| narrow(&sliced::network(&mut random(2)), are_halves));
+    let [bytes, halves] = [false, true].map(|are_halves| narrow(&tiled::network(&mut random(2)), are_halves));
     for (name, network) in [
         ("primitives", by_primitives()),
         ("views_8", views_of_integers()),

@@ -8,8 +8,8 @@ mod build;
 mod capi;
 mod joint;
 pub mod kernels;
-mod paged;
 mod profile;
+mod streamed;
 mod together;
 mod trace;
 
@@ -145,7 +145,7 @@ impl<'a> Emitted<'a> {
         let outputs = self.folder().join("outputs");
         let _ = std::fs::remove_dir_all(&outputs);
         program.args(["--frames", &FRAMES.to_string(), "--output"]).arg(&outputs);
-        // Weights that are paged are in the file `store.bin` there.
+        // Weights that are streamed are in the file `store.bin` there.
         program.current_dir(self.folder());
         let mut child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
         drop(child.stdout.take());
@@ -374,7 +374,7 @@ fn files_are_formatted() {
         model("resnet8", "none"),
         papers_application(),
         kernels::application(),
-        paged::paged("resnet8", "rows: none"),
+        streamed::streamed("resnet8", "rows: none"),
     ];
     inspect(&applications, &["fmt", "--check"]);
 }
@@ -393,8 +393,8 @@ fn files_are_free_of_lint() {
             "default",
         ),
         (model("resnet8", "none"), ""),
-        (paged::paged("resnet8", "rows: none"), "std weights capi"),
-        (paged::paged("resnet8", "rows: none"), ""),
+        (streamed::streamed("resnet8", "rows: none"), "std weights capi"),
+        (streamed::streamed("resnet8", "rows: none"), ""),
     ] {
         let arguments = ["clippy", "--offline", "--no-default-features", "--features", features];
         inspect(&[application], &[&arguments[..], &["--", "-D", "warnings"]].concat());

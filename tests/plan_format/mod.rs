@@ -7,7 +7,7 @@ pub mod replay;
 
 use std::collections::BTreeSet;
 
-use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
+use csdfc_input::app::resolve::{Application, RowsChoice, Streamed};
 use csdfc_input::app::spec::{Method, RowsSpec};
 use csdfc_input::units::MemoryGoal;
 use csdfc_network::pass::{Precision, in_precisions, integers, legalise};
@@ -17,13 +17,13 @@ use csdfc_plan::check;
 use csdfc_plan::format::{Element, Quantisation};
 use csdfc_plan::operator::{Conv, Operator};
 use csdfc_plan::plan::{
-    Buffer, FiringName, Layer, LayerInput, PagedWeights, Plan, Step, StorageModel, Tensor,
+    Buffer, FiringName, Layer, LayerInput, Plan, Step, StorageModel, StreamedWeights, Tensor,
 };
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::bind::Primitive;
 use csdfc_tests::generate::{self, application};
 use csdfc_tests::quantised::{narrow, quantised};
-use csdfc_tests::sliced;
+use csdfc_tests::tiled;
 use csdfc_tests::together::pushed;
 use csdfc_tests::{app, outcome, root};
 use rand::rngs::ChaCha8Rng;
@@ -56,8 +56,8 @@ fn examples_are_parts_of_plans() {
     each::<Layer>(" layer");
     each::<Shape>(" shape");
     each::<LayerInput>(" operand");
-    for PagedWeights { slices, blocks, .. } in each::<PagedWeights>(" paged") {
-        assert!(blocks.iter().all(|block| csdfc_tests::rates(&slices).contains(&block.bytes)));
+    for StreamedWeights { tiles, blocks, .. } in each::<StreamedWeights>(" streamed") {
+        assert!(blocks.iter().all(|block| csdfc_tests::rates(&tiles).contains(&block.bytes)));
     }
     for buffer in each::<Buffer>(" buffer") {
         assert_eq!(Some(buffer.bytes), buffer.holds.iter().map(|edge| edge.bytes).max());
@@ -287,13 +287,14 @@ fn broken(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
         let by = unit * random.random_range(1..4);
         if random.random() { value.saturating_add(by) } else { value.saturating_sub(by) }
     };
-    let paged = plan.cnns.iter_mut().flat_map(|cnn| &mut cnn.layers).filter(|layer| layer.paged.is_some());
-    let mut paged: Vec<&mut Layer> = paged.collect();
-    if !paged.is_empty() && random.random() {
-        let layer = random.random_range(0..paged.len());
-        let firings = paged[layer].firings;
-        let names: Vec<String> = paged.iter().map(|layer| layer.name.clone()).collect();
-        if let Some(weights) = &mut paged[layer].paged {
+    let streamed =
+        plan.cnns.iter_mut().flat_map(|cnn| &mut cnn.layers).filter(|layer| layer.streamed.is_some());
+    let mut streamed: Vec<&mut Layer> = streamed.collect();
+    if !streamed.is_empty() && random.random() {
+        let layer = random.random_range(0..streamed.len());
+        let firings = streamed[layer].firings;
+        let names: Vec<String> = streamed.iter().map(|layer| layer.name.clone()).collect();
+        if let Some(weights) = &mut streamed[layer].streamed {
             let block = random.random_range(0..weights.blocks.len());
             let block = &mut weights.blocks[block];
             match random.random_range(0..3) {
@@ -372,26 +373,26 @@ fn with_other_bytes(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
     plan
 }
 
-fn is_sliced(layer: &Layer) -> bool {
-    layer.paged.as_ref().is_some_and(|paged| paged.filters.is_some())
+fn is_tiled(layer: &Layer) -> bool {
+    layer.streamed.as_ref().is_some_and(|streamed| streamed.filters.is_some())
 }
 
-/// The plan with a slice of other bytes, or slices of other channels, or of another layer.
-fn sliced_otherwise(plan: &Plan, random: &mut ChaCha8Rng) -> Option<Plan> {
+/// The plan with a tile of other bytes, or tiles of other channels, or of another layer.
+fn tiled_otherwise(plan: &Plan, random: &mut ChaCha8Rng) -> Option<Plan> {
     let mut plan = plan.clone();
     let layers = &mut plan.cnns[0].layers;
     let count = layers.len();
     let layer = &mut layers[random.random_range(0..count)];
-    let paged = layer.paged.as_mut()?;
+    let streamed = layer.streamed.as_mut()?;
     match random.random_range(0..4) {
-        0 => paged.filters = Some(16 * random.random_range(1..8)),
-        1 => paged.filters = Some(random.random_range(0..80)),
-        2 => paged.filters = None,
+        0 => streamed.filters = Some(16 * random.random_range(1..8)),
+        1 => streamed.filters = Some(random.random_range(0..80)),
+        2 => streamed.filters = None,
         _ => {
-            let mut slices = csdfc_tests::rates(&paged.slices);
-            let last = slices.len() - 1;
-            slices[last] += 64 * random.random_range(0..2);
-            paged.slices = slices.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+            let mut tiles = csdfc_tests::rates(&streamed.tiles);
+            let last = tiles.len() - 1;
+            tiles[last] += 64 * random.random_range(0..2);
+            streamed.tiles = tiles.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
         }
     }
     Some(plan)
@@ -400,7 +401,7 @@ fn sliced_otherwise(plan: &Plan, random: &mut ChaCha8Rng) -> Option<Plan> {
 #[test]
 fn the_replay_and_the_checker_agree() {
     let (mut accepted, mut refused, mut of_integers, mut of_mixed) = (0, 0, 0, 0);
-    let (mut of_scaled, mut sliced, mut again) = (0, 0, 0);
+    let (mut of_scaled, mut tiled, mut again) = (0, 0, 0);
     for seed in 0..250 {
         for storage in [StorageModel::Tensors, StorageModel::Edges] {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -433,28 +434,28 @@ fn the_replay_and_the_checker_agree() {
                 }
             }
             if storage == StorageModel::Tensors && seed % 10 == 0 {
-                let network = sliced::network(&mut random);
-                let network = if seed % 20 == 0 { sliced::of_integers(&network) } else { network };
+                let network = tiled::network(&mut random);
+                let network = if seed % 20 == 0 { tiled::of_integers(&network) } else { network };
                 let application = generate::of_one(network, storage, RowsChoice::None);
-                let plan = outcome(&Application { paged: Some(Paged::default()), ..application }).plan;
+                let plan = outcome(&Application { streamed: Some(Streamed::default()), ..application }).plan;
                 let layers = plan.cnns[0].layers.iter();
-                sliced += layers.filter(|layer| is_sliced(layer)).count();
+                tiled += layers.filter(|layer| is_tiled(layer)).count();
                 plans.extend((0..3).map(|_| broken(&plan, &mut random)));
-                plans.extend((0..5).filter_map(|_| sliced_otherwise(&plan, &mut random)));
+                plans.extend((0..5).filter_map(|_| tiled_otherwise(&plan, &mut random)));
                 plans.push(plan);
-                let network = sliced::convolutions(&mut random);
-                let network = if seed % 20 == 0 { sliced::of_integers(&network) } else { network };
+                let network = tiled::convolutions(&mut random);
+                let network = if seed % 20 == 0 { tiled::of_integers(&network) } else { network };
                 let application = generate::of_one(network, storage, RowsChoice::All);
-                let plan = outcome(&sliced::again(&application)).plan;
+                let plan = outcome(&tiled::read_again(&application)).plan;
                 again += plan.cnns[0].layers.iter().filter(|layer| layer.times_read() > 1).count();
                 plans.extend((0..6).map(|_| broken(&plan, &mut random)));
-                plans.extend((0..5).filter_map(|_| sliced_otherwise(&plan, &mut random)));
+                plans.extend((0..5).filter_map(|_| tiled_otherwise(&plan, &mut random)));
                 plans.push(plan);
             }
             if storage == StorageModel::Tensors {
-                let paged = outcome(&Application { paged: Some(Paged::default()), ..drawn }).plan;
-                plans.extend((0..2).map(|_| broken(&paged, &mut random)));
-                plans.push(paged);
+                let streamed = outcome(&Application { streamed: Some(Streamed::default()), ..drawn }).plan;
+                plans.extend((0..2).map(|_| broken(&streamed, &mut random)));
+                plans.push(streamed);
             }
             if storage == StorageModel::Tensors {
                 plans.push(pushed(&plan, &mut |below| random.random_range(0..below.max(1))));
@@ -478,7 +479,7 @@ fn the_replay_and_the_checker_agree() {
         "{accepted} plans accepted, {refused} refused; {of_scaled} of scaled weights, {of_mixed} of mixed"
     );
     assert!(accepted > 500 && refused > 500, "{accepted}, {refused}");
-    assert!(of_integers > 50 && of_mixed > 50 && sliced > 50, "{of_integers}, {of_mixed}, {sliced}");
+    assert!(of_integers > 50 && of_mixed > 50 && tiled > 50, "{of_integers}, {of_mixed}, {tiled}");
     assert!(of_scaled > 50 && again > 20, "{of_scaled}, {again}");
 }
 

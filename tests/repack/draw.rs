@@ -1,6 +1,6 @@
 //! Random applications of many kinds.
 
-use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
+use csdfc_input::app::resolve::{Application, RowsChoice, Streamed};
 use csdfc_input::units::MemoryGoal;
 use csdfc_network::pass::{Fusion, Precision, in_precisions, integers};
 use csdfc_network::{Network, NetworkOutput, Operand};
@@ -38,8 +38,8 @@ pub fn applications(seed: u64) -> Vec<(&'static str, Application)> {
     all.push(("stacked", alone(stacked.clone(), &mut random)));
     let layers = stacked.layers.len();
     all.push(("stacked half", alone(in_precisions(stacked, &vec![Precision::Half; layers]), &mut random)));
-    let paged = alone(csdfc_tests::sliced::network(&mut random), &mut random);
-    all.push(("paged", Application { paged: Some(Paged::default()), ..paged }));
+    let streamed = alone(csdfc_tests::tiled::network(&mut random), &mut random);
+    all.push(("streamed", Application { streamed: Some(Streamed::default()), ..streamed }));
     all
 }
 

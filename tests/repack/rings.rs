@@ -108,7 +108,7 @@ impl Problem {
                 Place::Ring(tensor) => plan.tensors[tensor].ring.as_mut().unwrap().offset = offset,
                 Place::Workspace(cnn, layer) => plan.cnns[cnn].layers[layer].workspace.offset = offset,
                 Place::Block(cnn, layer, block) => {
-                    plan.cnns[cnn].layers[layer].paged.as_mut().unwrap().blocks[block].offset = offset;
+                    plan.cnns[cnn].layers[layer].streamed.as_mut().unwrap().blocks[block].offset = offset;
                 }
             }
         }

@@ -10,14 +10,14 @@ mod lines;
 mod narrow;
 mod operators;
 pub mod shared;
-mod slices;
 mod sums;
 mod textbook;
 mod tiles;
 mod together;
+mod weight_tiles;
 mod written;
 
-use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
+use csdfc_input::app::resolve::{Application, RowsChoice, Streamed};
 use csdfc_input::app::spec::{RowsSpec, WeightsPlace};
 use csdfc_input::builtin::{Builder, ConvOptions, Padding};
 use csdfc_network::{LayerId, Network};
@@ -120,8 +120,8 @@ proptest! {
                     }
                 }
                 if storage == StorageModel::Tensors {
-                    let paged = Application { paged: Some(Paged::default()), ..application };
-                    prop_assert_eq!(bits(&outputs), bits(&run(&paged).unwrap()), "{:?}, paged", paged.rows);
+                    let streamed = Application { streamed: Some(Streamed::default()), ..application };
+                    prop_assert_eq!(bits(&outputs), bits(&run(&streamed).unwrap()), "{:?}, streamed", streamed.rows);
                 }
                 first.get_or_insert(outputs);
             }
@@ -161,9 +161,9 @@ fn small_built_in_networks_run() {
                 let outputs = run(&opened.resolve().unwrap()).unwrap();
                 assert_eq!(first.get_or_insert_with(|| outputs.clone()), &outputs, "{name}");
                 if storage == StorageModel::Tensors {
-                    opened.spec.weights = WeightsPlace::Paged;
-                    let paged = run(&opened.resolve().unwrap()).unwrap();
-                    assert_eq!(bits(&paged), bits(&outputs), "{name}, paged");
+                    opened.spec.weights = WeightsPlace::Streamed;
+                    let streamed = run(&opened.resolve().unwrap()).unwrap();
+                    assert_eq!(bits(&streamed), bits(&outputs), "{name}, streamed");
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
+use csdfc_input::app::resolve::{Application, RowsChoice, Streamed};
 use csdfc_network::pass::{Precision, in_precisions};
 use csdfc_network::weights::Weights;
 use csdfc_network::{Network, NetworkOutput, Operand};
@@ -86,27 +86,31 @@ fn heads_keep_their_parameters_once_and_compute_as_they_do_alone() {
             let network = heads(levels);
             in_precisions(network.clone(), &vec![precision; network.layers.len()])
         };
-        let run_all = |network: &Network, paged: bool, storage| {
+        let run_all = |network: &Network, streamed: bool, storage| {
             let is_cut = network.layers.len() > 15;
             let resident = application(network, is_cut, storage, RowsChoice::All);
-            let paged = paged.then(Paged::default);
-            let planned = Application { paged, ..resident };
+            let streamed = streamed.then(Streamed::default);
+            let planned = Application { streamed, ..resident };
             let plan = plan(&planned);
             let outputs: Vec<_> = run_plan(&planned, &plan).unwrap();
             (bits(&outputs), plan)
         };
         let places =
             [(false, StorageModel::Tensors), (true, StorageModel::Tensors), (false, StorageModel::Edges)];
-        for (paged, storage) in places {
-            let alone: Vec<_> = (0..3).map(|level| run_all(&of(&[level]), paged, storage)).collect();
-            let (together, plan) = run_all(&of(&[0, 1, 2]), paged, storage);
+        for (streamed, storage) in places {
+            let alone: Vec<_> = (0..3).map(|level| run_all(&of(&[level]), streamed, storage)).collect();
+            let (together, plan) = run_all(&of(&[0, 1, 2]), streamed, storage);
             for (i, found) in together.iter().enumerate() {
                 // Two outputs of each head, in each frame.
                 let (frame, level, output) = (i / 6, i / 2 % 3, i % 2);
-                assert_eq!(alone[level].0[frame * 2 + output], *found, "{precision:?}, {paged}, {storage}");
+                assert_eq!(
+                    alone[level].0[frame * 2 + output],
+                    *found,
+                    "{precision:?}, {streamed}, {storage}"
+                );
             }
             let one = &alone[0].1.memory;
-            assert_eq!(plan.memory.parameters, one.parameters, "{precision:?}, {paged}, {storage}");
+            assert_eq!(plan.memory.parameters, one.parameters, "{precision:?}, {streamed}, {storage}");
             assert_eq!(plan.memory.parameters_stored, one.parameters_stored);
             let bytes = |plan: &Plan| plan.store.as_ref().map(|store| store.bytes);
             assert_eq!(bytes(&plan), bytes(&alone[0].1));
@@ -117,18 +121,18 @@ fn heads_keep_their_parameters_once_and_compute_as_they_do_alone() {
 
 #[test]
 fn an_emitted_crate_has_them_once() {
-    let of = |levels: &[usize], paged: bool| {
+    let of = |levels: &[usize], streamed: bool| {
         let network = heads(levels);
         let resident = application(&network, false, StorageModel::Tensors, RowsChoice::All);
-        let planned = Application { paged: paged.then(Paged::default), ..resident };
+        let planned = Application { streamed: streamed.then(Streamed::default), ..resident };
         let plan = plan(&planned);
         let files = emitted(&planned, &plan);
-        let name = if paged { "store.bin" } else { "weights.bin" };
+        let name = if streamed { "store.bin" } else { "weights.bin" };
         let of_weights = files.into_iter().find(|(path, _)| path.ends_with(name));
         of_weights.unwrap().1
     };
-    for paged in [false, true] {
-        assert_eq!(of(&[0, 1, 2], paged), of(&[0], paged), "paged: {paged}");
+    for streamed in [false, true] {
+        assert_eq!(of(&[0, 1, 2], streamed), of(&[0], streamed), "streamed: {streamed}");
     }
 }
 

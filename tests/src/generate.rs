@@ -492,8 +492,8 @@ pub fn of_cnns(
         threads: 1,
         primitives: Primitives::default(),
         max_primitive_error: 1e-4,
-        paged: None,
-        may_be_paged: None,
+        streamed: None,
+        may_be_streamed: None,
         prefer: Prefer::default(),
     }
 }

@@ -8,7 +8,7 @@ pub mod generate;
 pub mod hostile;
 pub mod moments;
 pub mod quantised;
-pub mod sliced;
+pub mod tiled;
 pub mod together;
 
 use std::collections::BTreeMap;

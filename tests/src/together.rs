@@ -100,8 +100,9 @@ fn resize(plan: &mut Plan) {
     plan.memory.buffers = ends.chain(buffers).max().unwrap_or(0);
     let layers = plan.cnns.iter().flat_map(|cnn| &cnn.layers);
     let workspaces = layers.map(|layer| layer.workspace.offset + layer.workspace.bytes);
-    let blocks = plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.paged.as_ref());
-    let blocks = blocks.flat_map(|paged| &paged.blocks).map(|block| block.offset.saturating_add(block.bytes));
+    let blocks = plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.streamed.as_ref());
+    let blocks =
+        blocks.flat_map(|streamed| &streamed.blocks).map(|block| block.offset.saturating_add(block.bytes));
     plan.memory.arena = workspaces.chain(blocks).fold(plan.memory.buffers, u64::max);
     let resident = plan.memory.parameters_resident.unwrap_or(plan.memory.parameters_stored);
     plan.memory.total = resident + plan.memory.arena;

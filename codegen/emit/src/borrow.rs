@@ -32,13 +32,13 @@ impl Reads {
         for (operand, &tensor) in entry.inputs.iter().enumerate() {
             let name =
                 if entry.inputs.len() == 1 { "input".to_owned() } else { format!("input_{}", operand + 1) };
-            let is_sliced = part.call.is_sliced_operand(operand);
+            let is_tiled = part.call.is_tiled_operand(operand);
             let Some(store) = model.read(layer, tensor) else {
                 let field = model.inputs.iter().find(|field| field.layer == tensor);
                 let field = field.map(|field| field.name.as_str()).unwrap_or_default();
                 let elements = cnn.layers[tensor].tensor.shape.elements() as u64;
                 let data = format!("Span::new({}inputs.{field}())", caller(model));
-                let data = part.channels(data, is_sliced, &elements);
+                let data = part.channels(data, is_tiled, &elements);
                 operands.push(Operand { data, slots: Slots::Ring("0".into()) });
                 continue;
             };
@@ -54,7 +54,7 @@ impl Reads {
             rings.push(ring);
             names.push(name);
             let elements = model.stores()[store].ring_bytes() / part.call.elements()[0].bytes();
-            operands.push(Operand { data: part.channels(data, is_sliced, &elements), slots });
+            operands.push(Operand { data: part.channels(data, is_tiled, &elements), slots });
         }
         Reads { operands, rings, names }
     }
@@ -69,7 +69,7 @@ pub(super) struct Borrow {
     pub is_listed: bool,
     /// The ring of its workspace.
     pub workspace: Option<String>,
-    /// The block of its weights, and the slice that is in it.
+    /// The block of its weights, and the tile that is in it.
     pub block: Option<(String, String)>,
 }
 
@@ -108,8 +108,8 @@ impl Borrow {
         let arguments: Vec<String> =
             [list].into_iter().chain(others.iter().map(|(_, ring)| ring.clone())).collect();
         source.list(&format!("let {place} = self.memory.{method}("), &arguments, ";");
-        if let Some((_, slice)) = &self.block {
-            source.line(format!("let weights = self.loads.weights({slice}, block);"));
+        if let Some((_, tile)) = &self.block {
+            source.line(format!("let weights = self.loads.weights({tile}, block);"));
         }
     }
 }

@@ -130,7 +130,7 @@ pub(super) fn write(name: &str, models: &[Model<'_>]) -> String {
     for (number, model) in models.iter().enumerate() {
         write_model(&mut source, &prefix(name, models, model), model, number);
     }
-    let store = match models.iter().any(Model::is_paged) {
+    let store = match models.iter().any(Model::is_streamed) {
         true => include_str!("template/capi_store.rs"),
         false => "",
     };
@@ -139,8 +139,8 @@ pub(super) fn write(name: &str, models: &[Model<'_>]) -> String {
 
 fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usize) {
     let module = &model.module;
-    let paged = model.is_paged();
-    let model_type = format!("crate::{module}::Model<'static{}>", if paged { ", CStore" } else { "" });
+    let streamed = model.is_streamed();
+    let model_type = format!("crate::{module}::Model<'static{}>", if streamed { ", CStore" } else { "" });
     for (kind, pointer, fields) in [("Inputs", "*const", inputs(model)), ("Outputs", "*mut", outputs(model))]
     {
         source.gap();
@@ -163,9 +163,9 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     };
     let place = ["place: *mut Place", "arena: *mut c_void", "arena_bytes: usize"];
     let weights = ["weights: *const u8", "weight_bytes: usize"];
-    let store: &[&str] = if paged { &["store: *const CStore"] } else { &[] };
-    let stored = if paged { ", store" } else { "" };
-    let pattern = if model.paged_stages().len() > 1 { "store" } else { "[store]" };
+    let store: &[&str] = if streamed { &["store: *const CStore"] } else { &[] };
+    let stored = if streamed { ", store" } else { "" };
+    let pattern = if model.streamed_stages().len() > 1 { "store" } else { "[store]" };
     let take = |source: &mut Source, name: &str, made: &str| {
         source.line("// SAFETY: pointers are as the header asks.");
         source.open(format!("let {name} = match unsafe {{ {made} }} {{"));
@@ -180,13 +180,13 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
         source.close("}");
     };
     function(source, "weights", "create", &[&place[..], store].concat());
-    if paged {
+    if streamed {
         take(source, pattern, "stores_of(store)");
     }
     make(source, &format!("Ok(crate::{module}::Model::new(arena{stored}))"));
     function(source, "", "create_with_weights", &[&place[..], &weights[..], store].concat());
     take(source, "weights", "bytes(weights, weight_bytes)");
-    if paged {
+    if streamed {
         take(source, pattern, "stores_of(store)");
     }
     make(source, &format!("crate::{module}::Model::with_weights(arena, weights{stored}).map_err(refused)"));
@@ -208,7 +208,7 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
             .collect();
         source.list(&format!("let {owner} = crate::{module}::{kind} {{"), &fields, ";");
     }
-    if paged {
+    if streamed {
         source.line("model.infer(inputs, outputs).map_err(|_| Status::Store)");
         source.close("}");
     } else {
@@ -229,12 +229,12 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
 /// The text of the header.
 pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) -> String {
     let weights = packed.weights.len();
-    let paged = models.iter().any(Model::is_paged);
+    let streamed = models.iter().any(Model::is_streamed);
     let library = library(name);
     let upper = library.to_uppercase();
     let (application, file) = (comment(&plan.application), format!("{library}.h"));
     let arena = plan.memory.arena;
-    let failed = match paged {
+    let failed = match streamed {
         true => format!(
             ",\n    /* The store could not be read, or has other bytes. The outputs are of no use; the model can go on. */\n    \
              {upper}_STORE = 6"
@@ -266,7 +266,7 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
          /* The place of a model, filled with zeros until one is created in it; it must not be moved or copied. */\n\
          typedef struct {{\n    uint64_t words[{PLACE_WORDS}];\n}} {library}_place;\n"
     );
-    if paged {
+    if streamed {
         let bytes = packed.store.len();
         text += &format!(
             "\n/* Bytes of store.bin, from which frames read weights. */\n\
@@ -283,9 +283,9 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
     }
     for model in models {
         let prefix = prefix(name, models, model);
-        let stages = model.paged_stages();
+        let stages = model.streamed_stages();
         let store = match stages.len() {
-            _ if !model.is_paged() => String::new(),
+            _ if !model.is_streamed() => String::new(),
             0 | 1 => format!(",\n    const {library}_store *store"),
             several => format!(",\n    const {library}_store stores[{several}]"),
         };

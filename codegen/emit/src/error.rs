@@ -26,11 +26,11 @@ pub enum EmitError {
         /// What is in the way.
         why: Box<LayerError>,
     },
-    /// A layer whose weights come in slices makes several network outputs.
+    /// A layer whose weights come in tiles makes several network outputs.
     #[error(
-        "layer {layer} of CNN {cnn}: it makes several outputs, and its weights come in slices: list it in `resident`"
+        "layer {layer} of CNN {cnn}: it makes several outputs, and its weights come in tiles: list it in `resident`"
     )]
-    SlicedOutputs {
+    TiledOutputs {
         /// The CNN.
         cnn: String,
         /// The layer.

@@ -59,7 +59,7 @@ impl Crate<'_> {
         add("src/trace.rs", self.head() + include_str!("template/trace.rs"));
         add("src/lib.rs", self.library(true));
         self.sources(&mut files);
-        if self.is_paged() {
+        if self.is_streamed() {
             files.push(("store.bin".into(), self.packed.store));
         }
         files.push(("weights.bin".into(), self.packed.weights));
@@ -72,7 +72,7 @@ impl Crate<'_> {
         add("src/arena.rs", include_str!("template/arena.rs"));
         add("src/weights.rs", include_str!("template/weights.rs"));
         add("src/hash.rs", include_str!("template/hash.rs"));
-        if self.is_paged() {
+        if self.is_streamed() {
             add("src/store.rs", include_str!("template/store.rs"));
         }
         if self.has_stages() {
@@ -93,8 +93,8 @@ impl Crate<'_> {
     }
 
     /// Whether weights of a model are read from a store.
-    pub(super) fn is_paged(&self) -> bool {
-        self.models.iter().any(Model::is_paged)
+    pub(super) fn is_streamed(&self) -> bool {
+        self.models.iter().any(Model::is_streamed)
     }
 
     /// Whether a tensor has floats of 16 bits.
@@ -176,7 +176,7 @@ impl Crate<'_> {
         let mut modules: Vec<(&str, bool)> =
             ["arena", "hash", "kernels", "weights"].map(|name| (name, false)).into();
         modules.extend(self.has_stages().then_some(("ring", false)));
-        modules.extend(self.is_paged().then_some(("store", false)));
+        modules.extend(self.is_streamed().then_some(("store", false)));
         modules.extend(self.models.iter().map(|model| (model.module.as_str(), true)));
         modules.sort_unstable();
         for (module, is_model) in modules {
@@ -202,7 +202,7 @@ impl Crate<'_> {
             source.line("#[cfg(feature = \"std\")]");
             source.line("pub use ring::PipelineError;");
         }
-        if self.is_paged() {
+        if self.is_streamed() {
             source.line("#[cfg(feature = \"std\")]");
             source.line("pub use store::Loader;");
             source.line("pub use store::{Blocking, Fault, InPlace, Load, ReadAt, Store, StoreError};");
@@ -218,7 +218,7 @@ impl Crate<'_> {
         source.line("/// Hash of the packed weights.");
         source.line(format!("pub const WEIGHT_HASH: u64 = 0x{:016x};", hash::hash(&self.packed.weights)));
         source.gap();
-        if self.is_paged() {
+        if self.is_streamed() {
             let store = &self.packed.store;
             source.line("/// Bytes of the weights that are read from a store, a frame at a time.");
             source.line(format!("pub const STORE_BYTES: u64 = {};", store.len()));

@@ -60,7 +60,7 @@ impl Crate<'_> {
                 *path = "src/mod.rs".into();
             }
         }
-        if self.is_paged() {
+        if self.is_streamed() {
             files.push(("store.bin".into(), self.packed.store));
         }
         files.push(("weights.bin".into(), self.packed.weights));

@@ -20,7 +20,7 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
         ["memory: self.memory.again()", "weights: self.weights", "isa: self.isa"].map(str::to_owned).into();
     fields.extend((model.threads() > 1).then(|| "workers: &mut self.workers".to_owned()));
     let loads = "loads: Loads::new(&mut self.store, &mut self.read, self.isa)";
-    fields.extend(model.is_paged().then(|| loads.to_owned()));
+    fields.extend(model.is_streamed().then(|| loads.to_owned()));
     fields.extend(["inputs", "outputs"].map(str::to_owned));
     fields.extend(counted(model).map(|layer| format!("{}: 0", model.methods[layer])));
     source.list("let mut frame = Frame {", &fields, ";");
@@ -28,10 +28,10 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
         source.line(format!(
             "frame.{}(){};",
             group_method(model, group),
-            if model.is_paged() { "?" } else { "" }
+            if model.is_streamed() { "?" } else { "" }
         ));
     }
-    if model.is_paged() {
+    if model.is_streamed() {
         source.line("Ok(())");
     }
     source.close("}");
@@ -39,7 +39,7 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
 
 /// Opens a method that runs a frame and fails if its weights cannot be read. The method is documented already.
 pub(super) fn open_fallible(source: &mut Source, model: &Model<'_>, head: &str, parameters: &[&str]) {
-    if model.is_paged() {
+    if model.is_streamed() {
         source.line("///");
         source.line("/// # Errors");
         source.line("/// When weights cannot be read from the store. The outputs are of no use then.");
@@ -50,14 +50,14 @@ pub(super) fn open_fallible(source: &mut Source, model: &Model<'_>, head: &str, 
 
 /// The result type of a frame, before a brace.
 fn result(model: &Model<'_>) -> &'static str {
-    if model.is_paged() { "-> Result<(), StoreError> " } else { "" }
+    if model.is_streamed() { "-> Result<(), StoreError> " } else { "" }
 }
 
 /// Writes the frame in the making: its schedule and its layers.
 pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     source.line("/// A frame in the making.");
     source.line("#[allow(dead_code, reason = \"not every model has layers that need all of it\")]");
-    let [store, bound] = if model.is_paged() { ["S, ", "S: Store, "] } else { ["", ""] };
+    let [store, bound] = if model.is_streamed() { ["S, ", "S: Store, "] } else { ["", ""] };
     source.open(format!("struct Frame<'m, {bound}I, O> {{"));
     source.line("memory: Memory<'m, ring::Whole>,");
     source.line("weights: &'m [u8],");
@@ -65,7 +65,7 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     if model.threads() > 1 {
         source.line("workers: &'m mut Workers,");
     }
-    if model.is_paged() {
+    if model.is_streamed() {
         source.line("loads: Loads<'m, S>,");
     }
     source.line("inputs: I,");
@@ -109,7 +109,7 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
                 schedule::write(source, &steps, &calls);
             }
         }
-        if model.is_paged() {
+        if model.is_streamed() {
             source.line("Ok(())");
         }
         source.close("}");

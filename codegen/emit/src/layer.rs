@@ -4,17 +4,17 @@ use csdfc_plan::check::{Held, Kind};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{ColourOrder, Input, InputElement, Operator};
 use csdfc_runtime::bind::Call;
-use csdfc_runtime::paged::Paged;
+use csdfc_runtime::streamed::Streamed;
 
 use super::borrow::{Borrow, Reads};
 use super::call::{self, Operand, Slots};
 use super::follow;
 use super::loads;
 use super::model::{InputField, Model, OutputField, summary};
-use super::paged_layer::PagedLayer;
 use super::pipeline::Link;
 use super::reach::{Part, caller, first, ring, slot};
 use super::source::Source;
+use super::streamed_layer::StreamedLayer;
 
 /// Writes the method of a layer.
 pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
@@ -55,7 +55,7 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
 
 /// Whether a layer's method may end the frame: it waits for another stage, or for its weights.
 pub(super) fn can_fail(model: &Model<'_>, layer: usize) -> bool {
-    model.is_linked(layer) || model.paged[layer].is_some()
+    model.is_linked(layer) || model.streamed[layer].is_some()
 }
 
 /// The parameters of a method that takes inputs or makes outputs.
@@ -215,9 +215,9 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
     write_rows(source, model, layer);
     write_wait(source, model, layer);
     write_trace(source, model, layer);
-    match &model.paged[layer] {
+    match &model.streamed[layer] {
         None => write_kernel(source, model, layer, &Part::whole(call)),
-        Some(layer_paged) => write_slices(source, model, layer, call, &layer_paged.paged),
+        Some(layer_streamed) => write_tiles(source, model, layer, call, &layer_streamed.streamed),
     }
     let written = model.written(layer);
     if written.len() > 1 || !written.is_empty() && model.is_output(layer) {
@@ -228,52 +228,52 @@ fn write_call(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call)
     }
 }
 
-/// Writes the code that makes a layer whose weights are paged, slice by slice.
-fn write_slices(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call, paged: &Paged) {
-    let (slices, blocks) = (paged.slices.len(), paged.blocks.len());
-    let is_sliced = slices > 1;
+/// Writes the code that makes a layer whose weights are streamed, tile by tile.
+fn write_tiles(source: &mut Source, model: &Model<'_>, layer: usize, call: &Call, streamed: &Streamed) {
+    let (tiles, blocks) = (streamed.tiles.len(), streamed.blocks.len());
+    let is_tiled = tiles > 1;
     // There is only one output then, as `Model::bind` has checked.
-    let room = outputs(model, layer).next().filter(|_| is_sliced && model.written(layer).is_empty());
+    let room = outputs(model, layer).next().filter(|_| is_tiled && model.written(layer).is_empty());
     if let Some(output) = room {
         write_room(source, model, output, "let mut output");
     }
-    // All slices but the last make as many channels.
-    let channels = |slice: usize| paged.slices[slice].filters.len();
-    let alike = (0..slices).take_while(|&slice| channels(slice) == channels(0)).count();
-    for range in [0..alike, alike..slices] {
-        let number = if range.len() > 1 { "slice".to_owned() } else { range.start.to_string() };
+    // All tiles but the last make as many channels.
+    let channels = |tile: usize| streamed.tiles[tile].filters.len();
+    let alike = (0..tiles).take_while(|&tile| channels(tile) == channels(0)).count();
+    for range in [0..alike, alike..tiles] {
+        let number = if range.len() > 1 { "tile".to_owned() } else { range.start.to_string() };
         match range.len() {
             0 => continue,
-            1 if is_sliced => source.open("{"),
+            1 if is_tiled => source.open("{"),
             1 => {}
-            _ => source.open(format!("for slice in {}..{} {{", range.start, range.end)),
+            _ => source.open(format!("for tile in {}..{} {{", range.start, range.end)),
         }
         let closed = if model.stages.is_empty() { "" } else { ".map_err(|_| Closed)" };
-        source.line(format!("self.loads.wait({}){closed}?;", loads::slice(model, layer, &number)));
-        if is_sliced {
+        source.line(format!("self.loads.wait({}){closed}?;", loads::tile(model, layer, &number)));
+        if is_tiled {
             source.line(match range.len() {
-                1 => format!("let first = {};", paged.slices[range.start].filters.start),
-                _ => format!("let first = slice * {};", channels(0)),
+                1 => format!("let first = {};", streamed.tiles[range.start].filters.start),
+                _ => format!("let first = tile * {};", channels(0)),
             });
         }
-        let call = paged.call(range.start).unwrap_or(call);
-        write_kernel(source, model, layer, &Part { call, slice: Some(&number), is_sliced });
-        // The block is free for its next slice.
+        let call = streamed.call(range.start).unwrap_or(call);
+        write_kernel(source, model, layer, &Part { call, tile: Some(&number), is_tiled });
+        // The block is free for its next tile.
         let start = |source: &mut Source, block: &str, next: &str| {
             loads::write_start(source, model, layer, block, next);
         };
         match range.len() {
-            1 if range.start + blocks < slices => {
+            1 if range.start + blocks < tiles => {
                 start(source, &(range.start % blocks).to_string(), &(range.start + blocks).to_string());
             }
-            2.. if blocks < slices => {
-                source.open(format!("if slice + {blocks} < {slices} {{"));
-                start(source, &format!("slice % {blocks}"), &format!("slice + {blocks}"));
+            2.. if blocks < tiles => {
+                source.open(format!("if tile + {blocks} < {tiles} {{"));
+                start(source, &format!("tile % {blocks}"), &format!("tile + {blocks}"));
                 source.close("}");
             }
             _ => {}
         }
-        if is_sliced {
+        if is_tiled {
             source.close("}");
         }
     }
@@ -307,14 +307,15 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
         let elements = model.stores()[store].bytes() / Element::F32.bytes();
         (ring(model, layer, store), elements)
     });
-    let block = part.slice.zip(model.paged[layer].as_ref()).map(|(slice, PagedLayer { paged, .. })| {
-        let blocks = paged.blocks.len();
-        let number = match slice.parse::<usize>() {
-            Ok(slice) => (slice % blocks).to_string(),
-            Err(_) => format!("{slice} % {blocks}"),
-        };
-        (loads::block(model, paged, &number), loads::slice(model, layer, slice))
-    });
+    let block =
+        part.tile.zip(model.streamed[layer].as_ref()).map(|(tile, StreamedLayer { streamed, .. })| {
+            let blocks = streamed.blocks.len();
+            let number = match tile.parse::<usize>() {
+                Ok(tile) => (tile % blocks).to_string(),
+                Err(_) => format!("{tile} % {blocks}"),
+            };
+            (loads::block(model, streamed, &number), loads::tile(model, layer, tile))
+        });
     let context = call::Surroundings {
         weights: if block.is_some() { ("weights", 0) } else { ("self.weights", model.weights[layer].start) },
         threads: model.threads(),
@@ -359,7 +360,7 @@ fn write_handed_on(
         1 => shape.elements().to_string(),
         _ => format!("y.len() * {}", shape.row_elements()),
     };
-    let data = if part.is_sliced { "output.again()" } else { "output" };
+    let data = if part.is_tiled { "output.again()" } else { "output" };
     let slots = Slots::Ring("0".into());
     let room = Operand { data: part.channels(data.into(), true, &elements), slots };
     let several = outputs(model, layer).count() > 1;
@@ -368,7 +369,7 @@ fn write_handed_on(
             source.open("{");
         }
         borrow.write(source, None);
-        if !part.is_sliced {
+        if !part.is_tiled {
             write_room(source, model, output, "let output");
         }
         call::write(source, part.call, operands, &room, context);

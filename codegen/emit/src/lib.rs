@@ -3,7 +3,7 @@
 //! It prints the very calls of kernels that `csdfc-runtime` makes when it runs the plan. A crate is made in memory, as
 //! paths and bytes: [`emit`] does no I/O. Each model becomes a file with the loops of its schedule, in which each firing
 //! is a call of a kernel with constants. The crate also has the sources of the kernels, a file of packed weights and, if
-//! weights are paged, a file for the store. Only the arena, the weights, the store, the kernels and the C interface have
+//! weights are streamed, a file for the store. Only the arena, the weights, the store, the kernels and the C interface have
 //! `unsafe` code inside.
 
 mod borrow;
@@ -24,7 +24,6 @@ mod loads;
 mod model;
 mod module;
 mod names;
-mod paged_layer;
 mod pipeline;
 mod places;
 mod program;
@@ -37,6 +36,7 @@ mod ring;
 mod schedule;
 mod source;
 mod stage;
+mod streamed_layer;
 #[cfg(test)]
 mod tests;
 mod trials;

@@ -1,17 +1,17 @@
-//! Loads of paged weights: when each begins in a frame, and the tables that say which bytes it reads.
+//! Loads of streamed weights: when each begins in a frame, and the tables that say which bytes it reads.
 //!
 //! A frame waits for loads in the order in which they begin. So it only keeps the loads that are under way
 //! (`template/store.rs`).
 
 use csdfc_plan::check::Begin;
-use csdfc_runtime::paged::Paged;
+use csdfc_runtime::streamed::Streamed;
 
 use super::model::Model;
-use super::paged_layer::PagedLayer;
 use super::reach::ring_path;
 use super::source::Source;
+use super::streamed_layer::StreamedLayer;
 
-/// The loads that may start when the frame of these partitions begins: layers and slices.
+/// The loads that may start when the frame of these partitions begins: layers and tiles.
 fn at_start(model: &Model<'_>, group: &[usize]) -> Vec<(usize, usize)> {
     starting(model, |l, begin| begin == Begin::Frame && group.contains(&model.cnn().layers[l].partition))
 }
@@ -23,18 +23,18 @@ fn after(model: &Model<'_>, layer: usize, firing: u64) -> Vec<(usize, usize)> {
 
 fn starting(model: &Model<'_>, may: impl Fn(usize, Begin) -> bool) -> Vec<(usize, usize)> {
     let mut loads = Vec::new();
-    for (l, layer) in model.paged.iter().enumerate() {
-        let Some(PagedLayer { paged, .. }) = layer else { continue };
-        let now = paged.blocks.iter().enumerate().filter(|(_, block)| may(l, block.begin));
-        loads.extend(now.map(|(slice, _)| (l, slice)));
+    for (l, layer) in model.streamed.iter().enumerate() {
+        let Some(StreamedLayer { streamed, .. }) = layer else { continue };
+        let now = streamed.blocks.iter().enumerate().filter(|(_, block)| may(l, block.begin));
+        loads.extend(now.map(|(tile, _)| (l, tile)));
     }
     loads
 }
 
 /// Writes the code that starts the loads at the beginning of a frame of these partitions.
 pub(super) fn write_at_start(source: &mut Source, model: &Model<'_>, group: &[usize]) {
-    for (layer, slice) in at_start(model, group) {
-        write_start(source, model, layer, &slice.to_string(), &slice.to_string());
+    for (layer, tile) in at_start(model, group) {
+        write_start(source, model, layer, &tile.to_string(), &tile.to_string());
     }
 }
 
@@ -56,65 +56,65 @@ pub(super) fn write_after(source: &mut Source, model: &Model<'_>, layer: usize) 
         if several {
             source.open(format!("if y.start == {} {{", firing * entry.layer.rows_per_firing));
         }
-        for (layer, slice) in loads {
-            write_start(source, model, layer, &slice.to_string(), &slice.to_string());
+        for (layer, tile) in loads {
+            write_start(source, model, layer, &tile.to_string(), &tile.to_string());
         }
         if several {
             source.close("}");
         }
     }
-    if let (2.., Some(PagedLayer { paged, .. })) = (entry.layer.times_read(), &model.paged[layer]) {
+    if let (2.., Some(StreamedLayer { streamed, .. })) = (entry.layer.times_read(), &model.streamed[layer]) {
         // The layer's next firing reads its weights again.
         source.open(format!("if y.end < {} {{", entry.rows()));
-        for slice in 0..paged.blocks.len() {
-            write_start(source, model, layer, &slice.to_string(), &slice.to_string());
+        for tile in 0..streamed.blocks.len() {
+            write_start(source, model, layer, &tile.to_string(), &tile.to_string());
         }
         source.close("}");
     }
 }
 
-/// Writes the start of the load of a slice into a block, both expressions.
-pub(super) fn write_start(source: &mut Source, model: &Model<'_>, layer: usize, block: &str, slice: &str) {
-    let Some(PagedLayer { paged, .. }) = &model.paged[layer] else { return };
+/// Writes the start of the load of a tile into a block, both expressions.
+pub(super) fn write_start(source: &mut Source, model: &Model<'_>, layer: usize, block: &str, tile: &str) {
+    let Some(StreamedLayer { streamed, .. }) = &model.streamed[layer] else { return };
     let arguments =
-        ["&mut self.memory".into(), self::block(model, paged, block), self::slice(model, layer, slice)];
+        ["&mut self.memory".into(), self::block(model, streamed, block), self::tile(model, layer, tile)];
     source.list("self.loads.start(", &arguments, ";");
 }
 
-/// A slice of a layer, by an expression.
-pub(super) fn slice(model: &Model<'_>, layer: usize, number: &str) -> String {
-    format!("&slices::{}[{number}]", model.methods[layer].to_uppercase())
+/// A tile of a layer, by an expression.
+pub(super) fn tile(model: &Model<'_>, layer: usize, number: &str) -> String {
+    format!("&tiles::{}[{number}]", model.methods[layer].to_uppercase())
 }
 
 /// A block of a layer, by an expression.
-pub(super) fn block(model: &Model<'_>, paged: &Paged, number: &str) -> String {
-    let Some(block) = paged.blocks.first() else { return String::new() };
+pub(super) fn block(model: &Model<'_>, streamed: &Streamed, number: &str) -> String {
+    let Some(block) = streamed.blocks.first() else { return String::new() };
     let place = ring_path(model, model.stores()[block.store].tensor);
     format!("{place}::{}[{number}]", model.rings[block.store])
 }
 
-/// Writes the table of slices.
+/// Writes the table of tiles.
 pub(super) fn write_table(source: &mut Source, model: &Model<'_>) {
-    source.line("/// Weights in `store.bin`, as slices of layers.");
-    source.open("mod slices {");
-    source.line("use crate::store::Slice;");
-    for (l, layer) in model.paged.iter().enumerate() {
-        let Some(PagedLayer { paged, checksums }) = layer else { continue };
-        let (count, name) = (paged.slices.len(), &model.methods[l]);
+    source.line("/// Weights in `store.bin`, as tiles of layers.");
+    source.open("mod tiles {");
+    source.line("use crate::store::Tile;");
+    for (l, layer) in model.streamed.iter().enumerate() {
+        let Some(StreamedLayer { streamed, checksums }) = layer else { continue };
+        let (count, name) = (streamed.tiles.len(), &model.methods[l]);
         source.gap();
-        let what = match paged.slices.first() {
-            Some(slice) if !slice.filters.is_empty() => {
-                format!("`{name}`, {} output channels a slice.", slice.filters.len())
+        let what = match streamed.tiles.first() {
+            Some(tile) if !tile.filters.is_empty() => {
+                format!("`{name}`, {} output channels a tile.", tile.filters.len())
             }
             _ => format!("`{name}`."),
         };
         source.comment("///", &what);
-        let slices = paged.slices.iter().zip(checksums).map(|(slice, checksum)| {
-            let (at, bytes) = (slice.at, slice.bytes);
-            format!("Slice {{ at: {at}, bytes: {bytes}, checksum: 0x{checksum:08x} }}")
+        let tiles = streamed.tiles.iter().zip(checksums).map(|(tile, checksum)| {
+            let (at, bytes) = (tile.at, tile.bytes);
+            format!("Tile {{ at: {at}, bytes: {bytes}, checksum: 0x{checksum:08x} }}")
         });
-        let head = format!("pub static {}: [Slice; {count}] = [", name.to_uppercase());
-        source.list(&head, &slices.collect::<Vec<String>>(), ";");
+        let head = format!("pub static {}: [Tile; {count}] = [", name.to_uppercase());
+        source.list(&head, &tiles.collect::<Vec<String>>(), ";");
     }
     source.close("}");
     source.gap();

@@ -10,15 +10,15 @@ use csdfc_plan::shape::Shape;
 use csdfc_runtime::LayerError;
 use csdfc_runtime::bind::{self, Call};
 use csdfc_runtime::bytes::Bytes;
-use csdfc_runtime::paged::Paged;
 use csdfc_runtime::run::Parameters;
+use csdfc_runtime::streamed::Streamed;
 use csdfc_runtime::weights;
 
 use super::call;
 use super::error::{EmitError, names_of};
 use super::names::Names;
-use super::paged_layer::PagedLayer;
 use super::pipeline::{self, Layers, Link, Stage};
+use super::streamed_layer::StreamedLayer;
 use super::uses::Uses;
 
 /// A model as it is emitted.
@@ -36,8 +36,8 @@ pub(super) struct Model<'r> {
     pub calls: Vec<Option<Call>>,
     /// Each layer's parameters among the weights that stay in memory, in bytes.
     pub weights: Vec<Range<usize>>,
-    /// Each layer's slices in the store, if its weights are paged.
-    pub paged: Vec<Option<PagedLayer>>,
+    /// Each layer's tiles in the store, if its weights are streamed.
+    pub streamed: Vec<Option<StreamedLayer>>,
     /// Most loads that are under way at once.
     pub loads_at_once: usize,
     /// Network inputs.
@@ -61,7 +61,7 @@ pub(super) struct Packed {
     pub weights: Vec<u8>,
     /// Their bytes, even if they have only places and are not packed.
     pub len: usize,
-    /// The weights that are read from the store, as slices.
+    /// The weights that are read from the store, as tiles.
     pub store: Vec<u8>,
 }
 
@@ -99,9 +99,9 @@ impl<'r> Model<'r> {
     /// The most loads from one store that are under way at once.
     fn most_loads(&self) -> usize {
         let blocks = |partitions: &[usize]| {
-            let layers = self.cnn().layers.iter().zip(&self.paged);
+            let layers = self.cnn().layers.iter().zip(&self.streamed);
             let fire = layers.filter(|(entry, _)| partitions.contains(&entry.partition));
-            fire.filter_map(|(_, layer)| layer.as_ref()).map(|layer| layer.paged.blocks.len()).sum()
+            fire.filter_map(|(_, layer)| layer.as_ref()).map(|layer| layer.streamed.blocks.len()).sum()
         };
         let of_group = self.cnn().groups.iter().map(|group| blocks(group));
         let of_stage = self.stages.iter().map(|stage| blocks(&[stage.partition]));
@@ -153,7 +153,7 @@ impl<'r> Model<'r> {
     }
 
     /// Names a CNN's parts, binds its layers to kernels and packs their weights. Without parameters, weights only get
-    /// their places, and no weights are paged.
+    /// their places, and no weights are streamed.
     ///
     /// # Errors
     /// When a layer cannot be computed or parameters cannot be read.
@@ -175,8 +175,8 @@ impl<'r> Model<'r> {
         for (l, keeper) in keepers.into_iter().enumerate() {
             let fail = |why| EmitError::layer(&resolved.index.cnns[c], l, why);
             let (mut weights, mut layer) = (0..0, None);
-            let paged = |call| match parameters {
-                Some(_) => Paged::of(resolved, c, l, call),
+            let streamed = |call| match parameters {
+                Some(_) => Streamed::of(resolved, c, l, call),
                 None => Ok(None),
             };
             let values = |parameter: usize| match parameters {
@@ -184,13 +184,13 @@ impl<'r> Model<'r> {
                 None => Ok(Vec::new().into()),
             };
             if let Some(call) = &model.calls[l] {
-                match (paged(call).map_err(fail)?, model.weights.get(keeper)) {
-                    (Some(paged), Some(_)) => {
-                        let checksums = model.paged[keeper].as_ref().map(|kept| kept.checksums.clone());
-                        layer = Some(PagedLayer { paged, checksums: checksums.unwrap_or_default() });
+                match (streamed(call).map_err(fail)?, model.weights.get(keeper)) {
+                    (Some(streamed), Some(_)) => {
+                        let checksums = model.streamed[keeper].as_ref().map(|kept| kept.checksums.clone());
+                        layer = Some(StreamedLayer { streamed, checksums: checksums.unwrap_or_default() });
                     }
-                    (Some(paged), None) => {
-                        let pack = PagedLayer::pack(paged, call, &values, &mut packed.store);
+                    (Some(streamed), None) => {
+                        let pack = StreamedLayer::pack(streamed, call, &values, &mut packed.store);
                         layer = Some(pack.map_err(fail)?);
                     }
                     (None, Some(kept)) => weights = kept.clone(),
@@ -203,7 +203,7 @@ impl<'r> Model<'r> {
                 }
             }
             model.weights.push(weights);
-            model.paged.push(layer);
+            model.streamed.push(layer);
         }
         let words = ["memory", "weights", "isa", "workers", "loads", "frame", "run"];
         let fields = words.into_iter().chain(model.methods.iter().map(String::as_str));
@@ -215,12 +215,12 @@ impl<'r> Model<'r> {
         };
         (model.stages, model.links) = pipeline::find(resolved, c, &known, fields);
         model.loads_at_once = model.most_loads();
-        for (l, layer) in model.paged.iter().enumerate() {
+        for (l, layer) in model.streamed.iter().enumerate() {
             let outputs = model.outputs.iter().filter(|output| output.layer == l).count();
-            let slices = layer.as_ref().map_or(1, |layer| layer.paged.slices.len());
-            if slices > 1 && outputs > 1 && model.written(l).is_empty() {
+            let tiles = layer.as_ref().map_or(1, |layer| layer.streamed.tiles.len());
+            if tiles > 1 && outputs > 1 && model.written(l).is_empty() {
                 let [cnn, layer] = names_of(model.cnn(), l);
-                return Err(EmitError::SlicedOutputs { cnn, layer });
+                return Err(EmitError::TiledOutputs { cnn, layer });
             }
         }
         Ok(model)
@@ -251,24 +251,24 @@ impl<'r> Model<'r> {
     }
 
     /// Whether some weights are read from a store.
-    pub fn is_paged(&self) -> bool {
-        self.paged.iter().any(Option::is_some)
+    pub fn is_streamed(&self) -> bool {
+        self.streamed.iter().any(Option::is_some)
     }
 
     /// Whether weights are read in a stage.
-    pub fn is_paged_stage(&self, stage: &Stage) -> bool {
+    pub fn is_streamed_stage(&self, stage: &Stage) -> bool {
         (0..self.methods.len())
-            .any(|l| self.paged[l].is_some() && self.cnn().layers[l].partition == stage.partition)
+            .any(|l| self.streamed[l].is_some() && self.cnn().layers[l].partition == stage.partition)
     }
 
     /// The stages whose weights are read. Each has a store of its own.
-    pub fn paged_stages(&self) -> Vec<&Stage> {
-        self.stages.iter().filter(|stage| self.is_paged_stage(stage)).collect()
+    pub fn streamed_stages(&self) -> Vec<&Stage> {
+        self.stages.iter().filter(|stage| self.is_streamed_stage(stage)).collect()
     }
 
     /// The stores of the model, if some weights are read: their type, where each has the type `one`.
     pub fn stores_of(&self, one: &str) -> String {
-        match self.paged_stages().len() {
+        match self.streamed_stages().len() {
             0 | 1 => one.into(),
             several => format!("[{one}; {several}]"),
         }
@@ -281,7 +281,7 @@ impl<'r> Model<'r> {
 
     /// The modules of the kernels that it calls.
     pub fn kernel_modules(&self) -> impl Iterator<Item = &'static str> {
-        let checksum = self.is_paged().then_some("checksum");
+        let checksum = self.is_streamed().then_some("checksum");
         self.calls.iter().flatten().flat_map(call::modules).chain(checksum)
     }
 
@@ -336,7 +336,7 @@ impl<'r> Model<'r> {
             Some(OutputField { name: names.give(&output.name), label: &output.name, layer, seen })
         });
         let outputs = outputs.collect();
-        let (calls, weights, paged) = (Vec::new(), Vec::new(), Vec::new());
+        let (calls, weights, streamed) = (Vec::new(), Vec::new(), Vec::new());
         let is_shared = together(resolved).iter().any(|cnns| cnns.contains(&c));
         let (stages, links) = (Vec::new(), Vec::new());
         Ok(Model {
@@ -347,7 +347,7 @@ impl<'r> Model<'r> {
             rings,
             calls,
             weights,
-            paged,
+            streamed,
             loads_at_once: 0,
             inputs,
             outputs,

@@ -14,7 +14,7 @@ pub(super) fn write(model: &Model<'_>) -> String {
     }
     write_model(&mut body, model);
     places::write(&mut body, model);
-    if model.is_paged() {
+    if model.is_streamed() {
         loads::write_table(&mut body, model);
     }
     match model.stages.is_empty() {
@@ -86,7 +86,7 @@ fn write_head(source: &mut Source, model: &Model<'_>, body: &str) {
         source.line("#[cfg(feature = \"std\")]");
         source.line("use crate::ring::{Link, PipelineError, guarded, join, spawn};");
     }
-    if model.is_paged() {
+    if model.is_streamed() {
         source.line("use crate::store::{Loads, Store, StoreError};");
     }
     source.line("use crate::weights::{self, WeightsError};");
@@ -110,11 +110,11 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         source.close("}");
         source.gap();
     }
-    let paged = model.is_paged();
-    // The additional documentation of the store of a paged model.
+    let streamed = model.is_streamed();
+    // The additional documentation of the store of a streamed model.
     let stores = model.stores_of("S");
     let of_store = format!(", store: {stores}");
-    let [bound, parameter, store, stored] = match paged {
+    let [bound, parameter, store, stored] = match streamed {
         true => [", S: Store", ", S", of_store.as_str(), ", store"],
         false => [""; 4],
     };
@@ -132,8 +132,8 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         0 => source.line("workers: Workers,"),
         stages => source.line(format!("workers: [Workers; {stages}],")),
     }
-    if paged {
-        let several = model.paged_stages();
+    if streamed {
+        let several = model.streamed_stages();
         if several.len() > 1 {
             let names: Vec<String> = several.iter().map(|stage| format!("`{}`", stage.label)).collect();
             source.comment("//", &format!("Of the stages {}: each reads for itself.", names.join(", ")));
@@ -156,7 +156,7 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.line("/// # Errors");
     source.line("/// When they are not the content of `weights.bin`.");
     let mut parameters = vec![format!("arena: {arena}"), "weights: &'a [u8]".into()];
-    parameters.extend(paged.then(|| format!("store: {stores}")));
+    parameters.extend(streamed.then(|| format!("store: {stores}")));
     source.head("pub fn with_weights(", &parameters, " -> Result<Self, WeightsError> {");
     source.line(format!("Ok(Model::on({memory}, weights::verify(weights)?{stored}))"));
     source.close("}");
@@ -171,7 +171,7 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         0 => Some(format!("workers: Workers::new({threads})")),
         _ => Some("workers".into()),
     });
-    if paged {
+    if streamed {
         fields.extend(["store".into(), format!("read: {}", model.stores_of("0"))]);
     }
     source.list("Model {", &fields, "");
@@ -180,13 +180,17 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.line("/// Runs one frame.");
     let parameters = ["&mut self", "inputs: Inputs<'_>", "outputs: Outputs<'_>"];
     frame::open_fallible(source, model, "pub fn infer(", &parameters);
-    source.line(if paged { "self.infer_rows(inputs, outputs)" } else { "self.infer_rows(inputs, outputs);" });
+    source.line(if streamed {
+        "self.infer_rows(inputs, outputs)"
+    } else {
+        "self.infer_rows(inputs, outputs);"
+    });
     source.close("}");
     source.gap();
-    if paged {
+    if streamed {
         source.line("/// Bytes of weights that all frames so far have read from the store.");
         source.open("pub fn bytes_read(&self) -> u64 {");
-        source.line(if model.paged_stages().len() > 1 { "self.read.iter().sum()" } else { "self.read" });
+        source.line(if model.streamed_stages().len() > 1 { "self.read.iter().sum()" } else { "self.read" });
         source.close("}");
         source.gap();
     }

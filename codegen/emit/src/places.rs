@@ -4,8 +4,8 @@ use csdfc_plan::check::Kind;
 use csdfc_plan::format::Element;
 
 use super::model::Model;
-use super::paged_layer::PagedLayer;
 use super::source::Source;
+use super::streamed_layer::StreamedLayer;
 
 /// Writes the module of a model's rings: those of the whole model, and of each stage of a pipeline.
 pub(super) fn write(source: &mut Source, model: &Model<'_>) {
@@ -89,11 +89,11 @@ fn write_constants(source: &mut Source, model: &Model<'_>, stores: &[usize], par
     let mut number = 0;
     for &s in stores {
         let (store, name) = (&model.stores()[s], &model.rings[s]);
-        if let Some(PagedLayer { paged, .. }) =
-            model.paged[store.tensor].as_ref().filter(|_| store.begin().is_some())
+        if let Some(StreamedLayer { streamed, .. }) =
+            model.streamed[store.tensor].as_ref().filter(|_| store.begin().is_some())
         {
             // The blocks of a layer follow each other, and are one list.
-            let blocks = &paged.blocks;
+            let blocks = &streamed.blocks;
             if blocks.first().is_some_and(|first| first.store == s) {
                 let each: Vec<String> =
                     blocks.iter().map(|block| format!("{} bytes", block.range.len())).collect();

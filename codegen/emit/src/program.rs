@@ -15,7 +15,7 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     let library = name.replace('-', "_");
     let several = models.len() > 1;
     let model = if several { "[CNN] " } else { "" };
-    let store = if models.iter().any(Model::is_paged) { " [--store FILE]" } else { "" };
+    let store = if models.iter().any(Model::is_streamed) { " [--store FILE]" } else { "" };
     let turns_option = if several { " [--turns CNN,CNN…]" } else { "" };
     let usage =
         format!("{name} {model}INPUT.npy… [--frames N]{turns_option} [--output DIR]{store} [--trace FILE]");
@@ -45,7 +45,7 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.gap();
     source.line(match models {
         [model] => {
-            let loader = if model.is_paged() { "Loader, " } else { "" };
+            let loader = if model.is_streamed() { "Loader, " } else { "" };
             let names = match is_piped(model) {
                 false => format!("Inputs, {loader}Model, Outputs"),
                 true => {
@@ -56,7 +56,7 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
             };
             format!("use {library}::{{Arena, {names}}};")
         }
-        some if some.iter().any(Model::is_paged) => format!("use {library}::{{Arena, Loader}};"),
+        some if some.iter().any(Model::is_streamed) => format!("use {library}::{{Arena, Loader}};"),
         _ => format!("use {library}::Arena;"),
     });
     source.gap();
@@ -253,8 +253,8 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) 
             entry.tensor.shape.elements()
         ));
     }
-    if model.is_paged() {
-        let stores = model.paged_stages().len().max(1);
+    if model.is_streamed() {
+        let stores = model.streamed_stages().len().max(1);
         source.line("let open = || Loader::open(&arguments.store);");
         source.line("let wrong = |error| format!(\"{}: {error}\", arguments.store.display());");
         let open = vec!["open().map_err(wrong)?".to_owned(); stores];
@@ -273,7 +273,7 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) 
         source.open(format!("support::time({}, arguments.frames, || {{", called(model, several)));
         source.list(&format!("let inputs = {path}Inputs {{"), &inputs, ";");
         source.list(&format!("let outputs = {path}Outputs {{"), &outputs, ";");
-        if model.is_paged() {
+        if model.is_streamed() {
             source.line("model.infer(inputs, outputs).map_err(|error| error.to_string())");
         } else {
             source.line("model.infer(inputs, outputs);");
@@ -283,7 +283,7 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) 
     } else {
         write_pipeline(source, model, path, [&inputs, &outputs], called(model, several));
     }
-    if model.is_paged() {
+    if model.is_streamed() {
         source.line("support::tell(&format!(\"read: {} bytes\\n\", model.bytes_read()));");
     }
     source.open("if let Some(folder) = &arguments.output {");

@@ -1,4 +1,4 @@
-//! How the code of a layer reaches what it reads and writes: rings, the caller, and the channels of a slice.
+//! How the code of a layer reaches what it reads and writes: rings, the caller, and the channels of a tile.
 
 use std::fmt::Display;
 
@@ -11,22 +11,22 @@ use super::model::Model;
 pub(super) struct Part<'c> {
     /// The call.
     pub call: &'c Call,
-    /// Number of the slice of its weights, an expression, if they are paged.
-    pub slice: Option<&'c str>,
+    /// Number of the tile of its weights, an expression, if they are streamed.
+    pub tile: Option<&'c str>,
     /// Whether it makes only channels from `first` on.
-    pub is_sliced: bool,
+    pub is_tiled: bool,
 }
 
 impl<'c> Part<'c> {
     /// All of it.
     pub fn whole(call: &'c Call) -> Self {
-        Part { call, slice: None, is_sliced: false }
+        Part { call, tile: None, is_tiled: false }
     }
 
-    /// The storage `data` of so many elements as the call sees it: from the channels of the slice on, if it holds channels
-    /// that are sliced.
-    pub fn channels(&self, data: String, holds_sliced: bool, elements: &dyn Display) -> String {
-        match self.is_sliced && holds_sliced {
+    /// The storage `data` of so many elements as the call sees it: from the channels of the tile on, if it holds channels
+    /// that are tiled.
+    pub fn channels(&self, data: String, holds_tiled: bool, elements: &dyn Display) -> String {
+        match self.is_tiled && holds_tiled {
             true => format!("{data}.part(first, {elements} - first)"),
             false => data,
         }

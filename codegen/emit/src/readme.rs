@@ -17,8 +17,8 @@ impl Crate<'_> {
         let mut text = self.summary();
         text += &self.on_the_program();
         text += &self.on_the_library();
-        if self.is_paged() {
-            text += &self.on_paged_weights();
+        if self.is_streamed() {
+            text += &self.on_streamed_weights();
         }
         text += &self.on_threads();
         let (header, library) = (capi::header_path(&self.name), self.name.replace('-', "_"));
@@ -129,10 +129,10 @@ impl Crate<'_> {
         text
     }
 
-    fn on_paged_weights(&self) -> String {
+    fn on_streamed_weights(&self) -> String {
         let mut text = format!(
-            "## Paged weights\n\n\
-             {} bytes of weights are not in memory. A frame reads them from `store.bin`, slice by slice, into\n\
+            "## Streamed weights\n\n\
+             {} bytes of weights are not in memory. A frame reads them from `store.bin`, tile by tile, into\n\
              blocks of the arena, when the plan says so. `Model::new` takes the store as its second argument:\n\n\
              - `Loader::open(path)`, with `std`, reads the file while kernels run, by a thread of its own. If the\n  \
              model would only wait, the model's thread reads, too. `Loader::new` does the same with a `ReadAt` of\n  \
@@ -140,12 +140,12 @@ impl Crate<'_> {
              - `Blocking::new(reader)` calls a `ReadAt` of yours and waits for it.\n\
              - `InPlace::new(bytes)` has all bytes in flash or in a mapped file. It neither reads nor copies.\n\
              - Your own implementation of `Store` starts a load, by DMA for instance, and the model waits for it.\n\n\
-             The program reads `store.bin` in the current folder, or what `--store FILE` names. Every slice has a\n\
-             checksum (CRC-32C), which is compared before the slice is used. If a load fails or brings other bytes,\n\
+             The program reads `store.bin` in the current folder, or what `--store FILE` names. Every tile has a\n\
+             checksum (CRC-32C), which is compared before the tile is used. If a load fails or brings other bytes,\n\
              `infer` returns an error, and the model can run the next frame.\n\n",
             self.packed.store.len()
         );
-        if self.models.iter().any(|model| model.paged_stages().len() > 1) {
+        if self.models.iter().any(|model| model.streamed_stages().len() > 1) {
             text += "If several stages of a pipeline read weights, each has a store of its own: `Model::new` takes an array of\n\
                      them.\n\n";
         }

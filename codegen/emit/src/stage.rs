@@ -75,7 +75,7 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     let stages: Vec<String> = model.stages.iter().map(|stage| format!("&mut {}", stage.name)).collect();
     let stages = [stages, vec!["&mut inputs".into(), "&mut outputs".into()]].concat();
     source.list("let _ = turns(", &stages, ";");
-    if let [first, others @ ..] = model.paged_stages().as_slice() {
+    if let [first, others @ ..] = model.streamed_stages().as_slice() {
         let others: String =
             others.iter().map(|stage| format!(".or({}.loads.failed())", stage.name)).collect();
         source.line(format!("{}.loads.failed(){others}.map_or(Ok(()), Err)", first.name));
@@ -105,7 +105,7 @@ fn write_workers(source: &mut Source, model: &Model<'_>) {
 
 /// Deals the model's stores out to its stages, where several read.
 fn write_stores(source: &mut Source, model: &Model<'_>) {
-    let stages = model.paged_stages();
+    let stages = model.streamed_stages();
     if stages.len() > 1 {
         for field in ["store", "read"] {
             let names = stages.iter().map(|stage| format!("{}_{field}", stage.name));
@@ -128,7 +128,7 @@ fn write_new(
     let mut fields = vec!["memory: parts.take()".to_owned()];
     fields.extend(needs(model, place).map(|(name, _)| match name {
         "workers" => format!("{name}: {}", workers(stage)),
-        "loads" if model.paged_stages().len() > 1 => {
+        "loads" if model.streamed_stages().len() > 1 => {
             format!("loads: Loads::new({0}_store, {0}_read, self.isa)", stage.name)
         }
         "loads" => "loads: Loads::new(&mut self.store, &mut self.read, self.isa)".into(),
@@ -234,7 +234,7 @@ fn write_pipeline(source: &mut Source, model: &Model<'_>) {
         }
         source.line("frames += 1;");
         source.close("}");
-        source.line(match model.is_paged_stage(stage) {
+        source.line(match model.is_streamed_stage(stage) {
             true => format!("{variable}.loads.failed().map_or(Ok(frames), |error| Err(error.into()))"),
             false => "Ok(frames)".into(),
         });
@@ -260,13 +260,13 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
         .stages
         .iter()
         .map(|stage| {
-            let store = if model.is_paged_stage(stage) { ", S" } else { "" };
+            let store = if model.is_streamed_stage(stage) { ", S" } else { "" };
             format!("{}: &mut {}<'_{store}>", stage.name, stage.kind)
         })
         .chain(["inputs: &mut impl InputRows".to_owned(), "outputs: &mut impl OutputRows".to_owned()])
         .collect();
     source.line("/// One frame, the stages in turn.");
-    let bound = if model.is_paged() { "<S: Store>" } else { "" };
+    let bound = if model.is_streamed() { "<S: Store>" } else { "" };
     source.head(&format!("fn turns{bound}("), &parameters, " -> Result<(), Closed> {");
     let group: Vec<usize> = model.stages.iter().map(|stage| stage.partition).collect();
     let order = turns(model.resolved, model.c, &group);
@@ -285,7 +285,7 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
         let calls: BTreeMap<&str, String> =
             (0..layers.len()).map(|l| (layers[l].layer.name.as_str(), call(model, variable(l), l))).collect();
         let steps = loops(&order, &|layer| layers[layer as usize].layer.name.clone());
-        for stage in model.paged_stages() {
+        for stage in model.streamed_stages() {
             source.line(format!("{}.start_loads();", stage.name));
         }
         schedule::write(source, &steps, &calls);
@@ -299,8 +299,8 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
     let partition = model.resolved.index.partitions[stage.partition].partition;
     source.comment("///", &format!("Stage `{}`.", stage.label));
     source.line("#[allow(dead_code, reason = \"not every stage has layers that need all of it\")]");
-    let paged = model.is_paged_stage(stage);
-    let [bound, store] = if paged { [", S: Store", ", S"] } else { ["", ""] };
+    let streamed = model.is_streamed_stage(stage);
+    let [bound, store] = if streamed { [", S: Store", ", S"] } else { ["", ""] };
     source.open(format!("struct {}<'m{bound}> {{", stage.kind));
     source.line(format!("memory: Memory<'m, ring::{}::Stage>,", stage.name));
     for (name, kind) in needs(model, place) {
@@ -331,11 +331,11 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
     }
     source.close("}");
     source.gap();
-    source.open(match paged {
+    source.open(match streamed {
         true => format!("impl<S: Store> {}<'_{store}> {{", stage.kind),
         false => format!("impl {}<'_> {{", stage.kind),
     });
-    if paged {
+    if streamed {
         source.line("/// Starts the loads that need not wait for a firing.");
         source.open("fn start_loads(&mut self) {");
         loads::write_at_start(source, model, &[stage.partition]);
@@ -348,7 +348,7 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
     for &layer in &counted {
         source.line(format!("self.{} = 0;", model.methods[layer]));
     }
-    if paged {
+    if streamed {
         source.line("self.start_loads();");
     }
     let calls: BTreeMap<&str, String> = (0..model.methods.len())
@@ -363,7 +363,7 @@ fn write_stage(source: &mut Source, model: &Model<'_>, place: usize) {
             source.line(format!("self.{}.end_frame();", link.reader));
         }
     }
-    if paged {
+    if streamed {
         source.line("self.loads.end_frame();");
     }
     if model.period() > 1 {

@@ -124,7 +124,7 @@ pub enum LayerError {
         /// Their size.
         bytes: usize,
     },
-    /// Its weights are paged, and the file for them cannot be written.
+    /// Its weights are streamed, and the file for them cannot be written.
     #[error("the store cannot be written: {0}")]
     Store(std::io::Error),
     /// A mistake of csdfc: a kernel was chosen that computes on other elements than the primitive says.

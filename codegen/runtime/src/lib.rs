@@ -8,8 +8,8 @@ pub mod bind;
 pub mod bytes;
 mod error;
 pub mod file_name;
-pub mod paged;
 pub mod run;
+pub mod streamed;
 pub mod weights;
 
 pub use error::{InputError, LayerError, ParameterError};

@@ -92,13 +92,13 @@ pub fn pack(call: &Call, values: &Values<'_>, packed: &mut [u8]) -> Result<(), L
     Ok(())
 }
 
-/// The packed parameters of some output channels of a layer, in the form in which `slice`, the call that makes these
+/// The packed parameters of some output channels of a layer, in the form in which `tile`, the call that makes these
 /// channels, reads them. `whole` are the packed parameters of the layer. `None` if the layer has no such channels.
-pub fn slice(call: &Call, slice: &Call, whole: &[u8], filters: Range<usize>) -> Option<Vec<u8>> {
+pub fn tile(call: &Call, tile: &Call, whole: &[u8], filters: Range<usize>) -> Option<Vec<u8>> {
     let [channels, beside] = bind::packed(call, filters)?;
-    let mut packed = vec![0; stored_len(slice)];
+    let mut packed = vec![0; stored_len(tile)];
     let (channels, beside) = (whole.get(channels)?, whole.get(beside)?);
-    let end = packed_len(slice);
+    let end = packed_len(tile);
     packed.get_mut(..channels.len())?.copy_from_slice(channels);
     packed.get_mut(end.checked_sub(beside.len())?..end)?.copy_from_slice(beside);
     Some(packed)

@@ -1,6 +1,6 @@
 //! A frame as a trace: the JSON of events that Perfetto and Chrome's `about:tracing` show. Times are in microseconds.
 //!
-//! Each partition is a thread of its processor, with a complete event for each firing. The store of paged weights is a process
+//! Each partition is a thread of its processor, with a complete event for each firing. The store of streamed weights is a process
 //! of its own. A counter has the bytes in use.
 
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ pub fn json(plan: &Plan, timeline: &Timeline) -> Result<String, Error> {
         events.push(json!({
             "name": format!("weights of {}", cnn.layers[load.layer].name), "cat": "load", "ph": "X",
             "ts": load.start_ns / 1e3, "dur": (load.end_ns - load.start_ns) / 1e3, "pid": store, "tid": 1,
-            "args": {"cnn": cnn.name, "frame": load.frame, "slice": load.slice, "bytes": load.bytes},
+            "args": {"cnn": cnn.name, "frame": load.frame, "tile": load.tile, "bytes": load.bytes},
         }));
     }
     let pid = places.first().map_or(0, |(pid, _)| *pid);

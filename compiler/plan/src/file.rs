@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::plan::{FORMAT, OLDER_FORMAT, Plan};
+use crate::plan::{FORMAT, FORMAT_1, FORMAT_2, Plan};
 use crate::{fields, older};
 
 /// Why a text is no plan.
@@ -38,7 +38,9 @@ pub enum FileError {
         message: String,
     },
     /// The plan is of another version.
-    #[error("the plan's format is `{found}`; this version of csdfc knows `{FORMAT}` and `{OLDER_FORMAT}`")]
+    #[error(
+        "the plan's format is `{found}`; this version of csdfc knows `{FORMAT}`, `{FORMAT_2}` and `{FORMAT_1}`"
+    )]
     Format {
         /// The version that it states.
         found: String,
@@ -89,7 +91,8 @@ impl Plan {
         let value: Value = serde_json::from_str(text).map_err(located)?;
         match version(&value)? {
             Version::Current => exact(serde_json::from_str(text).map_err(located)?, &value, "JSON"),
-            Version::Older => of_older(value, "JSON"),
+            Version::Second => of_second(value, "JSON"),
+            Version::First => of_first(value, "JSON"),
         }
     }
 
@@ -110,7 +113,8 @@ impl Plan {
             })?;
         match version(&value)? {
             Version::Current => of_value(&value, "RON"),
-            Version::Older => of_older(value, "RON"),
+            Version::Second => of_second(value, "RON"),
+            Version::First => of_first(value, "RON"),
         }
     }
 
@@ -126,12 +130,14 @@ impl Plan {
 
 enum Version {
     Current,
-    Older,
+    Second,
+    First,
 }
 
 fn version(value: &Value) -> Result<Version, FileError> {
     match value.get("format") {
-        Some(Value::String(found)) if found == OLDER_FORMAT => Ok(Version::Older),
+        Some(Value::String(found)) if found == FORMAT_2 => Ok(Version::Second),
+        Some(Value::String(found)) if found == FORMAT_1 => Ok(Version::First),
         Some(Value::String(found)) if found != FORMAT => Err(FileError::Format { found: found.clone() }),
         _ => Ok(Version::Current),
     }
@@ -149,8 +155,14 @@ fn of_value(value: &Value, language: &'static str) -> Result<Plan, FileError> {
     exact(plan, value, language)
 }
 
-/// A plan from the data of one of version [`OLDER_FORMAT`].
-fn of_older(value: Value, language: &'static str) -> Result<Plan, FileError> {
+/// A plan from the data of one of version [`FORMAT_2`].
+fn of_second(value: Value, language: &'static str) -> Result<Plan, FileError> {
+    let renamed = older::renamed(value);
+    of_value(&renamed.map_err(|(path, message)| FileError::Field { language, path, message })?, language)
+}
+
+/// A plan from the data of one of version [`FORMAT_1`].
+fn of_first(value: Value, language: &'static str) -> Result<Plan, FileError> {
     if let Some((path, message)) = older::newer(&value) {
         return Err(FileError::Field { language, path, message });
     }
@@ -276,6 +288,7 @@ mod tests {
     use super::*;
     use crate::check::tests::plans;
     use crate::operator::{ElementWise, Function, Operator};
+    use crate::plan::{Block, StreamedWeights};
 
     #[test]
     fn both_forms_hold_every_plan() {
@@ -304,7 +317,7 @@ mod tests {
     /// The data of a plan as version 1 had it.
     fn older(plan: &Plan) -> Value {
         let mut older = serde_json::to_value(plan).unwrap();
-        older["format"] = OLDER_FORMAT.into();
+        older["format"] = FORMAT_1.into();
         for tensor in older["tensors"].as_array_mut().unwrap() {
             let fields = tensor.as_object_mut().unwrap();
             assert_eq!(fields.remove("element"), Some("f32".into()));
@@ -316,6 +329,45 @@ mod tests {
         }
         older["memory"].as_object_mut().unwrap().remove("arena");
         older
+    }
+
+    /// The data of a plan as version 2 had it.
+    fn second(plan: &Plan) -> Value {
+        let mut older = serde_json::to_value(plan).unwrap();
+        older["format"] = FORMAT_2.into();
+        let layers = older["cnns"].as_array_mut().unwrap().iter_mut();
+        for layer in layers.flat_map(|cnn| cnn["layers"].as_array_mut().unwrap()) {
+            let layer = layer.as_object_mut().unwrap();
+            if let Some(mut streamed) = layer.remove("streamed") {
+                let fields = streamed.as_object_mut().unwrap();
+                let tiles = fields.remove("tiles").unwrap();
+                fields.insert("slices".into(), tiles);
+                layer.insert("paged".into(), streamed);
+            }
+        }
+        older
+    }
+
+    /// Both forms of a plan as version 2 had it.
+    #[test]
+    fn plans_of_version_2_are_read() {
+        let mut streamed = plans::pair();
+        let block = Block { offset: 0, bytes: 64, after: None };
+        let weights = StreamedWeights { at: 0, filters: Some(16), tiles: "2*64".into(), blocks: vec![block] };
+        streamed.cnns[0].layers[1].streamed = Some(weights);
+        for (name, plan) in plans::all().into_iter().chain([("streamed", streamed)]) {
+            let older = second(&plan);
+            let mut ron = String::new();
+            write_ron(&older, false, 0, &mut ron);
+            for text in [older.to_string(), ron] {
+                assert_eq!(Plan::parse(&text).as_ref(), Ok(&plan), "{name}");
+            }
+        }
+        let error = error(&second(&plans::pair()), "/cnns/0/layers/1", &|layer| {
+            layer.insert("streamed".into(), Value::Null);
+        });
+        let expected = "JSON, at `cnns[0].layers[1]`: unknown field `streamed`: in plans of `csdfc-plan/2` it is `paged`";
+        assert_eq!(error, expected);
     }
 
     /// Both forms of a plan as version 1 had it.
@@ -353,7 +405,11 @@ mod tests {
         };
         for (pointer, field, place) in [
             ("/cnns/0/layers/1", "view", "JSON, at `cnns[0].layers[1]`: unknown field `view` beside "),
-            ("/cnns/0/layers/1", "paged", "JSON, at `cnns[0].layers[1]`: unknown field `paged` beside "),
+            (
+                "/cnns/0/layers/1",
+                "streamed",
+                "JSON, at `cnns[0].layers[1]`: unknown field `streamed` beside ",
+            ),
             (
                 "/partitions/0/schedule/0",
                 "to",
@@ -440,12 +496,12 @@ mod tests {
             "JSON, line 30, column 15: invalid value: integer `-1`, expected usize",
         );
         check(
-            json.replace("csdfc-plan/2", "csdfc-plan/9"),
-            "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/2` and `csdfc-plan/1`",
+            json.replace("csdfc-plan/3", "csdfc-plan/9"),
+            "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/3`, `csdfc-plan/2` and `csdfc-plan/1`",
         );
         check(
-            ron.replace("csdfc-plan/2", "csdfc-plan/9"),
-            "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/2` and `csdfc-plan/1`",
+            ron.replace("csdfc-plan/3", "csdfc-plan/9"),
+            "the plan's format is `csdfc-plan/9`; this version of csdfc knows `csdfc-plan/3`, `csdfc-plan/2` and `csdfc-plan/1`",
         );
         check(ron.replace("threads: 1", "threads: ~"), "RON, line 268, column 13: Unexpected char '~'");
         check(

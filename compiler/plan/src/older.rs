@@ -1,22 +1,26 @@
-//! Plans of version [`OLDER_FORMAT`](crate::plan::OLDER_FORMAT) as plans of today.
+//! Plans of older versions as plans of today.
 //!
-//! Elements were given by their bytes, every layer was computed by the first primitive of its operator, which was called
-//! `generic`, and none had a workspace.
+//! [`FORMAT_2`] had other names for two fields. In [`FORMAT_1`], elements were given by their bytes, every layer was computed by
+//! the first primitive of its operator, which was called `generic`, and none had a workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::check::primitives;
-use crate::plan::{FORMAT, LayerInput, OLDER_FORMAT, Plan};
+use crate::plan::{FORMAT, FORMAT_1, FORMAT_2, LayerInput, Plan};
 use crate::shape::Shape;
 
-/// Fields that the older version did not have, by the lists or objects in which they are now.
+/// Fields by the lists or objects in which they are: their names in version 2, and their names now.
+const RENAMED: &[(&[&str], &str, &str)] =
+    &[(&["cnns", "layers", "paged"], "slices", "tiles"), (&["cnns", "layers"], "paged", "streamed")];
+
+/// Fields that version 1 did not have, by the lists or objects in which they are now.
 const NEWER: &[(&[&str], &[&str])] = &[
     (&[], &["store"]),
     (&["memory"], &["arena", "parameters_resident"]),
     (&["cnns"], &["bytes_read", "read_ns", "computing_ns"]),
-    (&["cnns", "layers"], &["paged", "parameters_of", "time"]),
+    (&["cnns", "layers"], &["streamed", "parameters_of", "time"]),
     (&["tensors"], &["element", "quantisation"]),
 ];
 
@@ -33,19 +37,53 @@ const FIXED: &[Fixed] = &[
     (&["tensors"], "layout", || json!("HWC")),
 ];
 
-/// The first place where the data of an older plan has what only newer ones have: the path, and what is wrong.
+/// Gives the data of a plan of version 2 the names of today.
+///
+/// # Errors
+/// The first place that has a name of today already: the path, and what is wrong.
+pub(crate) fn renamed(mut plan: Value) -> Result<Value, (String, String)> {
+    for (path, then, now) in RENAMED {
+        let is_now = |(_, object): &(String, &Value)| object.get(now).is_some();
+        if let Some((place, _)) = objects(&plan, path).into_iter().find(is_now) {
+            return Err((place, format!("unknown field `{now}`: in plans of `{FORMAT_2}` it is `{then}`")));
+        }
+        for_each_object(&mut plan, path, &mut |fields| {
+            if let Some(value) = fields.remove(*then) {
+                fields.insert((*now).into(), value);
+            }
+        });
+    }
+    plan["format"] = FORMAT.into();
+    Ok(plan)
+}
+
+/// Does something with the fields of each object at a path.
+fn for_each_object(plan: &mut Value, path: &[&str], edit: &mut impl FnMut(&mut Map<String, Value>)) {
+    match (plan, path) {
+        (Value::Array(items), _) => items.iter_mut().for_each(|item| for_each_object(item, path, edit)),
+        (Value::Object(fields), []) => edit(fields),
+        (Value::Object(fields), [first, rest @ ..]) => {
+            if let Some(inner) = fields.get_mut(*first) {
+                for_each_object(inner, rest, edit);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The first place where the data of a plan of version 1 has what only newer ones have: the path, and what is wrong.
 pub(crate) fn newer(plan: &Value) -> Option<(String, String)> {
     let newer = NEWER.iter().find_map(|(path, fields)| {
         objects(plan, path).into_iter().find_map(|(place, object)| {
             let field = fields.iter().find(|field| object.get(**field).is_some())?;
-            Some((place, format!("unknown field `{field}`: plans of `{OLDER_FORMAT}` do not have it")))
+            Some((place, format!("unknown field `{field}`: plans of `{FORMAT_1}` do not have it")))
         })
     });
     newer.or_else(|| {
         FIXED.iter().find_map(|(path, field, value)| {
             objects(plan, path).into_iter().find_map(|(place, object)| {
                 let other = object.get(*field).filter(|other| **other != value())?;
-                let why = format!("`{field}` is {other}; in plans of `{OLDER_FORMAT}` it is {}", value());
+                let why = format!("`{field}` is {other}; in plans of `{FORMAT_1}` it is {}", value());
                 Some((place, why))
             })
         })
@@ -72,7 +110,7 @@ fn objects<'a>(plan: &'a Value, path: &[&str]) -> Vec<(String, &'a Value)> {
     found
 }
 
-/// Gives the data of an older plan the fields of a newer one, but for the primitives.
+/// Gives the data of a plan of version 1 the fields of a newer one, but for the primitives.
 pub(crate) fn renewed(mut plan: Value) -> Value {
     plan["format"] = FORMAT.into();
     for tensor in plan.get_mut("tensors").and_then(Value::as_array_mut).into_iter().flatten() {

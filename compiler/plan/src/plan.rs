@@ -13,10 +13,16 @@ use crate::operator::Operator;
 use crate::shape::Shape;
 
 /// The version of the file format; [`Plan::format`] must equal it.
-pub const FORMAT: &str = "csdfc-plan/2";
+pub const FORMAT: &str = "csdfc-plan/3";
 
 /// The version before [`FORMAT`], which is read too.
-pub const OLDER_FORMAT: &str = "csdfc-plan/1";
+pub const FORMAT_2: &str = "csdfc-plan/2";
+
+/// The first version, which is read too.
+pub const FORMAT_1: &str = "csdfc-plan/1";
+
+/// All versions that are read.
+pub const FORMATS: [&str; 3] = [FORMAT, FORMAT_2, FORMAT_1];
 
 /// How an application of CNNs runs in a memory budget.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,7 +40,7 @@ pub struct Plan {
     pub storage_model: StorageModel,
     /// What the application needs.
     pub memory: Memory,
-    /// The store of the paged weights; none if no weights are paged.
+    /// The store of the streamed weights; none if no weights are streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<Store>,
     /// The constraints that were asked for.
@@ -74,11 +80,11 @@ pub struct Device {
     pub cores: BTreeMap<String, u64>,
 }
 
-/// The store of paged weights: a file of packed weights, or a part of a flash.
+/// The store of streamed weights: a file of packed weights, or a part of a flash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Store {
-    /// Its size: the slices of all layers whose weights are paged, one after another.
+    /// Its size: the tiles of all layers whose weights are streamed, one after another.
     pub bytes: u64,
     /// Modelled bytes per second at which the device reads it; none if its profile does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -256,7 +262,7 @@ pub struct Layer {
     pub workspace: Workspace,
     /// How its weights are read from the store; none if they stay in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paged: Option<PagedWeights>,
+    pub streamed: Option<StreamedWeights>,
     /// Its time in a frame, as modelled or measured, without reading its weights; none for an input. Plans of older
     /// versions state it only on a device that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -286,12 +292,12 @@ pub enum TimeBasis {
 }
 
 impl Layer {
-    /// How many times a frame reads its weights from the store: once per firing if they come in slices.
+    /// How many times a frame reads its weights from the store: once per firing if they come in tiles.
     pub fn times_read(&self) -> u64 {
-        match &self.paged {
+        match &self.streamed {
             None => 0,
-            Some(PagedWeights { filters: None, .. }) => 1,
-            Some(PagedWeights { filters: Some(_), .. }) => self.firings,
+            Some(StreamedWeights { filters: None, .. }) => 1,
+            Some(StreamedWeights { filters: Some(_), .. }) => self.firings,
         }
     }
 }
@@ -321,29 +327,29 @@ pub struct Workspace {
     pub bytes: u64,
 }
 
-/// Weights of a layer that each frame reads anew from the store into the arena. Slice k goes into block k mod n of n
+/// Weights of a layer that each frame reads anew from the store into the arena. Tile k goes into block k mod n of n
 /// blocks.
 ///
-/// Loads are events of the schedule. The load of slice k may start after the firing that its block names. But if the
-/// block has held a slice before in this firing of the layer, the load may start as soon as that slice has been used.
-/// The use of slice k waits until its load has ended. The only slice of a layer is used by all its firings. If there
-/// are several, a firing makes the output channels of one slice after another, and each firing reads all slices again:
+/// Loads are events of the schedule. The load of tile k may start after the firing that its block names. But if the
+/// block has held a tile before in this firing of the layer, the load may start as soon as that tile has been used.
+/// The use of tile k waits until its load has ended. The only tile of a layer is used by all its firings. If there
+/// are several, a firing makes the output channels of one tile after another, and each firing reads all tiles again:
 /// the first loads into the blocks may start at the end of the firing before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PagedWeights {
-    /// Where its first slice begins in the store. The others follow, one after another.
+pub struct StreamedWeights {
+    /// Where its first tile begins in the store. The others follow, one after another.
     pub at: u64,
-    /// Output channels of each slice but the last, which has those that are left. None if there is only one slice.
+    /// Output channels of each tile but the last, which has those that are left. None if there is only one tile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<u64>,
-    /// Bytes of the slices in turn, run-length coded as rates are: `15*2048,1024`.
-    pub slices: String,
-    /// Where the slices go.
+    /// Bytes of the tiles in turn, run-length coded as rates are: `15*2048,1024`.
+    pub tiles: String,
+    /// Where the tiles go.
     pub blocks: Vec<Block>,
 }
 
-/// A part of the arena that slices are read into.
+/// A part of the arena that tiles are read into.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Block {

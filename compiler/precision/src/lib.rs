@@ -33,7 +33,7 @@
 //! 5. csdfc takes the fewest steps whose plan meets the constraints or, if the smallest plan is asked for, the steps of
 //!    that plan (`search`). It runs this plan and states its error.
 //!
-//! Weights are paged only if no steps within the allowance meet the constraints without paging.
+//! Weights are streamed only if no steps within the allowance meet the constraints without streaming.
 //!
 //! [`quantise`] makes a network of 8-bit integers, for which weights and ranges of tensors must be measured.
 

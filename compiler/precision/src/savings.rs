@@ -84,7 +84,7 @@ fn plan_without_search(application: &Application, device: &DeviceProfile) -> Res
     application.rows = RowsChoice::None;
     application.primitives = Primitives::Fixed;
     application.constraints = Default::default();
-    application.may_be_paged = None;
+    application.may_be_streamed = None;
     let paths = vec![String::new(); application.cnns.len()];
     Ok(driver::plan(&application, device, paths)?.plan)
 }

@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
         self.models.with(&self.precisions(taken))
     }
 
-    /// The plan with this many steps taken. Only weights that must be paged are paged. `None` if the parameters alone
+    /// The plan with this many steps taken. Only weights that must be streamed are streamed. `None` if the parameters alone
     /// exceed the memory.
     fn planned(&self, taken: usize) -> Result<Option<Candidate>, Error> {
         let application = self.application(taken)?;
@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
             return Ok(None);
         }
         let _span = info_span!("precisions", taken).entered();
-        let resident = Application { may_be_paged: None, ..application.clone() };
+        let resident = Application { may_be_streamed: None, ..application.clone() };
         let planned = (self.plan)(&resident, self.device)?;
         info!(taken, total = planned.plan.memory.total, met = planned.plan.constraints.met, "planned");
         Ok(Some(Candidate { taken, application, planned }))

@@ -48,7 +48,7 @@ pub struct Layer {
     pub row_bytes: u64,
     /// Offset and bytes.
     pub workspace: [u64; 2],
-    pub paged: Option<Paged>,
+    pub streamed: Option<Streamed>,
     /// Of its tensor.
     pub layout: String,
     pub external: bool,
@@ -58,10 +58,10 @@ pub struct Layer {
 
 /// Weights that are read from the store.
 #[derive(Debug)]
-pub struct Paged {
+pub struct Streamed {
     pub at: u64,
     pub filters: Option<u64>,
-    pub slices: Vec<u64>,
+    pub tiles: Vec<u64>,
     pub blocks: Vec<Block>,
 }
 

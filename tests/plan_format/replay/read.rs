@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::families;
 use super::model::{
-    Block, Cnn, Kind, Layer, Operand, Paged, Partition, Plan, Ring, Tiles, floats, rows, tiles,
+    Block, Cnn, Kind, Layer, Operand, Partition, Plan, Ring, Streamed, Tiles, floats, rows, tiles,
 };
 use super::rows::{Held, Shape, rates};
 use super::schedule::schedule;
@@ -15,7 +15,7 @@ use super::{Refusal, list, names, number, same, text};
 
 impl<'a> Plan<'a> {
     pub fn read(value: &'a Value) -> Result<Plan<'a>, Refusal> {
-        same("format", text(value, "format")?, "csdfc-plan/2")?;
+        same("format", text(value, "format")?, "csdfc-plan/3")?;
         let stated = list(value, "partitions")?;
         let mut places = BTreeMap::new();
         for (i, partition) in stated.iter().enumerate() {
@@ -115,7 +115,7 @@ impl<'a> Plan<'a> {
                 let name = format!("workspace of {}/{}", cnn.name, layer.name);
                 rings.push(Ring { name, row_bytes: bytes, ..room });
             }
-            for (b, block) in layer.paged.iter().flat_map(|paged| paged.blocks.iter().enumerate()) {
+            for (b, block) in layer.streamed.iter().flat_map(|streamed| streamed.blocks.iter().enumerate()) {
                 let begun = self.begun(cnn, l, block)?;
                 let window: usize = own
                     .iter()
@@ -283,7 +283,7 @@ fn element_bytes(tensor: &Value) -> Result<u64, Refusal> {
 }
 
 /// Weights that are read from the store.
-fn paged(stated: &Value) -> Result<Paged, Refusal> {
+fn streamed(stated: &Value) -> Result<Streamed, Refusal> {
     let block = |block: &Value| {
         let after = match block.get("after") {
             Some(after) => Some((text(after, "layer")?.to_owned(), number(after, "firing")?)),
@@ -291,10 +291,10 @@ fn paged(stated: &Value) -> Result<Paged, Refusal> {
         };
         Ok::<_, Refusal>(Block { offset: number(block, "offset")?, bytes: number(block, "bytes")?, after })
     };
-    Ok(Paged {
+    Ok(Streamed {
         at: number(stated, "at")?,
         filters: stated.get("filters").map(|_| number(stated, "filters")).transpose()?,
-        slices: rates(text(stated, "slices")?)?,
+        tiles: rates(text(stated, "tiles")?)?,
         blocks: list(stated, "blocks")?.iter().map(block).collect::<Result<_, _>>()?,
     })
 }
@@ -429,7 +429,7 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             quantisation: quantisation.clone(),
             row_bytes,
             workspace,
-            paged: stated.get("paged").map(paged).transpose()?,
+            streamed: stated.get("streamed").map(streamed).transpose()?,
             layout,
             external: tensor["external"] == true,
             held: Vec::new(),
@@ -448,7 +448,7 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
                 None => layer.held.push(held),
             }
         }
-        if layer.paged.as_ref().is_some_and(|paged| paged.filters.is_some()) {
+        if layer.streamed.as_ref().is_some_and(|streamed| streamed.filters.is_some()) {
             layer.held.iter_mut().for_each(|held| held.keep_1 = None);
         }
         for held in &layer.held {

@@ -36,8 +36,11 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
                 let quantisations: Vec<_> = all.iter().map(|tensor| tensor.2.clone()).collect();
                 (if is_free { Vec::new() } else { all }, quantisations)
             };
-            let paging = |layer: &Layer| {
-                layer.paged.as_ref().map(|paged| (paged.filters, paged.slices.clone(), paged.at))
+            let streaming = |layer: &Layer| {
+                layer
+                    .streamed
+                    .as_ref()
+                    .map(|streamed| (streamed.filters, streamed.tiles.clone(), streamed.at))
             };
             let is_same = owner.parameters_of.is_none()
                 && layer.parameters > 0
@@ -45,7 +48,7 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
                     == (&layer.primitive, layer.parameters, &layer.op)
                 && attributes(owner) == attributes(layer)
                 && tensors(owner) == tensors(layer)
-                && paging(owner) == paging(layer);
+                && streaming(owner) == streaming(layer);
             if !is_same {
                 return Err(wrong());
             }

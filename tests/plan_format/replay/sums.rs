@@ -27,7 +27,7 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     same("parameters", stated("parameters")?, keep().map(|layer| layer.parameters).sum())?;
     let kept = keep().map(stored).sum::<Result<u64, _>>()?;
     same("parameters_stored", stated("parameters_stored")?, kept)?;
-    let resident = kept - check_paged(plan)?;
+    let resident = kept - check_streamed(plan)?;
     if resident != kept || memory.get("parameters_resident").is_some() {
         same("parameters_resident", stated("parameters_resident")?, resident)?;
     }
@@ -161,16 +161,16 @@ fn check_external(plan: &Plan<'_>) -> Result<(), Refusal> {
     same("external outputs", number(external, "outputs")?, outputs)
 }
 
-/// Section 7, paged weights: slices, blocks and their sums. Gives what paged layers keep.
-fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
+/// Section 7, streamed weights: tiles, blocks and their sums. Gives what streamed layers keep.
+fn check_streamed(plan: &Plan<'_>) -> Result<u64, Refusal> {
     let (mut at, mut kept) = (0, 0);
     for (c, cnn) in plan.cnns.iter().enumerate() {
         let mut read = 0;
         for layer in &cnn.layers {
-            let Some(paged) = &layer.paged else { continue };
-            let mut slices = Vec::new();
-            match paged.filters {
-                None => slices.push(stored(layer)?),
+            let Some(streamed) = &layer.streamed else { continue };
+            let mut tiles = Vec::new();
+            match streamed.filters {
+                None => tiles.push(stored(layer)?),
                 Some(each) => {
                     let field = if layer.op == "gemm" { "units" } else { "filters" };
                     let all = number(&layer.attributes, field)?;
@@ -193,29 +193,29 @@ fn check_paged(plan: &Plan<'_>) -> Result<u64, Refusal> {
                         && (!is_of_integers(layer) || number(&layer.attributes, "inner")? > 1);
                     let fits = of_panels && (is_conv || is_gemm);
                     if !fits || slopes(layer)?.is_some() || each == 0 || each % 16 != 0 || each >= all {
-                        return Err(format!("{} is not sliced so", layer.name));
+                        return Err(format!("{} is not tiled so", layer.name));
                     }
                     for first in (0..all).step_by(each as usize) {
                         let mut attributes = layer.attributes.clone();
                         attributes[field] = each.min(all - first).into();
-                        slices.push(stored_with(layer, &attributes)?);
+                        tiles.push(stored_with(layer, &attributes)?);
                     }
                 }
             }
-            same("slices", &paged.slices, &slices)?;
-            let bytes = slices.iter().sum::<u64>();
+            same("tiles", &streamed.tiles, &tiles)?;
+            let bytes = tiles.iter().sum::<u64>();
             if layer.parameters_of.is_none() {
                 kept += stored(layer)?;
-                same("place in the store", paged.at, at)?;
+                same("place in the store", streamed.at, at)?;
                 at += bytes;
             }
-            read += bytes * if paged.filters.is_some() { layer.firings } else { 1 };
-            let n = paged.blocks.len();
-            if n == 0 || n > slices.len() || plan.is_edges || slices.contains(&0) {
+            read += bytes * if streamed.filters.is_some() { layer.firings } else { 1 };
+            let n = streamed.blocks.len();
+            if n == 0 || n > tiles.len() || plan.is_edges || tiles.contains(&0) {
                 return Err(format!("{} has {n} blocks", layer.name));
             }
-            for (b, block) in paged.blocks.iter().enumerate() {
-                let largest = slices.iter().skip(b).step_by(n).max();
+            for (b, block) in streamed.blocks.iter().enumerate() {
+                let largest = tiles.iter().skip(b).step_by(n).max();
                 same("bytes of a block", Some(&block.bytes), largest)?;
             }
         }

@@ -2,11 +2,11 @@
 
 pub mod joint;
 pub mod mec;
-pub mod paging;
 pub mod precision;
 pub mod s1;
 pub mod selection;
 pub mod strategies;
+pub mod streaming;
 pub mod table12;
 
 /// A function that receives the progress, as a line that replaces the line before it.

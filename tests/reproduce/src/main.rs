@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use csdfc_command::error::Error;
 use csdfc_input::device::DeviceProfile;
 use csdfc_offload::Budget;
-use csdfc_reproduce::{joint, mec, paging, precision, s1, selection, strategies, table12};
+use csdfc_reproduce::{joint, mec, precision, s1, selection, strategies, streaming, table12};
 
 /// Makes the tables and figures of a paper again, from csdfc's own data.
 #[derive(Debug, Parser)]
@@ -50,7 +50,7 @@ enum Page {
     /// Plans whose primitives and rows are chosen together, beside plans that choose one after the other
     Joint,
     /// Memory and frame rates of networks that read their weights from slow and fast stores
-    Paging,
+    Streaming,
     /// What each strategy of the planner is worth, in bytes, frames per second and planning time
     Strategies,
 }
@@ -80,7 +80,7 @@ fn make(arguments: &Arguments) -> Result<(Vec<(String, String)>, String), Error>
         Page::Pbqp => selection::pbqp::files(&device()?, &tell)?,
         Page::Taso => return selection::taso::files(&device()?, &tell),
         Page::Joint => joint::files(&tell)?,
-        Page::Paging => paging::files(&tell)?,
+        Page::Streaming => streaming::files(&tell)?,
         Page::Strategies => strategies::files(&tell)?,
     };
     Ok((files, String::new()))

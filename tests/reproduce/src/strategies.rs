@@ -81,7 +81,7 @@ pub fn without_plans() -> String {
 fn requests(network: &str) -> Result<Vec<Request>, Error> {
     let ask = |words: &str, memory, weights, device| Request { words: words.into(), memory, weights, device };
     let least = ask("--mem min", MemoryGoal::Min, WeightsPlace::Resident, MODELLED);
-    let streamed = ask("--mem min --weights paged", MemoryGoal::Min, WeightsPlace::Paged, MODELLED);
+    let streamed = ask("--mem min --weights streamed", MemoryGoal::Min, WeightsPlace::Streamed, MODELLED);
     let fastest = MemoryGoal::Bytes(u64::MAX);
     let fastest = ask("", fastest, WeightsPlace::Resident, MODELLED);
     let bytes = |request: &Request| Ok::<_, Error>(planned(network, request, &[])?.bytes);

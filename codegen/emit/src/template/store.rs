@@ -1,7 +1,7 @@
-//! The store from which paged weights are read, and the loads of a frame.
+//! The store from which streamed weights are read, and the loads of a frame.
 //!
-//! `store.bin` holds them as slices, one after another. A frame begins to read a slice into its block of the arena as
-//! soon as the plan lets the load start, and waits for the slice before it is used. Before that, the bytes are compared
+//! `store.bin` holds them as tiles, one after another. A frame begins to read a tile into its block of the arena as
+//! soon as the plan lets the load start, and waits for the tile before it is used. Before that, the bytes are compared
 //! with a checksum, so that no wrong byte makes a wrong output.
 #![allow(unsafe_code, reason = "a store writes into blocks of the arena while kernels use other bytes of it")]
 #![allow(dead_code, reason = "without `std` no thread reads, and only stages go on from frame to frame")]
@@ -203,7 +203,7 @@ unsafe impl Store for InPlace<'_> {
 
 /// Some of a layer's weights in `store.bin`.
 #[derive(Debug)]
-pub(crate) struct Slice {
+pub(crate) struct Tile {
     /// Where they begin.
     pub at: u64,
     /// How many bytes they are.
@@ -222,7 +222,7 @@ pub(crate) struct Loads<'m, S: Store> {
     begun: usize,
     ended: usize,
     /// Loads that have begun and not ended, by the number of loads that began before them, modulo [`LOADS_AT_ONCE`].
-    open: [Option<(&'static Slice, NonNull<u8>)>; LOADS_AT_ONCE],
+    open: [Option<(&'static Tile, NonNull<u8>)>; LOADS_AT_ONCE],
     failed: Option<StoreError>,
 }
 
@@ -235,40 +235,40 @@ impl<'m, S: Store> Loads<'m, S> {
         Loads { store, read, isa, begun: 0, ended: 0, open: [const { None }; LOADS_AT_ONCE], failed: None }
     }
 
-    /// Begins to read a slice into a block.
+    /// Begins to read a tile into a block.
     ///
     /// # Panics
     /// If the block is too small, or too many loads are under way. In a plan that was checked neither happens.
-    pub fn start<P: Part>(&mut self, memory: &mut Memory<'_, P>, block: Ring<P, u8>, slice: &'static Slice) {
-        if self.store.in_place(slice.at, slice.bytes).is_some() {
+    pub fn start<P: Part>(&mut self, memory: &mut Memory<'_, P>, block: Ring<P, u8>, tile: &'static Tile) {
+        if self.store.in_place(tile.at, tile.bytes).is_some() {
             return;
         }
-        let Slice { at, bytes, checksum } = *slice;
+        let Tile { at, bytes, checksum } = *tile;
         assert!(self.begun - self.ended < LOADS_AT_ONCE);
         let block = memory.block(block, bytes);
-        self.open[self.begun % LOADS_AT_ONCE] = Some((slice, block));
+        self.open[self.begun % LOADS_AT_ONCE] = Some((tile, block));
         self.begun += 1;
         // SAFETY: in a plan that was checked, nobody touches the block until `wait` has seen the load's end. `drop`
         // waits for all loads that are left, so the arena outlives the load.
         unsafe { self.store.start(Load { at, block, bytes, checksum }) };
     }
 
-    /// Waits until a slice is in its block.
+    /// Waits until a tile is in its block.
     ///
     /// # Errors
-    /// When the slice, or one whose load began before, could not be read or had wrong bytes.
-    pub fn wait(&mut self, slice: &'static Slice) -> Result<(), StoreError> {
-        let waited = self.wait_for(slice);
+    /// When the tile, or one whose load began before, could not be read or had wrong bytes.
+    pub fn wait(&mut self, tile: &'static Tile) -> Result<(), StoreError> {
+        let waited = self.wait_for(tile);
         self.failed = waited.err();
         waited
     }
 
-    fn wait_for(&mut self, slice: &'static Slice) -> Result<(), StoreError> {
-        while self.is_open(slice) {
+    fn wait_for(&mut self, tile: &'static Tile) -> Result<(), StoreError> {
+        while self.is_open(tile) {
             let open = self.open[self.ended % LOADS_AT_ONCE].take();
             self.ended += 1;
             let ended = self.store.wait();
-            let Some((&Slice { at, bytes, checksum, .. }, block)) = open else { continue };
+            let Some((&Tile { at, bytes, checksum, .. }, block)) = open else { continue };
             ended.map_err(|fault| StoreError { at, bytes, fault })?;
             if !S::VERIFIES {
                 // SAFETY: the load has ended, and its block is not yet used.
@@ -282,10 +282,10 @@ impl<'m, S: Store> Loads<'m, S> {
         Ok(())
     }
 
-    /// Whether the load of a slice has begun, and nobody has waited for its end.
-    fn is_open(&self, slice: &Slice) -> bool {
+    /// Whether the load of a tile has begun, and nobody has waited for its end.
+    fn is_open(&self, tile: &Tile) -> bool {
         let mut open = (self.ended..self.begun).map(|load| self.open[load % LOADS_AT_ONCE]);
-        open.any(|load| load.is_some_and(|(load, _)| load.at == slice.at))
+        open.any(|load| load.is_some_and(|(load, _)| load.at == tile.at))
     }
 
     /// Why the last wait failed.
@@ -298,9 +298,9 @@ impl<'m, S: Store> Loads<'m, S> {
         (self.begun, self.ended) = (0, 0);
     }
 
-    /// The bytes of a slice that was waited for: in its block, unless they are read in place.
-    pub fn weights<'b>(&'b self, slice: &Slice, block: Span<'b, u8>) -> &'b [u8] {
-        self.store.in_place(slice.at, slice.bytes).unwrap_or_else(|| block.slice(0, slice.bytes))
+    /// The bytes of a tile that was waited for: in its block, unless they are read in place.
+    pub fn weights<'b>(&'b self, tile: &Tile, block: Span<'b, u8>) -> &'b [u8] {
+        self.store.in_place(tile.at, tile.bytes).unwrap_or_else(|| block.slice(0, tile.bytes))
     }
 }
 
@@ -332,7 +332,7 @@ mod loader {
     use super::{Fault, Isa, LOADS_AT_ONCE, Load, ReadAt, STORE_BYTES, Store, crc32c};
 
     /// For this time, a waiting thread looks again and again, and yields in between, before it sleeps: waking up takes
-    /// longer than reading most slices. The limit is a time, not a number of looks. Two threads that yield to each
+    /// longer than reading most tiles. The limit is a time, not a number of looks. Two threads that yield to each
     /// other on one processor may stay on it, but a thread that has slept is woken on an idle processor.
     const LOOKS: Duration = Duration::from_millis(1);
 

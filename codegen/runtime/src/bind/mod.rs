@@ -28,7 +28,7 @@ mod products;
 mod scaled;
 mod scenarios;
 mod seen;
-mod slices;
+mod tiles;
 mod translate;
 mod typed;
 
@@ -43,6 +43,6 @@ pub use operand_constant::OperandConstant;
 pub use primitive::Primitive;
 pub(crate) use scaled::pack as pack_scaled;
 pub use seen::{Input, View};
-pub use slices::Slicing;
-pub(crate) use slices::packed;
+pub use tiles::Tiling;
+pub(crate) use tiles::packed;
 pub use typed::{ByElements, ByRows, OnBytes, Stored, StridedView};

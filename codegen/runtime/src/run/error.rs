@@ -42,7 +42,7 @@ pub enum RunError {
         /// Bytes of the arena, of the weights or of an output.
         bytes: u64,
     },
-    /// Paged weights cannot be written to the store, or read from it.
+    /// Streamed weights cannot be written to the store, or read from it.
     #[error("layer {layer} of CNN {cnn}: the store of its weights fails: {why}")]
     Store {
         /// The CNN.

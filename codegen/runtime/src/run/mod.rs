@@ -4,7 +4,7 @@
 //! walks the schedules. Partitions that run at the same time take turns here, by the same blocking rule with which the
 //! checker replays them. Each frame is finished before the next begins, but rings and double buffers between partitions
 //! go on from frame to frame, as in the emitted crate. If a layer's output ring shares bytes with a ring that it reads,
-//! the layer is called once per row, with only the rows from which it makes that row. Paged weights are first written
+//! the layer is called once per row, with only the rows from which it makes that row. Streamed weights are first written
 //! to a file. Each frame reads them into blocks of the arena, as soon as the plan lets a load start. In debug builds,
 //! rows become NaN as soon as no reader needs them any more, before another ring may use their bytes, and writes beyond
 //! the arena are detected.
@@ -15,9 +15,9 @@
 mod arena;
 mod error;
 mod memory;
-mod pager;
 mod state;
 mod value;
+mod weight_stream;
 pub mod whole;
 
 use std::ops::Range;
@@ -40,17 +40,17 @@ use arena::Arena;
 pub use error::{Parameters, RunError};
 use error::{layer_error, store_error};
 use memory::{first_slot, ring_bytes, row_bytes};
-pub use pager::Loaded;
-use pager::Pager;
 use state::State;
 pub use value::{Data, Value, input_dims, read};
+pub use weight_stream::Loaded;
+use weight_stream::WeightStream;
 
 /// A plan with its weights packed and its memory allocated, ready to run frames.
 pub struct Runner<'p> {
     resolved: Resolved<'p>,
     cnns: Vec<State>,
     weights: Blob,
-    pager: Option<Pager>,
+    weight_stream: Option<WeightStream>,
     arena: Arena,
     isa: Isa,
     workers: Workers,
@@ -86,8 +86,8 @@ impl<'p> Runner<'p> {
         let arena = Arena::new(bytes).ok_or(RunError::Memory { bytes })?;
         let states = (0..resolved.index.cnns.len()).map(|c| State::new(&resolved, c));
         let mut cnns: Vec<State> = states.collect::<Result<_, _>>()?;
-        let pager = match plan.store {
-            Some(_) => Some(Pager::new(&resolved, &cnns, parameters, isa)?),
+        let weight_stream = match plan.store {
+            Some(_) => Some(WeightStream::new(&resolved, &cnns, parameters, isa)?),
             None => None,
         };
         let keepers: Vec<Vec<usize>> = cnns
@@ -95,7 +95,7 @@ impl<'p> Runner<'p> {
             .zip(&resolved.index.cnns)
             .map(|(state, cnn)| weights::keepers(cnn, |l| state.calls[l].is_some()))
             .collect();
-        let keeps = |c: usize, l: usize| keepers[c][l] == l && cnns[c].paged[l].is_none();
+        let keeps = |c: usize, l: usize| keepers[c][l] == l && cnns[c].streamed[l].is_none();
         let calls = || {
             let of = |c: usize| {
                 let calls = cnns[c].calls.iter().enumerate();
@@ -109,7 +109,7 @@ impl<'p> Runner<'p> {
             for (l, (call, keeper)) in state.calls.iter().zip(&keepers[c]).enumerate() {
                 let values = |parameter: usize| parameters(c, l, parameter);
                 let packed = match call {
-                    Some(call) if state.paged[l].is_none() => match state.weights.get(*keeper) {
+                    Some(call) if state.streamed[l].is_none() => match state.weights.get(*keeper) {
                         Some(kept) => Ok(kept.clone()),
                         None => weights.push(call, &values),
                     },
@@ -119,7 +119,7 @@ impl<'p> Runner<'p> {
             }
         }
         let workers = Workers::new(plan.threads);
-        Ok(Runner { resolved, cnns, weights, pager, arena, isa, workers })
+        Ok(Runner { resolved, cnns, weights, weight_stream, arena, isa, workers })
     }
 
     /// Runs one frame of a CNN. Inputs are in the order of [`csdfc_plan::plan::Cnn::inputs`], outputs in that of
@@ -142,7 +142,7 @@ impl<'p> Runner<'p> {
         observe: &mut dyn FnMut(&Fired<'_>),
     ) -> Result<Vec<Value>, RunError> {
         let by_layer = self.inputs_by_layer(cnn, inputs)?;
-        self.pager.iter_mut().for_each(Pager::begin);
+        self.weight_stream.iter_mut().for_each(WeightStream::begin);
         for group in 0..self.resolved.index.cnns[cnn].groups.len() {
             self.run_group(cnn, group, &by_layer, observe)?;
         }
@@ -157,14 +157,14 @@ impl<'p> Runner<'p> {
         self.weights.bytes()
     }
 
-    /// Bytes of paged weights that were read so far.
+    /// Bytes of streamed weights that were read so far.
     pub fn bytes_read(&self) -> u64 {
-        self.pager.as_ref().map_or(0, |pager| pager.read)
+        self.weight_stream.as_ref().map_or(0, |weight_stream| weight_stream.read)
     }
 
-    /// The reads of paged weights in the last frame, in turn.
+    /// The reads of streamed weights in the last frame, in turn.
     pub fn loads(&self) -> &[Loaded] {
-        self.pager.as_ref().map_or(&[], |pager| &pager.loads)
+        self.weight_stream.as_ref().map_or(&[], |weight_stream| &weight_stream.loads)
     }
 
     fn inputs_by_layer<'v>(&self, c: usize, inputs: &'v [Value]) -> Result<Vec<Option<&'v Value>>, RunError> {
@@ -312,13 +312,17 @@ impl<'p> Runner<'p> {
         self.load_again(c, l, p + 1)
     }
 
-    /// Reads the first slices of a layer for its firing `p` of the frame, if each firing reads them again.
+    /// Reads the first tiles of a layer for its firing `p` of the frame, if each firing reads them again.
     fn load_again(&mut self, c: usize, l: usize, p: u64) -> Result<(), RunError> {
-        let Runner { resolved, cnns, pager: Some(pager), arena, .. } = self else { return Ok(()) };
-        let Some(paged) = &cnns[c].paged[l] else { return Ok(()) };
+        let Runner { resolved, cnns, weight_stream: Some(weight_stream), arena, .. } = self else {
+            return Ok(());
+        };
+        let Some(streamed) = &cnns[c].streamed[l] else { return Ok(()) };
         if p < resolved.index.cnns[c].layers[l].layer.times_read() {
-            for slice in 0..paged.blocks.len() {
-                pager.load([c, l], paged, slice, arena).map_err(|why| store_error(resolved, c, l, why))?;
+            for tile in 0..streamed.blocks.len() {
+                weight_stream
+                    .load([c, l], streamed, tile, arena)
+                    .map_err(|why| store_error(resolved, c, l, why))?;
             }
         }
         Ok(())
@@ -326,18 +330,20 @@ impl<'p> Runner<'p> {
 
     /// Starts the loads that may start at this moment of the partition of layer `l`, and waits for them.
     fn load(&mut self, c: usize, moment: Begin, l: usize) -> Result<(), RunError> {
-        let Runner { resolved, cnns, pager: Some(pager), arena, .. } = self else { return Ok(()) };
+        let Runner { resolved, cnns, weight_stream: Some(weight_stream), arena, .. } = self else {
+            return Ok(());
+        };
         let cnn = &resolved.index.cnns[c];
-        for (layer, paged) in cnns[c].paged.iter().enumerate() {
-            let Some(paged) =
-                paged.as_ref().filter(|_| cnn.layers[layer].partition == cnn.layers[l].partition)
+        for (layer, streamed) in cnns[c].streamed.iter().enumerate() {
+            let Some(streamed) =
+                streamed.as_ref().filter(|_| cnn.layers[layer].partition == cnn.layers[l].partition)
             else {
                 continue;
             };
-            let blocks = paged.blocks.iter().enumerate().filter(|(_, block)| block.begin == moment);
-            for (slice, _) in blocks {
-                pager
-                    .load([c, layer], paged, slice, arena)
+            let blocks = streamed.blocks.iter().enumerate().filter(|(_, block)| block.begin == moment);
+            for (tile, _) in blocks {
+                weight_stream
+                    .load([c, layer], streamed, tile, arena)
                     .map_err(|why| store_error(resolved, c, layer, why))?;
             }
         }
@@ -353,7 +359,7 @@ impl<'p> Runner<'p> {
     }
 
     /// Makes rows of a firing: one row if the output ring shares bytes with a ring that is read, and otherwise all. If
-    /// the layer's weights come in slices, it reads the slices and makes their channels one after another.
+    /// the layer's weights come in tiles, it reads the tiles and makes their channels one after another.
     fn make(
         &mut self,
         c: usize,
@@ -362,26 +368,30 @@ impl<'p> Runner<'p> {
         input: Option<&Value>,
         external: &mut Option<Bytes>,
     ) -> Result<(), RunError> {
-        let slices = self.cnns[c].paged[l].as_ref().map_or(1, |paged| paged.slices.len());
-        for slice in 0..slices {
-            self.make_slice(c, l, slice, rows.clone(), input, external)?;
-            let Runner { resolved, cnns, pager: Some(pager), arena, .. } = self else { continue };
-            if let Some(paged) = &cnns[c].paged[l]
-                && slice + paged.blocks.len() < slices
+        let tiles = self.cnns[c].streamed[l].as_ref().map_or(1, |streamed| streamed.tiles.len());
+        for tile in 0..tiles {
+            self.make_tile(c, l, tile, rows.clone(), input, external)?;
+            let Runner { resolved, cnns, weight_stream: Some(weight_stream), arena, .. } = self else {
+                continue;
+            };
+            if let Some(streamed) = &cnns[c].streamed[l]
+                && tile + streamed.blocks.len() < tiles
             {
-                let next = slice + paged.blocks.len();
-                pager.load([c, l], paged, next, arena).map_err(|why| store_error(resolved, c, l, why))?;
+                let next = tile + streamed.blocks.len();
+                weight_stream
+                    .load([c, l], streamed, next, arena)
+                    .map_err(|why| store_error(resolved, c, l, why))?;
             }
         }
         Ok(())
     }
 
-    /// Makes the output channels of one slice of weights, or all channels.
-    fn make_slice(
+    /// Makes the output channels of one tile of weights, or all channels.
+    fn make_tile(
         &mut self,
         c: usize,
         l: usize,
-        slice: usize,
+        tile: usize,
         rows: Range<u64>,
         input: Option<&Value>,
         external: &mut Option<Bytes>,
@@ -415,25 +425,25 @@ impl<'p> Runner<'p> {
             None => return Ok(()),
         };
         if let Some(call) = &state.calls[l] {
-            let paged = state.paged[l].as_ref();
-            let call = paged.and_then(|paged| paged.call(slice)).unwrap_or(call);
+            let streamed = state.streamed[l].as_ref();
+            let call = streamed.and_then(|streamed| streamed.call(tile)).unwrap_or(call);
             // The place of the first channel that is made, in bytes, within the pixels that are written and those that
             // are added.
-            let start = paged.map_or(0, |paged| paged.slices[slice].filters.start)
+            let start = streamed.map_or(0, |streamed| streamed.tiles[tile].filters.start)
                 * call.elements()[1].bytes() as usize;
             let source = |operand: usize| {
                 let whole = state.source(resolved, c, l, operand, &y, rest)?;
-                let first = if call.is_sliced_operand(operand) { start } else { 0 };
+                let first = if call.is_tiled_operand(operand) { start } else { 0 };
                 Some(Source { data: whole.data.get(first..)?, ..whole })
             };
             let sources: Option<Vec<Source<'_>>> = (0..entry.inputs.len()).map(source).collect();
             let sources = sources.ok_or_else(overlap)?;
             let workspace = SpanMut::of_bytes(workspace).all();
             let mut context = Context { isa: *isa, workers: Some(workers), workspace };
-            let weights = match paged {
-                Some(paged) => {
-                    let start = paged.block(slice).range.start;
-                    rest.get(start..start + paged.slices[slice].bytes).ok_or_else(overlap)?
+            let weights = match streamed {
+                Some(streamed) => {
+                    let start = streamed.block(tile).range.start;
+                    rest.get(start..start + streamed.tiles[tile].bytes).ok_or_else(overlap)?
                 }
                 None => weights.of(&state.weights[l]),
             };

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::bind::{self, Call, Slots, Source};
 use crate::bytes::Bytes;
-use crate::paged::Paged;
+use crate::streamed::Streamed;
 use csdfc_plan::check::{CnnIndex, Held, Resolved, Store};
 use csdfc_plan::format::{Format, Layout};
 
@@ -19,8 +19,8 @@ pub(super) struct State {
     pub calls: Vec<Option<Call>>,
     /// Each layer's parameters in the blob.
     pub weights: Vec<Range<usize>>,
-    /// Each layer's slices in the store, if its weights are paged.
-    pub paged: Vec<Option<Paged>>,
+    /// Each layer's slices in the store, if its weights are streamed.
+    pub streamed: Vec<Option<Streamed>>,
     pub places: Vec<Places>,
     /// The caller's copy of each layer's tensor, as rows, if the caller has one.
     pub externals: Vec<Option<Bytes>>,
@@ -55,7 +55,7 @@ impl State {
         let cnn = &resolved.index.cnns[c];
         let stores = &resolved.stores[c];
         let (mut calls, mut places, mut externals) = (Vec::new(), Vec::new(), Vec::new());
-        let mut paged = Vec::new();
+        let mut streamed = Vec::new();
         for (l, entry) in cnn.layers.iter().enumerate() {
             let fail = |why| layer_error(resolved, c, l, why);
             let read_from = |tensor: usize| bind::read_from(stores, l, tensor);
@@ -83,8 +83,8 @@ impl State {
                 }
             };
             let call = bind::bind_layer(cnn, stores, l, entry.rows()).map_err(fail)?;
-            let own = call.as_ref().map_or(Ok(None), |call| Paged::of(resolved, c, l, call));
-            paged.push(own.map_err(fail)?);
+            let own = call.as_ref().map_or(Ok(None), |call| Streamed::of(resolved, c, l, call));
+            streamed.push(own.map_err(fail)?);
             calls.push(call);
             places.push(place);
             externals.push(external);
@@ -94,7 +94,7 @@ impl State {
         Ok(State {
             calls,
             weights: Vec::new(),
-            paged,
+            streamed,
             places,
             externals,
             inputs: cnn.cnn.inputs.iter().filter_map(find).collect(),

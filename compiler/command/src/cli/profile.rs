@@ -24,7 +24,7 @@ pub struct ProfileArgs {
     /// Measure only primitives whose name contains this, and the first one of each layer
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Also measure the store that this folder is in, from which paged weights are read; 64 MiB are written there and removed
+    /// Also measure the store that this folder is in, from which streamed weights are read; 64 MiB are written there and removed
     #[arg(long, value_name = "FOLDER")]
     pub store: Option<PathBuf>,
     /// Measure nothing here, but write a crate into this folder that measures a board and prints its device profile

@@ -9,7 +9,7 @@ use csdfc_planner::strategy::Strategy;
 use csdfc_precision::quantise::Ranges;
 use csdfc_select::Quantity;
 
-/// Values with their names and what help says of them.
+/// Values with their names and what help says of them. A name of which it says nothing is an older name, which help hides.
 type Names<T> = &'static [(T, &'static str, &'static str)];
 
 const METHODS: Names<Method> = &[
@@ -71,13 +71,14 @@ const PRECISIONS: Names<Precision> = &[
 ];
 
 const WEIGHTS: Names<WeightsPlace> = &[
-    (WeightsPlace::Auto, "auto", "In memory where they fit; those that do not fit are paged"),
+    (WeightsPlace::Auto, "auto", "In memory where they fit; those that do not fit are streamed"),
     (WeightsPlace::Resident, "resident", "In memory, all the time"),
     (
-        WeightsPlace::Paged,
-        "paged",
+        WeightsPlace::Streamed,
+        "streamed",
         "In a file or in flash: each frame reads them, piece by piece, into the arena",
     ),
+    (WeightsPlace::Streamed, "paged", ""),
 ];
 
 const RANGES: Names<Ranges> = &[
@@ -183,7 +184,10 @@ pub fn unit() -> impl TypedValueParser<Value = Unit> {
 }
 
 fn one_of<T: Copy + Send + Sync + 'static>(names: Names<T>) -> impl TypedValueParser<Value = T> {
-    let values = names.iter().map(|&(_, name, help)| PossibleValue::new(name).help(help));
+    let value = |&(_, name, help): &(T, &'static str, &'static str)| {
+        PossibleValue::new(name).help(help).hide(help.is_empty())
+    };
+    let values = names.iter().map(value);
     PossibleValuesParser::new(values).try_map(move |given| {
         let found = names.iter().find(|&&(_, name, _)| name == given);
         found.map(|&(value, ..)| value).ok_or("not one of the values")

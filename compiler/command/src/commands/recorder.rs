@@ -52,7 +52,7 @@ impl Recorder {
             cnn,
             layer: load.layer,
             frame: 0,
-            slice: load.slice,
+            tile: load.tile,
             bytes: load.bytes,
             start_ns: at(load.start),
             end_ns: at(load.start) + nanoseconds(load.elapsed),

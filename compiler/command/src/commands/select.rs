@@ -115,8 +115,8 @@ fn planned(target: SelectionTarget, selected: Cnn, path: &Path) -> Result<Plan, 
         rows: RowsChoice::None,
         storage: StorageModel::Tensors,
         primitives: Primitives::Fixed,
-        paged: None,
-        may_be_paged: None,
+        streamed: None,
+        may_be_streamed: None,
         ..application
     };
     let folder = path.parent().unwrap_or(Path::new(""));

@@ -134,7 +134,7 @@ struct Loads {
     cnn: Vec<usize>,
     layer: Vec<usize>,
     frame: Vec<u64>,
-    slice: Vec<usize>,
+    tile: Vec<usize>,
     bytes: Vec<u64>,
     start: Vec<u64>,
     end: Vec<u64>,
@@ -273,7 +273,12 @@ fn of_cnn<'a>(plan: &'a Plan, c: usize, segments: &[Option<usize>], places: &[Pl
             basis: layer.time.map(|time| time.basis),
             parameters: layer.parameters,
             workspace: layer.workspace.bytes,
-            blocks: layer.paged.iter().flat_map(|paged| &paged.blocks).map(|block| block.bytes).sum(),
+            blocks: layer
+                .streamed
+                .iter()
+                .flat_map(|streamed| &streamed.blocks)
+                .map(|block| block.bytes)
+                .sum(),
             ring: rings[l],
             shape: &layer.output_shape.dims,
             output: &layer.output,
@@ -326,7 +331,7 @@ fn loads(timeline: &Timeline) -> Loads {
         all.cnn.push(load.cnn);
         all.layer.push(load.layer);
         all.frame.push(load.frame);
-        all.slice.push(load.slice);
+        all.tile.push(load.tile);
         all.bytes.push(load.bytes);
         all.start.push(whole(load.start_ns));
         all.end.push(whole(load.end_ns));

@@ -70,7 +70,7 @@ fn memory(plan: &Plan) -> String {
     let line = |name: &str, bytes: u64, note: String| vec![name.to_owned(), grouped(bytes), note];
     let mut rows = vec![
         vec!["memory".to_owned(), "bytes".to_owned()],
-        line("  parameters", memory.parameters_resident.unwrap_or(memory.parameters_stored), paged(plan)),
+        line("  parameters", memory.parameters_resident.unwrap_or(memory.parameters_stored), streamed(plan)),
         line("  buffers", memory.buffers, format!("{bound}; {} without reuse", grouped(memory.naive))),
         line("  workspace", memory.workspace, shared),
         line("  total", memory.total, units::bytes(memory.total)),
@@ -87,15 +87,15 @@ fn loads(layer: &Layer) -> u64 {
         Some((times, _)) => times.parse().unwrap_or(1),
         None => 1,
     };
-    let slices = layer.paged.iter().flat_map(|paged| paged.slices.split(',')).map(of).sum::<u64>();
-    slices.saturating_mul(layer.times_read())
+    let tiles = layer.streamed.iter().flat_map(|streamed| streamed.tiles.split(',')).map(of).sum::<u64>();
+    tiles.saturating_mul(layer.times_read())
 }
 
 /// Where the parameters are that are not in memory.
-fn paged(plan: &Plan) -> String {
+fn streamed(plan: &Plan) -> String {
     let Some(store) = &plan.store else { return String::new() };
-    let layers = || plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.paged.as_ref());
-    let largest = layers().flat_map(|paged| &paged.blocks).map(|block| block.bytes).max().unwrap_or(0);
+    let layers = || plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.streamed.as_ref());
+    let largest = layers().flat_map(|streamed| &streamed.blocks).map(|block| block.bytes).max().unwrap_or(0);
     format!(
         "{} more in the store, of {} layers, read into blocks of up to {} among the buffers",
         grouped(store.bytes),
@@ -121,8 +121,8 @@ fn cnn_table(plan: &Plan) -> String {
         ]);
     }
     let mut text = table(&rows, &[1, 2, 3, 4, 5]);
-    let paged = plan.cnns.iter().enumerate().filter_map(|(c, cnn)| Some((c, cnn, cnn.bytes_read?)));
-    for (c, cnn, read) in paged {
+    let streamed = plan.cnns.iter().enumerate().filter_map(|(c, cnn)| Some((c, cnn, cnn.bytes_read?)));
+    for (c, cnn, read) in streamed {
         text += &format!("each frame of {} reads {} of weights from the store", cnn.name, units::bytes(read));
         let bandwidth = plan.store.as_ref().and_then(|store| store.bytes_per_second);
         text += &match (cnn.read_ns, bandwidth) {

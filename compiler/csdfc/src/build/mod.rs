@@ -147,7 +147,7 @@ impl Build {
 
     /// Plans, and writes the plan's code as a module. The crate includes `OUT_DIR/NAME.rs`. All other files of the
     /// module are in the folder `OUT_DIR/NAME`, whose path is returned. This folder also holds the plan, `plan.json`,
-    /// and, if weights are paged, `store.bin`, which the program reads. Tells Cargo on standard output which files
+    /// and, if weights are streamed, `store.bin`, which the program reads. Tells Cargo on standard output which files
     /// matter. If neither these files nor the question have changed, nothing is planned.
     ///
     /// ```

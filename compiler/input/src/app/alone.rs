@@ -26,8 +26,8 @@ impl Application {
             threads: 1,
             primitives: Primitives::Fixed,
             max_primitive_error: 1e-4,
-            paged: None,
-            may_be_paged: None,
+            streamed: None,
+            may_be_streamed: None,
             prefer: Prefer::default(),
         }
     }

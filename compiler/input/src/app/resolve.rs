@@ -54,17 +54,17 @@ pub struct Application {
     ///
     /// [`Primitive::error`]: csdfc_runtime::bind::Primitive::error
     pub max_primitive_error: f64,
-    /// Which layers' weights are paged; `None` if no layer's are.
-    pub paged: Option<Paged>,
-    /// Which layers' weights may be paged if they do not fit.
-    pub may_be_paged: Option<Paged>,
+    /// Which layers' weights are streamed; `None` if no layer's are.
+    pub streamed: Option<Streamed>,
+    /// Which layers' weights may be streamed if they do not fit.
+    pub may_be_streamed: Option<Streamed>,
     /// What makes a plan the best of those that meet the constraints.
     pub prefer: Prefer,
 }
 
 /// Weights that each frame reads from a store into the arena: those of all layers but a few.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Paged {
+pub struct Streamed {
     /// Layers whose weights stay in memory: the index of the CNN, and the layer's name, since passes renumber layers.
     pub resident: BTreeSet<(usize, String)>,
     /// Layers, named likewise, that read their weights again at each firing if they go by parts.
@@ -185,8 +185,8 @@ fn bind(
         search: spec.search.clone(),
         storage,
         rows: bind_rows(&spec.rows, &cnns)?,
-        paged: bind_weights(spec, storage, &cnns)?.filter(|_| spec.weights == WeightsPlace::Paged),
-        may_be_paged: bind_weights(spec, storage, &cnns)?.filter(|_| spec.weights == WeightsPlace::Auto),
+        streamed: bind_weights(spec, storage, &cnns)?.filter(|_| spec.weights == WeightsPlace::Streamed),
+        may_be_streamed: bind_weights(spec, storage, &cnns)?.filter(|_| spec.weights == WeightsPlace::Auto),
         fusion,
         threads: spec.threads,
         primitives: spec.primitives,
@@ -486,25 +486,25 @@ fn bind_rows(spec: &RowsSpec, cnns: &[Cnn]) -> Result<RowsChoice, AppFault> {
     Ok(RowsChoice::Layers(bound))
 }
 
-/// The layers whose weights are paged, and those whose weights may be.
-fn bind_weights(spec: &AppSpec, storage: StorageModel, cnns: &[Cnn]) -> Result<Option<Paged>, AppFault> {
-    let mut paged = Paged::default();
+/// The layers whose weights are streamed, and those whose weights may be.
+fn bind_weights(spec: &AppSpec, storage: StorageModel, cnns: &[Cnn]) -> Result<Option<Streamed>, AppFault> {
+    let mut streamed = Streamed::default();
     for (i, name) in spec.resident.iter().enumerate() {
         let (cnn, layer) =
             find_in_application(name, cnns, &["resident".into(), i.into()], "resident weights of")?;
-        paged.resident.insert((cnn, cnns[cnn].network.layer(layer).name.clone()));
+        streamed.resident.insert((cnn, cnns[cnn].network.layer(layer).name.clone()));
     }
     match spec.weights {
         WeightsPlace::Resident => return Ok(None),
         WeightsPlace::Auto if storage == StorageModel::Edges => return Ok(None),
-        WeightsPlace::Auto | WeightsPlace::Paged => {}
+        WeightsPlace::Auto | WeightsPlace::Streamed => {}
     }
     if storage == StorageModel::Edges {
-        let message = "paged weights need storage model `tensors`, not `edges`";
+        let message = "streamed weights need storage model `tensors`, not `edges`";
         return Err(AppFault::new(&["weights".into()], message, "here")
             .help("leave out the storage model and the paper's methods, or keep the weights resident"));
     }
-    Ok(Some(paged))
+    Ok(Some(streamed))
 }
 
 /// The layer that `CNN/LAYER` names, or `LAYER` where only one CNN has it.

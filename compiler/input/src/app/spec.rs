@@ -61,7 +61,7 @@ pub struct AppSpec {
     /// Where weights are while nothing reads them.
     #[serde(default)]
     pub weights: WeightsPlace,
-    /// Layers, `CNN/LAYER` or `LAYER`, whose weights stay in memory while those of the others are paged.
+    /// Layers, `CNN/LAYER` or `LAYER`, whose weights stay in memory while those of the others are streamed.
     #[serde(default)]
     pub resident: Vec<String>,
     /// Which of the plans that meet the constraints is best. By default, the method decides. It can be given on the
@@ -158,13 +158,14 @@ pub enum Primitives {
 #[serde(rename_all = "lowercase", rename = "weights")]
 pub enum WeightsPlace {
     /// In memory, if the constraints can be met that way. If memory has too little room for the weights, some are
-    /// paged.
+    /// streamed.
     #[default]
     Auto,
     /// In memory, all the time.
     Resident,
     /// In a store, from which each frame reads them into the arena.
-    Paged,
+    #[serde(alias = "paged")]
+    Streamed,
 }
 
 /// Which of the plans that meet the constraints is best.

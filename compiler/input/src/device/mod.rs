@@ -53,7 +53,7 @@ pub struct DeviceProfile {
     pub origin: Option<Origin>,
     /// Processors by the name that partitions use.
     pub processors: BTreeMap<String, Processor>,
-    /// What paged weights are read from. If it is not given, the time of reading is not modelled.
+    /// What streamed weights are read from. If it is not given, the time of reading is not modelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<Store>,
 }

@@ -1,4 +1,4 @@
-//! The store of a device: a flash, an eMMC or an NVMe, from which paged weights are read.
+//! The store of a device: a flash, an eMMC or an NVMe, from which streamed weights are read.
 
 use serde::{Deserialize, Serialize};
 

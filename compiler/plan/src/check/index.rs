@@ -105,10 +105,10 @@ impl LayerIndex<'_> {
         first..first.saturating_add(self.layer.rows_per_firing).min(self.rows())
     }
 
-    /// Whether its weights come in several slices. If so, a firing makes some channels of all its rows, then the next
+    /// Whether its weights come in several tiles. If so, a firing makes some channels of all its rows, then the next
     /// channels.
-    pub fn is_sliced(&self) -> bool {
-        self.layer.paged.as_ref().is_some_and(|paged| paged.filters.is_some())
+    pub fn is_tiled(&self) -> bool {
+        self.layer.streamed.as_ref().is_some_and(|streamed| streamed.filters.is_some())
     }
 
     /// Bytes of its whole tensor.

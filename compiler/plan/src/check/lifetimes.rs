@@ -12,7 +12,7 @@ use super::occupied::TimeLine;
 use super::rates::Rates;
 use super::store::Store;
 use super::violation::Addresses;
-use super::{Findings, MAX_WORK, Resolved, Violation, paged};
+use super::{Findings, MAX_WORK, Resolved, Violation, streamed};
 
 /// The figures that follow from the lifetimes of rings.
 pub(super) struct Lifetimes {
@@ -101,7 +101,7 @@ fn lives<'a>(index: &Index<'_>, c: usize, stores: &'a [Store], schedules: &[Vec<
             partitions.dedup();
             let first = match store.begin() {
                 None => span[store.tensor].0,
-                Some(begin) => paged::begun_at(begin, store, cnn, schedules).unwrap_or(0),
+                Some(begin) => streamed::begun_at(begin, store, cnn, schedules).unwrap_or(0),
             };
             let fires = |(p, window): &(usize, Range<usize>)| {
                 partitions.contains(p) || first < window.end && window.start <= last

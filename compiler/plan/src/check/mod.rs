@@ -17,7 +17,7 @@
 //! 4. *Storage* (`storage`). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the arena, or
 //!    a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`; for a
 //!    tensor cut between partitions that run at the same time, i runs on over frames.
-//!    Paged weights (`paged`) come in slices of the sizes that the primitive keeps, one after another in the store, into
+//!    Streamed weights (`streamed`) come in tiles of the sizes that the primitive keeps, one after another in the store, into
 //!    blocks of the arena. The firing after which a block may be written comes before the layer's own first firing.
 //! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first firing to the last firing of any reader. It is
 //!    stored in the partitions that touch it, and in those of its CNN that fire meanwhile. A ring of fewer rows than
@@ -63,7 +63,6 @@ mod integers;
 mod life;
 mod lifetimes;
 mod occupied;
-mod paged;
 pub mod parameters;
 mod primitive;
 pub mod primitives;
@@ -78,6 +77,7 @@ mod shared;
 mod span;
 mod storage;
 mod store;
+mod streamed;
 mod structure;
 mod sums;
 #[cfg(test)]
@@ -93,10 +93,10 @@ use crate::plan::Plan;
 pub use index::{CnnIndex, Index, LayerIndex, PartitionIndex};
 pub(crate) use lifetimes::{line, peak};
 pub(crate) use occupied::Event;
-pub use paged::{SlicesError, slices};
 pub use rates::{Held, Rates};
 use storage::Uses;
 pub use store::{Begin, Kind, Store};
+pub use streamed::{TilesError, tiles};
 pub use violation::{Addresses, Violation};
 
 /// Most layers, tensors, edges, or other named things of one kind.
@@ -184,7 +184,7 @@ pub fn resolve(plan: &Plan) -> Result<Resolved<'_>, Vec<Violation>> {
     let rates = rates::check(&index)?;
     let stores = storage::check(&index)?;
     let schedules = schedule::check(&index)?;
-    paged::check_events(&index, &stores, &schedules)?;
+    streamed::check_events(&index, &stores, &schedules)?;
     let lifetimes = lifetimes::check(&index, &rates, &stores, &schedules)?;
     let mut violations = sums::check(&index, &stores, &lifetimes).err().unwrap_or_default();
     let mut report = Report {

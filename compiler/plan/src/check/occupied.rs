@@ -6,10 +6,10 @@
 use std::ops::Range;
 
 use super::index::CnnIndex;
-use super::paged;
 use super::rates::Held;
 use super::storage::Uses;
 use super::store::Store;
+use super::streamed;
 
 /// The firings of a CNN's frame, and the stores that they touch.
 pub(crate) struct TimeLine<'a> {
@@ -70,8 +70,9 @@ impl<'a> TimeLine<'a> {
         schedules: &[Vec<u32>],
     ) -> Self {
         let firings = cnn.partitions.iter().flat_map(|&p| schedules[p].iter().copied()).collect();
-        let begun =
-            |(s, store): (usize, &Store)| Some((paged::begun_at(store.begin()?, store, cnn, schedules)?, s));
+        let begun = |(s, store): (usize, &Store)| {
+            Some((streamed::begun_at(store.begin()?, store, cnn, schedules)?, s))
+        };
         let mut blocks: Vec<(usize, usize)> = stores.iter().enumerate().filter_map(begun).collect();
         blocks.sort_unstable();
         TimeLine { cnn, held, stores, uses: Uses::new(cnn, held, stores), firings, blocks }

@@ -97,8 +97,8 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
         };
         compare("acquire", &input.acquire, &mut acquire.into_iter());
         compare("release", &input.release, &mut release.into_iter());
-        if entry.is_sliced() {
-            // Slice by slice, some channels of all rows are made, from all rows that are held.
+        if entry.is_tiled() {
+            // Tile by tile, some channels of all rows are made, from all rows that are held.
             held.rows.clear();
         }
         match all.iter_mut().find(|other| other.tensor == held.tensor) {

@@ -40,7 +40,8 @@ fn difference(cnn: &CnnIndex<'_>, owner: usize, user: usize) -> Option<&'static 
         (Some(of_a), Some(of_b)) => of_a == of_b && quantisations(cnn, owner) == quantisations(cnn, user),
         _ => a.operator == b.operator && tensors(cnn, owner) == tensors(cnn, user),
     };
-    let paging = |layer: &Layer| layer.paged.as_ref().map(|paged| (paged.filters, paged.slices.clone()));
+    let streaming =
+        |layer: &Layer| layer.streamed.as_ref().map(|streamed| (streamed.filters, streamed.tiles.clone()));
     if owner >= user {
         Some("it is no earlier layer")
     } else if a.parameters_of.is_some() {
@@ -49,7 +50,7 @@ fn difference(cnn: &CnnIndex<'_>, owner: usize, user: usize) -> Option<&'static 
         Some("there are none")
     } else if a.primitive != b.primitive || a.parameters != b.parameters || !is_same_form {
         Some("they are kept in another form")
-    } else if paging(a) != paging(b) {
+    } else if streaming(a) != streaming(b) {
         Some("they are read from the store in another way")
     } else {
         None

@@ -6,7 +6,7 @@ use crate::plan::{StorageModel, Workspace};
 use super::index::{CnnIndex, Index};
 use super::rates::Held;
 use super::store::{Kind, Store, check_ring};
-use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges, paged, primitives};
+use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges, primitives, streamed};
 
 /// Who writes and reads the stores of a CNN.
 pub(crate) struct Uses {
@@ -76,7 +76,7 @@ pub(super) fn check(index: &Index<'_>) -> Result<Vec<Vec<Store>>, Vec<Violation>
         StorageModel::Edges => edges::check(index, &mut findings),
     };
     workspaces(index, &mut stores, &mut findings);
-    paged::blocks(index, &mut stores, &mut findings);
+    streamed::blocks(index, &mut stores, &mut findings);
     let rows = stores
         .iter()
         .flatten()

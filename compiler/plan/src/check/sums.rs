@@ -9,7 +9,7 @@ use crate::plan::{Partition, Plan, StorageModel};
 use super::index::{Index, LayerIndex};
 use super::lifetimes::Lifetimes;
 use super::store::Store;
-use super::{Findings, Violation, integers, paged, parameters, primitives};
+use super::{Findings, Violation, integers, parameters, primitives, streamed};
 
 /// Recomputes every sum of the plan.
 pub(super) fn check(
@@ -117,7 +117,7 @@ fn check_parameters(index: &Index<'_>, findings: &mut Findings) {
     let all = sum(own.map(|entry| Some(entry.layer.parameters)));
     findings.sum("memory.parameters", memory.parameters, all);
     findings.sum("memory.parameters_stored", memory.parameters_stored, stored);
-    paged::check_sums(index, findings);
+    streamed::check_sums(index, findings);
 }
 
 fn is_met(plan: &Plan) -> bool {

@@ -44,7 +44,7 @@ pub enum Violation {
     #[error("layer `{cnn}/{layer}`, operand {operand} (`{tensor}`): {rate} rates `{stated}` {why}")]
     Rate { cnn: String, layer: String, operand: usize, tensor: String, rate: String, stated: String, why: String },
     #[error("weights of layer `{cnn}/{layer}`: {why}")]
-    Paged { cnn: String, layer: String, why: String },
+    Streamed { cnn: String, layer: String, why: String },
     #[error("ring of `{tensor}`: {why}")]
     Ring { tensor: String, why: String },
     #[error("buffer `{buffer}`: {why}")]

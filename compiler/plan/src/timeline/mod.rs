@@ -26,7 +26,7 @@ pub struct Timeline {
     pub places: Vec<Place>,
     /// The firings, by when they start.
     pub firings: Vec<Firing>,
-    /// The reads of paged weights, by when they start.
+    /// The reads of streamed weights, by when they start.
     pub loads: Vec<Load>,
     /// The parts in use of each place, frame by frame.
     pub lives: Vec<Life>,
@@ -73,7 +73,7 @@ pub enum PlaceKind {
     Cut,
     /// A layer's own memory.
     Workspace,
-    /// Slices of weights.
+    /// Tiles of weights.
     Block,
 }
 
@@ -138,7 +138,7 @@ pub struct Occupied {
 /// The events of a frame of a plan.
 ///
 /// # Errors
-/// As [`check::check`]; when the plan has too many firings, partitions or slices.
+/// As [`check::check`]; when the plan has too many firings, partitions or tiles.
 pub fn timeline(plan: &Plan) -> Result<Timeline, Vec<Violation>> {
     let resolved = check::resolve(plan)?;
     simulate::check_work(&resolved)?;

@@ -5,8 +5,8 @@
 //! until the last stage has done some frames, so that its last frames show the pipeline at its rate. The other stages
 //! are in the middle of later frames then. All other partitions do one frame.
 //!
-//! The store reads one slice after another, in the order in which layers use them, as in the planner's own model
-//! (`paging/loads.rs` of `explore`). The plan states how long all reads of a frame take. The part of this time that
+//! The store reads one tile after another, in the order in which layers use them, as in the planner's own model
+//! (`streaming/loads.rs` of `explore`). The plan states how long all reads of a frame take. The part of this time that
 //! the bytes do not explain is divided evenly among the reads.
 
 use std::ops::Range;
@@ -20,7 +20,7 @@ const MORE_FRAMES: u64 = 2;
 /// Longest time of a layer, in nanoseconds: some days. Nobody checks the times that a plan states.
 const LONGEST_NS: f64 = 1e15;
 
-/// Most rows and firings of all frames of a CNN, and most slices that all layers read. Less than this is drawn in a moment.
+/// Most rows and firings of all frames of a CNN, and most tiles that all layers read. Less than this is drawn in a moment.
 const MOST: u64 = 1 << 22;
 /// Most firings of all CNNs, times partitions.
 const MOST_STEPS: u64 = 1 << 30;
@@ -44,7 +44,7 @@ pub struct Firing {
     pub end_ns: f64,
 }
 
-/// A slice of weights that is read into a block.
+/// A tile of weights that is read into a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// The CNN.
@@ -53,8 +53,8 @@ pub struct Load {
     pub layer: usize,
     /// The frame, from 0.
     pub frame: u64,
-    /// The slice, from 0.
-    pub slice: usize,
+    /// The tile, from 0.
+    pub tile: usize,
     /// Its bytes.
     pub bytes: u64,
     /// When the read starts.
@@ -139,9 +139,9 @@ pub(super) fn check_work(resolved: &Resolved<'_>) -> Result<(), Vec<Violation>> 
     };
     let layers = || (0..index.cnns.len()).flat_map(|c| (0..index.cnns[c].layers.len()).map(move |l| (c, l)));
     let times = |c: usize, l: usize| index.cnns[c].layers[l].layer.times_read();
-    let loads = layers().map(|(c, l)| (slices(resolved, c, l).len() as u64).saturating_mul(times(c, l)));
+    let loads = layers().map(|(c, l)| (tiles(resolved, c, l).len() as u64).saturating_mul(times(c, l)));
     let loads = loads.fold(0, u64::saturating_add);
-    limit("the number of slices of weights that are read", loads, MOST)?;
+    limit("the number of tiles of weights that are read", loads, MOST)?;
     let firings = |p: usize| resolved.schedules[p].len() as u64 * Goal::of(index, p).most;
     let firings: u64 = (0..index.partitions.len()).map(firings).sum();
     let steps = firings.saturating_mul(index.partitions.len() as u64);
@@ -190,9 +190,9 @@ fn overhead_ns(resolved: &Resolved<'_>, c: usize) -> f64 {
     let (mut count, mut bytes) = (0u64, 0u64);
     for (l, entry) in cnn.layers.iter().enumerate() {
         let times = entry.layer.times_read();
-        for slice in slices(resolved, c, l) {
+        for tile in tiles(resolved, c, l) {
             count = count.saturating_add(times);
-            bytes = bytes.saturating_add(slice.saturating_mul(times));
+            bytes = bytes.saturating_add(tile.saturating_mul(times));
         }
     }
     let of_bytes = bytes as f64 * ns_per_byte(resolved.index.plan);
@@ -205,13 +205,13 @@ fn ns_per_byte(plan: &Plan) -> f64 {
     speed.map_or(0.0, |speed| 1e9 / speed as f64)
 }
 
-/// Bytes of the slices of a layer; none if its weights stay in memory.
-fn slices(resolved: &Resolved<'_>, c: usize, l: usize) -> Vec<u64> {
+/// Bytes of the tiles of a layer; none if its weights stay in memory.
+fn tiles(resolved: &Resolved<'_>, c: usize, l: usize) -> Vec<u64> {
     let cnn = &resolved.index.cnns[c];
     let layer = cnn.layers[l].layer;
-    let paged = layer.paged.as_ref();
+    let streamed = layer.streamed.as_ref();
     // The checker has found them.
-    paged.and_then(|paged| check::slices(layer, paged, &cnn.seen_all(l)).ok()).unwrap_or_default()
+    streamed.and_then(|streamed| check::tiles(layer, streamed, &cnn.seen_all(l)).ok()).unwrap_or_default()
 }
 
 /// The progress of a CNN's layers, over all frames.
@@ -362,21 +362,21 @@ impl Run<'_, '_> {
         self.running[p] = Some(end_ns);
     }
 
-    /// Reads the slices of a layer that is about to fire in a frame for the first time, or `again`, and uses them. Returns
+    /// Reads the tiles of a layer that is about to fire in a frame for the first time, or `again`, and uses them. Returns
     /// when it starts and ends.
     fn load(&mut self, [p, c, l]: [usize; 3], [frame, again]: [u64; 2], now: f64, ns: f64) -> (f64, f64) {
         let resolved = self.resolved;
-        let slices = slices(resolved, c, l);
+        let tiles = tiles(resolved, c, l);
         let of_layer = resolved.stores[c].iter().filter(|store| store.tensor == l);
         let begins: Vec<Begin> = of_layer.filter_map(|store| store.begin()).collect();
-        let all = slices.iter().sum::<u64>().max(1) as f64;
+        let all = tiles.iter().sum::<u64>().max(1) as f64;
         let frame_ns = match self.done[p].len() % resolved.schedules[p].len().max(1) {
             0 => now,
             at => self.done[p][self.done[p].len() - at].start_ns,
         };
         let (mut start, mut end) = (None, now);
         let mut used = Vec::new();
-        for (k, &bytes) in slices.iter().enumerate() {
+        for (k, &bytes) in tiles.iter().enumerate() {
             let may = match (k.checked_sub(begins.len()), begins.get(k)) {
                 (Some(before), _) => used[before],
                 // The blocks are free since the layer's last firing.
@@ -391,14 +391,14 @@ impl Run<'_, '_> {
             let start_ns = self.store_free.max(may);
             self.store_free =
                 start_ns + bytes as f64 * ns_per_byte(resolved.index.plan) + self.overhead_ns[c];
-            let load = Load { cnn: c, layer: l, frame, slice: k, bytes, start_ns, end_ns: self.store_free };
+            let load = Load { cnn: c, layer: l, frame, tile: k, bytes, start_ns, end_ns: self.store_free };
             self.loads.push(load);
             end = self.store_free.max(end);
             start.get_or_insert(end);
             end += ns * bytes as f64 / all;
             used.push(end);
         }
-        (start.unwrap_or(now), if slices.is_empty() { now + ns } else { end })
+        (start.unwrap_or(now), if tiles.is_empty() { now + ns } else { end })
     }
 
     fn end(&mut self, p: usize) {

@@ -53,7 +53,7 @@ pub struct Timing<'d> {
     samples: Vec<&'d [Sample]>,
     /// Runs of partitions that are pipelines. Different runs follow each other, frame by frame.
     pipelines: Vec<Range<usize>>,
-    /// What paged weights are read from, if that is known.
+    /// What streamed weights are read from, if that is known.
     store: Option<&'d Store>,
     /// Of each partition, how many of other CNNs read from the store at the same time.
     other_readers: Vec<usize>,
@@ -262,10 +262,10 @@ impl<'d> Timing<'d> {
         self.store.is_some()
     }
 
-    /// Nanoseconds that it takes to read the weights of a layer, in slices of these bytes, if nothing else is read; 0 if the
+    /// Nanoseconds that it takes to read the weights of a layer, in tiles of these bytes, if nothing else is read; 0 if the
     /// store is not known.
-    pub fn read_ns(&self, slices: &[u64]) -> f64 {
-        self.store.map_or(0.0, |store| slices.iter().map(|bytes| store.read_ns(*bytes)).sum())
+    pub fn read_ns(&self, tiles: &[u64]) -> f64 {
+        self.store.map_or(0.0, |store| tiles.iter().map(|bytes| store.read_ns(*bytes)).sum())
     }
 
     /// By partition, how much longer its reads take because others read at the same time, as a factor. Each of the others gets
@@ -281,11 +281,11 @@ impl<'d> Timing<'d> {
         (0..task.partitions.len()).map(|p| if read(p) > 0.0 { stretch(p) } else { 1.0 }).collect()
     }
 
-    /// One frame with these rows per firing. The layers of `one_by_one` make their rows one by one, at a price. Paged
+    /// One frame with these rows per firing. The layers of `one_by_one` make their rows one by one, at a price. Streamed
     /// weights are read at once, layer by layer, or, if they are read again, firing by firing.
     pub fn frame(&self, task: &PartitionedCnn<'_>, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
         let read = |id: LayerId| {
-            let once = task.paging(id).map_or(0.0, |paging| self.read_ns(&[paging.stored]));
+            let once = task.streaming(id).map_or(0.0, |streaming| self.read_ns(&[streaming.stored]));
             once * task.times_read(id, rows[id.0]) as f64
         };
         let read: Vec<f64> = task.network.ids().map(read).collect();
@@ -366,7 +366,7 @@ fn other_readers(
     elements: &[Vec<(usize, usize)>],
     own: (usize, usize),
 ) -> usize {
-    let reads = |(cnn, p): (usize, usize)| cnn != own.0 && tasks[cnn].bytes_paged(p) > 0;
+    let reads = |(cnn, p): (usize, usize)| cnn != own.0 && tasks[cnn].bytes_streamed(p) > 0;
     let others = |element: &Vec<(usize, usize)>| element.iter().filter(|at| reads(**at)).count();
     elements.iter().filter(|element| element.contains(&own)).map(others).max().unwrap_or(0)
 }

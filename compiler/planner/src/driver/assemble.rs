@@ -14,9 +14,9 @@ use crate::cost::timing::Timing;
 use crate::frame::lower;
 use crate::frame::request::{FiringOrder, Request, RequestKind};
 use crate::frame::task::PartitionedCnn;
-use crate::paging;
 use crate::search::DesignPoint;
 use crate::storage::{Arrangement, Item, Storage, Stored};
+use crate::streaming;
 
 /// All that a plan is made of.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Parts<'_> {
         self.tasks[cnn].network
     }
 
-    /// A CNN, whose paged weights follow those of the CNNs before it in the store.
+    /// A CNN, whose streamed weights follow those of the CNNs before it in the store.
     fn cnn(&self, cnn: usize, items: &[Item<'_>], store: &mut u64) -> plan::Cnn {
         let (source, network) = (&self.application.cnns[cnn], self.network(cnn));
         let design_point = self.chosen[cnn];
@@ -118,14 +118,14 @@ impl Parts<'_> {
                 view: (*shape != tensor.shape).then(|| shape.clone()),
             }
         });
-        let slices: Vec<_> = network.ids().map(|id| self.slices(cnn, id, items)).collect();
-        let owners = sharing::owners(network, |a, b| slices[a.0] == slices[b.0]);
+        let tiles: Vec<_> = network.ids().map(|id| self.tiles(cnn, id, items)).collect();
+        let owners = sharing::owners(network, |a, b| tiles[a.0] == tiles[b.0]);
         let mut layers: Vec<plan::Layer> = Vec::new();
         for id in network.ids() {
             let owner = owners[id.0].map(|owner| &layers[owner.0]);
             layers.push(self.layer(cnn, id, items, owner, store));
         }
-        let read = paging::bytes_read(&self.tasks[cnn], &design_point.execution);
+        let read = streaming::bytes_read(&self.tasks[cnn], &design_point.execution);
         let is_timed = read > 0 && self.device.store.is_some();
         plan::Cnn {
             name: source.name.clone(),
@@ -138,7 +138,7 @@ impl Parts<'_> {
             latency_ns: design_point.latency(),
             bytes_read: (read > 0).then_some(read),
             read_ns: is_timed.then(|| {
-                let read = paging::read_ns(&self.tasks[cnn], &self.timings[cnn], &design_point.execution);
+                let read = streaming::read_ns(&self.tasks[cnn], &self.timings[cnn], &design_point.execution);
                 read.iter().sum::<f64>().round() as u64
             }),
             computing_ns: is_timed.then(|| {
@@ -198,7 +198,7 @@ impl Parts<'_> {
             layout_out,
             partition: place.map(|place| partitions[place].name.clone()).unwrap_or_default(),
             workspace: self.workspace(cnn, id, items),
-            paged: self.paged(cnn, id, items, owner, store),
+            streamed: self.streamed(cnn, id, items, owner, store),
             time: time.filter(|_| !layer.is_input()),
         }
     }
@@ -215,7 +215,7 @@ impl Parts<'_> {
 
     /// The blocks of a layer whose weights are read, with their places among all items.
     fn blocks<'i>(&self, cnn: usize, id: LayerId, items: &'i [Item<'i>]) -> Vec<(usize, &'i Item<'i>)> {
-        if self.tasks[cnn].paging(id).is_none() {
+        if self.tasks[cnn].streaming(id).is_none() {
             return Vec::new();
         }
         let of_layer = |(_, item): &(usize, &Item<'_>)| {
@@ -224,27 +224,27 @@ impl Parts<'_> {
         items.iter().enumerate().filter(of_layer).collect()
     }
 
-    /// The slices in which the weights of a layer are read, as [`PartitionedCnn::slices`].
-    fn slices(&self, cnn: usize, id: LayerId, items: &[Item<'_>]) -> Option<(Option<u64>, Vec<u64>)> {
+    /// The tiles in which the weights of a layer are read, as [`PartitionedCnn::tiles`].
+    fn tiles(&self, cnn: usize, id: LayerId, items: &[Item<'_>]) -> Option<(Option<u64>, Vec<u64>)> {
         let (_, block) = *self.blocks(cnn, id, items).first()?;
-        Some(self.tasks[cnn].slices(id, self.chosen[cnn].execution.rows[id.0], block.request.bytes))
+        Some(self.tasks[cnn].tiles(id, self.chosen[cnn].execution.rows[id.0], block.request.bytes))
     }
 
-    /// How the weights of a layer are read. In the store, its slices follow those of the layers before it, unless it uses
+    /// How the weights of a layer are read. In the store, its tiles follow those of the layers before it, unless it uses
     /// those of another layer.
-    fn paged(
+    fn streamed(
         &self,
         cnn: usize,
         id: LayerId,
         items: &[Item<'_>],
         owner: Option<&plan::Layer>,
         store: &mut u64,
-    ) -> Option<plan::PagedWeights> {
-        let (filters, slices) = self.slices(cnn, id, items)?;
+    ) -> Option<plan::StreamedWeights> {
+        let (filters, tiles) = self.tiles(cnn, id, items)?;
         let (execution, own) = (&self.chosen[cnn].execution, self.blocks(cnn, id, items));
-        let at = match owner.and_then(|owner| owner.paged.as_ref()) {
+        let at = match owner.and_then(|owner| owner.streamed.as_ref()) {
             Some(owner) => owner.at,
-            None => std::mem::replace(store, *store + slices.iter().sum::<u64>()),
+            None => std::mem::replace(store, *store + tiles.iter().sum::<u64>()),
         };
         let after = |start: usize| {
             let is_first = execution.windows.iter().any(|window| window.start == start);
@@ -259,14 +259,15 @@ impl Parts<'_> {
             plan::Block { offset: self.arrangement.offsets[*place], bytes: *bytes, after: after(live.0) }
         };
         let blocks = own.iter().map(block).collect();
-        Some(plan::PagedWeights { at, filters, slices: Rates::from_sequence(&slices).to_string(), blocks })
+        Some(plan::StreamedWeights { at, filters, tiles: Rates::from_sequence(&tiles).to_string(), blocks })
     }
 
     fn partitions(&self, cnn: usize) -> Vec<plan::Partition> {
         let source = &self.application.cnns[cnn];
         let network = self.network(cnn);
         let orders = &self.chosen[cnn].execution.orders;
-        let frame = paging::blocks::frame(&self.tasks[cnn], &self.timings[cnn], &self.chosen[cnn].execution);
+        let frame =
+            streaming::blocks::frame(&self.tasks[cnn], &self.timings[cnn], &self.chosen[cnn].execution);
         let partition =
             |((partition, run), load): ((&csdfc_input::app::partition::Partition, &FiringOrder), f64)| {
                 let names: Vec<&str> = run.layers.iter().map(|id| network.layer(*id).name.as_str()).collect();
@@ -321,10 +322,10 @@ impl Parts<'_> {
             layers.filter(|(_, layer)| layer.parameters_of.is_none())
         };
         let parameters = (0..cnns.len()).flat_map(keep).map(|(_, layer)| layer.parameters).sum();
-        let paged = |(cnn, task): (usize, &PartitionedCnn<'_>)| {
-            keep(cnn).filter_map(|(l, _)| Some(task.paging(LayerId(l))?.stored)).sum::<u64>()
+        let streamed = |(cnn, task): (usize, &PartitionedCnn<'_>)| {
+            keep(cnn).filter_map(|(l, _)| Some(task.streaming(LayerId(l))?.stored)).sum::<u64>()
         };
-        let paged: u64 = self.tasks.iter().enumerate().map(paged).sum();
+        let streamed: u64 = self.tasks.iter().enumerate().map(streamed).sum();
         let whole = |item: &Item<'_>| {
             let layer = self.network(item.cnn).layer(item.request.tensor);
             // The two halves of a double buffer are items of their own. A ring that runs on from frame to frame has two
@@ -360,8 +361,8 @@ impl Parts<'_> {
         let resident = parameters_resident(self.tasks);
         plan::Memory {
             parameters,
-            parameters_stored: resident + paged,
-            parameters_resident: (paged > 0).then_some(resident),
+            parameters_stored: resident + streamed,
+            parameters_resident: (streamed > 0).then_some(resident),
             arena,
             buffers,
             workspace: self.storage.workspaces(items),
@@ -456,7 +457,7 @@ fn resident(tasks: &[PartitionedCnn<'_>], primitive: impl Fn(&Layer) -> Primitiv
         primitive(layer).stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
     };
     let of_task = |task: &PartitionedCnn<'_>| {
-        let is_resident = |id: LayerId| task.paging(id).is_none();
+        let is_resident = |id: LayerId| task.streaming(id).is_none();
         let owners = sharing::owners(task.network, |a, b| is_resident(a) == is_resident(b));
         let keeps = |id: &LayerId| is_resident(*id) && owners[id.0].is_none();
         task.network.ids().filter(keeps).map(|id| bytes(task.network.layer(id))).sum::<u64>()

@@ -9,11 +9,11 @@ use tracing::{info, info_span};
 
 use super::assemble::{self, Parts};
 use super::candidate::Planned;
-use crate::paging::{blocks, loads};
 use crate::search::problem::PlanningProblem;
 use crate::search::{Found, Rate, Shortfall, code};
 use crate::storage::{Effort, Storage};
 use crate::strategy::Strategy;
+use crate::streaming::{blocks, loads};
 
 /// All parts of a plan except the design points.
 pub(super) struct Finish<'a> {
@@ -36,7 +36,7 @@ impl Finish<'_> {
         let storage = Storage { executions: design_points.iter().map(|v| &v.execution).collect(), elements };
         let mut arrangement = info_span!("arrange").in_scope(|| problem.arrange(&storage, Effort::Final));
         let mut exposed = BTreeMap::new();
-        if application.paged.is_some() {
+        if application.streamed.is_some() {
             if !problem.without.contains(&Strategy::LargerBlocks) {
                 arrangement =
                     info_span!("blocks").in_scope(|| blocks::grow(problem, &mut design_points, arrangement));

@@ -205,8 +205,8 @@ fn best(context: &Context<'_>, start: &Start, application: &Application) -> Resu
         planned.plan.search.method = Method::Extended.name().into();
     }
     if let Some(limit) = objective.limit.filter(|_| !planned.plan.constraints.met) {
-        let why = match application.may_be_paged {
-            Some(_) => "even with some of them paged, no plan meets the constraints",
+        let why = match application.may_be_streamed {
+            Some(_) => "even with some of them streamed, no plan meets the constraints",
             None => "no plan can fit",
         };
         warn_of_parameters(&task::tasks(application), limit, why);

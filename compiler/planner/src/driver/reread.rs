@@ -1,14 +1,14 @@
 //! Weights that are read again within a frame, because memory has too little room to keep them.
 //!
 //! A layer by parts keeps its weights from its first firing to its last. If no such plan fits the memory, each firing
-//! may read the weights again instead, slice by slice. Then a block of one panel suffices. First, csdfc searches for a
+//! may read the weights again instead, tile by tile. Then a block of one panel suffices. First, csdfc searches for a
 //! plan in which all layers read their weights again. Then it takes the layers one after another, beginning with the
 //! layer that reads the most bytes, and lets each keep its weights if that takes no more memory than the budget. If the
 //! least memory (`min`) is asked for, every weight is read once, because no budget forces more reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc_input::app::resolve::{Application, Paged};
+use csdfc_input::app::resolve::{Application, Streamed};
 use csdfc_plan::plan;
 use csdfc_plan::timeline::{self, PlaceKind, Timeline};
 use tracing::info;
@@ -24,20 +24,20 @@ use crate::search::watch::Shares;
 pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
     let Situation { context, application, objective, .. } = *situation;
     let kept = &situation.best.planned;
-    let Some(paged) = how_paged(application, objective, kept) else { return Ok(None) };
+    let Some(streamed) = how_streamed(application, objective, kept) else { return Ok(None) };
     let with = |again: &BTreeSet<LayerOf>| Application {
-        paged: Some(Paged { again: again.clone(), ..paged.clone() }),
-        may_be_paged: None,
+        streamed: Some(Streamed { again: again.clone(), ..streamed.clone() }),
+        may_be_streamed: None,
         ..application.clone()
     };
-    let stored = sliceable(&with(&BTreeSet::new()));
+    let stored = tileable(&with(&BTreeSet::new()));
     let mut again: BTreeSet<LayerOf> = stored.keys().cloned().collect();
     // Only now is it known that memory has too little room, so the search gets the same time again.
     let planned = context.plan(situation.start, &with(&again), &Shares::new(context.watch, 1))?;
     let mut best = Candidate { application: with(&again), planned };
-    // If nobody asked for paged weights, a plan that misses the constraints does not replace the plan with all weights
+    // If nobody asked for streamed weights, a plan that misses the constraints does not replace the plan with all weights
     // in memory, whose shortfall is reported.
-    let serves = application.paged.is_some() || best.planned.plan.constraints.met;
+    let serves = application.streamed.is_some() || best.planned.plan.constraints.met;
     let is_smaller = best.planned.plan.memory.total < kept.plan.memory.total;
     if !serves || !is_smaller || !best.planned.is_better(kept, objective) {
         return Ok(None);
@@ -72,22 +72,25 @@ pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Err
     Ok(Some(best))
 }
 
-/// How weights are paged, if memory forces layers to read them again; otherwise `None`.
-fn how_paged<'a>(
+/// How weights are streamed, if memory forces layers to read them again; otherwise `None`.
+fn how_streamed<'a>(
     application: &'a Application,
     objective: &Objective,
     planned: &Planned,
-) -> Option<&'a Paged> {
+) -> Option<&'a Streamed> {
     let is_forced = !objective.fits(planned.plan.memory.total);
-    application.paged.as_ref().or(application.may_be_paged.as_ref()).filter(|_| is_forced)
+    application.streamed.as_ref().or(application.may_be_streamed.as_ref()).filter(|_| is_forced)
 }
 
-/// The layers whose weights can be read in slices, with the bytes of their weights.
-fn sliceable(application: &Application) -> BTreeMap<LayerOf, u64> {
+/// The layers whose weights can be read in tiles, with the bytes of their weights.
+fn tileable(application: &Application) -> BTreeMap<LayerOf, u64> {
     let mut layers = BTreeMap::new();
     for (cnn, task) in task::tasks(application).iter().enumerate() {
-        let stored =
-            |id| task.paging(id).filter(|paging| paging.slicing.is_some()).map(|paging| paging.stored);
+        let stored = |id| {
+            task.streaming(id)
+                .filter(|streaming| streaming.tiling.is_some())
+                .map(|streaming| streaming.stored)
+        };
         let name = |id| (cnn, task.network.layer(id).name.clone());
         layers.extend(task.network.ids().filter_map(|id| Some((name(id), stored(id)?))));
     }

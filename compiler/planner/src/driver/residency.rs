@@ -1,17 +1,17 @@
-//! Weights that are paged only because memory has too little room for them.
+//! Weights that are streamed only because memory has too little room for them.
 //!
-//! The smallest plan with all weights paged says how much room is left. This room has two uses. Weights that stay in
+//! The smallest plan with all weights streamed says how much room is left. This room has two uses. Weights that stay in
 //! memory need no reading. Larger blocks let loads start early, while other layers are computed, and several layers use
 //! the same block within a frame. Which use of a byte saves more time depends on the network and on the store. So csdfc
 //! tries several shares of the room for weights that stay, leaves the rest to blocks, and takes the best plan.
 //!
 //! Two orders say which weights stay. In both, small weights come first, since each saves the latency of a read. Then
-//! one order takes the largest weights. The other order takes the weights whose reading, when all are paged, makes the
+//! one order takes the largest weights. The other order takes the weights whose reading, when all are streamed, makes the
 //! frame longest for each of their bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc_input::app::resolve::{Application, Cnn, Paged};
+use csdfc_input::app::resolve::{Application, Cnn, Streamed};
 use csdfc_input::units::MemoryGoal;
 use tracing::info;
 
@@ -37,28 +37,28 @@ const SEARCHED: usize = 2;
 /// best sets.
 const SEARCHES: usize = 2 + SEARCHED;
 
-/// The best plan with some weights paged, if weights may be paged, the best plan so far exceeds the limit, and this one
+/// The best plan with some weights streamed, if weights may be streamed, the best plan so far exceeds the limit, and this one
 /// meets the constraints.
 pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
-    let Situation { context, application, objective, best: unpaged, .. } = *situation;
-    let (Some(limit), Some(may_be_paged)) = (objective.limit, &application.may_be_paged) else {
+    let Situation { context, application, objective, best: resident, .. } = *situation;
+    let (Some(limit), Some(may_be_streamed)) = (objective.limit, &application.may_be_streamed) else {
         return Ok(None);
     };
-    if objective.fits(unpaged.planned.plan.memory.total) {
+    if objective.fits(resident.planned.plan.memory.total) {
         return Ok(None);
     }
-    // Only now is it known that some weights must be paged. So the searches get the same time again.
+    // Only now is it known that some weights must be streamed. So the searches get the same time again.
     let shares = Shares::new(context.watch, SEARCHES);
     let with = |resident: &BTreeSet<LayerOf>| Application {
-        paged: Some(Paged { resident: resident.clone(), ..Paged::default() }),
-        may_be_paged: None,
+        streamed: Some(Streamed { resident: resident.clone(), ..Streamed::default() }),
+        may_be_streamed: None,
         ..application.clone()
     };
     let searched = |application: Application| -> Result<Candidate, Error> {
         let planned = context.plan(&Start::default(), &application, &shares)?;
         Ok(Candidate { application, planned })
     };
-    let all = with(&may_be_paged.resident);
+    let all = with(&may_be_streamed.resident);
     let mut smallest = all.clone();
     smallest.constraints.memory = Some(MemoryGoal::Min);
     let smallest = searched(smallest)?.planned.plan;
@@ -68,7 +68,7 @@ pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, E
     for layers in orders(&best.application, &best.planned.exposed) {
         for share in SHARES {
             let mut left = room / 100 * share;
-            let mut resident = may_be_paged.resident.clone();
+            let mut resident = may_be_streamed.resident.clone();
             for (bytes, layer) in &layers {
                 if *bytes <= left {
                     left -= bytes;
@@ -125,7 +125,7 @@ fn starts(front: &csdfc_plan::plan::Plan, application: &Application, bytes: u64)
 fn orders(application: &Application, exposed: &BTreeMap<LayerOf, f64>) -> [Vec<(u64, LayerOf)>; 2] {
     let mut layers = Vec::new();
     for (cnn, task) in task::tasks(application).iter().enumerate() {
-        let layer = |id| Some((task.paging(id)?.stored, (cnn, task.network.layer(id).name.clone())));
+        let layer = |id| Some((task.streaming(id)?.stored, (cnn, task.network.layer(id).name.clone())));
         layers.extend(task.network.ids().filter_map(layer));
     }
     // Small weights, the smallest first; then the others, the largest first.

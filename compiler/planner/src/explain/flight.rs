@@ -18,7 +18,7 @@ const WORK: u64 = 1 << 26;
 /// The time of a frame with a number of tiles in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flight {
-    /// Slices that are being read or are kept for a firing, at most.
+    /// Tiles that are being read or are kept for a firing, at most.
     pub tiles: u64,
     /// Nanoseconds of a frame.
     pub ns: u64,

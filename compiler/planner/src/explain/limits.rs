@@ -36,7 +36,7 @@ fn peak(plan: &Plan, witness: &PeakWitness) -> String {
     let layers = plan.cnns.iter().flat_map(|cnn| cnn.layers.iter().map(move |layer| (cnn, layer)));
     let blocks: u64 = layers
         .flat_map(|(cnn, layer)| {
-            let blocks = layer.paged.iter().flat_map(|paged| paged.blocks.iter().enumerate());
+            let blocks = layer.streamed.iter().flat_map(|streamed| streamed.blocks.iter().enumerate());
             blocks.map(move |(b, block)| (format!("block {b} of {}/{}", cnn.name, layer.name), block.bytes))
         })
         .filter(|(name, _)| witness.tensors.contains(name))

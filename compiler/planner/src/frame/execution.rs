@@ -53,7 +53,7 @@ impl Execution {
 pub enum Rings {
     /// On demand: at once, and mostly the best there is.
     OnDemand,
-    /// On demand, but if weights are paged, layers run ahead of demand before another layer begins. The block of that
+    /// On demand, but if weights are streamed, layers run ahead of demand before another layer begins. The block of that
     /// layer begins to live when it begins, so it pays to release rows of whole rings before. Rings have the same
     /// numbers of rows, and no more bytes are in use at any time.
     Ahead,
@@ -130,7 +130,7 @@ pub fn execute(
 
 /// Whether layers may run ahead of demand. Partitions that run at the same time wait for each other's rows, and keep their order.
 fn may_run_ahead(task: &PartitionedCnn<'_>) -> bool {
-    !task.paging.is_empty() && !task.together.iter().flatten().any(|together| *together)
+    !task.streaming.is_empty() && !task.together.iter().flatten().any(|together| *together)
 }
 
 /// For each actor, whether all rows that it makes go into a ring that wraps. Such a ring is in use as a whole from its
@@ -203,7 +203,7 @@ mod tests {
         let layers: Vec<LayerId> = network.ids().collect();
         let task = PartitionedCnn {
             network: &network,
-            paging: Vec::new(),
+            streaming: Vec::new(),
             workers: 1,
             partitions: vec![PartitionTask { layers, steps: None, stops: Vec::new() }],
             together: vec![vec![false]],

@@ -6,7 +6,7 @@
 //! 2. [`choice`]: rows per firing of each layer, and where segments end. A search makes it.
 //! 3. [`lower`]: a partition under a choice becomes a CSDF graph, whose tokens are rows.
 //! 4. [`execution`]: the graph is executed segment by segment, on demand. That gives the order of firings and the
-//!    capacity of each channel. [`tighten`] looks for an order that needs less. Where weights are paged, layers may run
+//!    capacity of each channel. [`tighten`] looks for an order that needs less. Where weights are streamed, layers may run
 //!    ahead of demand.
 //! 5. [`request`]: capacities and the order become ring requests: rows, bytes, first and last firing.
 //! 6. [`occupancy`]: which bytes of a ring are in use at each firing, and which layers may write where they read.

@@ -90,7 +90,7 @@ impl Sweep {
 pub struct AddressSharing {
     /// Firings that may go row by row, ascending.
     pub sweeps: Vec<Sweep>,
-    /// Pairs of requests that share no address, because one of them wraps or the layer is computed in slices. The layer
+    /// Pairs of requests that share no address, because one of them wraps or the layer is computed in tiles. The layer
     /// writes the first and reads the second.
     pub apart: Vec<(usize, usize)>,
     /// The layers for which it costs time to make one row at a time, ascending. For these, a choice decides whether
@@ -151,7 +151,7 @@ pub fn fill(
         for tensor in network.layer(id).inputs.iter().map(|operand| operand.layer) {
             let (Some(written), Some(read)) = (request_of[id.0], request_of[tensor.0]) else { continue };
             match (lives.whole[id.0], lives.whole[tensor.0]) {
-                (Some(_), Some(_)) if !lives.is_sliced(id) => pairs.push((written, read)),
+                (Some(_), Some(_)) if !lives.is_tiled(id) => pairs.push((written, read)),
                 _ => sharing.apart.push((written, read)),
             }
         }
@@ -222,10 +222,10 @@ impl Lives<'_> {
         self.rows[id.0] > 1 && !is_light
     }
 
-    /// Whether a layer makes its output in slices of channels, each for all rows. Its operands then stay until the last
-    /// slice.
-    fn is_sliced(&self, id: LayerId) -> bool {
-        self.task.slicing(id, self.rows[id.0]).is_some()
+    /// Whether a layer makes its output in tiles of channels, each for all rows. Its operands then stay until the last
+    /// tile.
+    fn is_tiled(&self, id: LayerId) -> bool {
+        self.task.tiling(id, self.rows[id.0]).is_some()
     }
 
     fn occupancy_profile(&self, tensor: LayerId) -> OccupancyProfile {
@@ -276,7 +276,7 @@ impl Lives<'_> {
     /// The firings of a layer that may go row by row.
     fn sweeps(&self, id: LayerId) -> Vec<Sweep> {
         let (layer, rows) = (self.task.network.layer(id), self.rows[id.0]);
-        let goes_row_by_row = rows > 1 && !self.is_sliced(id);
+        let goes_row_by_row = rows > 1 && !self.is_tiled(id);
         let Some(output) = self.whole[id.0].filter(|_| goes_row_by_row) else { return Vec::new() };
         let by_row = self.rates.get(id, 1);
         let operands =

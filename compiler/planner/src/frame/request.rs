@@ -170,9 +170,10 @@ impl RequestBuilder<'_> {
         };
         requests.extend(with_workspace.map(workspace));
         let block_bytes = |id: LayerId| self.task.block_bytes(id, self.rows[id.0]);
-        let paged = network.ids().filter(|id| block_bytes(*id) > 0);
-        requests
-            .extend(paged.map(|id| self.room(id, RequestKind::Block, block_bytes(id), partition_of[id.0])));
+        let streamed = network.ids().filter(|id| block_bytes(*id) > 0);
+        requests.extend(
+            streamed.map(|id| self.room(id, RequestKind::Block, block_bytes(id), partition_of[id.0])),
+        );
         requests.sort_by_key(|request| request.partition);
         requests
     }

@@ -5,7 +5,7 @@ use csdfc_input::app::resolve::{Application, Cnn};
 use csdfc_network::component::{components, partition_of, stops};
 use csdfc_network::{Layer, LayerId, Network};
 use csdfc_plan::shape::Shape;
-use csdfc_runtime::bind::Slicing;
+use csdfc_runtime::bind::Tiling;
 
 use super::lower;
 
@@ -21,28 +21,28 @@ pub struct PartitionedCnn<'a> {
     /// Whether two of its partitions run at the same time (are together in an element of J).
     pub together: Vec<Vec<bool>>,
     /// By layer, how its weights are read from a store; `None` if they stay in memory. Empty if all of them do.
-    pub paging: Vec<Option<Paging>>,
+    pub streaming: Vec<Option<Streaming>>,
 }
 
 /// How the weights of a layer are read from a store.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Paging {
+pub struct Streaming {
     /// Bytes of all of them.
     pub stored: u64,
-    /// How they can be divided into slices of output channels, if the layer makes all its rows in one firing or reads
+    /// How they can be divided into tiles of output channels, if the layer makes all its rows in one firing or reads
     /// its weights again.
-    pub slicing: Option<Slicing>,
-    /// Whether each firing of the layer reads all slices again, if it goes by parts. Otherwise the layer keeps its weights
+    pub tiling: Option<Tiling>,
+    /// Whether each firing of the layer reads all tiles again, if it goes by parts. Otherwise the layer keeps its weights
     /// from its first firing to its last.
     pub again: bool,
 }
 
-/// Weights of no more bytes than this are read at once. Slices would save little, and a layer that is computed in slices
+/// Weights of no more bytes than this are read at once. Tiles would save little, and a layer that is computed in tiles
 /// can't write where it reads.
-const UNSLICED: u64 = 16 * 1024;
+const UNTILED: u64 = 16 * 1024;
 
-impl Paging {
-    /// The paging of a layer, if it has weights.
+impl Streaming {
+    /// The streaming of a layer, if it has weights.
     fn of(network: &Network, layer: &Layer) -> Option<Self> {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
         let primitive = layer.primitive();
@@ -53,10 +53,10 @@ impl Paging {
         let own = |operand: &csdfc_network::Operand| &network.layer(operand.layer).shape;
         let operands: Vec<(&Shape, &Shape)> =
             layer.inputs.iter().map(|operand| (own(operand), &operand.shape)).collect();
-        let slicing = || Slicing::of(primitive, &layer.operator, &operands, &layer.shape);
-        let slicing = (stored > UNSLICED).then(slicing).flatten();
-        let slicing = slicing.filter(|slicing| slicing.filters > Slicing::PANEL);
-        Some(Paging { stored, slicing, again: false })
+        let tiling = || Tiling::of(primitive, &layer.operator, &operands, &layer.shape);
+        let tiling = (stored > UNTILED).then(tiling).flatten();
+        let tiling = tiling.filter(|tiling| tiling.filters > Tiling::PANEL);
+        Some(Streaming { stored, tiling, again: false })
     }
 }
 
@@ -66,51 +66,51 @@ impl PartitionedCnn<'_> {
         partition_of(self.network, self.partitions.iter().map(|partition| partition.layers.as_slice()))
     }
 
-    /// How the weights of a layer are read, if they are paged.
-    pub fn paging(&self, id: LayerId) -> Option<&Paging> {
-        self.paging.get(id.0)?.as_ref()
+    /// How the weights of a layer are read, if they are streamed.
+    pub fn streaming(&self, id: LayerId) -> Option<&Streaming> {
+        self.streaming.get(id.0)?.as_ref()
     }
 
-    /// Bytes of the weights of a partition that are paged.
-    pub fn bytes_paged(&self, partition: usize) -> u64 {
-        let stored = |id: &LayerId| self.paging(*id).map_or(0, |paging| paging.stored);
+    /// Bytes of the weights of a partition that are streamed.
+    pub fn bytes_streamed(&self, partition: usize) -> u64 {
+        let stored = |id: &LayerId| self.streaming(*id).map_or(0, |streaming| streaming.stored);
         self.partitions[partition].layers.iter().map(stored).sum()
     }
 
-    /// How a layer is sliced that makes `rows` rows at a time, if its weights are paged, and it makes all rows at once
+    /// How a layer is tiled that makes `rows` rows at a time, if its weights are streamed, and it makes all rows at once
     /// or reads its weights again.
-    pub fn slicing(&self, id: LayerId, rows: u64) -> Option<Slicing> {
+    pub fn tiling(&self, id: LayerId, rows: u64) -> Option<Tiling> {
         let makes_all = rows >= self.network.layer(id).rows() as u64;
-        self.paging(id).filter(|paging| makes_all || paging.again)?.slicing
+        self.streaming(id).filter(|streaming| makes_all || streaming.again)?.tiling
     }
 
     /// How many times a frame reads the weights of a layer that makes `rows` rows at a time: once per firing if the
-    /// weights come in slices.
+    /// weights come in tiles.
     pub fn times_read(&self, id: LayerId, rows: u64) -> u64 {
-        match (self.paging(id), self.slicing(id, rows)) {
+        match (self.streaming(id), self.tiling(id, rows)) {
             (None, _) => 0,
             (_, None) => 1,
             (_, Some(_)) => lower::firings(self.network, id, rows),
         }
     }
 
-    /// The slices of a layer that makes `rows` rows at a time, in a block of `block` bytes: the output channels of each
-    /// slice but the last, if there are several, and the bytes of each.
-    pub fn slices(&self, id: LayerId, rows: u64, block: u64) -> (Option<u64>, Vec<u64>) {
-        let Some(slicing) = self.slicing(id, rows) else {
-            return (None, self.paging(id).map(|paging| paging.stored).into_iter().collect());
+    /// The tiles of a layer that makes `rows` rows at a time, in a block of `block` bytes: the output channels of each
+    /// tile but the last, if there are several, and the bytes of each.
+    pub fn tiles(&self, id: LayerId, rows: u64, block: u64) -> (Option<u64>, Vec<u64>) {
+        let Some(tiling) = self.tiling(id, rows) else {
+            return (None, self.streaming(id).map(|streaming| streaming.stored).into_iter().collect());
         };
-        let filters = slicing.within(block);
-        let starts = (0..slicing.filters).step_by(filters as usize);
-        let of = |start: u64| slicing.bytes(filters.min(slicing.filters - start));
+        let filters = tiling.within(block);
+        let starts = (0..tiling.filters).step_by(filters as usize);
+        let of = |start: u64| tiling.bytes(filters.min(tiling.filters - start));
         (Some(filters), starts.map(of).collect())
     }
 
     /// Bytes of the least block for the weights of a layer that makes `rows` rows at a time; 0 if the weights are not
-    /// paged.
+    /// streamed.
     pub fn block_bytes(&self, id: LayerId, rows: u64) -> u64 {
-        let stored = self.paging(id).map_or(0, |paging| paging.stored);
-        self.slicing(id, rows).map_or(stored, |slicing| slicing.bytes(Slicing::PANEL))
+        let stored = self.streaming(id).map_or(0, |streaming| streaming.stored);
+        self.tiling(id, rows).map_or(stored, |tiling| tiling.bytes(Tiling::PANEL))
     }
 }
 
@@ -139,13 +139,14 @@ pub fn tasks(application: &Application) -> Vec<PartitionedCnn<'_>> {
         let names: Vec<&str> = cnn.partitions.iter().map(|p| p.name.as_str()).collect();
         names.iter().map(|a| names.iter().map(|b| at_once(a, b)).collect()).collect()
     };
-    let paging = |c: usize, network: &Network| match &application.paged {
+    let streaming = |c: usize, network: &Network| match &application.streamed {
         None => Vec::new(),
-        Some(paged) => {
+        Some(streamed) => {
             let of = |layer: &Layer| {
                 let name = (c, layer.name.clone());
-                let paging = Paging::of(network, layer).filter(|_| !paged.resident.contains(&name))?;
-                Some(Paging { again: paged.again.contains(&name), ..paging })
+                let streaming =
+                    Streaming::of(network, layer).filter(|_| !streamed.resident.contains(&name))?;
+                Some(Streaming { again: streamed.again.contains(&name), ..streaming })
             };
             network.layers.iter().map(of).collect()
         }
@@ -155,7 +156,7 @@ pub fn tasks(application: &Application) -> Vec<PartitionedCnn<'_>> {
         .iter()
         .enumerate()
         .map(|(c, cnn)| PartitionedCnn {
-            paging: paging(c, &cnn.network),
+            streaming: streaming(c, &cnn.network),
             network: &cnn.network,
             workers: application.threads as u64,
             partitions: partitions(cnn),

@@ -154,7 +154,7 @@ fn table(
          /// How cores share a firing.\npub const WORKERS: &str = {:?};\n\
          /// Bytes per second of all cores.\npub const MEMORY: &str = {:?};\n\
          /// Bytes of a core's cache, if the system tells none.\npub const CACHE_BYTES: u64 = {};\n\
-         /// What paged weights are read from.\npub const STORE: &str = {:?};\n\
+         /// What streamed weights are read from.\npub const STORE: &str = {:?};\n\
          /// What is computed.\npub const SCENARIOS: &[&str] = &[\n{scenarios}];\n\
          /// Of each network, the reference and the trials.\n\
          pub const CNNS: &[(Trial, &[Trial])] = &[\n{trials}];\n\
@@ -205,7 +205,7 @@ fn readme(name: &str, application: &str) -> String {
          `csdfc plan … --device board.ron` plans on what was measured. `--rounds N` says how often each layer is timed.\n\
          Nothing else should run meanwhile. The program prints its progress to standard error, and all times at the\n\
          end.\n\n\
-         Weights and inputs are made up. The program measures no store of paged weights, and not how cores share a\n\
+         Weights and inputs are made up. The program measures no store of streamed weights, and not how cores share a\n\
          firing and the memory: for these, `board.ron` has the figures of csdfc's profile `generic`.\n\n\
          ## On a Jetson, or another 64-bit Arm\n\n\
          On the PC, with Debian's or Ubuntu's `gcc-aarch64-linux-gnu` as the linker:\n\n    \

@@ -153,13 +153,11 @@ impl SavedFront {
             Ok(Versioned { format }) if format == FORMAT => {
                 serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
             }
-            Ok(Versioned { format }) if ![plan::FORMAT, plan::OLDER_FORMAT].contains(&format.as_str()) => {
-                Err(wrong(format!(
-                    "its format is `{}`, neither `{FORMAT}` nor `{}`",
-                    clip(&format),
-                    plan::FORMAT
-                )))
-            }
+            Ok(Versioned { format }) if !plan::FORMATS.contains(&format.as_str()) => Err(wrong(format!(
+                "its format is `{}`, neither `{FORMAT}` nor `{}`",
+                clip(&format),
+                plan::FORMAT
+            ))),
             // It is a plan in JSON or RON, or neither. The reader of plans says what is wrong.
             _ => {
                 Plan::parse(text).map(|plan| SavedFront::of(&plan)).map_err(|error| wrong(error.to_string()))

@@ -121,7 +121,7 @@ mod tests {
                 workers: 1,
                 partitions,
                 together: vec![vec![false]],
-                paging: Vec::new(),
+                streaming: Vec::new(),
             }
         };
         let tasks: Vec<PartitionedCnn<'_>> = networks.iter().map(task).collect();

@@ -170,7 +170,7 @@ mod tests {
         let at_once = |p: usize| (0..stages.len()).map(|q| p != q).collect();
         PartitionedCnn {
             network,
-            paging: Vec::new(),
+            streaming: Vec::new(),
             workers: 1,
             together: (0..stages.len()).map(at_once).collect(),
             partitions: stages,

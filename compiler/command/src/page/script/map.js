@@ -5,7 +5,7 @@ const PLACE_KINDS = [
   ["ring of rows", "wraps", "ring of some rows"],
   ["ring between stages", "cut", "ring between stages"],
   ["workspace", "workspace", "workspace"],
-  ["block of weights", "weights", "block of paged weights"],
+  ["block of weights", "weights", "block of streamed weights"],
 ];
 const placeKind = place => PLACE_KINDS.find(([name]) => name === place.kind) ?? PLACE_KINDS[0];
 

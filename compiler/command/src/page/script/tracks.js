@@ -57,7 +57,7 @@ function lanesOf(plan) {
     lanes[p].bars.push({ cnn, layer: firings.layer[i], frame: firings.frame[i], firing: firings.firing[i], count: 1, from: firings.start[i], to: firings.end[i] });
   }
   if (loads.layer.length) {
-    const bars = loads.layer.map((layer, i) => ({ cnn: loads.cnn[i], layer, frame: loads.frame[i], firing: loads.slice[i], count: 1,
+    const bars = loads.layer.map((layer, i) => ({ cnn: loads.cnn[i], layer, frame: loads.frame[i], firing: loads.tile[i], count: 1,
       from: loads.start[i], to: loads.end[i], bytes: loads.bytes[i] }));
     lanes.push({ name: "store", note: "reads weights", bars, isStore: true });
   }
@@ -123,7 +123,7 @@ function barFacts(plan, { lane, bar, count, to, mixed }) {
     ["Operator", layer.op],
     ["Primitive", lane.isStore ? "" : layer.primitive],
     ["Bytes", lane.isStore ? exact(bar.bytes) : ""],
-    [lane.isStore ? "Slice" : "Firing", lane.isStore ? bar.firing + 1 : count > 1 ? `${count} of ${layer.firings}, ${layer.rows} rows each` : `${bar.firing + 1} of ${layer.firings}, ${layer.rows} rows`],
+    [lane.isStore ? "Weight tile" : "Firing", lane.isStore ? bar.firing + 1 : count > 1 ? `${count} of ${layer.firings}, ${layer.rows} rows each` : `${bar.firing + 1} of ${layer.firings}, ${layer.rows} rows`],
     ["Frame", plan.firings.frame.some(frame => frame > 0) ? bar.frame + 1 : ""],
     ["Time", `${time(bar.from)} to ${time(to)}, ${time(to - bar.from)}`],
   ];

@@ -160,7 +160,7 @@ impl Plan {
         cnn.layers.push(Layer {
             name: name.into(),
             onnx_nodes: vec![name.into()],
-            paged: None,
+            streamed: None,
             time: None,
             operator: op,
             inputs: ins

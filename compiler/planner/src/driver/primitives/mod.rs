@@ -164,14 +164,14 @@ fn layers(application: &Application) -> Vec<usize> {
 }
 
 /// Whether primitives are chosen. They are not if they are fixed, if nothing was measured on a processor that the
-/// application uses, or if weights are paged, since the choice does not know blocks yet.
+/// application uses, or if weights are streamed, since the choice does not know blocks yet.
 fn are_chosen(application: &Application, device: &DeviceProfile) -> bool {
     let mut partitions = application.cnns.iter().flat_map(|cnn| &cnn.partitions);
     let is_measured = partitions.any(|partition| {
         let processor = device.processor(&partition.processor);
         processor.is_ok_and(|processor| !processor.measured.is_empty())
     });
-    application.primitives == Primitives::Auto && application.paged.is_none() && is_measured
+    application.primitives == Primitives::Auto && application.streamed.is_none() && is_measured
 }
 
 /// The application with the primitives of the time optimum, and conversions. If the layouts are given, each convolution

@@ -243,7 +243,7 @@ mod tests {
     fn task(network: &Network) -> PartitionedCnn<'_> {
         let partitions =
             vec![PartitionTask { layers: network.ids().collect(), steps: None, stops: Vec::new() }];
-        PartitionedCnn { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
+        PartitionedCnn { network, workers: 1, partitions, together: vec![vec![false]], streaming: Vec::new() }
     }
 
     /// Without barriers of its own, a choice gets one after each block that ends whole.

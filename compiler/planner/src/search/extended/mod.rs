@@ -12,7 +12,7 @@
 //!    of old plans (`--from`). It changes single layers, runs of layers, and barriers, and evaluates sketched
 //!    placements. It adds well below one percent of hypervolume.
 //! 4. *Placement*. The choices that were found are placed in memory, with the smallest rings, like any other choice.
-//! 5. *Refinement* (`refine`), if weights are paged: the smallest choice may become smaller if segments end elsewhere.
+//! 5. *Refinement* (`refine`), if weights are streamed: the smallest choice may become smaller if segments end elsewhere.
 //!
 //! There are two special cases:
 //!
@@ -108,7 +108,7 @@ pub fn front(
         front.join(smaller, deadline_ns);
         let smallest = front.design_points.iter().min_by_key(|design_point| design_point.buffers);
         if let Some(smallest) =
-            smallest.filter(|_| !task.paging.is_empty() && !is_left_out(Strategy::Refinement))
+            smallest.filter(|_| !task.streaming.is_empty() && !is_left_out(Strategy::Refinement))
             && let Some(refined) = refine::refined(evaluator, smallest)?
         {
             let refined =

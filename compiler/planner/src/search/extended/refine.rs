@@ -1,4 +1,4 @@
-//! Smaller choices near the smallest one, for paged weights.
+//! Smaller choices near the smallest one, for streamed weights.
 //!
 //! A segment by parts has the weights of all its layers in memory. So it may pay to end a segment within a block of the
 //! network, where several tensors are kept. Chains of segments end at cut tensors only. This search changes the segment

@@ -16,7 +16,7 @@ use super::stream::Segment;
 use super::*;
 use crate::cost::timing::Timing;
 use crate::frame::execution::{Execution, Rings};
-use crate::frame::task::{Paging, PartitionTask};
+use crate::frame::task::{PartitionTask, Streaming};
 use crate::search::DesignPoint;
 use crate::search::watch::Limit;
 use crate::storage::Effort;
@@ -70,7 +70,7 @@ fn network(name: &str) -> Network {
 
 fn task(network: &Network) -> PartitionedCnn<'_> {
     let partitions = vec![PartitionTask { layers: network.ids().collect(), steps: None, stops: Vec::new() }];
-    PartitionedCnn { network, workers: 1, partitions, together: vec![vec![false]], paging: Vec::new() }
+    PartitionedCnn { network, workers: 1, partitions, together: vec![vec![false]], streaming: Vec::new() }
 }
 
 /// The known bytes of a chain lie between a lower bound of every placement of its execution and the bytes of one
@@ -140,11 +140,12 @@ fn running_ahead_takes_no_more() {
     let mut less = 0;
     for name in ["resnet8", "squeezenet1_0", "mobilenet_v1_0.25"] {
         let network = pass::normalise(builtin::network(name).unwrap(), pass::Fusion::Paper);
-        let paging = |layer: &csdfc_network::Layer| {
+        let streaming = |layer: &csdfc_network::Layer| {
             let stored = 4 * layer.parameter_elements();
-            (stored > 0).then_some(Paging { stored, slicing: None, again: false })
+            (stored > 0).then_some(Streaming { stored, tiling: None, again: false })
         };
-        let task = PartitionedCnn { paging: network.layers.iter().map(paging).collect(), ..task(&network) };
+        let task =
+            PartitionedCnn { streaming: network.layers.iter().map(streaming).collect(), ..task(&network) };
         let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
         let design_space = DesignSpace::new(&task);
         let mut genome = design_space.steady(1);

@@ -1,55 +1,56 @@
 //! Emitted crates whose weights are read from a store, and stores that fail.
 
-use csdfc_input::app::resolve::{Application, Paged, RowsChoice};
+use csdfc_input::app::resolve::{Application, RowsChoice, Streamed};
 use csdfc_plan::plan::StorageModel;
 use csdfc_tests::crates::{COUNTING, thread_sanitizer};
-use csdfc_tests::{application, generate, random, rates, sliced};
+use csdfc_tests::{application, generate, random, rates, tiled};
 
 use super::{Emitted, cargo, cargo_at, check, check_crate};
 
-pub fn paged(model: &str, more: &str) -> Application {
-    application(&format!("(cnns: [(model: \"builtin:{model}\")], weights: paged, {more})"))
+pub fn streamed(model: &str, more: &str) -> Application {
+    application(&format!("(cnns: [(model: \"builtin:{model}\")], weights: streamed, {more})"))
 }
 
 #[test]
 fn all_at_once_and_by_rows() {
     for (model, rows) in [("lenet5", "none"), ("resnet8", "none"), ("resnet8", "all"), ("paper_pair", "all")]
     {
-        check(&paged(model, &format!("rows: {rows}")));
+        check(&streamed(model, &format!("rows: {rows}")));
     }
 }
 
-/// Slices of 16-bit floats, and of integers beside them. The last slice is shorter, and its channels are made in the
+/// Tiles of 16-bit floats, and of integers beside them. The last tile is shorter, and its channels are made in the
 /// caller's memory.
 #[test]
 fn of_half_and_mixed_precision() {
     for precision in ["half", "mixed"] {
         let cnn = format!("(model: \"builtin:mobilenet_v1_0.25\", precision: {precision})");
-        check(&application(&format!("(cnns: [{cnn}], weights: paged, rows: none)")));
+        check(&application(&format!("(cnns: [{cnn}], weights: streamed, rows: none)")));
     }
 }
 
-/// Slices of 8-bit integers, whose layers lie among others.
+/// Tiles of 8-bit integers, whose layers lie among others.
 #[test]
 fn of_integers() {
-    let network = sliced::of_integers(&sliced::network(&mut random(1)));
+    let network = tiled::of_integers(&tiled::network(&mut random(1)));
     let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::None);
-    let application = Application { paged: Some(Paged::default()), ..application };
+    let application = Application { streamed: Some(Streamed::default()), ..application };
     let emitted = Emitted::new(&application);
-    let is_sliced = |layer: &csdfc_plan::plan::Layer| {
-        layer.primitive.contains("int8") && layer.paged.as_ref().is_some_and(|paged| paged.filters.is_some())
+    let is_tiled = |layer: &csdfc_plan::plan::Layer| {
+        layer.primitive.contains("int8")
+            && layer.streamed.as_ref().is_some_and(|streamed| streamed.filters.is_some())
     };
-    assert!(emitted.plan.cnns[0].layers.iter().filter(|layer| is_sliced(layer)).count() > 1);
+    assert!(emitted.plan.cnns[0].layers.iter().filter(|layer| is_tiled(layer)).count() > 1);
     check_crate(&emitted);
 }
 
-/// Each firing reads its slices again, into a ring and into the caller's memory.
+/// Each firing reads its tiles again, into a ring and into the caller's memory.
 #[test]
 fn read_again_at_each_firing() {
-    let networks = [sliced::network(&mut random(2)), sliced::convolutions(&mut random(3))];
-    for network in [networks[0].clone(), networks[1].clone(), sliced::of_integers(&networks[1])] {
+    let networks = [tiled::network(&mut random(2)), tiled::convolutions(&mut random(3))];
+    for network in [networks[0].clone(), networks[1].clone(), tiled::of_integers(&networks[1])] {
         let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::All);
-        let application = sliced::again(&application);
+        let application = tiled::read_again(&application);
         let emitted = Emitted::new(&application);
         let layers = || emitted.plan.cnns[0].layers.iter().filter(|layer| layer.times_read() > 1);
         assert!(layers().count() > 0, "{:?}", emitted.plan.cnns[0]);
@@ -62,11 +63,11 @@ fn read_again_at_each_firing() {
 fn some_of_the_weights() {
     let resident = "resident: [\"stack2_conv1\", \"F6\"]";
     check(&application(&format!(
-        "(cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], weights: paged, {resident}, threads: 2)"
+        "(cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], weights: streamed, {resident}, threads: 2)"
     )));
     let at_once = "parallel: [[\"resnet8\", \"lenet5\"]]";
     check(&application(&format!(
-        "(cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], weights: paged, {at_once})"
+        "(cnns: [(model: \"builtin:resnet8\"), (model: \"builtin:lenet5\")], weights: streamed, {at_once})"
     )));
 }
 
@@ -76,15 +77,15 @@ fn stages_of_a_pipeline() {
     let pipeline = |resident: &str, more: &str| {
         let stages = "partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")]";
         application(&format!(
-            "(cnns: [(model: \"builtin:resnet8\", {stages})], parallel: [[\"a\", \"b\"]], weights: paged, \
+            "(cnns: [(model: \"builtin:resnet8\", {stages})], parallel: [[\"a\", \"b\"]], weights: streamed, \
              resident: [{resident}], {more})"
         ))
     };
     let first = "\"conv\", \"stack1_conv1\", \"stack1_conv2\", \"stack2_conv1\"";
     check(&pipeline(first, ""));
-    check(&sliced::again(&pipeline(first, "rows: {\"stack2_conv2\": 4}")));
+    check(&tiled::read_again(&pipeline(first, "rows: {\"stack2_conv2\": 4}")));
     check(&pipeline("", ""));
-    check(&sliced::again(&pipeline("", "rows: {\"stack1_conv1\": 8, \"stack2_conv2\": 4}")));
+    check(&tiled::read_again(&pipeline("", "rows: {\"stack1_conv1\": 8, \"stack2_conv2\": 4}")));
 }
 
 /// A test of a crate: its store fails at each of its reads in turn, in every way.
@@ -328,15 +329,15 @@ fn main() {
 }
 "#;
 
-/// The crate of a paged model, with the tests of its faults.
+/// The crate of a streamed model, with the tests of its faults.
 fn with_faults(application: &Application) -> Emitted<'_> {
     let emitted = Emitted::new(application);
-    let paged = || {
+    let streamed = || {
         let layers = emitted.plan.cnns[0].layers.iter();
-        layers.filter_map(|layer| Some((layer.times_read() as usize, layer.paged.as_ref()?)))
+        layers.filter_map(|layer| Some((layer.times_read() as usize, layer.streamed.as_ref()?)))
     };
-    let blocks: usize = paged().map(|(_, paged)| paged.blocks.len()).sum();
-    let reads: usize = paged().map(|(times, paged)| times * rates(&paged.slices).len()).sum();
+    let blocks: usize = streamed().map(|(_, streamed)| streamed.blocks.len()).sum();
+    let reads: usize = streamed().map(|(times, streamed)| times * rates(&streamed.tiles).len()).sum();
     let bytes = emitted.plan.cnns[0].bytes_read.expect("a store");
     assert!(reads > blocks, "some block is used twice");
     let tests = emitted.folder().join("tests");
@@ -353,7 +354,7 @@ fn test(emitted: &Emitted<'_>, name: &str) {
 
 #[test]
 fn stores_that_fail() {
-    let application = paged("resnet8", "rows: none");
+    let application = streamed("resnet8", "rows: none");
     let emitted = with_faults(&application);
     // A program of its own: the harness of tests has threads that allocate.
     let examples = emitted.folder().join("examples");
@@ -367,7 +368,8 @@ fn stores_that_fail() {
 /// The same for weights that some layers read again.
 #[test]
 fn stores_that_fail_while_weights_are_read_again() {
-    let application = sliced::again(&paged("resnet8", r#"rows: {"stack2_conv1": 8, "stack2_conv2": 4}"#));
+    let application =
+        tiled::read_again(&streamed("resnet8", r#"rows: {"stack2_conv1": 8, "stack2_conv2": 4}"#));
     let emitted = with_faults(&application);
     assert!(emitted.plan.cnns[0].bytes_read > emitted.plan.store.as_ref().map(|store| store.bytes));
     test(&emitted, "faults");
@@ -507,13 +509,16 @@ fn each_store_fails_at_each_read() {
 fn stores_of_stages_that_fail() {
     let application = application(
         "(cnns: [(model: \"builtin:resnet8\", partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")])], \
-         parallel: [[\"a\", \"b\"]], weights: paged, rows: none)",
+         parallel: [[\"a\", \"b\"]], weights: streamed, rows: none)",
     );
     let emitted = Emitted::new(&application);
     let cnn = &emitted.plan.cnns[0];
     let reads = |partition: &str| -> usize {
-        let paged = cnn.layers.iter().filter(|layer| layer.partition == partition);
-        paged.filter_map(|layer| layer.paged.as_ref()).map(|paged| rates(&paged.slices).len()).sum()
+        let streamed = cnn.layers.iter().filter(|layer| layer.partition == partition);
+        streamed
+            .filter_map(|layer| layer.streamed.as_ref())
+            .map(|streamed| rates(&streamed.tiles).len())
+            .sum()
     };
     let head = format!(
         "const READS: [usize; 2] = [{}, {}];\nconst BYTES_READ: u64 = {};\n",
@@ -531,7 +536,7 @@ fn stores_of_stages_that_fail() {
 #[test]
 #[ignore = "builds the standard library with a nightly toolchain"]
 fn stores_that_fail_without_data_races() {
-    let application = paged("resnet8", "rows: none");
+    let application = streamed("resnet8", "rows: none");
     let emitted = with_faults(&application);
     let Some(cargo) = thread_sanitizer(emitted.folder()) else { return };
     cargo(&["test", "--release", "--offline", "--test", "faults"]);

@@ -1,10 +1,10 @@
 //! Larger blocks of weights where there is room.
 //!
-//! The search counts the smallest slices, of one panel of output channels. So it finds the least memory, but its plans
-//! would read only a few kilobytes at a time. This module makes the slices larger, as far as the arena does not grow.
+//! The search counts the smallest tiles, of one panel of output channels. So it finds the least memory, but its plans
+//! would read only a few kilobytes at a time. This module makes the tiles larger, as far as the arena does not grow.
 
 use csdfc_network::LayerId;
-use csdfc_runtime::bind::Slicing;
+use csdfc_runtime::bind::Tiling;
 use tracing::info;
 
 use super::loads;
@@ -25,7 +25,7 @@ const SHARES: [u64; 4] = [1, 2, 4, 8];
 const TRIED: [(f64, u64); 9] =
     [(1.0, 16), (1.0, 15), (1.0, 14), (0.5, 16), (0.5, 14), (0.25, 15), (0.1, 15), (0.0, 16), (0.0, 14)];
 
-/// The times of a frame with the final slices.
+/// The times of a frame with the final tiles.
 pub fn frame(task: &PartitionedCnn<'_>, timing: &Timing<'_>, execution: &Execution) -> FrameTime {
     let read = read_ns(task, timing, execution);
     let time = |wait: &dyn Fn(usize, LayerId) -> f64| {
@@ -33,7 +33,7 @@ pub fn frame(task: &PartitionedCnn<'_>, timing: &Timing<'_>, execution: &Executi
     };
     let stretch = timing.read_stretch(task, &read);
     let in_turn = time(&|p, id| read[id.0] * stretch[p]);
-    let simulated = loads::simulated(task, timing, execution).filter(|_| !task.paging.is_empty());
+    let simulated = loads::simulated(task, timing, execution).filter(|_| !task.streaming.is_empty());
     let frame = match simulated.map(|simulated| time(&|_, id| simulated.waits[id.0])) {
         Some(overlapping) if overlapping.period_ns < in_turn.period_ns => overlapping,
         _ => in_turn,
@@ -93,7 +93,7 @@ pub fn overlap(
     again
 }
 
-/// Makes the blocks of sliced layers larger, and arranges all anew. The arena stays as it is or gets smaller.
+/// Makes the blocks of tiled layers larger, and arranges all anew. The arena stays as it is or gets smaller.
 pub fn grow(
     problem: &PlanningProblem<'_>,
     design_points: &mut [DesignPoint],
@@ -119,12 +119,12 @@ pub fn grow(
         for (task, execution) in problem.tasks.iter().zip(&mut grown) {
             for (request, room) in execution.requests.iter_mut().zip(&mut room) {
                 let LayerId(layer) = request.tensor;
-                let slicing = task.slicing(request.tensor, execution.rows[layer]);
-                if let (RequestKind::Block, Some(slicing)) = (request.kind, slicing) {
+                let tiling = task.tiling(request.tensor, execution.rows[layer]);
+                if let (RequestKind::Block, Some(tiling)) = (request.kind, tiling) {
                     let more = room.saturating_sub(request.bytes) / share;
-                    // At least two slices remain, because the layer was planned as one that is computed in slices.
-                    let most = (slicing.filters - 1) / Slicing::PANEL * Slicing::PANEL;
-                    request.bytes = slicing.bytes(slicing.within(request.bytes + more).min(most));
+                    // At least two tiles remain, because the layer was planned as one that is computed in tiles.
+                    let most = (tiling.filters - 1) / Tiling::PANEL * Tiling::PANEL;
+                    request.bytes = tiling.bytes(tiling.within(request.bytes + more).min(most));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Paged weights: memory and frame rate with slow and fast stores, beside loading layer by layer.
+//! Streamed weights: memory and frame rate with slow and fast stores, beside loading layer by layer.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -32,12 +32,12 @@ const STORES: [(u64, &str); 3] =
 /// the budget by the same factor.
 const STEPS: i32 = 6;
 
-const INTRODUCTION: &str = "# Paged weights: memory and frame rate
+const INTRODUCTION: &str = "# Streamed weights: memory and frame rate
 
-Made by `cargo run --release -p csdfc-reproduce -- paging -o docs/paging`; do not edit.
+Made by `cargo run --release -p csdfc-reproduce -- streaming -o docs/streaming`; do not edit.
 Each network is planned on the device profile `generic`, with
 three stores that differ in their bandwidth (latency 80 µs, blocks of 4096 bytes), in budgets from the least memory (`--mem
-min --weights paged`) to what the plan without a limit takes. csdfc chooses which weights stay in memory
+min --weights streamed`) to what the plan without a limit takes. csdfc chooses which weights stay in memory
 (`--weights auto`). Rates are modelled. *Bound by* says what takes longer in a frame, computing or reading.
 
 The page compares these plans with two forms of demand layering (Ji et al., RTSS 2022), which loads layer by layer: *one
@@ -77,7 +77,7 @@ fn planned(application: &Application, device: &DeviceProfile) -> Result<Plan, Er
 }
 
 fn table(name: &str, device: &DeviceProfile) -> Result<String, Error> {
-    let least = planned(&application(name, Some(MemoryGoal::Min), WeightsPlace::Paged)?, device)?;
+    let least = planned(&application(name, Some(MemoryGoal::Min), WeightsPlace::Streamed)?, device)?;
     let fastest = planned(&application(name, None, WeightsPlace::Resident)?, device)?;
     let [low, high] = [&least, &fastest].map(|plan| plan.memory.total);
     let ratio = (high as f64 / low as f64).powf(1.0 / f64::from(STEPS));

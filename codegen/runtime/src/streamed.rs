@@ -1,4 +1,4 @@
-//! Bound layers whose weights are paged: their slices in the store, the blocks that slices are read into, and the calls
+//! Bound layers whose weights are streamed: their tiles in the store, the blocks that tiles are read into, and the calls
 //! that make their output channels. `run` and `emit` read weights by the same tables.
 
 use std::ops::Range;
@@ -10,29 +10,29 @@ use crate::weights;
 use csdfc_plan::check::{Begin, Resolved};
 use csdfc_plan::operator::Operator;
 
-/// A layer's slices.
+/// A layer's tiles.
 #[derive(Debug)]
-pub struct Paged {
-    /// In turn; slice k goes into block k mod their number.
-    pub slices: Vec<Slice>,
-    /// Where slices go.
+pub struct Streamed {
+    /// In turn; tile k goes into block k mod their number.
+    pub tiles: Vec<Tile>,
+    /// Where tiles go.
     pub blocks: Vec<Block>,
-    /// The call for a slice with this number of output channels; none if there is only one slice.
+    /// The call for a tile with this number of output channels; none if there is only one tile.
     calls: Vec<(usize, Call)>,
 }
 
 /// Some output channels.
 #[derive(Debug)]
-pub struct Slice {
+pub struct Tile {
     /// Its place in the store.
     pub at: u64,
     /// Bytes of its packed weights.
     pub bytes: usize,
-    /// The channels; none if they are not divided into slices.
+    /// The channels; none if they are not divided into tiles.
     pub filters: Range<usize>,
 }
 
-/// Where slices go.
+/// Where tiles go.
 #[derive(Debug)]
 pub struct Block {
     /// Its place among the CNN's stores.
@@ -43,15 +43,15 @@ pub struct Block {
     pub begin: Begin,
 }
 
-impl Paged {
-    /// The paging of a layer that is bound to `call`; `None` if its weights stay in memory.
+impl Streamed {
+    /// The streaming of a layer that is bound to `call`; `None` if its weights stay in memory.
     ///
     /// # Errors
     /// When no kernel makes some of its output channels.
     pub fn of(resolved: &Resolved<'_>, c: usize, l: usize, call: &Call) -> Result<Option<Self>, LayerError> {
         let cnn = &resolved.index.cnns[c];
         let layer = cnn.layers[l].layer;
-        let Some(stated) = &layer.paged else { return Ok(None) };
+        let Some(stated) = &layer.streamed else { return Ok(None) };
         let of_layer = resolved.stores[c].iter().enumerate().filter(|(_, store)| store.tensor == l);
         let block = |(s, store): (usize, &csdfc_plan::check::Store)| {
             let start = *store.bases.first()? as usize;
@@ -61,11 +61,11 @@ impl Paged {
         if blocks.len() != stated.blocks.len() || blocks.is_empty() {
             return Err(LayerError::Mistake("it has blocks that are nowhere: a mistake in csdfc"));
         }
-        let mut paged = Paged { slices: Vec::new(), blocks, calls: Vec::new() };
+        let mut streamed = Streamed { tiles: Vec::new(), blocks, calls: Vec::new() };
         let Some(each) = stated.filters else {
             let bytes = weights::stored_len(call);
-            paged.slices.push(Slice { at: stated.at, bytes, filters: 0..0 });
-            return Ok(Some(paged));
+            streamed.tiles.push(Tile { at: stated.at, bytes, filters: 0..0 });
+            return Ok(Some(streamed));
         };
         let all = match &layer.operator {
             Operator::Conv(conv) => conv.filters,
@@ -75,31 +75,31 @@ impl Paged {
         let mut at = stated.at;
         for start in (0..all).step_by((each as usize).max(1)) {
             let filters = start..all.min(start + each as usize);
-            let slice = call.slice(&layer.operator, filters.len());
-            let slice =
-                slice.ok_or(LayerError::Mistake("no kernel computes it in slices: a mistake in csdfc"))?;
-            let bytes = weights::stored_len(&slice);
-            if paged.calls.iter().all(|(count, _)| *count != filters.len()) {
-                paged.calls.push((filters.len(), slice));
+            let tile = call.tile(&layer.operator, filters.len());
+            let tile =
+                tile.ok_or(LayerError::Mistake("no kernel computes it in tiles: a mistake in csdfc"))?;
+            let bytes = weights::stored_len(&tile);
+            if streamed.calls.iter().all(|(count, _)| *count != filters.len()) {
+                streamed.calls.push((filters.len(), tile));
             }
-            paged.slices.push(Slice { at, bytes, filters });
+            streamed.tiles.push(Tile { at, bytes, filters });
             at += bytes as u64;
         }
-        Ok(Some(paged))
+        Ok(Some(streamed))
     }
 
-    /// The call that makes the channels of a slice; none if it is the layer's own.
-    pub fn call(&self, slice: usize) -> Option<&Call> {
-        let count = self.slices[slice].filters.len();
+    /// The call that makes the channels of a tile; none if it is the layer's own.
+    pub fn call(&self, tile: usize) -> Option<&Call> {
+        let count = self.tiles[tile].filters.len();
         self.calls.iter().find(|(of, _)| *of == count).map(|(_, call)| call)
     }
 
-    /// The block of a slice.
-    pub fn block(&self, slice: usize) -> &Block {
-        &self.blocks[slice % self.blocks.len()]
+    /// The block of a tile.
+    pub fn block(&self, tile: usize) -> &Block {
+        &self.blocks[tile % self.blocks.len()]
     }
 
-    /// Packs the parameters of the layer, and hands them over slice by slice, in turn. `values` gives the parameter of an
+    /// Packs the parameters of the layer, and hands them over tile by tile, in turn. `values` gives the parameter of an
     /// index.
     ///
     /// # Errors
@@ -113,11 +113,11 @@ impl Paged {
         let bytes = weights::stored_len(call);
         let mut whole = Bytes::zeros(bytes).ok_or(LayerError::Memory { bytes })?;
         weights::pack(call, values, &mut whole)?;
-        for (number, slice) in self.slices.iter().enumerate() {
+        for (number, tile) in self.tiles.iter().enumerate() {
             match self.call(number) {
                 None => take(&whole)?,
                 Some(part) => {
-                    let packed = weights::slice(call, part, &whole, slice.filters.clone());
+                    let packed = weights::tile(call, part, &whole, tile.filters.clone());
                     take(
                         &packed.ok_or(LayerError::Mistake(
                             "it has no such output channels: a mistake in csdfc",

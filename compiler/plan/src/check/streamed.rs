@@ -1,11 +1,11 @@
-//! Rule 4, weights that are read from a store: which slices are read, into which bytes of the arena, and from which
+//! Rule 4, weights that are read from a store: which tiles are read, into which bytes of the arena, and from which
 //! moment on.
 //!
-//! A slice has the bytes that the layer's primitive would keep for a layer of only its output channels. Only layers
-//! whose primitive keeps panels of output channels come in several slices. Each of their firings reads all of them.
+//! A tile has the bytes that the layer's primitive would keep for a layer of only its output channels. Only layers
+//! whose primitive keeps panels of output channels come in several tiles. Each of their firings reads all of them.
 
 use crate::operator::{Conv, Function, Gemm, Operator};
-use crate::plan::{Layer, PagedWeights, StorageModel};
+use crate::plan::{Layer, StorageModel, StreamedWeights};
 use crate::shape::Shape;
 
 use super::index::{CnnIndex, Index};
@@ -15,7 +15,7 @@ use super::store::{Begin, Kind, Store};
 use super::{Findings, Violation, primitives};
 
 /// Primitives that can make some output channels of a layer, in whole panels.
-const SLICED: [&str; 14] = [
+const TILED: [&str; 14] = [
     "indirect-gemm-hwc-hwc",
     "indirect-gemm-half-hwc-hwc",
     "indirect-gemm-mixed-hwc-hwc",
@@ -35,8 +35,8 @@ const SLICED: [&str; 14] = [
 /// Output channels of a panel.
 const PANEL: u64 = 16;
 
-/// Most slices of a layer.
-const MAX_SLICES: u64 = 1 << 14;
+/// Most tiles of a layer.
+const MAX_TILES: u64 = 1 << 14;
 
 /// Bytes that a layer keeps of its parameters, of `filters` output channels if that is given.
 fn stored(layer: &Layer, inputs: &[&Shape], filters: Option<u64>) -> Option<u64> {
@@ -51,8 +51,8 @@ fn stored(layer: &Layer, inputs: &[&Shape], filters: Option<u64>) -> Option<u64>
     (primitive.stored)(&part, inputs)
 }
 
-/// Output channels of a layer that may be computed in slices.
-fn sliceable(layer: &Layer, inputs: &[&Shape]) -> Option<u64> {
+/// Output channels of a layer that may be computed in tiles.
+fn tileable(layer: &Layer, inputs: &[&Shape]) -> Option<u64> {
     let filters = match &layer.operator {
         // A depthwise convolution of one channel has one filter.
         Operator::Conv(conv) if conv.groups == 1 && channels(&layer.operator, inputs)? > 1 => conv.filters,
@@ -61,97 +61,97 @@ fn sliceable(layer: &Layer, inputs: &[&Shape]) -> Option<u64> {
         _ => return None,
     };
     let has_slopes = matches!(layer.operator.activation(), Some(Function::PRelu { .. }));
-    let is_one = SLICED.contains(&layer.primitive.as_str()) && !has_slopes;
+    let is_one = TILED.contains(&layer.primitive.as_str()) && !has_slopes;
     is_one.then_some(filters as u64)
 }
 
-/// Why the weights of a layer cannot come in the slices that the plan states.
+/// Why the weights of a layer cannot come in the tiles that the plan states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SlicesError {
+pub enum TilesError {
     /// There is nothing to read.
     #[error("it keeps no parameters")]
     NoParameters,
     /// Its primitive cannot compute some of its output channels.
-    #[error("it cannot be computed in slices of output channels")]
+    #[error("it cannot be computed in tiles of output channels")]
     NotByChannels,
-    /// Slices are whole panels, and fewer than all output channels.
-    #[error("a slice has {each} output channels, not a multiple of {PANEL} below the {filters} of the layer")]
+    /// Tiles are whole panels, and fewer than all output channels.
+    #[error("a tile has {each} output channels, not a multiple of {PANEL} below the {filters} of the layer")]
     Channels {
-        /// Output channels of a slice.
+        /// Output channels of a tile.
         each: u64,
         /// Output channels of the layer.
         filters: u64,
     },
     /// There are too many.
-    #[error("it has more than {MAX_SLICES} slices")]
+    #[error("it has more than {MAX_TILES} tiles")]
     TooMany,
     /// Their bytes do not fit 64 bits.
-    #[error("its slices are beyond 64 bits")]
+    #[error("its tiles are beyond 64 bits")]
     TooLarge,
 }
 
-/// Bytes of the slices of a layer.
+/// Bytes of the tiles of a layer.
 ///
 /// # Errors
 /// When it cannot have those that it states.
-pub fn slices(layer: &Layer, paged: &PagedWeights, inputs: &[&Shape]) -> Result<Vec<u64>, SlicesError> {
-    let Some(each) = paged.filters else {
-        let bytes = stored(layer, inputs, None).ok_or(SlicesError::TooLarge)?;
-        return if bytes > 0 { Ok(vec![bytes]) } else { Err(SlicesError::NoParameters) };
+pub fn tiles(layer: &Layer, streamed: &StreamedWeights, inputs: &[&Shape]) -> Result<Vec<u64>, TilesError> {
+    let Some(each) = streamed.filters else {
+        let bytes = stored(layer, inputs, None).ok_or(TilesError::TooLarge)?;
+        return if bytes > 0 { Ok(vec![bytes]) } else { Err(TilesError::NoParameters) };
     };
-    let Some(filters) = sliceable(layer, inputs) else {
-        return Err(SlicesError::NotByChannels);
+    let Some(filters) = tileable(layer, inputs) else {
+        return Err(TilesError::NotByChannels);
     };
     if each == 0 || each % PANEL != 0 || each >= filters {
-        return Err(SlicesError::Channels { each, filters });
+        return Err(TilesError::Channels { each, filters });
     }
-    if filters.div_ceil(each) > MAX_SLICES {
-        return Err(SlicesError::TooMany);
+    if filters.div_ceil(each) > MAX_TILES {
+        return Err(TilesError::TooMany);
     }
-    let slice = |filters: u64| stored(layer, inputs, Some(filters)).ok_or(SlicesError::TooLarge);
-    let mut slices = vec![slice(each)?; (filters / each) as usize];
+    let tile = |filters: u64| stored(layer, inputs, Some(filters)).ok_or(TilesError::TooLarge);
+    let mut tiles = vec![tile(each)?; (filters / each) as usize];
     if filters % each > 0 {
-        slices.push(slice(filters % each)?);
+        tiles.push(tile(filters % each)?);
     }
-    Ok(slices)
+    Ok(tiles)
 }
 
-/// Adds the blocks: as large as the largest slice that they take, aligned, and within the arena.
+/// Adds the blocks: as large as the largest tile that they take, aligned, and within the arena.
 pub(super) fn blocks(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mut Findings) {
     let arena = index.plan.memory.arena;
     for (cnn, stores) in index.cnns.iter().zip(stores) {
         for (l, entry) in cnn.layers.iter().enumerate() {
-            let Some(paged) = &entry.layer.paged else { continue };
+            let Some(streamed) = &entry.layer.streamed else { continue };
             let mut wrong = |why: String| {
                 let (cnn, layer) = (cnn.cnn.name.clone(), entry.layer.name.clone());
-                findings.push(Violation::Paged { cnn, layer, why });
+                findings.push(Violation::Streamed { cnn, layer, why });
             };
             if index.plan.storage_model != StorageModel::Tensors {
-                wrong("weights are paged in storage model `tensors` only".into());
+                wrong("weights are streamed in storage model `tensors` only".into());
                 continue;
             }
-            let slices = match slices(entry.layer, paged, &cnn.seen_all(l)) {
-                Ok(slices) => slices,
+            let tiles = match tiles(entry.layer, streamed, &cnn.seen_all(l)) {
+                Ok(tiles) => tiles,
                 Err(error) => {
                     wrong(error.to_string());
                     continue;
                 }
             };
-            if compare(&paged.slices, &mut slices.iter().copied()).is_err() {
-                let stated: String = paged.slices.chars().take(200).collect();
-                wrong(format!("its slices have {} bytes, not `{stated}`", list(&slices)));
+            if compare(&streamed.tiles, &mut tiles.iter().copied()).is_err() {
+                let stated: String = streamed.tiles.chars().take(200).collect();
+                wrong(format!("its tiles have {} bytes, not `{stated}`", list(&tiles)));
             }
-            if paged.blocks.is_empty() || paged.blocks.len() > slices.len() {
-                wrong(format!("it has {} blocks for {} slices", paged.blocks.len(), slices.len()));
+            if streamed.blocks.is_empty() || streamed.blocks.len() > tiles.len() {
+                wrong(format!("it has {} blocks for {} tiles", streamed.blocks.len(), tiles.len()));
                 continue;
             }
-            for (b, block) in paged.blocks.iter().enumerate() {
-                let largest = slices.iter().skip(b).step_by(paged.blocks.len()).max().copied();
+            for (b, block) in streamed.blocks.iter().enumerate() {
+                let largest = tiles.iter().skip(b).step_by(streamed.blocks.len()).max().copied();
                 let (offset, bytes) = (block.offset, block.bytes);
                 if largest != Some(bytes) {
                     wrong(format!(
-                        "block {b} has {bytes} bytes, but the largest slice in it has {}",
+                        "block {b} has {bytes} bytes, but the largest tile in it has {}",
                         largest.unwrap_or(0)
                     ));
                 } else if offset % 4 != 0 {
@@ -219,28 +219,28 @@ pub(super) fn check_events(
             if begun.zip(first).is_none_or(|(begun, first)| begun > before + first) {
                 let (cnn, layer) = (cnn.cnn.name.clone(), entry.layer.name.clone());
                 let why = format!("{} waits for a firing that is not before the layer's own", store.name);
-                findings.push(Violation::Paged { cnn, layer, why });
+                findings.push(Violation::Streamed { cnn, layer, why });
             }
         }
     }
     findings.or(())
 }
 
-/// Checks that slices follow each other in the store, layer by layer, and all sums of their bytes.
+/// Checks that tiles follow each other in the store, layer by layer, and all sums of their bytes.
 pub(super) fn check_sums(index: &Index<'_>, findings: &mut Findings) {
     let plan = index.plan;
     let mut end = Some(0u64);
     for cnn in &index.cnns {
         let mut read = Some(0u64);
         for (l, entry) in cnn.layers.iter().enumerate() {
-            let Some(paged) = &entry.layer.paged else { continue };
+            let Some(streamed) = &entry.layer.streamed else { continue };
             let what = format!("the place in the store of layer `{}/{}`", cnn.cnn.name, entry.layer.name);
-            let owner = entry.parameters_of.and_then(|owner| cnn.layers[owner].layer.paged.as_ref());
-            findings.sum(what, paged.at, owner.map_or(end, |owner| Some(owner.at)));
-            let bytes = slices(entry.layer, paged, &cnn.seen_all(l)).ok();
+            let owner = entry.parameters_of.and_then(|owner| cnn.layers[owner].layer.streamed.as_ref());
+            findings.sum(what, streamed.at, owner.map_or(end, |owner| Some(owner.at)));
+            let bytes = tiles(entry.layer, streamed, &cnn.seen_all(l)).ok();
             let bytes =
-                bytes.and_then(|slices| slices.iter().try_fold(0u64, |sum, slice| sum.checked_add(*slice)));
-            let again = if entry.is_sliced() { entry.layer.firings } else { 1 };
+                bytes.and_then(|tiles| tiles.iter().try_fold(0u64, |sum, tile| sum.checked_add(*tile)));
+            let again = if entry.is_tiled() { entry.layer.firings } else { 1 };
             let of_frame = bytes.and_then(|bytes| bytes.checked_mul(again));
             read = read.zip(of_frame).and_then(|(read, bytes)| read.checked_add(bytes));
             if owner.is_some() {
@@ -252,13 +252,13 @@ pub(super) fn check_sums(index: &Index<'_>, findings: &mut Findings) {
     }
     optional("store.bytes".into(), plan.store.as_ref().map(|store| store.bytes), end, findings);
     let all = index.cnns.iter().flat_map(|cnn| (0..cnn.layers.len()).map(move |l| (cnn, l)));
-    let paged = all.filter(|(cnn, l)| {
+    let streamed = all.filter(|(cnn, l)| {
         let entry = &cnn.layers[*l];
-        entry.layer.paged.is_some() && entry.parameters_of.is_none()
+        entry.layer.streamed.is_some() && entry.parameters_of.is_none()
     });
-    let paged = paged.map(|(cnn, l)| stored(cnn.layers[l].layer, &cnn.seen_all(l), None));
-    let paged = paged.into_iter().try_fold(0u64, |sum, bytes| sum.checked_add(bytes?));
-    let resident = paged.and_then(|paged| plan.memory.parameters_stored.checked_sub(paged));
+    let streamed = streamed.map(|(cnn, l)| stored(cnn.layers[l].layer, &cnn.seen_all(l), None));
+    let streamed = streamed.into_iter().try_fold(0u64, |sum, bytes| sum.checked_add(bytes?));
+    let resident = streamed.and_then(|streamed| plan.memory.parameters_stored.checked_sub(streamed));
     match (end, plan.memory.parameters_resident) {
         (Some(0), None) => {}
         (_, Some(stated)) if end != Some(0) => findings.sum("memory.parameters_resident", stated, resident),

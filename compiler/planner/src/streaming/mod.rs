@@ -1,4 +1,4 @@
-//! When and where paged weights are read: what a frame reads (`reads`), larger blocks where there is room ([`blocks`]),
+//! When and where streamed weights are read: what a frame reads (`reads`), larger blocks where there is room ([`blocks`]),
 //! and loads that overlap computing ([`loads`]).
 
 pub mod blocks;

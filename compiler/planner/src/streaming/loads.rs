@@ -1,6 +1,6 @@
 //! Loads that overlap computing: when each load ends, and how blocks that live longer let it start earlier.
 //!
-//! The store reads one slice after another, in the order in which layers use them. The first load into a block starts
+//! The store reads one tile after another, in the order in which layers use them. The first load into a block starts
 //! when the plan lets it and the store is free. A simulation of this gives the time of a frame. Without overlap, each
 //! load would start right before it is needed, and computing and reading would take turns.
 //!
@@ -8,7 +8,7 @@
 //! share the arena too, so each gets a part of the room that is left.
 
 use csdfc_network::LayerId;
-use csdfc_runtime::bind::Slicing;
+use csdfc_runtime::bind::Tiling;
 
 use super::reads::read_ns;
 use crate::cost::timing::Timing;
@@ -27,7 +27,7 @@ pub(super) struct Simulated {
     free: Vec<f64>,
 }
 
-/// The blocks of a layer, in the order in which slices use them, as indices of requests.
+/// The blocks of a layer, in the order in which tiles use them, as indices of requests.
 fn blocks(execution: &Execution, id: LayerId) -> Vec<usize> {
     let is_block = |request: &Request| request.kind == RequestKind::Block && request.tensor == id;
     (0..execution.requests.len()).filter(|i| is_block(&execution.requests[*i])).collect()
@@ -46,7 +46,7 @@ pub(super) fn simulated(
 pub fn exposed(task: &PartitionedCnn<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
     let Some(frame) = simulated(task, timing, execution) else { return Vec::new() };
     let all: f64 = frame.waits.iter().sum();
-    let without = |id: LayerId| match task.paging(id) {
+    let without = |id: LayerId| match task.streaming(id) {
         Some(_) => simulated_without(Some(id), task, timing, execution)
             .map_or(0.0, |less| all - less.waits.iter().sum::<f64>()),
         None => 0.0,
@@ -90,13 +90,13 @@ fn simulated_without(
                 ends.push(now);
                 continue;
             };
-            let (_, slices) = task.slices(id, rows, execution.requests[*first].bytes);
+            let (_, tiles) = task.tiles(id, rows, execution.requests[*first].bytes);
             if is_first {
                 free_for[id.0] = free;
             }
-            let all = slices.iter().sum::<u64>().max(1) as f64;
+            let all = tiles.iter().sum::<u64>().max(1) as f64;
             let mut used: Vec<f64> = Vec::new();
-            for (k, bytes) in slices.iter().enumerate() {
+            for (k, bytes) in tiles.iter().enumerate() {
                 let may = match k.checked_sub(own.len()) {
                     Some(before) => used[before],
                     None if !is_first => ended[id.0],
@@ -106,7 +106,7 @@ fn simulated_without(
                     },
                 };
                 free = free.max(may) + timing.read_ns(&[*bytes]) * stretch[p];
-                // If a layer is not sliced, its first firing waits for all its weights, and so do the layers that read
+                // If a layer is not tiled, its first firing waits for all its weights, and so do the layers that read
                 // its rows.
                 let ready = now.max(free);
                 waits[id.0] += ready - now;
@@ -147,7 +147,7 @@ pub(super) fn rooms(
             item.request.bytes * times.saturating_sub(1)
         };
         let twice: u64 = items.iter().filter(|item| item.request.pipelined).map(between).sum();
-        let weight = |&(cnn, p): &(usize, usize)| match tasks[cnn].bytes_paged(p) {
+        let weight = |&(cnn, p): &(usize, usize)| match tasks[cnn].bytes_streamed(p) {
             bytes if evenly => bytes.min(1),
             bytes => bytes,
         };
@@ -162,7 +162,7 @@ pub(super) fn rooms(
     rooms
 }
 
-/// Lets loads start earlier, as long as no partition has more bytes in use at once than `rooms` gives it. Slices take turns
+/// Lets loads start earlier, as long as no partition has more bytes in use at once than `rooms` gives it. Tiles take turns
 /// in two blocks. The life of a block begins earlier, by up to `share` of the way to the moment at which the store is free
 /// for it.
 pub(super) fn overlap(
@@ -180,7 +180,7 @@ pub(super) fn overlap(
         _ => None,
     };
     for id in task.network.ids() {
-        let (Some(slicing), Some(first)) = (task.slicing(id, execution.rows[id.0]), single(&execution, id))
+        let (Some(tiling), Some(first)) = (task.tiling(id, execution.rows[id.0]), single(&execution, id))
         else {
             continue;
         };
@@ -188,15 +188,15 @@ pub(super) fn overlap(
         let (bytes, at) = (request.bytes, request.live.0);
         let budget = rooms[request.partition];
         let room = bytes + budget.saturating_sub(used[at]);
-        // Half of the channels at most, so that there are two slices.
-        let half = slicing.filters.div_ceil(2).next_multiple_of(Slicing::PANEL);
-        let filters = slicing.within(room / 2).min(half);
-        let each = slicing.bytes(filters);
-        if filters >= slicing.filters || 2 * each > room {
+        // Half of the channels at most, so that there are two tiles.
+        let half = tiling.filters.div_ceil(2).next_multiple_of(Tiling::PANEL);
+        let filters = tiling.within(room / 2).min(half);
+        let each = tiling.bytes(filters);
+        if filters >= tiling.filters || 2 * each > room {
             continue;
         }
-        let (_, slices) = task.slices(id, execution.rows[id.0], each);
-        let second = slices.iter().skip(1).step_by(2).max().copied().unwrap_or(0);
+        let (_, tiles) = task.tiles(id, execution.rows[id.0], each);
+        let second = tiles.iter().skip(1).step_by(2).max().copied().unwrap_or(0);
         used[at] = used[at] - bytes + each + second;
         execution.requests[first].bytes = each;
         let other = Request { bytes: second, ..execution.requests[first].clone() };

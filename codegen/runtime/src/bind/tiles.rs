@@ -1,6 +1,6 @@
-//! Slices: some of a layer's output channels at a time, if its weights are read slice by slice.
+//! Tiles: some of a layer's output channels at a time, if its weights are read tile by tile.
 //!
-//! A slice is the layer as it would be without its other output channels. Its kernel and its packed parameters are
+//! A tile is the layer as it would be without its other output channels. Its kernel and its packed parameters are
 //! those of the layer with fewer filters. Only two things differ: the pixels that it writes, and those that it adds,
 //! are as far apart as those of the whole layer, and it begins at its own first channel.
 
@@ -23,7 +23,7 @@ use super::primitive::Primitive;
 use super::typed::ByRows;
 
 /// The primitives whose kernels are a convolution of panels.
-const SLICED: [&str; 14] = [
+const TILED: [&str; 14] = [
     "indirect-gemm-hwc-hwc",
     "indirect-gemm-half-hwc-hwc",
     "indirect-gemm-mixed-hwc-hwc",
@@ -40,20 +40,20 @@ const SLICED: [&str; 14] = [
     "gemm-panels-w16-hwc-hwc",
 ];
 
-/// How the output channels of a layer may be divided into slices: any number at a time, in whole panels.
+/// How the output channels of a layer may be divided into tiles: any number at a time, in whole panels.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Slicing {
+pub struct Tiling {
     /// Output channels of the layer.
     pub filters: u64,
     panels: Panels,
 }
 
-impl Slicing {
-    /// Output channels of a panel. A slice has a multiple of this number, and the last slice has the channels that are
+impl Tiling {
+    /// Output channels of a panel. A tile has a multiple of this number, and the last tile has the channels that are
     /// left.
     pub const PANEL: u64 = 16;
 
-    /// How a layer whose tensors are stored whole may be sliced, if it may be. `operands` have the shapes of their
+    /// How a layer whose tensors are stored whole may be tiled, if it may be. `operands` have the shapes of their
     /// tensors and the shapes in which they are seen.
     pub fn of(
         primitive: Primitive,
@@ -61,7 +61,7 @@ impl Slicing {
         operands: &[(&Shape, &Shape)],
         output: &Shape,
     ) -> Option<Self> {
-        if !SLICED.contains(&primitive.name()) {
+        if !TILED.contains(&primitive.name()) {
             return None;
         }
         let site = Site::whole(operator, operands.iter().copied(), output);
@@ -70,17 +70,17 @@ impl Slicing {
         let inputs = site.inputs.iter().map(|operand| Operand { quantisation, ..*operand }).collect();
         let site = Site { elements: primitive.elements(), inputs, quantisation, ..site };
         let call = super::bind(primitive, &site).ok()?;
-        call.slice(operator, 1)?;
+        call.tile(operator, 1)?;
         let panels = Panels::of(&call)?;
-        Some(Slicing { filters: panels.conv().filters as u64, panels })
+        Some(Tiling { filters: panels.conv().filters as u64, panels })
     }
 
-    /// Bytes of a slice of `filters` output channels.
+    /// Bytes of a tile of `filters` output channels.
     pub fn bytes(&self, filters: u64) -> u64 {
         self.panels.of_filters(filters as usize).len().next_multiple_of(LINE) as u64
     }
 
-    /// The most output channels, in whole panels, whose slice has no more bytes than this; a panel at least.
+    /// The most output channels, in whole panels, whose tile has no more bytes than this; a panel at least.
     pub fn within(&self, bytes: u64) -> u64 {
         let [each, beside] = [self.panels.each(), self.panels.beside()].map(|count| count as u64);
         let most = bytes.saturating_sub(beside) / (Self::PANEL * each).max(1) * Self::PANEL;
@@ -95,8 +95,8 @@ impl Slicing {
 
 impl Call {
     /// The call that makes any `filters` output channels of the layer. Its operands and its output are those of the
-    /// layer, from the first of these channels on ([`Call::is_sliced_operand`]). `None` if no kernel does.
-    pub fn slice(&self, operator: &Operator, filters: usize) -> Option<Call> {
+    /// layer, from the first of these channels on ([`Call::is_tiled_operand`]). `None` if no kernel does.
+    pub fn tile(&self, operator: &Operator, filters: usize) -> Option<Call> {
         let Form::Rows(call) = &self.form else { return None };
         let [Constant { packing, parameters, .. }] = self.constants.as_slice() else { return None };
         if self.slopes || matches!(operator.activation(), Some(Function::PRelu { .. })) {
@@ -120,8 +120,8 @@ impl Call {
         Some(Call { form, constants, slopes: false })
     }
 
-    /// Whether a slice reads only its own channels of an operand. This holds for the operand that is added to the sums.
-    pub fn is_sliced_operand(&self, operand: usize) -> bool {
+    /// Whether a tile reads only its own channels of an operand. This holds for the operand that is added to the sums.
+    pub fn is_tiled_operand(&self, operand: usize) -> bool {
         let is_residual = match self.constants.as_slice() {
             [Constant { packing, .. }] => packing.conv().is_some_and(|conv| conv.residual),
             _ => false,
@@ -233,7 +233,7 @@ impl Panels {
 }
 
 /// The two byte ranges, among the packed parameters of the whole layer, that some output channels need: the parameters
-/// of the channels, and the data that every slice has beside them. Between the two, a slice has zeros.
+/// of the channels, and the data that every tile has beside them. Between the two, a tile has zeros.
 pub(crate) fn packed(call: &Call, filters: Range<usize>) -> Option<[Range<usize>; 2]> {
     let panels = Panels::of(call)?;
     let (each, all) = (panels.each(), panels.len());

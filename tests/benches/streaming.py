@@ -1,6 +1,6 @@
 """Emitted crates that read their weights from a store, beside the one that keeps them in memory: is the plan's rate kept?
 
-    python3 paging.py APP OUT --csdfc PATH [--mem 2MB] [--bandwidths 500,2000,8000] [--latency 20] [--rounds N] [--frames N]
+    python3 streaming.py APP OUT --csdfc PATH [--mem 2MB] [--bandwidths 500,2000,8000] [--latency 20] [--rounds N] [--frames N]
 
 APP has one CNN of one input, which may be a pipeline. csdfc profiles it on this machine. For each bandwidth, in MB a second,
 it is planned for a store of that bandwidth, and the crate's program runs on a store that waits as long as such a store takes.
@@ -33,7 +33,7 @@ def emitted(csdfc, plan, folder):
         with open(f"{folder}/src/main.rs") as file:
             text = file.read()
         text = re.sub(r"^mod (\w+);", r'#[path = "../src/\1.rs"]\nmod \1;', text, flags=re.M)
-        text = text.replace("mod support;", f'mod support;\n#[path = "{HERE}/paging/throttled.rs"]\nmod throttled;')
+        text = text.replace("mod support;", f'mod support;\n#[path = "{HERE}/streaming/throttled.rs"]\nmod throttled;')
         text = text.replace("Loader::open(", "throttled::open(").replace("Loader, ", "")
         os.makedirs(f"{folder}/examples", exist_ok=True)
         with open(f"{folder}/examples/throttled.rs", "w") as file:
@@ -88,9 +88,9 @@ def main():
             return json.load(file)
 
     bandwidths = [int(text) for text in args.bandwidths.split(",")]
-    plans = {store: planned(f"paged-{store}", store, "--mem", args.mem) for store in bandwidths}
+    plans = {store: planned(f"streamed-{store}", store, "--mem", args.mem) for store in bandwidths}
     resident = planned("resident", None)
-    crates = {store: emitted(args.csdfc, at(f"paged-{store}.json"), at(f"paged-{store}")) for store in bandwidths}
+    crates = {store: emitted(args.csdfc, at(f"streamed-{store}.json"), at(f"streamed-{store}")) for store in bandwidths}
     whole = emitted(args.csdfc, at("resident.json"), at("resident"))
     first = resident["cnns"][0]["layers"][0]["output"]
     frame = frame_of(next(tensor for tensor in resident["tensors"] if tensor["name"] == first), at("frame.npy"))

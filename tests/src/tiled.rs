@@ -1,6 +1,6 @@
-//! Networks whose layers have so many weights that they are read in slices.
+//! Networks whose layers have so many weights that they are read in tiles.
 
-use csdfc_input::app::resolve::{Application, Paged};
+use csdfc_input::app::resolve::{Application, Streamed};
 use csdfc_network::operators::output_shape;
 use csdfc_network::pass::integers;
 use csdfc_network::{Network, NetworkOutput, Operand};
@@ -13,16 +13,16 @@ use rand::rngs::ChaCha8Rng;
 use crate::generate;
 use crate::quantised::{quantisation, quantised};
 
-/// The application with its weights paged, but those named `resident`, and read again at each firing of a layer by parts.
-pub fn again(application: &Application) -> Application {
+/// The application with its weights streamed, but those named `resident`, and read again at each firing of a layer by parts.
+pub fn read_again(application: &Application) -> Application {
     let cnns = application.cnns.iter().enumerate();
     let layers =
         cnns.flat_map(|(c, cnn)| cnn.network.layers.iter().map(move |layer| (c, layer.name.clone())));
-    let paged = Paged { again: layers.collect(), ..application.paged.clone().unwrap_or_default() };
-    Application { paged: Some(paged), may_be_paged: None, ..application.clone() }
+    let streamed = Streamed { again: layers.collect(), ..application.streamed.clone().unwrap_or_default() };
+    Application { streamed: Some(streamed), may_be_streamed: None, ..application.clone() }
 }
 
-/// A random chain of convolutions, and of a matrix product: of most of them, the last slice has fewer channels than the
+/// A random chain of convolutions, and of a matrix product: of most of them, the last tile has fewer channels than the
 /// others.
 pub fn network(random: &mut ChaCha8Rng) -> Network {
     let mut network = convolutions(random);

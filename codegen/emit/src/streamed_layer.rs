@@ -1,27 +1,27 @@
-//! A layer whose weights are paged, and the bytes of its slices in the store.
+//! A layer whose weights are streamed, and the bytes of its tiles in the store.
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::checksum::crc32c;
 use csdfc_runtime::LayerError;
 use csdfc_runtime::bind::Call;
-use csdfc_runtime::paged::Paged;
+use csdfc_runtime::streamed::Streamed;
 use csdfc_runtime::weights::Values;
 
-/// A layer whose weights are paged.
-pub(super) struct PagedLayer {
-    /// Its slices and blocks.
-    pub paged: Paged,
-    /// For each slice, the CRC-32C of its packed weights.
+/// A layer whose weights are streamed.
+pub(super) struct StreamedLayer {
+    /// Its tiles and blocks.
+    pub streamed: Streamed,
+    /// For each tile, the CRC-32C of its packed weights.
     pub checksums: Vec<u32>,
 }
 
-impl PagedLayer {
-    /// Appends the layer's slices to the bytes of the store.
+impl StreamedLayer {
+    /// Appends the layer's tiles to the bytes of the store.
     ///
     /// # Errors
     /// When parameters cannot be read or packed.
     pub fn pack(
-        paged: Paged,
+        streamed: Streamed,
         call: &Call,
         values: &Values<'_>,
         store: &mut Vec<u8>,
@@ -35,7 +35,7 @@ impl PagedLayer {
             store.extend_from_slice(packed);
             Ok(())
         };
-        paged.pack(call, values, &mut take)?;
-        Ok(PagedLayer { paged, checksums })
+        streamed.pack(call, values, &mut take)?;
+        Ok(StreamedLayer { streamed, checksums })
     }
 }

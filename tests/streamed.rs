@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use csdfc_input::app::resolve::{Application, Constraints, Paged, RowsChoice};
+use csdfc_input::app::resolve::{Application, Constraints, RowsChoice, Streamed};
 use csdfc_input::app::spec::WeightsPlace;
 use csdfc_input::app::{Origin, spec};
 use csdfc_input::builtin;
@@ -20,7 +20,7 @@ use csdfc_planner::search::code;
 use csdfc_planner::search::known::Start;
 use csdfc_precision::quantise::{Options, quantise};
 use csdfc_runtime::run::{Data, Value};
-use csdfc_tests::{application, generate, outcome_from, plan, rates, sliced};
+use csdfc_tests::{application, generate, outcome_from, plan, rates, tiled};
 
 /// A few percent of what the weights alone take, in bytes, and every weight read once a frame.
 #[test]
@@ -33,11 +33,11 @@ fn networks_take_a_fraction_of_their_weights() {
         ("resnet50", 4_500_000),
         ("vgg16", 5_800_000),
     ] {
-        let plan = paged(name, MemoryGoal::Min);
+        let plan = streamed(name, MemoryGoal::Min);
         let memory = &plan.memory;
         assert!(memory.total <= most, "{name}: {}", memory.total);
         assert_eq!((memory.parameters_resident, memory.total), (Some(0), memory.arena), "{name}");
-        // The bytes by which slices are rounded up are no weights.
+        // The bytes by which tiles are rounded up are no weights.
         let read = plan.cnns[0].bytes_read.unwrap();
         assert_eq!(plan.store.unwrap().bytes, read);
         assert!(
@@ -58,31 +58,31 @@ fn networks_take_less_if_they_read_weights_again() {
         ("googlenet", 1_340_000, 4.2),
         ("vgg16", 2_800_000, 1.9),
     ] {
-        let plan = paged(name, MemoryGoal::Bytes(most));
+        let plan = streamed(name, MemoryGoal::Bytes(most));
         assert!(plan.constraints.met, "{name}: {}", plan.memory.total);
         let all = plan.store.unwrap().bytes as f64;
         assert!((all..all * times).contains(&(plan.cnns[0].bytes_read.unwrap() as f64)), "{name}");
     }
 }
 
-fn paged(name: &str, goal: MemoryGoal) -> Plan {
+fn streamed(name: &str, goal: MemoryGoal) -> Plan {
     let mut opened = csdfc_planner::open::open(&format!("builtin:{name}")).unwrap();
-    (opened.spec.weights, opened.spec.constraints.memory) = (WeightsPlace::Paged, Some(goal));
+    (opened.spec.weights, opened.spec.constraints.memory) = (WeightsPlace::Streamed, Some(goal));
     plan(&opened.resolve().unwrap())
 }
 
 /// Weights are read again only if no plan fits that reads them once, whether the user or csdfc decides that they are
-/// paged.
+/// streamed.
 #[test]
 fn weights_are_read_again_where_memory_has_too_little_room() {
-    let once = paged("resnet8", MemoryGoal::Min);
+    let once = streamed("resnet8", MemoryGoal::Min);
     let all = once.store.as_ref().unwrap().bytes;
     assert_eq!(once.cnns[0].bytes_read, Some(all));
     // The nearest plan to an impossible budget.
-    let least = paged("resnet8", MemoryGoal::Bytes(1));
+    let least = streamed("resnet8", MemoryGoal::Bytes(1));
     assert!(least.memory.total < once.memory.total);
     assert!(least.cnns[0].bytes_read.unwrap() > all);
-    for place in [WeightsPlace::Paged, WeightsPlace::Auto] {
+    for place in [WeightsPlace::Streamed, WeightsPlace::Auto] {
         let within = |bytes: u64| {
             let mut opened = csdfc_planner::open::open("builtin:resnet8").unwrap();
             (opened.spec.weights, opened.spec.constraints.memory) = (place, Some(MemoryGoal::Bytes(bytes)));
@@ -92,8 +92,8 @@ fn weights_are_read_again_where_memory_has_too_little_room() {
         };
         let total = least.memory.total;
         let [less, same, little, more] = [total - 64, total, total + 3000, total + 6000].map(within);
-        // If nobody asked for paged weights, the plan says how much those in memory lack.
-        assert_eq!(less, if place == WeightsPlace::Paged { same } else { (None, None) });
+        // If nobody asked for streamed weights, the plan says how much those in memory lack.
+        assert_eq!(less, if place == WeightsPlace::Streamed { same } else { (None, None) });
         assert!(little.0 > Some(all) && little.0 < same.0, "{little:?}, {same:?}");
         assert_eq!(more.0, more.1);
     }
@@ -104,11 +104,12 @@ fn weights_are_read_again_where_memory_has_too_little_room() {
 fn as_little_is_read_again_as_can_be() {
     let mut read_again = 0;
     for stream in 0..12 {
-        let network = sliced::convolutions(&mut csdfc_tests::random(stream));
+        let network = tiled::convolutions(&mut csdfc_tests::random(stream));
         let names: Vec<String> = network.layers.iter().skip(1).map(|layer| layer.name.clone()).collect();
         let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::Default);
         let constraints = Constraints { memory: Some(MemoryGoal::Bytes(1)), ..Constraints::default() };
-        let found = plan(&Application { paged: Some(Paged::default()), constraints, ..application.clone() });
+        let found =
+            plan(&Application { streamed: Some(Streamed::default()), constraints, ..application.clone() });
         if !found.cnns[0].layers.iter().any(|layer| layer.times_read() > 1) {
             continue;
         }
@@ -117,8 +118,8 @@ fn as_little_is_read_again_as_can_be() {
         for set in 0..1usize << names.len() {
             let again = names.iter().enumerate().filter(|(bit, _)| set >> bit & 1 > 0);
             let again = again.map(|(_, name)| (0, name.clone())).collect();
-            let paged = Some(Paged { again, ..Paged::default() });
-            let other = Application { paged, ..application.clone() };
+            let streamed = Some(Streamed { again, ..Streamed::default() });
+            let other = Application { streamed, ..application.clone() };
             let other = outcome_from(&Start::Picked(vec![choice.clone()]), &other).plan;
             assert!(
                 other.memory.total > found.memory.total
@@ -142,15 +143,15 @@ fn integers_take_a_fraction_of_their_weights() {
     let network = pass::normalise(quantised.network, pass::Fusion::Full);
     let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::Default);
     let constraints = Constraints { memory: Some(MemoryGoal::Min), ..Constraints::default() };
-    let plan = plan(&Application { paged: Some(Paged::default()), constraints, ..application });
+    let plan = plan(&Application { streamed: Some(Streamed::default()), constraints, ..application });
     assert!(plan.memory.total <= 165_000, "{}", plan.memory.total);
     assert_eq!(plan.store.map(|store| store.bytes), plan.cnns[0].bytes_read);
 }
 
-/// Where weights do not fit, some are paged, and no more than must be. Loads overlap computing.
+/// Where weights do not fit, some are streamed, and no more than must be. Loads overlap computing.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
-fn weights_that_do_not_fit_are_paged() {
+fn weights_that_do_not_fit_are_streamed() {
     let within = |memory: u64| {
         let mut opened = csdfc_tests::app("mobilenet_v2.ron");
         opened.spec.constraints.memory = Some(MemoryGoal::Bytes(memory));
@@ -171,7 +172,7 @@ fn weights_that_do_not_fit_are_paged() {
             cnn.latency_ns
         );
         let is_doubled = |layer: &csdfc_plan::plan::Layer| {
-            layer.paged.as_ref().is_some_and(|paged| paged.blocks.len() == 2)
+            layer.streamed.as_ref().is_some_and(|streamed| streamed.blocks.len() == 2)
         };
         assert!(cnn.layers.iter().any(is_doubled));
     }
@@ -185,7 +186,7 @@ fn weights_that_do_not_fit_are_paged() {
 fn loads_of_stages_overlap_computing() {
     let pipeline = application(
         "(cnns: [(model: \"builtin:mobilenet_v1_0.25\", partitions: [(name: \"a\", upto: \"conv_pw_8\"), (name: \"b\")])], \
-         parallel: [[\"a\", \"b\"]], weights: paged)",
+         parallel: [[\"a\", \"b\"]], weights: streamed)",
     );
     let within = |memory: MemoryGoal| {
         let constraints = Constraints { memory: Some(memory), ..Constraints::default() };
@@ -200,8 +201,8 @@ fn loads_of_stages_overlap_computing() {
     assert!(rates[0] < 0.95 && rates[1] > 0.97 && rates[1] <= 1.0, "{rates:?}");
     for stage in ["a", "b"] {
         let layers = roomy.cnns[0].layers.iter().filter(|layer| layer.partition == stage);
-        let mut paged = layers.filter_map(|layer| layer.paged.as_ref());
-        assert!(paged.any(|paged| paged.blocks.len() == 2), "{stage}");
+        let mut streamed = layers.filter_map(|layer| layer.streamed.as_ref());
+        assert!(streamed.any(|streamed| streamed.blocks.len() == 2), "{stage}");
     }
 }
 
@@ -216,8 +217,8 @@ fn what_stays_is_worth_its_room() {
         opened.spec.resident = resident.to_vec();
         plan(&opened.resolve().unwrap())
     };
-    let least = of(WeightsPlace::Paged, MemoryGoal::Min, &[]);
-    let mut layers: Vec<_> = least.cnns[0].layers.iter().filter(|layer| layer.paged.is_some()).collect();
+    let least = of(WeightsPlace::Streamed, MemoryGoal::Min, &[]);
+    let mut layers: Vec<_> = least.cnns[0].layers.iter().filter(|layer| layer.streamed.is_some()).collect();
     layers.sort_by_key(|layer| std::cmp::Reverse(layer.parameters));
     for limit in [2_000_000, 6_000_000, 10_000_000] {
         let mut room = limit - least.memory.total;
@@ -229,7 +230,7 @@ fn what_stays_is_worth_its_room() {
             }
         }
         let [none, most] = [&[][..], &resident].map(|resident| {
-            let plan = of(WeightsPlace::Paged, MemoryGoal::Bytes(limit), resident);
+            let plan = of(WeightsPlace::Streamed, MemoryGoal::Bytes(limit), resident);
             assert!(plan.constraints.met);
             plan.cnns[0].fps
         });
@@ -241,12 +242,12 @@ fn what_stays_is_worth_its_room() {
     }
 }
 
-/// Named layers stay in memory, and the rest is paged.
+/// Named layers stay in memory, and the rest is streamed.
 #[test]
 fn layers_stay_resident_by_name() {
     let of = |resident: &str| {
         let text = format!(
-            "(cnns: [(model: \"builtin:lenet5\")], rows: none, weights: paged, resident: [{resident}])"
+            "(cnns: [(model: \"builtin:lenet5\")], rows: none, weights: streamed, resident: [{resident}])"
         );
         plan(&application(&text))
     };
@@ -255,7 +256,7 @@ fn layers_stay_resident_by_name() {
         plan.cnns[0].layers.iter().find(|layer| layer.name == name).unwrap().clone()
     };
     let bytes = all.cnns[0].bytes_read.unwrap() - but.cnns[0].bytes_read.unwrap();
-    assert!(layer(&all, "F6").paged.is_some() && layer(&but, "F6").paged.is_none());
+    assert!(layer(&all, "F6").streamed.is_some() && layer(&but, "F6").streamed.is_none());
     // 84 units of 120 weights and a bias, and 12 zeros.
     let kept: u64 = (4 * (84 * 121 + 12) as u64).next_multiple_of(64);
     assert_eq!(but.memory.parameters_resident, Some(kept));
@@ -292,28 +293,28 @@ fn filters_of_one_channel_come_in_one_piece() {
         let gemm = Gemm { inner, units: 3000, transposed: true, bias: true, activation: None };
         of(Shape::new([1, inner]), Operator::Gemm(gemm))
     };
-    let slices = |network: Network| {
+    let tiles = |network: Network| {
         let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::None);
-        let plan = plan(&Application { paged: Some(Paged::default()), ..application });
-        let paged = plan.cnns[0].layers.iter().filter_map(|layer| layer.paged.as_ref());
-        let slices: Vec<usize> = paged.map(|paged| rates(&paged.slices).len()).collect();
-        slices[0]
+        let plan = plan(&Application { streamed: Some(Streamed::default()), ..application });
+        let streamed = plan.cnns[0].layers.iter().filter_map(|layer| layer.streamed.as_ref());
+        let tiles: Vec<usize> = streamed.map(|streamed| rates(&streamed.tiles).len()).collect();
+        tiles[0]
     };
-    let integers = |network: Network| sliced::of_integers(&network);
-    assert_eq!([slices(conv(1)), slices(integers(conv(1))), slices(integers(gemm(1)))], [1; 3]);
+    let integers = |network: Network| tiled::of_integers(&network);
+    assert_eq!([tiles(conv(1)), tiles(integers(conv(1))), tiles(integers(gemm(1)))], [1; 3]);
     for network in [conv(2), integers(conv(2)), gemm(2), integers(gemm(2))] {
-        assert!(slices(network) > 1);
+        assert!(tiles(network) > 1);
     }
 }
 
 #[test]
-fn what_cannot_be_paged_is_refused() {
+fn what_cannot_be_streamed_is_refused() {
     let error = |text: &str| {
         let origin = Origin { name: "app.ron".into(), text: Some(text.into()), replaced: Vec::new() };
         let spec = spec::parse(&origin).unwrap();
         Opened { spec, origin, folder: PathBuf::new() }.resolve().unwrap_err().to_string()
     };
-    let of = |more: &str| error(&format!("(cnns: [(model: \"builtin:lenet5\")], weights: paged, {more})"));
+    let of = |more: &str| error(&format!("(cnns: [(model: \"builtin:lenet5\")], weights: streamed, {more})"));
     assert!(of("storage: edges").contains("need storage model `tensors`"), "{}", of("storage: edges"));
     assert!(of("resident: [\"F7\"]").contains("resident weights of an unknown layer `F7`"));
 }
