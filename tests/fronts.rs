@@ -11,7 +11,7 @@ use csdfc_planner::driver;
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::search::compare::{dominates, hypervolume};
 use csdfc_planner::search::known::Start;
-use csdfc_planner::search::watch::{Limit, Watch};
+use csdfc_planner::search::watch::{Budget, Watch};
 use csdfc_tests::app;
 
 /// The applications that are quick enough for every build, and the others.
@@ -30,7 +30,7 @@ const OTHERS: [&str; 10] = [
 ];
 
 /// The front of an application by a method, on the device that it names, and its smallest plan, which the checker accepts.
-fn searched(opened: &Opened, method: Method, limit: Limit) -> Plan {
+fn searched(opened: &Opened, method: Method, budget: Budget) -> Plan {
     let mut opened = opened.clone();
     (opened.spec.rows, opened.spec.storage) = (RowsSpec::Default, None);
     opened.spec.search.method = Some(method);
@@ -38,7 +38,7 @@ fn searched(opened: &Opened, method: Method, limit: Limit) -> Plan {
     let application = opened.resolve().unwrap();
     let device = DeviceProfile::find(&application.device, &opened.folder).unwrap();
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
-    let watch = Watch { limit, ..Watch::unwatched() };
+    let watch = Watch { budget, ..Watch::unwatched() };
     let plan =
         driver::plan_from(&Start::default(), &application, &device, paths, &watch, &|_| Ok(())).unwrap().plan;
     assert_eq!(csdfc_plan::check(&plan).err(), None, "{}", application.name);
@@ -53,13 +53,13 @@ fn the_papers_method_is_never_better() {
     let others = if cfg!(debug_assertions) { &[][..] } else { &OTHERS };
     for name in QUICK.iter().chain(others) {
         let mut opened = app(name);
-        let extended = searched(&opened, Method::Extended, Limit::Default);
+        let extended = searched(&opened, Method::Extended, Budget::Default);
         // Three CNNs take long, and without optimisation every application does.
         if cfg!(debug_assertions) || opened.spec.cnns.len() > 2 {
             (opened.spec.search.population, opened.spec.search.generations) = (30, 20);
         }
-        let paper = searched(&opened, Method::Paper, Limit::Default);
-        let none = searched(&opened, Method::None, Limit::Default).memory.total;
+        let paper = searched(&opened, Method::Paper, Budget::Default);
+        let none = searched(&opened, Method::None, Budget::Default).memory.total;
         let ratio = hypervolume(&extended.pareto, none) / hypervolume(&paper.pareto, none);
         let [ours, theirs] = [&extended, &paper].map(|plan| (plan.pareto.len(), plan.memory.total));
         println!("{name:<30} ours {ours:?}, theirs {theirs:?}, hypervolume ratio {ratio:.4}");
@@ -78,9 +78,9 @@ fn twice_the_evaluations_add_less_than_one_percent() {
     };
     for name in names {
         let opened = open::open(&format!("builtin:{name}")).unwrap();
-        let none = searched(&opened, Method::None, Limit::Default).memory.total;
-        let once = searched(&opened, Method::Extended, Limit::Default);
-        let twice = searched(&opened, Method::Extended, Limit::Evaluations(2 * once.search.evaluations));
+        let none = searched(&opened, Method::None, Budget::Default).memory.total;
+        let once = searched(&opened, Method::Extended, Budget::Default);
+        let twice = searched(&opened, Method::Extended, Budget::Evaluations(2 * once.search.evaluations));
         let ratio = hypervolume(&twice.pareto, none) / hypervolume(&once.pareto, none);
         let [once, twice] = [once, twice].map(|plan| plan.search.evaluations);
         println!("{name:<20} {once} evaluations, then {twice}: hypervolume ratio {ratio:.5}");

@@ -21,7 +21,7 @@ use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_planner::driver::{self, Planned};
 use csdfc_planner::search::known::Start;
-use csdfc_planner::search::watch::{Limit, Progress, Watch};
+use csdfc_planner::search::watch::{Budget, Progress, Watch};
 use csdfc_planner::selection;
 use csdfc_runtime::bind::Primitive;
 use csdfc_runtime::run::{Data, Runner, Value};
@@ -171,7 +171,7 @@ fn joint_plans_are_never_worse_than_one_after_the_other() {
             let joint = planned(&application, &device);
             check::check(&joint.plan).unwrap();
             assert!(is_met(&joint), "stream {stream}, {budget:?}");
-            let ways = driver::ways(&application, &device, vec![String::new()]).unwrap();
+            let ways = driver::separate_plans(&application, &device, vec![String::new()]).unwrap();
             let others = [Some(&ways.fixed), ways.primitives_first.as_ref(), ways.memory_first.as_ref()];
             let others: Vec<&Planned> = others.into_iter().flatten().filter(|other| is_met(other)).collect();
             for other in &others {
@@ -319,7 +319,7 @@ fn searches_of_a_joint_plan_share_its_time() {
             begun.fetch_add(usize::from(progress.evaluations == 0), Ordering::Relaxed);
         };
         // With no time at all, each search ends as soon as it has begun.
-        let watch = Watch { limit: Limit::Time(Duration::ZERO), progress: &count, ..Watch::unwatched() };
+        let watch = Watch { budget: Budget::Time(Duration::ZERO), progress: &count, ..Watch::unwatched() };
         let planned =
             driver::plan_from(&Start::default(), &application, &device, vec![String::new()], &watch, &|_| {
                 Ok(())

@@ -16,7 +16,7 @@ use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_planner::driver;
 use csdfc_planner::search::known::Start;
-use csdfc_planner::search::watch::{Limit, Watch};
+use csdfc_planner::search::watch::{Budget, Watch};
 use csdfc_runtime::run::{Data, Runner, Value, input_dims};
 use csdfc_tests::{app, generate};
 
@@ -209,16 +209,16 @@ fn algorithm_2_keeps_to_its_budget() {
     let whole = plan(&Application { rows: RowsChoice::None, ..application.clone() }, &generic());
     let by_rows = plan(&Application { rows: RowsChoice::All, ..application.clone() }, &generic());
     let stopped = AtomicBool::new(true);
-    for (limit, stop, expected) in [
-        (Limit::Evaluations(200), false, "evaluations"),
-        (Limit::Evaluations(1), false, "evaluations"),
-        (Limit::Time(Duration::from_millis(300)), false, "time"),
-        (Limit::Time(Duration::ZERO), false, "time"),
-        (Limit::Default, true, "asked"),
+    for (budget, stop, expected) in [
+        (Budget::Evaluations(200), false, "evaluations"),
+        (Budget::Evaluations(1), false, "evaluations"),
+        (Budget::Time(Duration::from_millis(300)), false, "time"),
+        (Budget::Time(Duration::ZERO), false, "time"),
+        (Budget::Default, true, "asked"),
     ] {
         let told = AtomicU64::new(0);
         let watch = Watch {
-            limit,
+            budget,
             stop: if stop { &stopped } else { Watch::unwatched().stop },
             progress: &|progress| {
                 assert_eq!(progress.of, "pair");
@@ -227,14 +227,14 @@ fn algorithm_2_keeps_to_its_budget() {
             ..Watch::unwatched()
         };
         let plan = watched(&application, &generic(), &watch);
-        assert_eq!(plan.search.stopped, expected, "{limit:?}");
+        assert_eq!(plan.search.stopped, expected, "{budget:?}");
         assert!(told.into_inner() <= plan.search.evaluations);
         // However early it ends, it knows the simplest chromosomes.
-        assert!(plan.memory.total <= whole.memory.total.min(by_rows.memory.total), "{limit:?}");
+        assert!(plan.memory.total <= whole.memory.total.min(by_rows.memory.total), "{budget:?}");
         assert!(
             plan.cnns.iter().map(|cnn| cnn.layers.len()).sum::<usize>() == all && !plan.pareto.is_empty()
         );
-        if let Limit::Evaluations(most) = limit {
+        if let Budget::Evaluations(most) = budget {
             // It begins with no layer by parts, all, and one of a generation.
             assert!(plan.search.evaluations <= most.max(3), "{} of {most}", plan.search.evaluations);
         }
@@ -269,7 +269,7 @@ fn every_method_plans_random_applications() {
         application.storage = StorageModel::Tensors;
         let mut plan_by = |method: Method| {
             application.search.method = Some(method);
-            let watch = Watch { limit: Limit::Evaluations(SHORT), ..Watch::unwatched() };
+            let watch = Watch { budget: Budget::Evaluations(SHORT), ..Watch::unwatched() };
             watched(&application, &generic(), &watch)
         };
         let (simple, extended) = (plan_by(Method::Simple), plan_by(Method::Extended));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use csdfc_input::builtin;
 use csdfc_input::units::MemoryGoal;
-use csdfc_packing::{Block, Budget, Life, Limit, Problem, Solution, Stopped, greedy, lives, pack};
+use csdfc_packing::{Block, Budget, Life, Meter, Problem, Solution, Stopped, greedy, lives, pack};
 use csdfc_plan::plan::StorageModel;
 use csdfc_planner::frame::choice::Choice;
 use csdfc_planner::frame::execution;
@@ -67,7 +67,7 @@ fn network(count: usize, steps: i64, seed: u64) -> Vec<Life> {
 
 fn solve(lives: &[Life], steps: u64) -> (Problem, Solution) {
     let problem = lives::problem(lives).unwrap();
-    let solution = pack(&problem, &mut Budget::new(Limit::Work(steps)));
+    let solution = pack(&problem, &mut Meter::new(Budget::Work(steps)));
     assert!(problem.accepts(&solution.packing.offsets) && solution.bound <= solution.packing.bytes);
     (problem, solution)
 }
@@ -112,7 +112,7 @@ fn a_budget_of_steps_says_all() {
 #[test]
 fn time_ends_a_search() {
     let problem = lives::problem(&guillotine(150, 60, 200, 0)).unwrap();
-    let solution = pack(&problem, &mut Budget::new(Limit::Until(Instant::now())));
+    let solution = pack(&problem, &mut Meter::new(Budget::Until(Instant::now())));
     assert_eq!((solution.work, solution.stopped), (0, Stopped::Time));
     assert!(problem.accepts(&solution.packing.offsets));
 }

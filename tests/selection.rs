@@ -13,7 +13,7 @@ use csdfc_network::{Layer, Operand};
 use csdfc_plan::operator::Operator;
 use csdfc_planner::selection::{CostTable, cost_table};
 use csdfc_runtime::bind::Primitive;
-use csdfc_select::instance::{Kind, PrimitiveOption};
+use csdfc_select::instance::{LayerKind, PrimitiveOption};
 use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer};
 use csdfc_tests::application;
 
@@ -100,7 +100,7 @@ fn a_network_on_a_profile_is_a_table() {
     let of = |name: &str| instance.layers.iter().find(|layer| layer.name == name).unwrap();
     let layers: Vec<&str> = instance.layers.iter().map(|layer| layer.name.as_str()).collect();
     assert_eq!(layers, ["l1", "l2", "l3", "l4", "l5", "output l5"]);
-    assert_eq!((of("l2").kind, of("l4").kind), (Kind::Conv, Kind::Pass));
+    assert_eq!((of("l2").kind, of("l4").kind), (LayerKind::Conv, LayerKind::Pass));
     assert_eq!(names(&of("l2").options), [HWC, CHW]);
     assert_eq!(names(&of("l4").options), ["own-kernel-hwc-hwc"]);
     assert_eq!(

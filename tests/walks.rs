@@ -15,7 +15,7 @@ use csdfc_planner::driver::{self, Planned};
 use csdfc_planner::frame::choice::Choice;
 use csdfc_planner::search::baseline::without_pipelines;
 use csdfc_planner::search::known::Start;
-use csdfc_planner::search::watch::{Limit, Scope, Shares, Watch};
+use csdfc_planner::search::watch::{Budget, Scope, Shares, Watch};
 use csdfc_tests::application;
 
 const PIPELINE: &str = r#"(name: "pipeline", cnns: [(name: "a", model: "builtin:resnet8",
@@ -59,41 +59,47 @@ fn pipelines_are_taken_apart() {
 fn a_watch_tells_when_it_is_over() {
     let (stop, go) = (AtomicBool::new(true), AtomicBool::new(false));
     let begun = Instant::now();
-    let watch = |limit, stop| Watch { limit, stop, ..Watch::unwatched() };
+    let watch = |budget, stop| Watch { budget, stop, ..Watch::unwatched() };
     let (hour, no_time) = (Duration::from_secs(3600), Duration::ZERO);
-    for (limit, stop, stopped, over) in [
-        (Limit::Default, &go, false, false),
-        (Limit::Evaluations(0), &go, false, false),
-        (Limit::Time(hour), &go, false, false),
-        (Limit::Time(no_time), &go, false, true),
-        (Limit::Default, &stop, true, true),
-        (Limit::Time(hour), &stop, true, true),
+    for (budget, stop, stopped, over) in [
+        (Budget::Default, &go, false, false),
+        (Budget::Evaluations(0), &go, false, false),
+        (Budget::Time(hour), &go, false, false),
+        (Budget::Time(no_time), &go, false, true),
+        (Budget::Default, &stop, true, true),
+        (Budget::Time(hour), &stop, true, true),
     ] {
-        let watch = watch(limit, stop);
-        assert_eq!((watch.is_stopped(), watch.is_over(begun)), (stopped, over), "{limit:?}");
+        let watch = watch(budget, stop);
+        assert_eq!((watch.is_stopped(), watch.is_over(begun)), (stopped, over), "{budget:?}");
     }
-    let Limit::Time(share) = watch(Limit::Time(hour), &go).share(4, begun).limit else {
+    let Budget::Time(share) = watch(Budget::Time(hour), &go).share(4, begun).budget else {
         panic!("a share of a time is a time");
     };
     assert!(share <= hour / 4 && share > hour / 5, "{share:?}");
-    assert_eq!(watch(Limit::Evaluations(8), &go).share(4, begun).limit, Limit::Evaluations(8));
+    assert_eq!(watch(Budget::Evaluations(8), &go).share(4, begun).budget, Budget::Evaluations(8));
 }
 
 /// Each of several searches has an equal part of what the ones before have left; steps are not divided.
 #[test]
 fn searches_share_a_watch() {
     let hour = Duration::from_secs(3600);
-    let watch = |limit| Watch { limit, ..Watch::unwatched() };
-    let shares = Shares::new(&watch(Limit::Time(hour)), 3);
+    let watch = |budget| Watch { budget, ..Watch::unwatched() };
+    let shares = Shares::new(&watch(Budget::Time(hour)), 3);
     // None of them takes any time, so that the next one has more. After the last, the rest is for whoever asks.
     for parts in [3, 2, 1, 1] {
-        let Limit::Time(share) = shares.next().limit else { panic!("a share of a time is a time") };
+        let Budget::Time(share) = shares.next().budget else { panic!("a share of a time is a time") };
         assert!(share <= hour / parts && share > hour / (parts + 1), "{share:?}");
     }
-    let shares = Shares::new(&watch(Limit::Evaluations(8)), 3);
-    assert_eq!((shares.next().limit, shares.next().limit), (Limit::Evaluations(8), Limit::Evaluations(8)));
+    let shares = Shares::new(&watch(Budget::Evaluations(8)), 3);
+    assert_eq!(
+        (shares.next().budget, shares.next().budget),
+        (Budget::Evaluations(8), Budget::Evaluations(8))
+    );
     // If no time is left, the share is zero.
-    assert_eq!(Shares::new(&watch(Limit::Time(Duration::ZERO)), 3).next().limit, Limit::Time(Duration::ZERO));
+    assert_eq!(
+        Shares::new(&watch(Budget::Time(Duration::ZERO)), 3).next().budget,
+        Budget::Time(Duration::ZERO)
+    );
 }
 
 /// Searches for CNNs one after another share the available time, and use all of it.
@@ -106,7 +112,7 @@ fn a_search_takes_the_time_that_it_has() {
     let device = DeviceProfile::find("generic", Path::new("")).expect("a profile that comes with csdfc");
     let time = Duration::from_millis(600);
     let (begun, paths) = (Instant::now(), vec!["a".into(), "b".into()]);
-    let watch = Watch { limit: Limit::Time(time), ..Watch::unwatched() };
+    let watch = Watch { budget: Budget::Time(time), ..Watch::unwatched() };
     let planned = driver::plan_from(&Start::default(), &application, &device, paths, &watch, &|_| Ok(()));
     assert_eq!(planned.expect("a plan").plan.search.stopped, "time");
     assert!(begun.elapsed() >= time, "{:?}", begun.elapsed());
@@ -178,7 +184,7 @@ fn each_search_goes_as_it_went() {
             (application.search.population, application.search.generations) = (24, 8);
             let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
             let scope = if task == "one plan" { Scope::Plan } else { Scope::Front };
-            let watch = Watch { limit: Limit::Evaluations(120), scope, ..Watch::unwatched() };
+            let watch = Watch { budget: Budget::Evaluations(120), scope, ..Watch::unwatched() };
             let planned = driver::plan_from(&start, &application, &device, paths, &watch, &|_| Ok(()));
             let Planned { plan, shortfall, .. } = planned.expect("a plan");
             let (search, memory) = (&plan.search, &plan.memory);

@@ -133,7 +133,7 @@ struct OnDemand<'e, 'g> {
     /// The place in the present segment of each of its sinks.
     sink: Vec<Option<usize>>,
     /// Sinks that lack nothing; one may be there several times.
-    ready: BinaryHeap<Turn>,
+    ready: BinaryHeap<ReadySink>,
     /// Whether an actor is on the stack.
     waiting: Vec<bool>,
     /// Actors to fire, each pulled by the one below it, with the first input not yet known to suffice.
@@ -178,8 +178,8 @@ impl OnDemand<'_, '_> {
         Ok(())
     }
 
-    fn turn(&self, actor: usize, place: usize) -> Turn {
-        Turn {
+    fn turn(&self, actor: usize, place: usize) -> ReadySink {
+        ReadySink {
             actor,
             place,
             fired: self.state.fired[actor],
@@ -343,23 +343,23 @@ struct Component {
 
 /// A sink that waits for its turn; the greatest is the one to fire.
 #[derive(PartialEq, Eq)]
-struct Turn {
+struct ReadySink {
     actor: usize,
     place: usize,
     fired: u64,
     firings: u64,
 }
 
-impl Ord for Turn {
-    fn cmp(&self, other: &Turn) -> Ordering {
+impl Ord for ReadySink {
+    fn cmp(&self, other: &ReadySink) -> Ordering {
         let left = u128::from(self.fired) * u128::from(other.firings);
         let right = u128::from(other.fired) * u128::from(self.firings);
         right.cmp(&left).then_with(|| other.place.cmp(&self.place))
     }
 }
 
-impl PartialOrd for Turn {
-    fn partial_cmp(&self, other: &Turn) -> Option<Ordering> {
+impl PartialOrd for ReadySink {
+    fn partial_cmp(&self, other: &ReadySink) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }

@@ -3,10 +3,10 @@
 
 use csdfc_plan::check::CnnIndex;
 
+use super::access::{Part, caller, first, ring};
 use super::call::{Operand, Slots};
-use super::follow::Window;
+use super::in_place::Window;
 use super::model::Model;
-use super::reach::{Part, caller, first, ring};
 use super::source::Source;
 
 /// From this number of rings on, they have no names of their own.
@@ -33,7 +33,7 @@ impl Reads {
             let name =
                 if entry.inputs.len() == 1 { "input".to_owned() } else { format!("input_{}", operand + 1) };
             let is_tiled = part.call.is_tiled_operand(operand);
-            let Some(store) = model.read(layer, tensor) else {
+            let Some(allocation) = model.read(layer, tensor) else {
                 let field = model.inputs.iter().find(|field| field.layer == tensor);
                 let field = field.map(|field| field.name.as_str()).unwrap_or_default();
                 let elements = cnn.layers[tensor].tensor.shape.elements() as u64;
@@ -43,17 +43,17 @@ impl Reads {
                 continue;
             };
             let data = if many { format!("inputs[{}]", rings.len()) } else { name.clone() };
-            let ring = ring(model, layer, store);
+            let ring = ring(model, layer, allocation);
             let (ring, slots) = match follows.iter().find(|window| window.tensor == tensor) {
                 Some(window) => {
                     let rows = &window.name;
                     (format!("{ring}.part(&{rows})"), Slots::Only(rows.clone()))
                 }
-                None => (ring, Slots::Ring(first(model, store))),
+                None => (ring, Slots::Ring(first(model, allocation))),
             };
             rings.push(ring);
             names.push(name);
-            let elements = model.stores()[store].ring_bytes() / part.call.elements()[0].bytes();
+            let elements = model.allocations()[allocation].ring_bytes() / part.call.elements()[0].bytes();
             operands.push(Operand { data: part.channels(data, is_tiled, &elements), slots });
         }
         Reads { operands, rings, names }

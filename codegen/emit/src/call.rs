@@ -34,7 +34,7 @@ pub(super) fn modules(call: &Call) -> impl Iterator<Item = &'static str> {
 
 /// The other arguments of a firing, beside its tensors.
 #[derive(Clone, Copy)]
-pub(super) struct Surroundings {
+pub(super) struct CallContext {
     /// The bytes among which its parameters are, and where they begin there.
     pub weights: (&'static str, usize),
     /// How many workers share it.
@@ -49,9 +49,9 @@ pub(super) fn write(
     call: &Call,
     operands: &[Operand],
     output: &Operand,
-    surroundings: Surroundings,
+    context: CallContext,
 ) {
-    let weights = surroundings.weights;
+    let weights = context.weights;
     let trait_name = match &call.form {
         Form::Rows(form) => {
             for (i, (operand, input)) in operands.iter().zip(&form.inputs).enumerate() {
@@ -67,7 +67,7 @@ pub(super) fn write(
                 format!("shape: {}", row_shape(&form.output, &output.slots)),
             ];
             source.list("let mut output = RowsMut {", &fields, ";");
-            if surroundings.threads > 1 { "share_rows" } else { "RowKernel::rows" }
+            if context.threads > 1 { "share_rows" } else { "RowKernel::rows" }
         }
         Form::Elements(form) => {
             for (i, (operand, input)) in operands.iter().zip(&form.inputs).enumerate() {
@@ -87,9 +87,9 @@ pub(super) fn write(
     let kernel = call.literal();
     let path = kernels::path_of(kernel.type_name());
     write_literal(source, &format!("const P: {path} = "), kernel, ";");
-    let context = match surroundings {
-        Surroundings { threads: ..=1, workspace: None, .. } => "&mut Context::alone(self.isa)".to_owned(),
-        Surroundings { threads, workspace, .. } => {
+    let context = match context {
+        CallContext { threads: ..=1, workspace: None, .. } => "&mut Context::alone(self.isa)".to_owned(),
+        CallContext { threads, workspace, .. } => {
             let workers = if threads > 1 { "Some(&mut *self.workers)" } else { "None" };
             let room =
                 workspace.map_or("&mut []".into(), |elements| format!("workspace.slice(0, {elements})"));

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use csdfc_plan::format::Element;
 use csdfc_plan::plan::Plan;
 
+use super::features::Features;
 use super::model::{Model, Packed, together};
 use super::names::one_line;
 use super::source::Source;
-use super::uses::Uses;
 use super::{capi, hash, kernels, module, program};
 
 /// The file that lists the others, each with the hash of its content.
@@ -83,8 +83,8 @@ impl Crate<'_> {
         }
         let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
         modules.extend(self.models.iter().flat_map(Model::kernel_modules));
-        let uses = self.models.iter().map(Model::uses).fold(Uses::default(), Uses::or);
-        files.extend(kernels::files(&modules, uses));
+        let features = self.models.iter().map(Model::features).fold(Features::default(), Features::or);
+        files.extend(kernels::files(&modules, features));
     }
 
     /// Whether a model is a pipeline.

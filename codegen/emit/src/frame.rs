@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::interleaving::{loops, turns};
 use super::model::Model;
 use super::source::Source;
-use super::turns::{loops, turns};
 use super::{layer, loads, schedule};
 
 /// Writes `infer_rows`.

@@ -6,17 +6,18 @@ use std::sync::LazyLock;
 
 use csdfc_kernels::sources::SOURCES;
 
-use super::uses::{self, Uses};
+use super::features::{self, Features};
 
 /// The files of these modules of the kernels, and of all modules that they use, in `src/kernels`, with code for convolutions
 /// as they are used.
-pub(super) fn files(modules: &BTreeSet<&str>, uses: Uses) -> Vec<(PathBuf, Vec<u8>)> {
+pub(super) fn files(modules: &BTreeSet<&str>, features: Features) -> Vec<(PathBuf, Vec<u8>)> {
     let needed = closure(modules);
     let mut files: Vec<(PathBuf, Vec<u8>)> = SOURCES
         .iter()
         .filter(|(path, _)| needed.contains(module(path)))
         .map(|&(path, text)| {
-            let text = if path == uses::FILE { uses.text() } else { adapt(module(path), text, &needed) };
+            let text =
+                if path == features::FILE { features.text() } else { adapt(module(path), text, &needed) };
             (PathBuf::from("src/kernels").join(path), text.into_bytes())
         })
         .collect();
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!(without_example(page), "//! A page.\nfn f() {}\n");
         assert_eq!(without_example("//! A page.\nfn f() {}\n"), "//! A page.\nfn f() {}\n");
         let all = SOURCES.iter().map(|(path, _)| module(path)).collect();
-        for (path, text) in files(&all, Uses::default()) {
+        for (path, text) in files(&all, Features::default()) {
             assert!(!String::from_utf8(text).unwrap().contains("csdfc_kernels"), "{}", path.display());
         }
     }
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn a_folder_declares_the_modules_that_are_there() {
         let heads = |modules: &[&'static str]| -> String {
-            let files = files(&modules.iter().copied().collect(), Uses::default());
+            let files = files(&modules.iter().copied().collect(), Features::default());
             let head = files.iter().find(|(path, _)| path.ends_with("conv/mod.rs")).unwrap();
             String::from_utf8(head.1.clone()).unwrap()
         };

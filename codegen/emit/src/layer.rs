@@ -1,18 +1,18 @@
 //! A layer as a method: which rows it makes, where they lie, and the kernel that makes them.
 
-use csdfc_plan::check::{Held, Kind};
+use csdfc_plan::check::{Held, RowOrder};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{ColourOrder, Input, InputElement, Operator};
 use csdfc_runtime::bind::Call;
 use csdfc_runtime::streamed::Streamed;
 
+use super::access::{Part, caller, first, ring, slot};
 use super::borrow::{Borrow, Reads};
 use super::call::{self, Operand, Slots};
-use super::follow;
+use super::in_place;
 use super::loads;
 use super::model::{InputField, Model, OutputField, summary};
 use super::pipeline::Link;
-use super::reach::{Part, caller, first, ring, slot};
 use super::source::Source;
 use super::streamed_layer::StreamedLayer;
 
@@ -88,10 +88,10 @@ fn write_wait(source: &mut Source, model: &Model<'_>, layer: usize) {
             source.line(format!("self.{}.arrived({})?;", link.reader, need.join("")));
         }
     }
-    for link in model.links.iter().filter(|link| model.stores()[link.store].tensor == layer) {
-        let end = match model.stores()[link.store].kind {
+    for link in model.links.iter().filter(|link| model.allocations()[link.allocation].tensor == layer) {
+        let end = match model.allocations()[link.allocation].kind {
             // A half has room once the frame before the last one is released.
-            Kind::Halves => "0".into(),
+            RowOrder::Halves => "0".into(),
             _ => row_end(model, layer),
         };
         source.line(format!("self.{}.room({end})?;", link.writer));
@@ -114,7 +114,7 @@ fn write_trace(source: &mut Source, model: &Model<'_>, layer: usize) {
 /// Hands the rows that a firing has made to other stages, and gives back the rows that it no longer needs.
 fn write_handover(source: &mut Source, model: &Model<'_>, layer: usize) {
     let several = model.cnn().layers[layer].layer.firings > 1;
-    for link in model.links.iter().filter(|link| model.stores()[link.store].tensor == layer) {
+    for link in model.links.iter().filter(|link| model.allocations()[link.allocation].tensor == layer) {
         source.line(format!("self.{}.publish({});", link.writer, row_end(model, layer)));
     }
     for link in &model.links {
@@ -132,7 +132,7 @@ fn write_handover(source: &mut Source, model: &Model<'_>, layer: usize) {
 }
 
 fn held<'m>(model: &'m Model<'_>, layer: usize, link: &Link) -> Option<&'m Held> {
-    let tensor = model.stores()[link.store].tensor;
+    let tensor = model.allocations()[link.allocation].tensor;
     model.resolved.rates[model.c][layer].iter().find(|held| held.tensor == tensor)
 }
 
@@ -295,17 +295,17 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
     let call = part.call;
     let written = model.written(layer);
     let is_handed_on = written.is_empty() || written.len() > 1 || model.is_output(layer);
-    let follows = follow::windows(model, layer);
+    let follows = in_place::windows(model, layer);
     if !follows.is_empty() {
         let y = if is_handed_on || keeps_rows(model, layer) { "y.clone()" } else { "y" };
         source.line("// The layer writes over rows that it reads, so it makes one row at a time, from these rows alone.");
         source.open(format!("for y in {y} {{"));
-        follow::write(source, &follows);
+        in_place::write(source, &follows);
     }
     let Reads { operands, rings, names } = Reads::of(model, layer, part, &follows);
-    let workspace = model.workspace(layer).map(|store| {
-        let elements = model.stores()[store].bytes() / Element::F32.bytes();
-        (ring(model, layer, store), elements)
+    let workspace = model.workspace(layer).map(|allocation| {
+        let elements = model.allocations()[allocation].bytes() / Element::F32.bytes();
+        (ring(model, layer, allocation), elements)
     });
     let block =
         part.tile.zip(model.streamed[layer].as_ref()).map(|(tile, StreamedLayer { streamed, .. })| {
@@ -316,7 +316,7 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
             };
             (loads::block(model, streamed, &number), loads::tile(model, layer, tile))
         });
-    let context = call::Surroundings {
+    let context = call::CallContext {
         weights: if block.is_some() { ("weights", 0) } else { ("self.weights", model.weights[layer].start) },
         threads: model.threads(),
         workspace: workspace.as_ref().map(|(_, elements)| *elements),
@@ -335,7 +335,7 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
         }
     };
     borrow.write(source, Some(ring));
-    let elements = model.stores()[own].ring_bytes() / call.elements()[1].bytes();
+    let elements = model.allocations()[own].ring_bytes() / call.elements()[1].bytes();
     let output = Operand { data: part.channels("output".into(), true, &elements), slots };
     call::write(source, call, &operands, &output, context);
     if !follows.is_empty() {
@@ -352,7 +352,7 @@ fn write_handed_on(
     part: &Part<'_>,
     operands: &[Operand],
     borrow: &Borrow,
-    context: call::Surroundings,
+    context: call::CallContext,
 ) {
     let entry = &model.cnn().layers[layer];
     let shape = &entry.tensor.shape;

@@ -6,18 +6,21 @@
 //! weights are streamed, a file for the store. Only the arena, the weights, the store, the kernels and the C interface have
 //! `unsafe` code inside.
 
+mod access;
 mod borrow;
 mod boundary;
 mod call;
 mod capi;
 mod crate_options;
 mod error;
+mod features;
 mod files;
-mod follow;
 mod form;
 mod frame;
 #[path = "template/hash.rs"]
 mod hash;
+mod in_place;
+mod interleaving;
 mod kernels;
 mod layer;
 mod loads;
@@ -27,7 +30,6 @@ mod names;
 mod pipeline;
 mod places;
 mod program;
-mod reach;
 mod readme;
 #[cfg(test)]
 #[path = "template/ring.rs"]
@@ -40,8 +42,6 @@ mod streamed_layer;
 #[cfg(test)]
 mod tests;
 mod trials;
-mod turns;
-mod uses;
 
 use std::path::PathBuf;
 

@@ -6,8 +6,8 @@
 use csdfc_plan::check::Begin;
 use csdfc_runtime::streamed::Streamed;
 
+use super::access::ring_path;
 use super::model::Model;
-use super::reach::ring_path;
 use super::source::Source;
 use super::streamed_layer::StreamedLayer;
 
@@ -89,8 +89,8 @@ pub(super) fn tile(model: &Model<'_>, layer: usize, number: &str) -> String {
 /// A block of a layer, by an expression.
 pub(super) fn block(model: &Model<'_>, streamed: &Streamed, number: &str) -> String {
     let Some(block) = streamed.blocks.first() else { return String::new() };
-    let place = ring_path(model, model.stores()[block.store].tensor);
-    format!("{place}::{}[{number}]", model.rings[block.store])
+    let place = ring_path(model, model.allocations()[block.allocation].tensor);
+    format!("{place}::{}[{number}]", model.rings[block.allocation])
 }
 
 /// Writes the table of tiles.

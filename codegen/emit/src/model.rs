@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use csdfc_plan::check::{CnnIndex, Kind, Resolved, Store};
+use csdfc_plan::check::{Allocation, CnnIndex, Resolved, RowOrder};
 use csdfc_plan::operator::{Input, InputElement, Operator};
 use csdfc_plan::plan::Layer;
 use csdfc_plan::shape::Shape;
@@ -16,10 +16,10 @@ use csdfc_runtime::weights;
 
 use super::call;
 use super::error::{EmitError, names_of};
+use super::features::Features;
 use super::names::Names;
 use super::pipeline::{self, Layers, Link, Stage};
 use super::streamed_layer::StreamedLayer;
-use super::uses::Uses;
 
 /// A model as it is emitted.
 pub(super) struct Model<'r> {
@@ -30,7 +30,7 @@ pub(super) struct Model<'r> {
     pub module: String,
     /// The name of each layer's method.
     pub methods: Vec<String>,
-    /// The name of the constant of each store's ring.
+    /// The name of the constant of each allocation's ring.
     pub rings: Vec<String>,
     /// The call that computes each layer; `None` for network inputs, and for layers that nothing reads.
     pub calls: Vec<Option<Call>>,
@@ -120,36 +120,36 @@ impl<'r> Model<'r> {
     }
 
     /// Where its rows lie.
-    pub fn stores(&self) -> &'r [Store] {
-        &self.resolved.stores[self.c]
+    pub fn allocations(&self) -> &'r [Allocation] {
+        &self.resolved.allocations[self.c]
     }
 
-    /// Number of the stores that a layer writes, the first by its kernel.
+    /// Number of the allocations that a layer writes, the first by its kernel.
     pub fn written(&self, layer: usize) -> Vec<usize> {
-        bind::written_by(self.stores(), layer)
+        bind::written_by(self.allocations(), layer)
     }
 
-    /// The store from which a layer reads a tensor; none for the caller's copy.
+    /// The allocation from which a layer reads a tensor; none for the caller's copy.
     pub fn read(&self, layer: usize, tensor: usize) -> Option<usize> {
-        bind::read_from(self.stores(), layer, tensor)
+        bind::read_from(self.allocations(), layer, tensor)
     }
 
     /// The workspace of a layer, if it has one.
     pub fn workspace(&self, layer: usize) -> Option<usize> {
-        bind::workspace_of(self.stores(), layer)
+        bind::workspace_of(self.allocations(), layer)
     }
 
     /// The number of frames after which all rings that are counted on from frame to frame are again at their first slot.
     pub fn period(&self) -> u64 {
-        let period = |store: &Store| match store.kind {
-            Kind::Restarts | Kind::Workspace | Kind::Block(_) => 1,
-            Kind::Halves => 2,
-            Kind::RunsOn => {
-                let rows = self.cnn().layers[store.tensor].rows();
-                store.ring_rows / gcd(store.ring_rows, rows)
+        let period = |allocation: &Allocation| match allocation.kind {
+            RowOrder::Restarts | RowOrder::Workspace | RowOrder::Block(_) => 1,
+            RowOrder::Halves => 2,
+            RowOrder::RunsOn => {
+                let rows = self.cnn().layers[allocation.tensor].rows();
+                allocation.ring_rows / gcd(allocation.ring_rows, rows)
             }
         };
-        self.stores().iter().map(period).fold(1, |all, one| all / gcd(all, one) * one)
+        self.allocations().iter().map(period).fold(1, |all, one| all / gcd(all, one) * one)
     }
 
     /// Names a CNN's parts, binds its layers to kernels and packs their weights. Without parameters, weights only get
@@ -168,7 +168,7 @@ impl<'r> Model<'r> {
         for l in 0..model.methods.len() {
             // The caller's room is for the rows of one firing at a time.
             let room = model.cnn().layers[l].layer.rows_per_firing;
-            let call = bind::bind_layer(model.cnn(), model.stores(), l, room);
+            let call = bind::bind_layer(model.cnn(), model.allocations(), l, room);
             model.calls.push(call.map_err(|why| EmitError::layer(model.cnn(), l, why))?);
         }
         let keepers = weights::keepers(model.cnn(), |l| model.calls[l].is_some());
@@ -247,7 +247,9 @@ impl<'r> Model<'r> {
 
     /// Whether a layer reads or writes a ring between stages.
     pub fn is_linked(&self, l: usize) -> bool {
-        self.links.iter().any(|link| link.readers.contains(&l) || self.stores()[link.store].tensor == l)
+        self.links
+            .iter()
+            .any(|link| link.readers.contains(&l) || self.allocations()[link.allocation].tensor == l)
     }
 
     /// Whether some weights are read from a store.
@@ -275,35 +277,37 @@ impl<'r> Model<'r> {
     }
 
     /// Which convolutions it calls.
-    pub fn uses(&self) -> Uses {
-        Uses::of(self.calls.iter().flatten())
+    pub fn features(&self) -> Features {
+        Features::of(self.calls.iter().flatten())
     }
 
     /// The modules of the kernels that it calls.
     pub fn kernel_modules(&self) -> impl Iterator<Item = &'static str> {
         let checksum = self.is_streamed().then_some("checksum");
-        self.calls.iter().flatten().flat_map(call::modules).chain(checksum)
+        let share = (self.threads() > 1).then_some("share");
+        self.calls.iter().flatten().flat_map(call::modules).chain(checksum).chain(share)
     }
 
     fn named(resolved: &'r Resolved<'r>, c: usize, module: String) -> Result<Self, EmitError> {
         let cnn = &resolved.index.cnns[c];
-        let stores = &resolved.stores[c];
+        let allocations = &resolved.allocations[c];
         let mut names = Names::except(&[
             "memory", "weights", "isa", "workers", "loads", "frame", "inputs", "outputs", "run",
         ]);
         let methods: Vec<String> = cnn.layers.iter().map(|entry| names.give(&entry.layer.name)).collect();
         let mut names = Names::default();
         let mut blocks: BTreeMap<usize, String> = BTreeMap::new();
-        let rings = stores.iter().map(|store| {
-            let tensor = &methods[store.tensor];
-            let others = stores.iter().filter(|other| other.tensor == store.tensor && other.is_ring());
+        let rings = allocations.iter().map(|allocation| {
+            let tensor = &methods[allocation.tensor];
+            let others =
+                allocations.iter().filter(|other| other.tensor == allocation.tensor && other.is_ring());
             let of_edge = others.count() > 1;
-            let name = match store.readers.first() {
-                _ if store.begin().is_some() => {
+            let name = match allocation.readers.first() {
+                _ if allocation.begin().is_some() => {
                     let name = || names.give(&format!("{tensor}_blocks")).to_uppercase();
-                    return blocks.entry(store.tensor).or_insert_with(name).clone();
+                    return blocks.entry(allocation.tensor).or_insert_with(name).clone();
                 }
-                _ if store.is_workspace() => format!("{tensor}_workspace"),
+                _ if allocation.is_workspace() => format!("{tensor}_workspace"),
                 Some(&reader) if of_edge => format!("{tensor}_to_{}", methods[reader]),
                 _ => tensor.clone(),
             };
@@ -318,7 +322,7 @@ impl<'r> Model<'r> {
                     name: names.give(&cnn.layers[layer].layer.name),
                     layer,
                     input,
-                    by_rows: stores.iter().any(|store| store.tensor == layer),
+                    by_rows: allocations.iter().any(|allocation| allocation.tensor == layer),
                 }),
                 _ => None,
             }

@@ -1,6 +1,6 @@
 //! Which partitions of a model are stages of a pipeline, and the rings between them.
 
-use csdfc_plan::check::{CnnIndex, Kind, Resolved, Store};
+use csdfc_plan::check::{Allocation, CnnIndex, Resolved, RowOrder};
 
 use super::names::{Names, camel};
 
@@ -14,8 +14,8 @@ pub(super) struct Stage {
     pub name: String,
     /// Name of its structure.
     pub kind: String,
-    /// The stores that its layers write or read.
-    pub stores: Vec<usize>,
+    /// The allocations that its layers write or read.
+    pub allocations: Vec<usize>,
     /// Whether a layer of it takes network inputs.
     pub takes_inputs: bool,
     /// Whether a layer of it makes network outputs.
@@ -24,7 +24,7 @@ pub(super) struct Stage {
 
 /// A ring of rows from one stage to another.
 pub(super) struct Link {
-    pub store: usize,
+    pub allocation: usize,
     /// The stages, by their places in the pipeline.
     pub from: usize,
     pub to: usize,
@@ -54,7 +54,8 @@ pub(super) fn find(
     known: &Layers<'_>,
     mut fields: Names,
 ) -> (Vec<Stage>, Vec<Link>) {
-    let (cnn, stores): (&CnnIndex<'_>, &[Store]) = (&resolved.index.cnns[c], &resolved.stores[c]);
+    let (cnn, allocations): (&CnnIndex<'_>, &[Allocation]) =
+        (&resolved.index.cnns[c], &resolved.allocations[c]);
     let [group] = cnn.groups.as_slice() else { return (Vec::new(), Vec::new()) };
     if group.len() < 2 {
         return (Vec::new(), Vec::new());
@@ -66,15 +67,15 @@ pub(super) fn find(
         let here = |l: usize| cnn.layers[l].partition == partition;
         let layers = || (0..cnn.layers.len()).filter(|&l| here(l));
         let is_touched = |&s: &usize| {
-            let store = &stores[s];
-            here(store.tensor) || store.readers.iter().any(|&reader| here(reader))
+            let allocation = &allocations[s];
+            here(allocation.tensor) || allocation.readers.iter().any(|&reader| here(reader))
         };
         Stage {
             partition,
             label: label.clone(),
             kind: camel(&name) + "Stage",
             name,
-            stores: (0..stores.len()).filter(is_touched).collect(),
+            allocations: (0..allocations.len()).filter(is_touched).collect(),
             takes_inputs: layers().any(known.takes_inputs),
             makes_outputs: layers().any(known.is_output),
         }
@@ -82,16 +83,18 @@ pub(super) fn find(
     let stages: Vec<Stage> = group.iter().map(stage).collect();
     let place = |layer: usize| group.iter().position(|&p| p == cnn.layers[layer].partition);
     let mut links = Vec::new();
-    for (s, store) in stores.iter().enumerate().filter(|(_, store)| store.kind != Kind::Restarts) {
-        let Some(from) = place(store.tensor) else { continue };
+    for (s, allocation) in
+        allocations.iter().enumerate().filter(|(_, allocation)| allocation.kind != RowOrder::Restarts)
+    {
+        let Some(from) = place(allocation.tensor) else { continue };
         for to in 0..stages.len() {
             let reads = |&reader: &usize| place(reader) == Some(to);
-            let readers: Vec<usize> = store.readers.iter().copied().filter(reads).collect();
+            let readers: Vec<usize> = allocation.readers.iter().copied().filter(reads).collect();
             if to != from && !readers.is_empty() {
-                let method = &known.methods[store.tensor];
+                let method = &known.methods[allocation.tensor];
                 let writer = fields.give(&format!("{method}_to_{}", stages[to].name));
                 let reader = fields.give(&format!("{method}_from_{}", stages[from].name));
-                links.push(Link { store: s, from, to, writer, reader, readers });
+                links.push(Link { allocation: s, from, to, writer, reader, readers });
             }
         }
     }

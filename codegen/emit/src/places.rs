@@ -1,6 +1,6 @@
 //! Where rings lie: a table for each part of a model that runs by itself, and a constant for each ring.
 
-use csdfc_plan::check::Kind;
+use csdfc_plan::check::RowOrder;
 use csdfc_plan::format::Element;
 
 use super::model::Model;
@@ -9,12 +9,12 @@ use super::streamed_layer::StreamedLayer;
 
 /// Writes the module of a model's rings: those of the whole model, and of each stage of a pipeline.
 pub(super) fn write(source: &mut Source, model: &Model<'_>) {
-    let all: Vec<usize> = (0..model.stores().len()).collect();
+    let all: Vec<usize> = (0..model.allocations().len()).collect();
     source.line("/// Where rows lie in the arena.");
     source.open(if model.is_shared { "pub(crate) mod ring {" } else { "mod ring {" });
     let constants = if all.is_empty() { "" } else { ", Ring" };
-    let write_imports = |source: &mut Source, stores: &[usize]| {
-        if stores.iter().any(|&s| element(model, s) == Element::F16) {
+    let write_imports = |source: &mut Source, allocations: &[usize]| {
+        if allocations.iter().any(|&s| element(model, s) == Element::F16) {
             source.line("use crate::kernels::half::F16;");
         }
         source.gap();
@@ -41,9 +41,9 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
             source.comment("///", &format!("The rings of stage `{}`.", stage.label));
             source.open(format!("pub mod {} {{", stage.name));
             source.line("use crate::arena::{Part, Place, Ring};");
-            write_imports(source, &stage.stores);
-            write_part(source, model, &stage.stores, "All rings of the stage.", "Stage");
-            write_constants(source, model, &stage.stores, "Stage");
+            write_imports(source, &stage.allocations);
+            write_part(source, model, &stage.allocations, "All rings of the stage.", "Stage");
+            write_constants(source, model, &stage.allocations, "Stage");
             source.close("}");
         }
     }
@@ -51,32 +51,32 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     source.gap();
 }
 
-/// Elements of a store.
+/// Elements of a allocation.
 fn element(model: &Model<'_>, s: usize) -> Element {
-    let store = &model.stores()[s];
-    match store.kind {
-        Kind::Workspace => Element::F32,
-        Kind::Block(_) => Element::U8,
-        _ => model.cnn().layers[store.tensor].tensor.format.element,
+    let allocation = &model.allocations()[s];
+    match allocation.kind {
+        RowOrder::Workspace => Element::F32,
+        RowOrder::Block(_) => Element::U8,
+        _ => model.cnn().layers[allocation.tensor].tensor.format.element,
     }
 }
 
 /// The table of a part.
-fn write_part(source: &mut Source, model: &Model<'_>, stores: &[usize], what: &str, name: &str) {
+fn write_part(source: &mut Source, model: &Model<'_>, allocations: &[usize], what: &str, name: &str) {
     source.line(format!("/// {what}"));
     source.line(format!("pub struct {name};"));
     source.gap();
     source.open(format!("impl Part for {name} {{"));
     let place = |&s: &usize| {
-        let store = &model.stores()[s];
-        let shared = model.links.iter().any(|link| link.store == s);
+        let allocation = &model.allocations()[s];
+        let shared = model.links.iter().any(|link| link.allocation == s);
         let place = move |base: &u64| {
-            let (rows, row_bytes) = (store.ring_rows, store.row_bytes);
+            let (rows, row_bytes) = (allocation.ring_rows, allocation.row_bytes);
             format!("Place {{ offset: {base}, rows: {rows}, row_bytes: {row_bytes}, shared: {shared} }}")
         };
-        store.bases.iter().map(place)
+        allocation.bases.iter().map(place)
     };
-    let places: Vec<String> = stores.iter().flat_map(place).collect();
+    let places: Vec<String> = allocations.iter().flat_map(place).collect();
     match places.as_slice() {
         [] => source.line("const PLACES: &'static [Place] = &[];"),
         places => source.list("const PLACES: &'static [Place] = &[", places, ";"),
@@ -85,20 +85,23 @@ fn write_part(source: &mut Source, model: &Model<'_>, stores: &[usize], what: &s
 }
 
 /// A constant for each ring of a part.
-fn write_constants(source: &mut Source, model: &Model<'_>, stores: &[usize], part: &str) {
+fn write_constants(source: &mut Source, model: &Model<'_>, allocations: &[usize], part: &str) {
     let mut number = 0;
-    for &s in stores {
-        let (store, name) = (&model.stores()[s], &model.rings[s]);
+    for &s in allocations {
+        let (allocation, name) = (&model.allocations()[s], &model.rings[s]);
         if let Some(StreamedLayer { streamed, .. }) =
-            model.streamed[store.tensor].as_ref().filter(|_| store.begin().is_some())
+            model.streamed[allocation.tensor].as_ref().filter(|_| allocation.begin().is_some())
         {
             // The blocks of a layer follow each other, and are one list.
             let blocks = &streamed.blocks;
-            if blocks.first().is_some_and(|first| first.store == s) {
+            if blocks.first().is_some_and(|first| first.allocation == s) {
                 let each: Vec<String> =
                     blocks.iter().map(|block| format!("{} bytes", block.range.len())).collect();
-                let what =
-                    format!("Blocks of weights of `{}`: {}.", model.methods[store.tensor], each.join(", "));
+                let what = format!(
+                    "Blocks of weights of `{}`: {}.",
+                    model.methods[allocation.tensor],
+                    each.join(", ")
+                );
                 let rings = (number..number + blocks.len()).map(|number| format!("Ring::of({number})"));
                 source.gap();
                 source.comment("///", &what);
@@ -108,9 +111,10 @@ fn write_constants(source: &mut Source, model: &Model<'_>, stores: &[usize], par
             number += 1;
             continue;
         }
-        let (stored, rows) = (store.ring_rows, model.cnn().layers[store.tensor].rows());
-        let halves = if store.kind == Kind::Halves { ", for even frames and for odd ones" } else { "" };
-        let what = if store.is_workspace() {
+        let (stored, rows) = (allocation.ring_rows, model.cnn().layers[allocation.tensor].rows());
+        let halves =
+            if allocation.kind == RowOrder::Halves { ", for even frames and for odd ones" } else { "" };
+        let what = if allocation.is_workspace() {
             "while it fires".into()
         } else if rows == 1 {
             "whole".into()
@@ -118,10 +122,13 @@ fn write_constants(source: &mut Source, model: &Model<'_>, stores: &[usize], par
             format!("{stored} of {rows} rows stored")
         };
         source.gap();
-        source.comment("///", &format!("`{}`: {what}, {} bytes{halves}.", store.name, store.ring_bytes()));
+        source.comment(
+            "///",
+            &format!("`{}`: {what}, {} bytes{halves}.", allocation.name, allocation.ring_bytes()),
+        );
         let rings: Vec<String> =
-            (number..number + store.bases.len()).map(|number| format!("Ring::of({number})")).collect();
-        number += store.bases.len();
+            (number..number + allocation.bases.len()).map(|number| format!("Ring::of({number})")).collect();
+        number += allocation.bases.len();
         let ring_type = match element(model, s) {
             Element::F16 => format!("Ring<{part}, F16>"),
             Element::U8 => format!("Ring<{part}, u8>"),

@@ -8,12 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_plan::check::Kind;
+use csdfc_plan::check::RowOrder;
 
+use super::interleaving::{loops, turns};
 use super::model::Model;
 use super::pipeline::Stage;
 use super::source::Source;
-use super::turns::{loops, turns};
 use super::{frame, layer, loads, schedule};
 
 /// The call of a layer's method on the stage in this variable.
@@ -138,10 +138,10 @@ fn write_new(
         fields.push("frame: 0".into());
     }
     for (number, ends) in model.links.iter().enumerate() {
-        let store = &model.stores()[ends.store];
-        let rows = model.cnn().layers[store.tensor].rows();
+        let allocation = &model.allocations()[ends.allocation];
+        let rows = model.cnn().layers[allocation.tensor].rows();
         if ends.from == place {
-            let capacity = if store.kind == Kind::Halves { rows } else { store.ring_rows };
+            let capacity = if allocation.kind == RowOrder::Halves { rows } else { allocation.ring_rows };
             fields.push(format!("{}: Writer::new({}, {rows}, {capacity})", ends.writer, link(number)));
         }
         if ends.to == place {

@@ -12,10 +12,10 @@ use csdfc_plan::plan::Plan;
 
 use super::crate_options::Options;
 use super::error::EmitError;
+use super::features::Features;
 use super::model::{Model, Packed};
 use super::names::one_line;
 use super::source::Source;
-use super::uses::Uses;
 use super::{kernels, module};
 
 /// The files of the library of some plans, each of one CNN. The program, `src/main.rs`, is
@@ -34,7 +34,7 @@ pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, V
     );
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
-    let mut uses = Uses::default();
+    let mut features = Features::default();
     let (mut arena, mut weights) = (0, 0);
     for (number, plan) in plans.iter().enumerate() {
         let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused { violations })?;
@@ -42,7 +42,7 @@ pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, V
         let model = Model::bind(&resolved, 0, trial(number), None, &mut packed)?;
         let model = Model { is_traceable: true, ..model };
         modules.extend(model.kernel_modules());
-        uses = uses.or(model.uses());
+        features = features.or(model.features());
         arena = arena.max(plan.memory.arena);
         weights = weights.max(packed.len);
         let text = head.clone() + &module::write(&model) + &run(&model, &resolved);
@@ -65,7 +65,7 @@ pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, V
     list.gap();
     (0..plans.len()).for_each(|number| list.line(format!("pub mod {};", trial(number))));
     add("src/trials/mod.rs", head + &list.finish());
-    files.extend(kernels::files(&modules, uses));
+    files.extend(kernels::files(&modules, features));
     Ok(files)
 }
 

@@ -14,7 +14,7 @@
 
 use super::arch::Isa;
 #[cfg(target_arch = "x86_64")]
-use super::arch::Kind;
+use super::arch::IsaLevel;
 
 /// The CRC-32C of some bytes.
 pub fn crc32c(isa: Isa, bytes: &[u8]) -> u32 {
@@ -24,7 +24,7 @@ pub fn crc32c(isa: Isa, bytes: &[u8]) -> u32 {
 /// Goes on from a remainder, with the best instructions available.
 fn by_words(isa: Isa, remainder: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    if isa.kind() != Kind::Portable {
+    if isa.kind() != IsaLevel::Portable {
         // SAFETY: whatever has AVX2 has SSE 4.2.
         return unsafe { x86::crc(remainder, bytes) };
     }

@@ -48,23 +48,23 @@ impl<E: Element> RowKernel<E, E> for ElementWise {
         _: &[Rows<'_, E>],
         output: &mut RowsMut<'_, E>,
     ) {
-        context.isa.run(Each { function: self.function, y, input: operands[0], output });
+        context.isa.run(ElementWiseWork { function: self.function, y, input: operands[0], output });
     }
 }
 
 /// [`ElementWise`] as work for an instruction set.
-struct Each<'a, 'o, 'd, E> {
+struct ElementWiseWork<'a, 'o, 'd, E> {
     function: Activation,
     y: Range<usize>,
     input: Rows<'a, E>,
     output: &'o mut RowsMut<'d, E>,
 }
 
-impl<E: Element> Job for Each<'_, '_, '_, E> {
+impl<E: Element> Job for ElementWiseWork<'_, '_, '_, E> {
     #[inline(always)]
     #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
-        let Each { function: activation, y, input, output } = self;
+        let ElementWiseWork { function: activation, y, input, output } = self;
         let mut room = [0.0; PIECE];
         for y in y {
             let row = input.row(y);

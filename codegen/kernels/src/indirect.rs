@@ -82,9 +82,9 @@ impl<'a, E: Element> Table<'a, E> {
 
     /// Adds pixels that lie `apart` elements from each other, the first at this element of the output.
     #[inline(always)]
-    pub fn add_pixels(&mut self, count: usize, first: usize, apart: usize) {
+    pub fn add_pixels(&mut self, count: usize, first: usize, stride: usize) {
         for (i, start) in self.outputs[self.count..][..count].iter_mut().enumerate() {
-            *start = first + i * apart;
+            *start = first + i * stride;
         }
         self.count += count;
     }
@@ -95,11 +95,11 @@ impl<'a, E: Element> Table<'a, E> {
     /// # Panics
     /// If a pixel has fewer elements than `channels`.
     #[inline(always)]
-    pub fn add_residuals(&mut self, pixels: Range<usize>, elements: &'a [E], apart: usize, channels: usize) {
+    pub fn add_residuals(&mut self, pixels: Range<usize>, elements: &'a [E], stride: usize, channels: usize) {
         self.has_residuals = true;
-        assert!(channels + (pixels.len() - 1) * apart <= elements.len(), "elements of a residual");
+        assert!(channels + (pixels.len() - 1) * stride <= elements.len(), "elements of a residual");
         for (i, place) in self.residuals[pixels].iter_mut().enumerate() {
-            *place = elements.as_ptr().wrapping_add(i * apart);
+            *place = elements.as_ptr().wrapping_add(i * stride);
         }
     }
 

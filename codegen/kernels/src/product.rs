@@ -73,7 +73,7 @@ impl Right<'_> {
     /// The distance in elements from columns to the columns that come `count` after them. Beyond the last column, it
     /// leads to the data after the matrix.
     #[inline(always)]
-    fn apart(&self, columns: usize) -> usize {
+    fn stride(&self, columns: usize) -> usize {
         match self {
             Right::Rows { .. } => columns,
             Right::Panels { each, .. } => columns * each,
@@ -192,7 +192,7 @@ impl Job for Work<'_> {
                             steps,
                             is_first: depth == 0,
                             is_last: depth + 1 == depths,
-                            ahead: Ahead { tile, distance: product.right.apart(end - first) },
+                            ahead: Ahead { tile, distance: product.right.stride(end - first) },
                             // SAFETY: the start of row i of C, which is within the output.
                             output: unsafe { output.as_mut_ptr().add(i * row) },
                             row,

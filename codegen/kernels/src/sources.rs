@@ -42,7 +42,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("conv/scaled.rs", include_str!("conv/scaled.rs")),
     ("conv/scenario.rs", include_str!("conv/scenario.rs")),
     ("conv/transpose.rs", include_str!("conv/transpose.rs")),
-    ("conv/uses.rs", include_str!("conv/uses.rs")),
+    ("conv/features.rs", include_str!("conv/features.rs")),
     ("conv/window.rs", include_str!("conv/window.rs")),
     ("conv/winograd/mod.rs", include_str!("conv/winograd/mod.rs")),
     ("conv/winograd/transform.rs", include_str!("conv/winograd/transform.rs")),

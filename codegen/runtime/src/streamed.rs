@@ -35,8 +35,8 @@ pub struct Tile {
 /// Where tiles go.
 #[derive(Debug)]
 pub struct Block {
-    /// Its place among the CNN's stores.
-    pub store: usize,
+    /// Its place among the CNN's allocations.
+    pub allocation: usize,
     /// Its bytes of the arena.
     pub range: Range<usize>,
     /// The moment from which it may be written.
@@ -52,10 +52,15 @@ impl Streamed {
         let cnn = &resolved.index.cnns[c];
         let layer = cnn.layers[l].layer;
         let Some(stated) = &layer.streamed else { return Ok(None) };
-        let of_layer = resolved.stores[c].iter().enumerate().filter(|(_, store)| store.tensor == l);
-        let block = |(s, store): (usize, &csdfc_plan::check::Store)| {
-            let start = *store.bases.first()? as usize;
-            Some(Block { store: s, range: start..start + store.ring_bytes() as usize, begin: store.begin()? })
+        let of_layer =
+            resolved.allocations[c].iter().enumerate().filter(|(_, allocation)| allocation.tensor == l);
+        let block = |(s, allocation): (usize, &csdfc_plan::check::Allocation)| {
+            let start = *allocation.bases.first()? as usize;
+            Some(Block {
+                allocation: s,
+                range: start..start + allocation.ring_bytes() as usize,
+                begin: allocation.begin()?,
+            })
         };
         let blocks: Vec<Block> = of_layer.filter_map(block).collect();
         if blocks.len() != stated.blocks.len() || blocks.is_empty() {

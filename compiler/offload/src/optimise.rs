@@ -8,7 +8,7 @@ use super::anneal::{Schedule, anneal};
 use super::error::OffloadError;
 use super::exact::{self, Limits};
 use super::problem::Problem;
-use super::shapes::{self, KINDS};
+use super::shapes::{self, HEURISTICS};
 use super::strategy::{Groups, Strategy};
 use super::{bound, program};
 
@@ -134,7 +134,10 @@ pub fn nearest(problem: &Problem) -> Strategy {
         let cost = free.cost(&strategy.groups);
         (cost.most_loads, cost.duration)
     };
-    found.into_iter().min_by_key(key).unwrap_or_else(|| shapes::unbounded(problem, shapes::Kind::Baseline))
+    found
+        .into_iter()
+        .min_by_key(key)
+        .unwrap_or_else(|| shapes::unbounded(problem, shapes::Heuristic::Baseline))
 }
 
 /// The best heuristic, or better groups, with the best bound that the exact search proves within the budget.
@@ -189,13 +192,13 @@ pub fn by_program(problem: &Problem, budget: Budget) -> Result<Answer, OffloadEr
 pub fn best_heuristic(problem: &Problem) -> Result<Strategy, OffloadError> {
     let found = heuristics(problem)?;
     let best = found.into_iter().min_by_key(|strategy| problem.cost(&strategy.groups).duration);
-    Ok(best.unwrap_or_else(|| shapes::unbounded(problem, shapes::Kind::Row)))
+    Ok(best.unwrap_or_else(|| shapes::unbounded(problem, shapes::Heuristic::Row)))
 }
 
 /// The best strategy of every kind that keeps the bounds.
 fn heuristics(problem: &Problem) -> Result<Vec<Strategy>, OffloadError> {
     let all: Vec<Result<Strategy, OffloadError>> =
-        KINDS.par_iter().map(|(_, kind)| shapes::best(problem, *kind)).collect();
+        HEURISTICS.par_iter().map(|(_, kind)| shapes::best(problem, *kind)).collect();
     if all.iter().all(Result::is_err) {
         return all.into_iter().collect();
     }

@@ -8,9 +8,9 @@ use super::strategy::{Groups, Strategy};
 /// Pixels that all candidates of a kind may visit together when they are tried. This limits the number of candidates.
 const MOST_VISITS: usize = 1 << 28;
 
-/// A kind of heuristic.
+/// A heuristic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Heuristic {
     /// S1-baseline (Definition 12): one patch for each step. The paper leaves the order open; ours is row by row.
     Baseline,
     /// Row by row, left to right.
@@ -25,12 +25,12 @@ pub enum Kind {
 }
 
 /// The name of a kind, as `--strategy` takes it.
-pub const KINDS: [(&str, Kind); 5] = [
-    ("baseline", Kind::Baseline),
-    ("row", Kind::Row),
-    ("zigzag", Kind::ZigZag),
-    ("column", Kind::Column),
-    ("comb", Kind::Comb),
+pub const HEURISTICS: [(&str, Heuristic); 5] = [
+    ("baseline", Heuristic::Baseline),
+    ("row", Heuristic::Row),
+    ("zigzag", Heuristic::ZigZag),
+    ("column", Heuristic::Column),
+    ("comb", Heuristic::Comb),
 ];
 
 /// A band walk.
@@ -63,7 +63,7 @@ struct Combs {
 ///
 /// # Errors
 /// When none does: what the nearest needs.
-pub fn best(problem: &Problem, kind: Kind) -> Result<Strategy, OffloadError> {
+pub fn best(problem: &Problem, kind: Heuristic) -> Result<Strategy, OffloadError> {
     let mut best: Option<(u64, Strategy)> = None;
     let mut nearest: Option<(u32, u64)> = None;
     let mut smaller = problem.clone();
@@ -96,7 +96,7 @@ pub fn best(problem: &Problem, kind: Kind) -> Result<Strategy, OffloadError> {
 
 /// The strategy of a kind with groups of the problem's size, whether or not it keeps the bounds. If there are several,
 /// it is the one of the least duration.
-pub fn unbounded(problem: &Problem, kind: Kind) -> Strategy {
+pub fn unbounded(problem: &Problem, kind: Heuristic) -> Strategy {
     let free = Problem {
         reload: None,
         accelerator: Accelerator { mem: None, ..problem.accelerator.clone() },
@@ -110,8 +110,8 @@ pub fn unbounded(problem: &Problem, kind: Kind) -> Strategy {
     })
 }
 
-fn name(kind: Kind) -> &'static str {
-    KINDS.iter().find(|(_, known)| *known == kind).map_or("", |(name, _)| name)
+fn name(kind: Heuristic) -> &'static str {
+    HEURISTICS.iter().find(|(_, known)| *known == kind).map_or("", |(name, _)| name)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -123,13 +123,13 @@ enum Walk {
     Combs(Combs),
 }
 
-fn candidates(problem: &Problem, kind: Kind) -> Vec<(Option<String>, Walk)> {
+fn candidates(problem: &Problem, kind: Heuristic) -> Vec<(Option<String>, Walk)> {
     match kind {
-        Kind::Baseline => vec![(None, Walk::Baseline)],
-        Kind::Row => vec![(None, Walk::Row)],
-        Kind::ZigZag => vec![(None, Walk::ZigZag)],
-        Kind::Column => few(problem, bands(problem)),
-        Kind::Comb => few(problem, combs(problem)),
+        Heuristic::Baseline => vec![(None, Walk::Baseline)],
+        Heuristic::Row => vec![(None, Walk::Row)],
+        Heuristic::ZigZag => vec![(None, Walk::ZigZag)],
+        Heuristic::Column => few(problem, bands(problem)),
+        Heuristic::Comb => few(problem, combs(problem)),
     }
 }
 

@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 
 use super::assignment;
-use super::budget::Budget;
+use super::budget::Meter;
 use super::problem::{Member, Problem};
 use super::subproblem::Subproblem;
 
@@ -35,7 +35,7 @@ const SHARE_OF_STACKS: u64 = 4;
 
 /// The larger of [`of_part`] and the stacked bound of the cliques. It stops when the bound is `enough`, or when a part
 /// of the budget is spent.
-pub(super) fn of_stacks(part: &Subproblem, enough: u64, budget: &mut Budget) -> u64 {
+pub(super) fn of_stacks(part: &Subproblem, enough: u64, budget: &mut Meter) -> u64 {
     let used = |clique: &&Vec<Member>| clique.iter().map(|m| m.high - m.low).sum::<u64>();
     let mut cliques: Vec<&Vec<Member>> = part.cliques.iter().collect();
     cliques.sort_by_cached_key(|clique| Reverse(used(clique)));
@@ -59,7 +59,7 @@ pub(super) fn of_stacks(part: &Subproblem, enough: u64, budget: &mut Budget) -> 
 /// which each block is followed by one other block in any way, is no longer than this path (Balas and Toth, Branch and
 /// bound methods, in The Traveling Salesman Problem, 1985). Here the assignment maximises the bytes that are spared,
 /// compared with blocks that lie wholly above each other.
-fn stack(part: &Subproblem, clique: &[Member], bound: u64, end: u64, budget: &mut Budget) -> Option<u64> {
+fn stack(part: &Subproblem, clique: &[Member], bound: u64, end: u64, budget: &mut Meter) -> Option<u64> {
     let members: Vec<&Member> = clique.iter().filter(|member| member.low < member.high).collect();
     let whole: u64 = members.iter().map(|member| part.blocks[member.block].bytes).sum();
     if whole <= bound {

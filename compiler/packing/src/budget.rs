@@ -4,7 +4,7 @@ use std::time::Instant;
 
 /// When a search gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum Budget {
     /// After this many steps. The result is the same on every machine.
     Work(u64),
     /// At this moment. The result is the best that this machine finds by then.
@@ -25,8 +25,8 @@ pub enum Stopped {
 
 /// A limit, and how much of it is used.
 #[derive(Debug, Clone, Copy)]
-pub struct Budget {
-    limit: Limit,
+pub struct Meter {
+    limit: Budget,
     spent: u64,
     looked: u64,
     late: bool,
@@ -35,14 +35,14 @@ pub struct Budget {
 /// Steps between looks at the clock.
 const BETWEEN_LOOKS: u64 = 100_000;
 
-impl Budget {
+impl Meter {
     /// A budget of which nothing is used yet.
-    pub fn new(limit: Limit) -> Self {
-        Budget {
+    pub fn new(limit: Budget) -> Self {
+        Meter {
             limit,
             spent: 0,
             looked: 0,
-            late: matches!(limit, Limit::Until(end) if Instant::now() >= end),
+            late: matches!(limit, Budget::Until(end) if Instant::now() >= end),
         }
     }
 
@@ -54,7 +54,7 @@ impl Budget {
     /// Uses some steps.
     pub(crate) fn spend(&mut self, steps: u64) {
         self.spent += steps;
-        if let Limit::Until(end) = self.limit
+        if let Budget::Until(end) = self.limit
             && self.spent - self.looked > BETWEEN_LOOKS
         {
             self.looked = self.spent;
@@ -70,16 +70,16 @@ impl Budget {
     /// Steps that are left, as far as steps are counted.
     pub(crate) fn left(&self) -> u64 {
         match self.limit {
-            Limit::Work(most) => most.saturating_sub(self.spent),
-            Limit::Until(_) => u64::MAX,
+            Budget::Work(most) => most.saturating_sub(self.spent),
+            Budget::Until(_) => u64::MAX,
         }
     }
 
     /// Why this budget ends a search.
     pub(crate) fn reason(&self) -> Stopped {
         match self.limit {
-            Limit::Work(_) => Stopped::Work,
-            Limit::Until(_) => Stopped::Time,
+            Budget::Work(_) => Stopped::Work,
+            Budget::Until(_) => Stopped::Time,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Taking a problem apart, and putting the packings of its parts together.
 
-use super::budget::{Budget, Stopped};
+use super::budget::{Meter, Stopped};
 use super::goal::Goal;
 use super::graph::{self, BitSet};
 use super::problem::{Link, Packing, Problem, Solution};
@@ -12,16 +12,16 @@ use super::{bound, optimum, reduce};
 /// budget.
 ///
 /// The same problem and budget of steps give the same packing on every machine.
-pub fn pack(problem: &Problem, budget: &mut Budget) -> Solution {
+pub fn pack(problem: &Problem, budget: &mut Meter) -> Solution {
     reach(problem, Goal::LEAST, budget)
 }
 
 /// Packs a problem just low enough to fit `capacity` bytes. It ends early when its bound says that this is impossible.
-pub fn decide(problem: &Problem, capacity: u64, budget: &mut Budget) -> Solution {
+pub fn decide(problem: &Problem, capacity: u64, budget: &mut Meter) -> Solution {
     reach(problem, Goal { enough: capacity, give_up: capacity }, budget)
 }
 
-fn reach(problem: &Problem, goal: Goal, budget: &mut Budget) -> Solution {
+fn reach(problem: &Problem, goal: Goal, budget: &mut Meter) -> Solution {
     let ids: Vec<usize> = (0..problem.blocks.len()).collect();
     let before = budget.spent();
     let packed = Solver { problem, budget }.solve(&ids, goal, 0);
@@ -46,7 +46,7 @@ pub(super) enum Fit {
 }
 
 /// Whether some of a problem's blocks, given ascending, fit `capacity` bytes.
-pub(super) fn fit(problem: &Problem, ids: &[usize], capacity: u64, budget: &mut Budget) -> Fit {
+pub(super) fn fit(problem: &Problem, ids: &[usize], capacity: u64, budget: &mut Meter) -> Fit {
     let goal = Goal { enough: capacity, give_up: capacity };
     let packed = Solver { problem, budget }.solve(ids, goal, 0);
     match (packed.bytes <= capacity, packed.bound > capacity) {
@@ -61,7 +61,7 @@ const DEEPEST: usize = 100;
 
 struct Solver<'a> {
     problem: &'a Problem,
-    budget: &'a mut Budget,
+    budget: &'a mut Meter,
 }
 
 /// A packing of some blocks.

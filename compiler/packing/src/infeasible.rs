@@ -1,6 +1,6 @@
 //! Explains why a capacity is too small, by a few buffers that already do not fit.
 
-use super::budget::Budget;
+use super::budget::Meter;
 use super::decompose::{Fit, fit};
 use super::problem::{Member, Problem};
 
@@ -17,7 +17,7 @@ pub struct InfeasibleCore {
 /// `None` if the budget ends before it is known that the buffers do not fit.
 ///
 /// If more bytes than that are in use at one moment, the answer is as few of the buffers of that moment as exceed it.
-pub fn core(problem: &Problem, capacity: u64, budget: &mut Budget) -> Option<InfeasibleCore> {
+pub fn core(problem: &Problem, capacity: u64, budget: &mut Meter) -> Option<InfeasibleCore> {
     let heaviest = |clique: &Vec<Member>| fewest(clique, capacity);
     let mut blocks = match problem.cliques.iter().filter_map(heaviest).min_by_key(Vec::len) {
         Some(blocks) => blocks,

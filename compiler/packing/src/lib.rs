@@ -31,12 +31,12 @@
 //! The picture above:
 //!
 //! ```
-//! use csdfc_packing::{Block, Budget, Life, Limit, lives, pack};
+//! use csdfc_packing::{Block, Meter, Life, Budget, lives, pack};
 //!
 //! let life = |bytes, lower, upper| Life { block: Block::of_bytes(bytes), lower, upper, gaps: Vec::new() };
 //! let [a, b, c] = [life(300, 0, 5), life(300, 5, 14), life(200, 3, 12)];
 //! let problem = lives::problem(&[a, b, c])?;
-//! let solution = pack(&problem, &mut Budget::new(Limit::Work(1_000)));
+//! let solution = pack(&problem, &mut Meter::new(Budget::Work(1_000)));
 //! assert_eq!(solution.packing.offsets, [0, 0, 300]);
 //! assert!(solution.proven());
 //! # Ok::<(), csdfc_packing::PackError>(())
@@ -63,7 +63,7 @@ mod zones;
 #[cfg(test)]
 mod tests;
 
-pub use budget::{Budget, Limit, Stopped};
+pub use budget::{Budget, Meter, Stopped};
 pub use decompose::{decide, pack};
 pub use lives::{Gap, Life};
 pub use problem::{Block, Link, Member, PackError, Packing, Problem, Solution};

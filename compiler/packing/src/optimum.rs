@@ -19,7 +19,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use super::bound::{self, Heights};
-use super::budget::Budget;
+use super::budget::Meter;
 use super::goal::Goal;
 use super::graph::BitSet;
 use super::line::TimeLine;
@@ -45,7 +45,7 @@ pub(super) fn optimum(
     part: &Subproblem,
     neighbours: &[BitSet],
     goal: Goal,
-    budget: &mut Budget,
+    budget: &mut Meter,
 ) -> (Packing, u64) {
     let mut bound = bound::of_part(part);
     let mut best = greedy::portfolio(part, bound.max(goal.enough));
@@ -128,7 +128,7 @@ fn along_time(
     goal: Goal,
     best: &mut Packing,
     floor: &mut u64,
-    budget: &mut Budget,
+    budget: &mut Meter,
 ) {
     // Where all blocks are in use as a whole, the search by offset is the better one.
     if part.easy || !part.unfixed {
@@ -203,7 +203,7 @@ struct LineSearch {
 
 impl LineSearch {
     /// Looks for a packing of at most `height` bytes for this many steps. It goes on from where it ended last.
-    fn search(&mut self, height: u64, steps: u64, budget: &mut Budget) -> Option<Vec<u64>> {
+    fn search(&mut self, height: u64, steps: u64, budget: &mut Meter) -> Option<Vec<u64>> {
         let line = self.line.as_ref()?;
         if self.begun.as_ref().is_none_or(|(begun, _)| *begun != height) {
             self.begun = Some((height, Some(Skyline::new(line, height))));

@@ -17,7 +17,7 @@
 //! search orders blocks not by their starts but by a point in each ([`Subproblem::rise`]). The points are chosen such
 //! that the higher block has the higher point.
 
-use super::budget::Budget;
+use super::budget::Meter;
 use super::graph::{self, BitSet};
 use super::problem::{Link, Member};
 use super::subproblem::Subproblem;
@@ -52,7 +52,7 @@ pub(super) fn search(
     tightest: Tightest,
     capacity: u64,
     steps: u64,
-    budget: &mut Budget,
+    budget: &mut Meter,
 ) -> Answer {
     let count = part.blocks.len();
     let mut rank = vec![0; count];
@@ -77,7 +77,7 @@ pub(super) fn search(
         part,
         neighbours,
         capacity,
-        twins: Twins::new(part, neighbours, &rank),
+        twins: Symmetries::new(part, neighbours, &rank),
         rank,
         cliques_of,
         least: lowest.clone(),
@@ -107,17 +107,17 @@ pub(super) fn search(
 }
 
 /// Blocks that conflict with the same blocks, each other included, so that they can be swapped.
-struct Twins {
+struct Symmetries {
     /// By block: the class that it is in.
     class: Vec<usize>,
     /// By block: a twin of the same size that may be required to lie below it.
     below: Vec<Option<usize>>,
 }
 
-impl Twins {
+impl Symmetries {
     fn new(part: &Subproblem, neighbours: &[BitSet], rank: &[usize]) -> Self {
         let count = part.blocks.len();
-        let mut twins = Twins { class: (0..count).collect(), below: vec![None; count] };
+        let mut twins = Symmetries { class: (0..count).collect(), below: vec![None; count] };
         if !part.easy {
             return twins;
         }
@@ -149,7 +149,7 @@ struct OffsetSearch<'a> {
     neighbours: &'a [BitSet],
     capacity: u64,
     rank: Vec<usize>,
-    twins: Twins,
+    twins: Symmetries,
     /// By block: the cliques that it is in, and its bytes there.
     cliques_of: Vec<Vec<(usize, u64)>>,
     /// By block: the lowest offset above what is placed. Offsets here are those of points ([`Subproblem::rise`]).
@@ -173,7 +173,7 @@ struct OffsetSearch<'a> {
     looseness: Vec<u64>,
     failures: Failures,
     steps: u64,
-    budget: &'a mut Budget,
+    budget: &'a mut Meter,
 }
 
 /// Rounds in which a raised start is passed on to the blocks that would rest on it.

@@ -15,7 +15,7 @@
 //! the problem. If there are too many zones, those that allow most are kept. Finding nothing then proves nothing,
 //! unless the blocks that came since do not fit even by themselves.
 
-use super::budget::Budget;
+use super::budget::Meter;
 use super::problem::Block;
 use super::search::Answer;
 use super::subproblem::{Subproblem, gcd, next_multiple};
@@ -40,7 +40,7 @@ pub(super) fn search(
     order: &[usize],
     capacity: u64,
     width: usize,
-    budget: &mut Budget,
+    budget: &mut Meter,
 ) -> Answer {
     let mut rank = vec![usize::MAX; part.blocks.len()];
     order.iter().enumerate().for_each(|(at, block)| rank[*block] = at);
@@ -79,7 +79,7 @@ fn sweep(
     rank: &[usize],
     capacity: u64,
     width: usize,
-    budget: &mut Budget,
+    budget: &mut Meter,
 ) -> SweepOutcome {
     let Some(start) = order.first().map(|block| rank[*block]) else { return SweepOutcome::Unknown };
     let last = |block: usize| part.links[block].iter().map(|link| rank[link.other]).max().unwrap_or(0);
@@ -285,7 +285,7 @@ impl Expansion<'_> {
 }
 
 /// The zones that no other zone makes superfluous, at most `width` of them, and whether there are more.
-fn undominated(mut zones: Vec<Zone>, width: usize, budget: &mut Budget) -> (Vec<Zone>, bool) {
+fn undominated(mut zones: Vec<Zone>, width: usize, budget: &mut Meter) -> (Vec<Zone>, bool) {
     zones.sort_by_key(|zone| zone.tightness);
     let mut kept: Vec<Zone> = Vec::new();
     let mut work = 0;

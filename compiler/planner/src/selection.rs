@@ -21,7 +21,7 @@ use csdfc_plan::format::Layout;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::bind::Primitive;
-use csdfc_select::instance::{self, Conversion, Edge, Kind, PrimitiveOption};
+use csdfc_select::instance::{self, Conversion, Edge, LayerKind, PrimitiveOption};
 use csdfc_select::problem::Selection;
 use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer};
 use serde::Serialize;
@@ -83,7 +83,7 @@ pub fn cost_table(
     for id in network.ids() {
         let Layer { name, operator, .. } = network.layer(id);
         let (options, is_modelled) = costs.options(id);
-        let kind = if matches!(operator, Operator::Conv(_)) { Kind::Conv } else { Kind::Pass };
+        let kind = if matches!(operator, Operator::Conv(_)) { LayerKind::Conv } else { LayerKind::Pass };
         modelled.layers.extend(is_modelled.then(|| name.clone()));
         layers.push(instance::Layer { name: name.clone(), kind, options });
     }
@@ -98,7 +98,7 @@ pub fn cost_table(
             name.push('\'');
         }
         ends.push((output.operand.layer, layers.len()));
-        layers.push(instance::Layer { name, kind: Kind::Pass, options: vec![free("output")] });
+        layers.push(instance::Layer { name, kind: LayerKind::Pass, options: vec![free("output")] });
     }
     let mut edges = Vec::new();
     for (from, to) in ends {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use csdfc_build::Build;
 use csdfc_command::invoke;
-use csdfc_packing::{Block, Budget, Life, Limit, lives};
+use csdfc_packing::{Block, Budget, Life, Meter, lives};
 use csdfc_planner::minimalloc::MOST_ROWS;
 use pyo3::prelude::*;
 
@@ -56,7 +56,7 @@ pub fn pack(py: Python<'_>, buffers: &Bound<'_, PyAny>, steps: u64) -> PyResult<
         )));
     }
     let problem = lives::problem(&lives).map_err(|error| Error::new_err(error.to_string()))?;
-    Ok(Packing(py.detach(|| csdfc_packing::pack(&problem, &mut Budget::new(Limit::Work(steps))))))
+    Ok(Packing(py.detach(|| csdfc_packing::pack(&problem, &mut Meter::new(Budget::Work(steps))))))
 }
 
 #[pyfunction]

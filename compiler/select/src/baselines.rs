@@ -2,7 +2,7 @@
 //! layouts that cost least.
 
 use crate::budget::{self, Nothing};
-use crate::instance::Kind;
+use crate::instance::LayerKind;
 use crate::problem::{Allowed, Candidate, Problem, Selection};
 use crate::quantity::Axis;
 
@@ -33,7 +33,7 @@ pub enum NoBaseline {
 
 /// A selection of a family's primitives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bar {
+pub struct FamilyBaseline {
     /// The family: a primitive's name up to the first `-`.
     pub family: String,
     /// Its selection.
@@ -58,7 +58,7 @@ pub fn canonical(problem: &Problem<'_>, allowed: &Allowed) -> Result<Allowed, No
     };
     let mut kept = problem.filtered(allowed, |_, candidate| is_canonical(candidate));
     for (layer, kept) in kept.iter_mut().enumerate().filter(|(_, kept)| kept.is_empty()) {
-        if problem.instance.layers[layer].kind == Kind::Conv {
+        if problem.instance.layers[layer].kind == LayerKind::Conv {
             return Err(missing(problem, layer, format!("that reads and writes {CANONICAL}")));
         }
         kept.clone_from(&allowed[layer]);
@@ -80,8 +80,8 @@ pub fn everywhere(problem: &Problem<'_>, allowed: &Allowed, name: &str) -> Resul
 /// For each family, the fastest of its primitives for each convolution, or the primitive with this part in its name if
 /// that is not slower: [`SUM2D`] in the PBQP paper, section 5.5. This choice ignores conversions, but the cost includes
 /// them.
-pub fn families(problem: &Problem<'_>, allowed: &Allowed, plain: &str) -> Vec<Bar> {
-    let convolutions = problem.instance.layers.iter().filter(|layer| layer.kind == Kind::Conv);
+pub fn families(problem: &Problem<'_>, allowed: &Allowed, plain: &str) -> Vec<FamilyBaseline> {
+    let convolutions = problem.instance.layers.iter().filter(|layer| layer.kind == LayerKind::Conv);
     let mut families: Vec<&str> =
         convolutions.flat_map(|layer| &layer.options).map(|option| family(&option.primitive)).collect();
     families.sort_unstable();
@@ -94,7 +94,7 @@ pub fn families(problem: &Problem<'_>, allowed: &Allowed, plain: &str) -> Vec<Ba
             let found = named(problem, allowed, layer, plain).into_iter().chain(of_family).min_by_key(time);
             found.ok_or_else(|| missing(problem, layer, format!("of family {name}, and none named {plain}")))
         });
-        Bar { family: name.into(), selection }
+        FamilyBaseline { family: name.into(), selection }
     };
     families.into_iter().map(bar).collect()
 }
@@ -131,7 +131,7 @@ fn replacement(problem: &Problem<'_>, allowed: &Allowed, selection: &Selection) 
     let mut largest: Option<(u64, usize, usize)> = None;
     for (layer, of_layer) in problem.instance.layers.iter().enumerate() {
         let memory = problem.taken(selection, layer).memory;
-        if of_layer.kind != Kind::Conv || largest.is_some_and(|(most, ..)| memory <= most) {
+        if of_layer.kind != LayerKind::Conv || largest.is_some_and(|(most, ..)| memory <= most) {
             continue;
         }
         let candidate = |place: &usize| &problem.candidates[layer][*place];
@@ -152,7 +152,7 @@ fn legalised(
 ) -> Result<Selection, NoBaseline> {
     let mut fixed = allowed.clone();
     for (layer, places) in fixed.iter_mut().enumerate() {
-        if problem.instance.layers[layer].kind == Kind::Conv {
+        if problem.instance.layers[layer].kind == LayerKind::Conv {
             *places = vec![chosen(layer)?];
         }
     }

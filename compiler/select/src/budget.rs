@@ -13,7 +13,7 @@
 //! best that was met on the way, improved by [`crate::descent`].
 
 use crate::descent::descend;
-use crate::front::{Band, Limits, undominated};
+use crate::front::{Limits, SumRange, undominated};
 use crate::model::{Model, Weights};
 use crate::problem::{Allowed, Problem, Selection};
 use crate::quantity::Axis;
@@ -188,7 +188,7 @@ fn enumerate(problem: &Problem<'_>, model: &Model, task: &Enumeration, best: &mu
     let mut reach = gap / 256;
     loop {
         let most = start + reach;
-        let band = Band {
+        let band = SumRange {
             weights,
             tables: &tables,
             messages: &messages,

@@ -1,7 +1,7 @@
 //! Undominated sums of time and memory, by elimination.
 //!
 //! Elimination goes on as for least sums, but each cell of a message has all undominated pairs of a time and a memory.
-//! This gives whole fronts. For one point of a front, [`Band`] leaves out the sums that cannot belong to it.
+//! This gives whole fronts. For one point of a front, [`SumRange`] leaves out the sums that cannot belong to it.
 
 use crate::elimination::{Messages, Source};
 use crate::model::{Model, Point, Weights};
@@ -9,7 +9,7 @@ use crate::problem::Selection;
 
 /// Which sums are looked for.
 #[derive(Debug)]
-pub struct Band<'m> {
+pub struct SumRange<'m> {
     /// The weights of the two quantities.
     pub weights: Weights,
     /// The weighed tables.
@@ -67,7 +67,7 @@ const NO_TRACE: usize = 0;
 
 /// All undominated sums of a model within limits. Of equal sums, the first is taken. `None` if there is too much work.
 /// The model's tree must be exact.
-pub fn undominated(model: &Model, band: Option<&Band<'_>>, limits: Limits) -> Option<Front> {
+pub fn undominated(model: &Model, band: Option<&SumRange<'_>>, limits: Limits) -> Option<Front> {
     let mut fronts = Fronts { model, band, limits, work: 0, traces: vec![Trace::None] };
     let tables = fronts.leaves();
     let mut messages: Vec<Vec<Vec<Sum>>> = Vec::with_capacity(model.tree.buckets.len());
@@ -127,7 +127,7 @@ struct Known<'m> {
 
 struct Fronts<'m> {
     model: &'m Model,
-    band: Option<&'m Band<'m>>,
+    band: Option<&'m SumRange<'m>>,
     limits: Limits,
     work: u64,
     traces: Vec<Trace>,

@@ -42,7 +42,7 @@ pub struct Layer {
     /// Its name, which no other layer has.
     pub name: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: LayerKind,
     /// The primitives that compute it; never empty.
     pub options: Vec<PrimitiveOption>,
 }
@@ -50,7 +50,7 @@ pub struct Layer {
 /// Kinds of layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum LayerKind {
     /// A convolution.
     Conv,
     /// Any other layer.
@@ -196,7 +196,7 @@ struct InstanceText {
 #[serde(deny_unknown_fields)]
 struct LayerText {
     name: String,
-    kind: Kind,
+    kind: LayerKind,
     options: Vec<OptionText>,
 }
 

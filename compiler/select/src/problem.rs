@@ -1,7 +1,7 @@
 //! An instance in whole numbers: the candidates of each layer, the costs of edges, and the cost of a selection.
 
 use crate::conversions::Paths;
-use crate::instance::{Instance, InstanceError, Kind, Layout};
+use crate::instance::{Instance, InstanceError, LayerKind, Layout};
 use crate::scale::Scale;
 
 /// An instance, ready to be solved.
@@ -82,7 +82,7 @@ impl<'a> Problem<'a> {
                     time: times.whole(given.time),
                     memory: memories.whole(given.memory),
                 };
-                if layer.kind == Kind::Pass && !pass_converts && given.input != given.output {
+                if layer.kind == LayerKind::Pass && !pass_converts && given.input != given.output {
                     return Err(InstanceError::PassConverts {
                         layer: layer.name.clone(),
                         option: option + 1,
@@ -92,7 +92,7 @@ impl<'a> Problem<'a> {
                 }
                 of_layer.push(candidate);
             }
-            if layer.kind == Kind::Pass && pass_converts {
+            if layer.kind == LayerKind::Pass && pass_converts {
                 let mut outputs: Vec<Layout> = Vec::new();
                 for layout in of_layer.iter().flat_map(|candidate| [candidate.input, candidate.output]) {
                     if !outputs.contains(&layout) {

@@ -1,6 +1,6 @@
 //! Queries and their answers.
 
-use crate::baselines::{self, Bar, NoBaseline, SUM2D};
+use crate::baselines::{self, FamilyBaseline, NoBaseline, SUM2D};
 use crate::blocked::{Blocked, blocked};
 use crate::budget::{self, Nothing};
 use crate::front::{self, Limits};
@@ -74,7 +74,7 @@ pub struct Chosen {
     /// has less of the budget's quantity.
     pub bound: u64,
     /// All families, if they were asked for.
-    pub bars: Vec<Bar>,
+    pub bars: Vec<FamilyBaseline>,
 }
 
 /// Undominated selections.
@@ -187,7 +187,7 @@ pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramErr
         Method::Sum2d => baseline(baselines::everywhere(problem, &all, SUM2D)),
         Method::Families => {
             let bars = baselines::families(problem, &all, SUM2D);
-            let cost = |bar: &&Bar| {
+            let cost = |bar: &&FamilyBaseline| {
                 let cost = bar.selection.as_ref().ok().and_then(|selection| problem.cost(selection));
                 cost.map_or((true, 0), |cost| (false, query.minimise.of(&cost)))
             };
@@ -351,7 +351,7 @@ fn chosen(
     problem: &Problem<'_>,
     selection: Selection,
     bound: impl FnOnce(&Cost) -> u64,
-    bars: Vec<Bar>,
+    bars: Vec<FamilyBaseline>,
 ) -> Answer {
     match problem.cost(&selection) {
         None => Answer::Unknown,

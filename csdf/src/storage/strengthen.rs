@@ -8,20 +8,20 @@ use crate::layout::Scope;
 use crate::throughput::cycle_ratio::Cycle;
 
 /// A cycle that exists as long as none of the variables whose space it waits for exceeds its limit.
-pub(crate) struct Strong {
+pub(crate) struct StrongCycle {
     pub(crate) cycle: Cycle,
     /// By variable; `None` for a variable that the cycle does not wait for.
     limits: Vec<Option<u64>>,
 }
 
-impl Strong {
+impl StrongCycle {
     /// A cycle that exists at a point.
-    fn new(problem: &SizingProblem, cycle: Cycle, point: &[Option<u64>]) -> Strong {
+    fn new(problem: &SizingProblem, cycle: Cycle, point: &[Option<u64>]) -> StrongCycle {
         let mut limits = vec![None; point.len()];
         for variable in problem.variables_of(&cycle) {
             limits[variable] = point[variable];
         }
-        Strong { cycle, limits }
+        StrongCycle { cycle, limits }
     }
 
     /// Variables with their limits.
@@ -40,9 +40,9 @@ pub(crate) fn strengthen(
     point: &[Option<u64>],
     target: Target,
     meter: &mut Meter,
-) -> Result<Strong, Error> {
+) -> Result<StrongCycle, Error> {
     let scope = problem.scope_around(&cycle);
-    let mut strong = Strong::new(problem, cycle, point);
+    let mut strong = StrongCycle::new(problem, cycle, point);
     let variables: Vec<usize> = strong.limits().map(|(variable, _)| variable).collect();
     for &variable in &variables {
         if strong.limits[variable].is_some() && strong.limits().count() > 1 {
@@ -59,11 +59,11 @@ pub(crate) fn strengthen(
 fn raise(
     problem: &SizingProblem,
     scope: &Scope,
-    mut strong: Strong,
+    mut strong: StrongCycle,
     variable: usize,
     target: Target,
     meter: &mut Meter,
-) -> Result<Strong, Error> {
+) -> Result<StrongCycle, Error> {
     let step = problem.steps[variable];
     // In steps.
     let (mut stride, mut growing) = (1u64, true);
@@ -85,13 +85,13 @@ fn raise(
 fn with(
     problem: &SizingProblem,
     scope: &Scope,
-    strong: &Strong,
+    strong: &StrongCycle,
     (variable, limit): (usize, Option<u64>),
     target: Target,
     meter: &mut Meter,
-) -> Result<Option<Strong>, Error> {
+) -> Result<Option<StrongCycle>, Error> {
     let mut limits = strong.limits.clone();
     limits[variable] = limit;
     let cycle = problem.conflicts(scope, &limits, target, meter)?.into_iter().next();
-    Ok(cycle.map(|cycle| Strong::new(problem, cycle, &limits)))
+    Ok(cycle.map(|cycle| StrongCycle::new(problem, cycle, &limits)))
 }

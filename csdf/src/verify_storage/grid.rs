@@ -21,7 +21,7 @@ struct CapacityChoice {
 }
 
 /// Channels with capacities. At least one channel has to reach its capacity.
-pub(super) type Ways = Vec<(usize, u64)>;
+pub(super) type Escapes = Vec<(usize, u64)>;
 
 impl Grid {
     pub(super) fn new(graph: &Graph, options: &StorageOptions) -> Result<Grid, Error> {
@@ -73,7 +73,7 @@ impl Grid {
     }
 
     /// The least capacities above each limit of a conflict.
-    pub(super) fn ways_out(&self, conflict: &Conflict) -> Result<Ways, Error> {
+    pub(super) fn escapes(&self, conflict: &Conflict) -> Result<Escapes, Error> {
         let mut ways = Vec::new();
         for &(channel, limit) in &conflict.limits {
             let choice = self.channels.get(channel.index());
@@ -91,7 +91,7 @@ impl Grid {
 
     /// The least total that takes a way out of each conflict. Conflicts that share no channel are independent. For
     /// conflicts that share channels, combinations are tried, the most promising first.
-    pub(super) fn least_total(&self, conflicts: &[Ways], meter: &mut Meter) -> Result<u128, Error> {
+    pub(super) fn least_total(&self, conflicts: &[Escapes], meter: &mut Meter) -> Result<u128, Error> {
         let mut values: Vec<u64> = self.channels.iter().map(|choice| choice.least).collect();
         for way in conflicts.iter().filter(|ways| ways.len() == 1).flatten() {
             values[way.0] = values[way.0].max(way.1);
@@ -101,8 +101,8 @@ impl Grid {
             .zip(&self.channels)
             .map(|(&value, of)| u128::from(value) * u128::from(of.cost))
             .sum();
-        let open = |ways: &&Ways| ways.iter().all(|&(channel, above)| values[channel] < above);
-        let mut groups: Vec<(BTreeSet<usize>, Vec<&Ways>)> = Vec::new();
+        let open = |ways: &&Escapes| ways.iter().all(|&(channel, above)| values[channel] < above);
+        let mut groups: Vec<(BTreeSet<usize>, Vec<&Escapes>)> = Vec::new();
         for ways in conflicts.iter().filter(open) {
             let mut channels: BTreeSet<usize> = ways.iter().map(|way| way.0).collect();
             let mut members = vec![ways];
@@ -128,7 +128,7 @@ impl Grid {
     fn cheapest(
         &self,
         start: &BTreeMap<usize, u64>,
-        conflicts: &[&Ways],
+        conflicts: &[&Escapes],
         meter: &mut Meter,
     ) -> Result<u128, Error> {
         let mut seen = BTreeSet::new();
@@ -158,7 +158,7 @@ impl Grid {
 
     /// A lower bound on the cost of the unbroken conflicts: each pays for the cheapest of its ways, less the amount
     /// that other conflicts have already paid for that channel.
-    fn still_to_pay(&self, values: &BTreeMap<usize, u64>, conflicts: &[&Ways]) -> u128 {
+    fn still_to_pay(&self, values: &BTreeMap<usize, u64>, conflicts: &[&Escapes]) -> u128 {
         let mut paid: BTreeMap<usize, u128> = BTreeMap::new();
         let mut sum = 0;
         for ways in conflicts.iter().filter(|ways| is_unbroken(values, ways)) {
@@ -175,6 +175,6 @@ impl Grid {
     }
 }
 
-fn is_unbroken(values: &BTreeMap<usize, u64>, ways: &Ways) -> bool {
+fn is_unbroken(values: &BTreeMap<usize, u64>, ways: &Escapes) -> bool {
     ways.iter().all(|(channel, above)| values[channel] < *above)
 }

@@ -55,7 +55,7 @@ pub fn verify_storage(
             other => other,
         };
         cycle::check(graph, conflict, required).map_err(named)?;
-        conflicts.push(grid.ways_out(conflict)?);
+        conflicts.push(grid.escapes(conflict)?);
     }
     let least = grid.least_total(&conflicts, &mut meter)?;
     if least < u128::from(storage.bound) {

@@ -10,7 +10,7 @@ use csdfc_input::app::resolve::Application;
 use csdfc_input::device::DeviceProfile;
 use csdfc_input::units::grouped;
 use csdfc_plan::check;
-use csdfc_planner::driver::{self, Planned, Ways};
+use csdfc_planner::driver::{self, Planned, SeparatePlans};
 use csdfc_planner::open::{self, AppSource};
 
 use super::Tell;
@@ -127,7 +127,8 @@ fn rows(
         let told = budget.map_or_else(|| "no limit".into(), |bytes| format!("{} bytes", grouped(bytes)));
         tell(&format!("{name}: {told}"));
         let planned = joint(limit)?;
-        let Ways { fixed, primitives_first, memory_first } = driver::ways(&with(limit), device, paths())?;
+        let SeparatePlans { fixed, primitives_first, memory_first } =
+            driver::separate_plans(&with(limit), device, paths())?;
         // If no other primitives are faster, or if they do not fit, the plan stays as it is.
         rows.push(Row {
             budget,

@@ -10,7 +10,7 @@ use csdfc_input::builtin;
 use csdfc_input::units::grouped;
 use csdfc_offload::model::{NamedLayer, convolutions};
 use csdfc_offload::problem::{Cost, Options};
-use csdfc_offload::shapes::{self, Kind};
+use csdfc_offload::shapes::{self, Heuristic};
 use csdfc_offload::{Accelerator, Budget, Convolution, OffloadError, Problem, Spec, optimise};
 use rayon::prelude::*;
 
@@ -50,10 +50,10 @@ impl Cell {
         Ok(Cell {
             size,
             group,
-            baseline: cost(Kind::Baseline),
-            row: cost(Kind::Row),
-            zigzag: cost(Kind::ZigZag),
-            column: cost(Kind::Column),
+            baseline: cost(Heuristic::Baseline),
+            row: cost(Heuristic::Row),
+            zigzag: cost(Heuristic::ZigZag),
+            column: cost(Heuristic::Column),
             best: problem.cost(&answer.strategy.groups),
             bound: answer.bound,
             by: answer.strategy.name,
@@ -163,8 +163,8 @@ fn figure_9() -> Result<Vec<(String, String)>, OffloadError> {
     let problem = problem(&Spec::new([5, 5], 2, [3, 3], 2), 2)?;
     let picture = |kind| strategy::steps(&problem, &shapes::unbounded(&problem, kind));
     Ok(vec![
-        ("figure-9-row.svg".into(), picture(Kind::Row)),
-        ("figure-9-zigzag.svg".into(), picture(Kind::ZigZag)),
+        ("figure-9-row.svg".into(), picture(Heuristic::Row)),
+        ("figure-9-zigzag.svg".into(), picture(Heuristic::ZigZag)),
     ])
 }
 
@@ -173,7 +173,7 @@ fn figure_11(network: &str, layer: &NamedLayer) -> Result<String, OffloadError> 
     let convolution = Convolution::new(layer.spec.clone())?;
     let [rows, columns] = convolution.output();
     let sizes = 1..=(columns + 4).min((rows * columns).max(2));
-    let line = |name: &str, kind: Kind| -> Result<Series, OffloadError> {
+    let line = |name: &str, kind: Heuristic| -> Result<Series, OffloadError> {
         let point = |group: usize| {
             let problem = problem(&layer.spec, group)?;
             let duration = problem.cost(&shapes::unbounded(&problem, kind).groups).duration;
@@ -194,8 +194,11 @@ fn figure_11(network: &str, layer: &NamedLayer) -> Result<String, OffloadError> 
         by(spec.stride),
         by([rows, columns])
     );
-    let lines =
-        vec![line("Row", Kind::Row)?, line("ZigZag", Kind::ZigZag)?, line("Sliding column", Kind::Column)?];
+    let lines = vec![
+        line("Row", Heuristic::Row)?,
+        line("ZigZag", Heuristic::ZigZag)?,
+        line("Sliding column", Heuristic::Column)?,
+    ];
     Ok(Chart { title, x: "patches in a group".into(), y: "duration".into(), lines }.svg())
 }
 
@@ -203,7 +206,7 @@ fn lenet_table() -> Result<String, OffloadError> {
     let mut text = String::from("| group | Row | ZigZag | sliding column |\n| --- | --- | --- | --- |\n");
     for group in 1..=32 {
         let problem = problem(&Spec::new([32, 32], 1, [5, 5], 1), group)?;
-        let [row, zigzag, column] = [Kind::Row, Kind::ZigZag, Kind::Column]
+        let [row, zigzag, column] = [Heuristic::Row, Heuristic::ZigZag, Heuristic::Column]
             .map(|kind| grouped(problem.cost(&shapes::unbounded(&problem, kind).groups).duration));
         let _ = writeln!(text, "| {group} | {row} | {zigzag} | {column} |");
     }

@@ -146,7 +146,7 @@ impl Place {
     }
 
     /// Whether another part may have `other` while one part has this ring.
-    fn is_apart_from(self, other: Place) -> bool {
+    fn is_disjoint_from(self, other: Place) -> bool {
         !self.overlaps(other) || self.shared && self == other
     }
 }
@@ -204,7 +204,7 @@ impl<'a, D: Division> Parts<'a, D> {
         for (i, part) in D::PARTS.iter().enumerate() {
             for place in *part {
                 let mut others = D::PARTS[..i].iter().flat_map(|other| other.iter());
-                assert!(others.all(|other| place.is_apart_from(*other)));
+                assert!(others.all(|other| place.is_disjoint_from(*other)));
             }
         }
         Parts { start, taken: 0, arena: PhantomData, division: PhantomData }

@@ -50,11 +50,11 @@ pub(crate) use simd::{Job, Simd};
 
 /// The instruction set that kernels use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Isa(Kind);
+pub struct Isa(IsaLevel);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "without detection one or two are made"))]
-pub(crate) enum Kind {
+pub(crate) enum IsaLevel {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -73,15 +73,15 @@ pub(crate) enum Kind {
 /// Whether an [`Isa`] of AVX2 can be made. Without detection, only the one of the target can, so the compiler need not
 /// generate code for the others.
 #[cfg(target_arch = "x86_64")]
-pub(crate) const MAY_BE_AVX2: bool = cfg!(feature = "std") || matches!(Isa::compiled().0, Kind::Avx2);
+pub(crate) const MAY_BE_AVX2: bool = cfg!(feature = "std") || matches!(Isa::compiled().0, IsaLevel::Avx2);
 /// Whether an [`Isa`] of AVX-512 can be made.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const MAY_BE_AVX512: bool =
-    cfg!(feature = "std") || matches!(Isa::compiled().0, Kind::Avx512 | Kind::Vnni);
+    cfg!(feature = "std") || matches!(Isa::compiled().0, IsaLevel::Avx512 | IsaLevel::Vnni);
 
 impl Isa {
     /// Plain Rust, without fused multiplication and addition.
-    pub const PORTABLE: Isa = Isa(Kind::Portable);
+    pub const PORTABLE: Isa = Isa(IsaLevel::Portable);
 
     /// The best that every processor of the compilation's target has.
     pub const fn compiled() -> Isa {
@@ -91,7 +91,7 @@ impl Isa {
             target_feature = "avx512vl",
             target_feature = "avx512vnni"
         ))]
-        return Isa(Kind::Vnni);
+        return Isa(IsaLevel::Vnni);
         #[cfg(all(
             target_arch = "x86_64",
             target_feature = "avx512f",
@@ -101,7 +101,7 @@ impl Isa {
                 target_feature = "avx512vnni"
             ))
         ))]
-        return Isa(Kind::Avx512);
+        return Isa(IsaLevel::Avx512);
         #[cfg(all(
             target_arch = "x86_64",
             target_feature = "avx2",
@@ -109,11 +109,11 @@ impl Isa {
             target_feature = "f16c",
             not(target_feature = "avx512f")
         ))]
-        return Isa(Kind::Avx2);
+        return Isa(IsaLevel::Avx2);
         #[cfg(all(target_arch = "aarch64", target_feature = "dotprod"))]
-        return Isa(Kind::Dot);
+        return Isa(IsaLevel::Dot);
         #[cfg(all(target_arch = "aarch64", target_feature = "neon", not(target_feature = "dotprod")))]
-        return Isa(Kind::Neon);
+        return Isa(IsaLevel::Neon);
         #[allow(unreachable_code, reason = "where no target feature ended the function")]
         Isa::PORTABLE
     }
@@ -128,42 +128,42 @@ impl Isa {
                 let has_bytes = std::is_x86_feature_detected!("avx512bw")
                     && std::is_x86_feature_detected!("avx512vl")
                     && std::is_x86_feature_detected!("avx512vnni");
-                return Isa(if has_bytes { Kind::Vnni } else { Kind::Avx512 });
+                return Isa(if has_bytes { IsaLevel::Vnni } else { IsaLevel::Avx512 });
             }
             let has_avx2 = std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma");
             if has_avx2 && std::is_x86_feature_detected!("f16c") {
-                return Isa(Kind::Avx2);
+                return Isa(IsaLevel::Avx2);
             }
         }
         #[cfg(all(target_arch = "aarch64", feature = "std"))]
         {
             extern crate std;
             if std::arch::is_aarch64_feature_detected!("dotprod") {
-                return Isa(Kind::Dot);
+                return Isa(IsaLevel::Dot);
             }
         }
         Isa::compiled()
     }
 
     /// Which one it is, for kernels that have vectors of their own.
-    pub(crate) const fn kind(self) -> Kind {
+    pub(crate) const fn kind(self) -> IsaLevel {
         self.0
     }
 
     /// The instruction set's name.
     pub const fn name(self) -> &'static str {
         match self.0 {
-            Kind::Portable => "portable",
+            IsaLevel::Portable => "portable",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => "avx2",
+            IsaLevel::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => "avx512",
+            IsaLevel::Avx512 => "avx512",
             #[cfg(target_arch = "x86_64")]
-            Kind::Vnni => "avx512-vnni",
+            IsaLevel::Vnni => "avx512-vnni",
             #[cfg(target_arch = "aarch64")]
-            Kind::Neon => "neon",
+            IsaLevel::Neon => "neon",
             #[cfg(target_arch = "aarch64")]
-            Kind::Dot => "neon-dotprod",
+            IsaLevel::Dot => "neon-dotprod",
         }
     }
 
@@ -173,13 +173,13 @@ impl Isa {
         match self.0 {
             // SAFETY: an `Isa` of this kind is made only where the processor has its instructions.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 if MAY_BE_AVX2 => unsafe { avx2::run(job) },
+            IsaLevel::Avx2 if MAY_BE_AVX2 => unsafe { avx2::run(job) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 | Kind::Vnni if MAY_BE_AVX512 => unsafe { avx512::run(job) },
+            IsaLevel::Avx512 | IsaLevel::Vnni if MAY_BE_AVX512 => unsafe { avx512::run(job) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
-            Kind::Neon | Kind::Dot => unsafe { neon::run(job) },
+            IsaLevel::Neon | IsaLevel::Dot => unsafe { neon::run(job) },
             _ => job.run::<portable::Portable>(),
         }
     }
@@ -189,11 +189,11 @@ impl Isa {
         let best = Isa::detect();
         // From the least to the best.
         #[cfg(target_arch = "x86_64")]
-        let kinds = [Kind::Portable, Kind::Avx2, Kind::Avx512, Kind::Vnni];
+        let kinds = [IsaLevel::Portable, IsaLevel::Avx2, IsaLevel::Avx512, IsaLevel::Vnni];
         #[cfg(target_arch = "aarch64")]
-        let kinds = [Kind::Portable, Kind::Neon, Kind::Dot];
+        let kinds = [IsaLevel::Portable, IsaLevel::Neon, IsaLevel::Dot];
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        let kinds = [Kind::Portable];
+        let kinds = [IsaLevel::Portable];
         let count = kinds.iter().position(|&kind| kind == best.0).map_or(1, |at| at + 1);
         kinds.into_iter().take(count).map(Isa)
     }

@@ -14,10 +14,10 @@ use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::super::tile::Ahead;
 use super::super::weight::Weight;
+use super::features;
 use super::parameters::{Conv, inside};
 use super::pre::{BLOCK, Before, Loaded};
-use super::uses;
-use super::window::{Parts, Tile, Window};
+use super::window::{Parts, PixelTile, Window};
 
 /// The convolution's rows `y` and panels `tiles`.
 pub(super) struct Dense<'a, E, W> {
@@ -40,7 +40,7 @@ impl<E: Pixels, W: Weight> Job for Dense<'_, E, W> {
     fn run<S: Simd>(self) {
         // SAFETY: this is within a job of this instruction set.
         unsafe {
-            if uses::PARTS && self.parts.len() > 1 {
+            if features::PARTS && self.parts.len() > 1 {
                 self.with_parts::<S, true>();
             } else {
                 self.with_parts::<S, false>();
@@ -111,7 +111,7 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
     unsafe fn with_parts<S: Simd, const PARTS: bool>(self) {
         // SAFETY: the caller's.
         unsafe {
-            if uses::PROLOGUES
+            if features::PROLOGUES
                 && let Some(before) = self.before
             {
                 S::call(WithBefore::<_, _, PARTS>(self, before));
@@ -134,17 +134,18 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
             // The weights of the next run lie after those of a run.
             table.ahead = Ahead { tile: 0, distance: run.len() * panels.stride() };
             self.tiles::<S>(|y, x, count, taps| {
-                let pixels = Tile::new(output.width(), [y, x], count);
+                let pixels = PixelTile::new(output.width(), [y, x], count);
                 table.start();
                 for piece in pixels.pieces() {
                     let start = output.start(y + piece.below);
                     table.add_pixels(piece.count, output.pixel(start, piece.x), output.pixel(0, 1));
                     if let Some(residual) = self.residual {
-                        let apart = residual.shape.channels;
-                        let start = residual.shape.start(y + piece.below) + piece.x * apart;
+                        let pixel_stride = residual.shape.channels;
+                        let start = residual.shape.start(y + piece.below) + piece.x * pixel_stride;
                         // In a slice of the channels, the last pixel has only the channels of the slice.
-                        let elements = residual.data.slice(start, (piece.count - 1) * apart + p.filters);
-                        table.add_residuals(piece.pixels(), elements, apart, p.filters);
+                        let elements =
+                            residual.data.slice(start, (piece.count - 1) * pixel_stride + p.filters);
+                        table.add_residuals(piece.pixels(), elements, pixel_stride, p.filters);
                     }
                 }
                 // SAFETY: this is within a job of this instruction set; the caller of the convolution has the elements.

@@ -37,6 +37,7 @@
 mod dense;
 mod depthwise;
 pub mod direct;
+mod features;
 pub mod fft;
 pub mod fft2d;
 pub mod im2row;
@@ -51,7 +52,6 @@ pub mod pre;
 pub mod scaled;
 pub mod scenario;
 pub mod transpose;
-mod uses;
 mod window;
 pub mod winograd;
 
@@ -210,10 +210,10 @@ unsafe fn conv_shared<E: Pixels, W: Weight>(
     Packed { panels, weights, beside }: Packed<'_, E, W>,
     output: SharedRows<'_, E>,
 ) {
-    assert!(uses::PROLOGUES || p.pre.is_none(), "a convolution with a prologue");
-    assert!(uses::DEPTHWISE || !p.is_depthwise(), "a depthwise convolution");
+    assert!(features::PROLOGUES || p.pre.is_none(), "a convolution with a prologue");
+    assert!(features::DEPTHWISE || !p.is_depthwise(), "a depthwise convolution");
     let before = p.pre.map(|pre| pre::Before::new(pre, beside));
-    if uses::DEPTHWISE && p.is_depthwise() {
+    if features::DEPTHWISE && p.is_depthwise() {
         assert!(inputs.len() == 1, "operands of a depthwise convolution");
         let input = inputs[0];
         isa.run(depthwise::Depthwise { p, panels, y, tiles, input, before, weights, output });
@@ -224,7 +224,7 @@ unsafe fn conv_shared<E: Pixels, W: Weight>(
         };
         let channels: usize = parts.iter().map(|part| part.shape.channels).sum();
         assert!(
-            parts.len() == 1 || uses::PARTS && p.groups == 1 && channels == p.channels,
+            parts.len() == 1 || features::PARTS && p.groups == 1 && channels == p.channels,
             "parts of an image"
         );
         isa.run(dense::Dense { p, panels, y, tiles, parts, residual, before, weights, output });

@@ -127,8 +127,8 @@ impl Job for Gather<'_> {
                         let (from, to) = (tile * pixels / tiles, (tile + 1) * pixels / tiles);
                         let window = Window::new(&self, group, y, phase + from * step);
                         table.start();
-                        let apart = output.pixel(0, step);
-                        table.add_pixels(to - from, output.pixel(start, window.x), apart);
+                        let pixel_stride = output.pixel(0, step);
+                        table.add_pixels(to - from, output.pixel(start, window.x), pixel_stride);
                         // SAFETY: this is within a job of this instruction set; no one else has the rows.
                         unsafe { sums.make::<S, _>(&run, &mut table, &window, &mut InPlace) }
                     }
@@ -147,7 +147,7 @@ struct Taps {
     each: usize,
     len: usize,
     place: isize,
-    apart: isize,
+    pixel_stride: isize,
 }
 
 impl Taps {
@@ -158,11 +158,17 @@ impl Taps {
         let reaches = |tap: &usize| distance(*tap).rem_euclid(stride) == 0;
         let mut taps = (0..kernel).filter(reaches);
         let Some(first) = taps.next() else {
-            return Taps { first: 0, each: 1, len: 0, place: 0, apart: 0 };
+            return Taps { first: 0, each: 1, len: 0, place: 0, pixel_stride: 0 };
         };
         let each = taps.next().map_or(kernel, |second| second - first);
-        let apart = (each * dilation) as isize / stride;
-        Taps { first, each, len: (kernel - first).div_ceil(each), place: distance(first) / stride, apart }
+        let pixel_stride = (each * dilation) as isize / stride;
+        Taps {
+            first,
+            each,
+            len: (kernel - first).div_ceil(each),
+            place: distance(first) / stride,
+            pixel_stride,
+        }
     }
 
     /// Keeps only the taps that read within `size` places.
@@ -170,9 +176,9 @@ impl Taps {
     fn within(mut self, size: usize) -> Self {
         while self.len > 0 && self.place >= size as isize {
             (self.first, self.place, self.len) =
-                (self.first + self.each, self.place - self.apart, self.len - 1);
+                (self.first + self.each, self.place - self.pixel_stride, self.len - 1);
         }
-        while self.len > 0 && self.place < (self.len as isize - 1) * self.apart {
+        while self.len > 0 && self.place < (self.len as isize - 1) * self.pixel_stride {
             self.len -= 1;
         }
         self
@@ -186,7 +192,7 @@ impl Taps {
     /// The place that a tap reads. Before the input, it wraps.
     #[inline(always)]
     fn source(&self, i: usize) -> usize {
-        (self.place - i as isize * self.apart) as usize
+        (self.place - i as isize * self.pixel_stride) as usize
     }
 }
 

@@ -29,19 +29,19 @@ impl Piece {
 }
 
 /// The pixels of a tile.
-pub(super) struct Tile {
+pub(super) struct PixelTile {
     /// First row of the tile.
     y: usize,
     pieces: [Piece; MOST_PIXELS],
     len: usize,
 }
 
-impl Tile {
+impl PixelTile {
     /// `count` pixels from this row and column on, of rows of `width` pixels.
     #[inline(always)]
     pub fn new(width: usize, [y, x]: [usize; 2], count: usize) -> Self {
         let mut tile =
-            Tile { y, pieces: [Piece { below: 0, x: 0, first: 0, count: 0 }; MOST_PIXELS], len: 0 };
+            PixelTile { y, pieces: [Piece { below: 0, x: 0, first: 0, count: 0 }; MOST_PIXELS], len: 0 };
         let (mut first, mut x) = (0, x);
         while first < count {
             let piece = Piece { below: tile.len, x, first, count: (width - x).min(count - first) };
@@ -100,7 +100,7 @@ impl Tile {
         }
     }
 
-    /// Addresses of the first `steps` of the elements that [`Tile::read`] gives for each pixel; zeros beyond the
+    /// Addresses of the first `steps` of the elements that [`PixelTile::read`] gives for each pixel; zeros beyond the
     /// columns.
     #[inline(always)]
     fn places<'a, E>(
@@ -118,10 +118,11 @@ impl Tile {
             let left = (piece.x * p.stride[1] + kx * p.dilation[1]).wrapping_sub(p.pads[1]);
             let reach = (piece.count - 1) * p.stride[1];
             if left < shape.width && left + reach < shape.width {
-                let apart = p.stride[1] * shape.channels;
-                let elements = &row[left * shape.channels + offset..][..(piece.count - 1) * apart + steps];
+                let pixel_stride = p.stride[1] * shape.channels;
+                let elements =
+                    &row[left * shape.channels + offset..][..(piece.count - 1) * pixel_stride + steps];
                 for (i, place) in places.iter_mut().enumerate() {
-                    *place = elements.as_ptr().wrapping_add(i * apart);
+                    *place = elements.as_ptr().wrapping_add(i * pixel_stride);
                 }
                 continue;
             }
@@ -146,7 +147,7 @@ fn is_read_in_place<E: Element>(is_plain: bool) -> bool {
 pub(super) struct Window<'w, 'a, E> {
     p: &'w Conv,
     image: &'w Rows<'a, E>,
-    pixels: &'w Tile,
+    pixels: &'w PixelTile,
     /// Rows of the filter that lie within the input.
     taps: Range<usize>,
     /// Spans of a row of a filter, of a pixel, and their longest.
@@ -167,7 +168,7 @@ impl<'w, 'a, E: Element> Window<'w, 'a, E> {
         image: &'w Rows<'a, E>,
         is_plain: bool,
         group: usize,
-        pixels: &'w Tile,
+        pixels: &'w PixelTile,
         taps: Range<usize>,
     ) -> Self {
         let shape = &image.shape;
@@ -223,7 +224,7 @@ impl<'a, E: Element> Spans<'a, E> for Window<'_, 'a, E> {
 pub(super) struct Parts<'w, 'a, E> {
     p: &'w Conv,
     parts: &'w [Rows<'a, E>],
-    pixels: &'w Tile,
+    pixels: &'w PixelTile,
     /// Rows of the filter that lie within the input.
     taps: Range<usize>,
     /// Spans of a tap, and their longest.
@@ -251,7 +252,7 @@ impl<'w, 'a, E: Element> Parts<'w, 'a, E> {
         p: &'w Conv,
         parts: &'w [Rows<'a, E>],
         is_plain: bool,
-        pixels: &'w Tile,
+        pixels: &'w PixelTile,
         taps: Range<usize>,
     ) -> Self {
         let as_they_are = is_read_in_place::<E>(is_plain) && pixels.are_within(p, parts[0].shape.width);

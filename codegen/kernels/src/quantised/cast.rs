@@ -65,17 +65,17 @@ impl Function<f32, u8> for Dequantise {
 }
 
 /// A function of rows as work for an instruction set.
-struct Each<'a, 'o, 'd, O, I, F> {
+struct CastWork<'a, 'o, 'd, O, I, F> {
     y: Range<usize>,
     input: Rows<'a, I>,
     output: &'o mut RowsMut<'d, O>,
     f: F,
 }
 
-impl<O, I: Copy, F: Function<O, I>> Job for Each<'_, '_, '_, O, I, F> {
+impl<O, I: Copy, F: Function<O, I>> Job for CastWork<'_, '_, '_, O, I, F> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Each { y, input, output, f } = self;
+        let CastWork { y, input, output, f } = self;
         for y in y {
             output.row(y).iter_mut().zip(input.row(y)).for_each(|(r, &x)| *r = f.of(x));
         }
@@ -92,7 +92,7 @@ impl RowKernel<u8, f32> for Quantise {
         _: &[Rows<'_>],
         output: &mut RowsMut<'_, u8>,
     ) {
-        context.isa.run(Each { y, input: operands[0], output, f: *self });
+        context.isa.run(CastWork { y, input: operands[0], output, f: *self });
     }
 }
 
@@ -120,7 +120,7 @@ impl RowKernel<f32, u8> for Dequantise {
         _: &[Rows<'_, u8>],
         output: &mut RowsMut<'_>,
     ) {
-        context.isa.run(Each { y, input: operands[0], output, f: *self });
+        context.isa.run(CastWork { y, input: operands[0], output, f: *self });
     }
 }
 

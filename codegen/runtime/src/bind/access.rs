@@ -8,7 +8,7 @@ use csdfc_plan::shape::{Order, Shape};
 use crate::error::LayerError;
 
 use super::kernel::Operand;
-use super::seen::{Input, View};
+use super::views::{Input, View};
 
 /// The rows of an image.
 pub(super) fn image_rows(shape: &Shape, ring_rows: usize) -> Option<RowShape> {

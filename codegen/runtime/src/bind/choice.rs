@@ -17,8 +17,8 @@ use super::access::image_rows;
 use super::constants::{Packing, Part};
 use super::kernel::{Form, Kernel, Parameters, RowCall, Site};
 use super::operand_constant::OperandConstant;
-use super::seen::Input;
 use super::typed::{ByElements, ByRows, Stored};
+use super::views::Input;
 
 /// Kernels that see tensors of floats by rows, of 32 bits or of 16.
 pub(super) trait RowFloats: RowKernel + RowKernel<F16, F16> + Parameters + Copy {}

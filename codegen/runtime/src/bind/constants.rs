@@ -32,8 +32,8 @@ use crate::error::LayerError;
 
 use super::integer_constants::Integers;
 use super::operand_constant::OperandConstant;
-use super::seen::View;
 use super::translate::{activation, pre};
+use super::views::View;
 
 /// A part of a layer's parameters, and how it is packed.
 #[derive(Debug, Clone)]

@@ -12,8 +12,8 @@ use csdfc_plan::format::Element;
 
 use super::constants::Packing;
 use super::kernel::{Call, Form};
-use super::seen::{Input, View};
 use super::typed::{ByElements, ByRows, OnBytes, StridedView, Typed};
+use super::views::{Input, View};
 
 /// Rows that a firing reads.
 #[derive(Debug, Clone)]

@@ -14,8 +14,8 @@ use csdfc_plan::shape::Shape;
 
 use super::constants::Packing;
 use super::literal::Literal;
-use super::seen::{Input, View};
 use super::typed::{ByElements, ByRows, Stored, Typed};
+use super::views::{Input, View};
 
 /// A layer as it stands among the rings that it reads and writes.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
-//! Binds the layers of a plan, given its stores.
+//! Binds the layers of a plan, given its allocations.
 
-use csdfc_plan::check::{CnnIndex, Store};
+use csdfc_plan::check::{Allocation, CnnIndex};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::Operator;
 
@@ -30,19 +30,21 @@ pub fn bind(primitive: Primitive, site: &Site<'_>) -> Result<Call, LayerError> {
     Ok(Call { form, constants: constants.collect(), slopes })
 }
 
-/// The store from which a layer reads a tensor; none for the caller's copy.
-pub fn read_from(stores: &[Store], layer: usize, tensor: usize) -> Option<usize> {
-    stores.iter().position(|store| store.tensor == tensor && store.readers.contains(&layer))
+/// The allocation from which a layer reads a tensor; none for the caller's copy.
+pub fn read_from(allocations: &[Allocation], layer: usize, tensor: usize) -> Option<usize> {
+    allocations
+        .iter()
+        .position(|allocation| allocation.tensor == tensor && allocation.readers.contains(&layer))
 }
 
 /// The places to which a layer writes its tensor: the kernel writes to the first of them.
-pub fn written_by(stores: &[Store], layer: usize) -> Vec<usize> {
-    (0..stores.len()).filter(|&s| stores[s].tensor == layer && stores[s].is_ring()).collect()
+pub fn written_by(allocations: &[Allocation], layer: usize) -> Vec<usize> {
+    (0..allocations.len()).filter(|&s| allocations[s].tensor == layer && allocations[s].is_ring()).collect()
 }
 
 /// The workspace of a layer, if it has one.
-pub fn workspace_of(stores: &[Store], layer: usize) -> Option<usize> {
-    stores.iter().position(|store| store.tensor == layer && store.is_workspace())
+pub fn workspace_of(allocations: &[Allocation], layer: usize) -> Option<usize> {
+    allocations.iter().position(|allocation| allocation.tensor == layer && allocation.is_workspace())
 }
 
 /// Binds a layer of a plan to the kernel that computes it. If only the caller holds its tensor, the kernel writes into
@@ -53,12 +55,12 @@ pub fn workspace_of(stores: &[Store], layer: usize) -> Option<usize> {
 /// When no kernel computes it, or the kernel cannot work with the places of the tensors.
 pub fn bind_layer(
     cnn: &CnnIndex<'_>,
-    stores: &[Store],
+    allocations: &[Allocation],
     l: usize,
     room: u64,
 ) -> Result<Option<Call>, LayerError> {
     let entry = &cnn.layers[l];
-    let written = written_by(stores, l);
+    let written = written_by(allocations, l);
     let is_stored = !written.is_empty() || entry.tensor.external;
     if matches!(entry.layer.operator, Operator::Input(_)) || !is_stored {
         return Ok(None);
@@ -69,8 +71,8 @@ pub fn bind_layer(
     }
     let operand = |(operand, &tensor): (usize, &usize)| {
         let read = &cnn.layers[tensor];
-        let rows = match read_from(stores, l, tensor) {
-            Some(store) => stores[store].ring_rows,
+        let rows = match read_from(allocations, l, tensor) {
+            Some(allocation) => allocations[allocation].ring_rows,
             None if read.tensor.external && matches!(read.layer.operator, Operator::Input(_)) => read.rows(),
             None => return Err(LayerError::NotStored { tensor: read.tensor.name.clone() }),
         };
@@ -79,7 +81,7 @@ pub fn bind_layer(
         Ok(Operand { own, seen: cnn.seen(l, operand), layout, quantisation, ring_rows: rows as usize })
     };
     let inputs = entry.inputs.iter().enumerate().map(operand).collect::<Result<_, LayerError>>()?;
-    let ring_rows = written.first().map_or(room, |&own| stores[own].ring_rows) as usize;
+    let ring_rows = written.first().map_or(room, |&own| allocations[own].ring_rows) as usize;
     let name = &entry.layer.primitive;
     let primitive = Primitive::find(name).ok_or_else(|| LayerError::NoPrimitive { name: name.clone() })?;
     let (operator, output) = (&entry.layer.operator, &entry.tensor.shape);
@@ -88,8 +90,8 @@ pub fn bind_layer(
     let site = Site { operator, inputs, output, layout, elements, quantisation, ring_rows };
     let call = bind(primitive, &site)?;
     let follows = |tensor: usize| {
-        let rings = read_from(stores, l, tensor).zip(written.first().copied());
-        rings.is_some_and(|(read, own)| stores[read].overlaps(&stores[own]))
+        let rings = read_from(allocations, l, tensor).zip(written.first().copied());
+        rings.is_some_and(|(read, own)| allocations[read].overlaps(&allocations[own]))
     };
     if (0..entry.inputs.len()).any(|operand| call.folds(operand) && follows(entry.inputs[operand])) {
         return Err(LayerError::Mistake("it takes in one piece what it makes row by row: a mistake"));

@@ -13,8 +13,8 @@ use crate::error::LayerError;
 
 use super::choice::Choice;
 use super::kernel::{Kernel, Site};
-use super::seen::Input;
 use super::translate;
+use super::views::Input;
 
 /// The rows of an image as they lie in this layout: of `[W, C]`, of `[C, W]`, or one row of C planes.
 pub(super) fn rows(shape: &Shape, layout: Layout, ring_rows: usize) -> Option<RowShape> {

@@ -7,7 +7,7 @@ use csdfc_kernels::rows::RowShape;
 
 use crate::error::LayerError;
 
-use super::seen::View;
+use super::views::View;
 
 /// How a constant that is an operand lies in memory, and how kernels see it.
 #[derive(Debug, Clone)]

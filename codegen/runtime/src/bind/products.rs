@@ -14,7 +14,7 @@ use crate::error::LayerError;
 use super::choice::{Choice, Forms};
 use super::constants::{self, Packing, Part};
 use super::kernel::{Operand, Parameters, Site};
-use super::seen::Input;
+use super::views::Input;
 
 /// A convolution of all its operands, or a transposed convolution.
 pub(super) fn convolution(site: &Site<'_>) -> Result<Choice, LayerError> {

@@ -25,8 +25,8 @@ use super::choice::Choice;
 use super::constants::Packing;
 use super::kernel::Site;
 use super::layouts::rows;
-use super::seen::Input;
 use super::translate::activation;
+use super::views::Input;
 
 /// The largest error of a primitive of plain sums and products; see [`super::Primitive::error`].
 pub(super) const ERROR: f64 = 1e-5;

@@ -13,7 +13,7 @@ use csdfc_kernels::span::{Plain, Span, SpanMut};
 
 use csdfc_plan::format::Element;
 
-use super::seen::View;
+use super::views::View;
 
 /// Elements that tensors are stored as.
 pub trait Stored: Plain {

@@ -32,7 +32,7 @@ use crate::bind::{Slots, Source, Target};
 use crate::bytes::Bytes;
 use crate::error::{InputError, LayerError};
 use crate::weights::{self, Blob};
-use csdfc_plan::check::{self, Begin, Held, Kind, Resolved};
+use csdfc_plan::check::{self, Begin, Held, Resolved, RowOrder};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Output, Plan};
 
@@ -246,12 +246,12 @@ impl<'p> Runner<'p> {
             before + u64::from(held.need[p as usize]) <= state.written[held.tensor]
         });
         let room = state.places[l].writes.iter().all(|&s| {
-            let store = &self.resolved.stores[c][s];
+            let allocation = &self.resolved.allocations[c][s];
             let end = frame * rows + entry.rows_of_firing(p).end;
-            match store.kind {
-                Kind::Restarts | Kind::Workspace | Kind::Block(_) => true,
-                Kind::RunsOn => end <= state.free[s].saturating_add(store.ring_rows),
-                Kind::Halves => frame * rows <= state.free[s].saturating_add(rows),
+            match allocation.kind {
+                RowOrder::Restarts | RowOrder::Workspace | RowOrder::Block(_) => true,
+                RowOrder::RunsOn => end <= state.free[s].saturating_add(allocation.ring_rows),
+                RowOrder::Halves => frame * rows <= state.free[s].saturating_add(rows),
             }
         });
         arrived && room
@@ -280,13 +280,13 @@ impl<'p> Runner<'p> {
         }
 
         let Runner { resolved, cnns, arena, .. } = self;
-        let (cnn, stores, state) = (&resolved.index.cnns[c], &resolved.stores[c], &mut cnns[c]);
+        let (cnn, allocations, state) = (&resolved.index.cnns[c], &resolved.allocations[c], &mut cnns[c]);
         let entry = &cnn.layers[l];
         if let Some((s, others)) = state.places[l].writes.split_first() {
             for row in rows.clone() {
-                let from = row_bytes(&stores[*s], frame, entry.rows(), row);
+                let from = row_bytes(&allocations[*s], frame, entry.rows(), row);
                 for other in others {
-                    arena.copy(from.clone(), row_bytes(&stores[*other], frame, entry.rows(), row).start);
+                    arena.copy(from.clone(), row_bytes(&allocations[*other], frame, entry.rows(), row).start);
                 }
                 if let (Some(values), Some(made)) = (&mut external, arena.all().get(from)) {
                     let at = row as usize * made.len();
@@ -296,7 +296,7 @@ impl<'p> Runner<'p> {
         }
         state.externals[l] = external;
         let elapsed = start.elapsed();
-        let whole = || state.whole(cnn, stores, arena, l, frame);
+        let whole = || state.whole(cnn, allocations, arena, l, frame);
         observe(&Fired {
             layer: l,
             start,
@@ -352,8 +352,8 @@ impl<'p> Runner<'p> {
 
     /// Notes what a layer has released, and makes it "not a number" if nobody needs it any more.
     fn release(&mut self, c: usize, l: usize, frame: u64, keep: impl Fn(&Held) -> Option<u32>) {
-        let Resolved { index, rates, stores, .. } = &self.resolved;
-        for freed in self.cnns[c].release(&index.cnns[c], &rates[c], &stores[c], l, frame, keep) {
+        let Resolved { index, rates, allocations, .. } = &self.resolved;
+        for freed in self.cnns[c].release(&index.cnns[c], &rates[c], &allocations[c], l, frame, keep) {
             self.arena.poison(freed);
         }
     }
@@ -397,7 +397,7 @@ impl<'p> Runner<'p> {
         external: &mut Option<Bytes>,
     ) -> Result<(), RunError> {
         let Runner { resolved, cnns, weights, arena, isa, workers, .. } = self;
-        let (cnn, stores, state) = (&resolved.index.cnns[c], &resolved.stores[c], &cnns[c]);
+        let (cnn, allocations, state) = (&resolved.index.cnns[c], &resolved.allocations[c], &cnns[c]);
         let entry = &cnn.layers[l];
         let frame = state.fired[l] / entry.layer.firings;
         let y = rows.start as usize..rows.end as usize;
@@ -409,11 +409,11 @@ impl<'p> Runner<'p> {
         arena.poison(room.clone());
         let (place, slots) = match own {
             Some(s) if resolved.follows[c][l] => {
-                (row_bytes(&stores[s], frame, entry.rows(), rows.start), Slots::Only(y.clone()))
+                (row_bytes(&allocations[s], frame, entry.rows(), rows.start), Slots::Only(y.clone()))
             }
             Some(s) => {
-                let first = first_slot(&stores[s], frame, entry.rows());
-                (ring_bytes(&stores[s], frame), Slots::Ring(first))
+                let first = first_slot(&allocations[s], frame, entry.rows());
+                (ring_bytes(&allocations[s], frame), Slots::Ring(first))
             }
             None => (room.start..room.start, Slots::Ring(0)),
         };
@@ -455,7 +455,7 @@ impl<'p> Runner<'p> {
         {
             let data = SpanMut::of_bytes(data).all();
             let row = entry.tensor.shape.row_elements();
-            let ring_rows = own.map_or(entry.rows(), |s| stores[s].ring_rows) as usize;
+            let ring_rows = own.map_or(entry.rows(), |s| allocations[s].ring_rows) as usize;
             for y in y {
                 let at = (first + y) % ring_rows * row;
                 value::deliver(operator, &entry.tensor.shape, value, y, &mut data[at..at + row]);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::bind::{self, Call, Slots, Source};
 use crate::bytes::Bytes;
 use crate::streamed::Streamed;
-use csdfc_plan::check::{CnnIndex, Held, Resolved, Store};
+use csdfc_plan::check::{Allocation, CnnIndex, Held, Resolved};
 use csdfc_plan::format::{Format, Layout};
 
 use super::arena::{Arena, Rest};
@@ -30,7 +30,7 @@ pub(super) struct State {
     pub written: Vec<u64>,
     /// Rows released by each layer of each tensor that it holds, over all frames.
     pub released: Vec<Vec<u64>>,
-    /// Rows of each store that all its readers have released, over all frames.
+    /// Rows of each allocation that all its readers have released, over all frames.
     pub free: Vec<u64>,
     /// Firings of each layer, over all frames.
     pub fired: Vec<u64>,
@@ -38,11 +38,11 @@ pub(super) struct State {
 
 /// Where a layer reads and writes.
 pub(super) struct Places {
-    /// By operand, the store; `None` for the caller's copy.
+    /// By operand, the allocation; `None` for the caller's copy.
     pub reads: Vec<Option<usize>>,
-    /// By tensor held, the store; `None` for the caller's copy.
+    /// By tensor held, the allocation; `None` for the caller's copy.
     pub holds: Vec<Option<usize>>,
-    /// The stores written; the first by the kernel.
+    /// The allocations written; the first by the kernel.
     pub writes: Vec<usize>,
     /// By operand, the index of its tensor among those held, if its ring shares bytes with the ring that is written.
     pub follows: Vec<Option<usize>>,
@@ -53,23 +53,24 @@ pub(super) struct Places {
 impl State {
     pub fn new(resolved: &Resolved<'_>, c: usize) -> Result<Self, RunError> {
         let cnn = &resolved.index.cnns[c];
-        let stores = &resolved.stores[c];
+        let allocations = &resolved.allocations[c];
         let (mut calls, mut places, mut externals) = (Vec::new(), Vec::new(), Vec::new());
         let mut streamed = Vec::new();
         for (l, entry) in cnn.layers.iter().enumerate() {
             let fail = |why| layer_error(resolved, c, l, why);
-            let read_from = |tensor: usize| bind::read_from(stores, l, tensor);
+            let read_from = |tensor: usize| bind::read_from(allocations, l, tensor);
             let reads: Vec<Option<usize>> = entry.inputs.iter().map(|&tensor| read_from(tensor)).collect();
-            let writes = bind::written_by(stores, l);
+            let writes = bind::written_by(allocations, l);
             let held = &resolved.rates[c][l];
             let follows = |&s: &Option<usize>| {
-                let (read, own) = (&stores[s?], &stores[*writes.first()?]);
+                let (read, own) = (&allocations[s?], &allocations[*writes.first()?]);
                 held.iter().position(|held| held.tensor == read.tensor && read.overlaps(own))
             };
             let place = Places {
                 follows: reads.iter().map(follows).collect(),
                 holds: held.iter().map(|held| read_from(held.tensor)).collect(),
-                workspace: bind::workspace_of(stores, l).map_or(0..0, |s| ring_bytes(&stores[s], 0)),
+                workspace: bind::workspace_of(allocations, l)
+                    .map_or(0..0, |s| ring_bytes(&allocations[s], 0)),
                 reads,
                 writes,
             };
@@ -82,7 +83,7 @@ impl State {
                     Some(room.ok_or(RunError::Memory { bytes })?)
                 }
             };
-            let call = bind::bind_layer(cnn, stores, l, entry.rows()).map_err(fail)?;
+            let call = bind::bind_layer(cnn, allocations, l, entry.rows()).map_err(fail)?;
             let own = call.as_ref().map_or(Ok(None), |call| Streamed::of(resolved, c, l, call));
             streamed.push(own.map_err(fail)?);
             calls.push(call);
@@ -90,7 +91,7 @@ impl State {
             externals.push(external);
         }
         let find = |name: &String| cnn.layers.iter().position(|entry| entry.layer.name == *name);
-        let unread = |store: &Store| if store.readers.is_empty() { u64::MAX } else { 0 };
+        let unread = |allocation: &Allocation| if allocation.readers.is_empty() { u64::MAX } else { 0 };
         Ok(State {
             calls,
             weights: Vec::new(),
@@ -100,7 +101,7 @@ impl State {
             inputs: cnn.cnn.inputs.iter().filter_map(find).collect(),
             written: vec![0; cnn.layers.len()],
             released: resolved.rates[c].iter().map(|held| vec![0; held.len()]).collect(),
-            free: stores.iter().map(unread).collect(),
+            free: allocations.iter().map(unread).collect(),
             fired: vec![0; cnn.layers.len()],
         })
     }
@@ -116,7 +117,7 @@ impl State {
         y: &Range<usize>,
         rest: Rest<'a>,
     ) -> Option<Source<'a>> {
-        let (cnn, stores) = (&resolved.index.cnns[c], &resolved.stores[c]);
+        let (cnn, allocations) = (&resolved.index.cnns[c], &resolved.allocations[c]);
         let tensor = cnn.layers[l].inputs[operand];
         // A frame's rows are read by the firings of the same frame.
         let frame = self.fired[l] / cnn.layers[l].layer.firings;
@@ -126,7 +127,7 @@ impl State {
                 // One row is made, from only these rows.
                 let window = resolved.rates[c][l][held].rows.get(y.start)?;
                 let rows = window.start as usize..window.end as usize;
-                let (ring, row) = (ring_bytes(&stores[s], frame), stores[s].row_bytes as usize);
+                let (ring, row) = (ring_bytes(&allocations[s], frame), allocations[s].row_bytes as usize);
                 let data = match rows.is_empty() {
                     true => &[],
                     false => rest.get(ring.start + rows.start * row..ring.start + rows.end * row)?,
@@ -134,8 +135,8 @@ impl State {
                 Some(Source { data, slots: Slots::Only(rows) })
             }
             (Some(s), None) => {
-                let data = rest.get(ring_bytes(&stores[s], frame))?;
-                let first = first_slot(&stores[s], frame, cnn.layers[tensor].rows());
+                let data = rest.get(ring_bytes(&allocations[s], frame))?;
+                let first = first_slot(&allocations[s], frame, cnn.layers[tensor].rows());
                 Some(Source { data, slots: Slots::Ring(first) })
             }
             (None, _) => {
@@ -149,7 +150,7 @@ impl State {
     pub fn whole(
         &self,
         cnn: &CnnIndex<'_>,
-        stores: &[Store],
+        allocations: &[Allocation],
         arena: &Arena,
         l: usize,
         frame: u64,
@@ -162,7 +163,7 @@ impl State {
         let bytes = match (&self.externals[l], self.places[l].writes.first()) {
             (Some(rows), _) => return Some(value::read(rows, element, shape, shape)),
             (None, Some(&s)) => {
-                let row = |y| arena.all().get(row_bytes(&stores[s], frame, entry.rows(), y));
+                let row = |y| arena.all().get(row_bytes(&allocations[s], frame, entry.rows(), y));
                 (0..entry.rows()).map(row).collect::<Option<Vec<&[u8]>>>()?.concat()
             }
             (None, None) => return None,
@@ -176,7 +177,7 @@ impl State {
         &mut self,
         cnn: &CnnIndex<'_>,
         rates: &[Vec<Held>],
-        stores: &[Store],
+        allocations: &[Allocation],
         l: usize,
         frame: u64,
         keep: impl Fn(&Held) -> Option<u32>,
@@ -188,12 +189,12 @@ impl State {
             self.released[l][i] = frame * rows + u64::from(keep);
             let Some(s) = self.places[l].holds[i] else { continue };
             let by = |&reader: &usize| {
-                let i = rates[reader].iter().position(|held| held.tensor == stores[s].tensor)?;
+                let i = rates[reader].iter().position(|held| held.tensor == allocations[s].tensor)?;
                 Some(self.released[reader][i])
             };
-            let free = stores[s].readers.iter().filter_map(by).min().unwrap_or(self.free[s]);
+            let free = allocations[s].readers.iter().filter_map(by).min().unwrap_or(self.free[s]);
             for row in std::mem::replace(&mut self.free[s], free)..free {
-                freed.push(row_bytes(&stores[s], row / rows, rows, row % rows));
+                freed.push(row_bytes(&allocations[s], row / rows, rows, row % rows));
             }
         }
         freed

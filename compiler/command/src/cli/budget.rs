@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use csdfc_planner::search::watch::Limit;
+use csdfc_planner::search::watch::Budget;
 
 /// `10s`, or a number of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,11 +41,11 @@ impl From<SearchBudget> for csdfc_offload::Budget {
     }
 }
 
-impl From<SearchBudget> for Limit {
+impl From<SearchBudget> for Budget {
     fn from(budget: SearchBudget) -> Self {
         match budget {
-            SearchBudget::Time(time) => Limit::Time(time),
-            SearchBudget::Steps(steps) => Limit::Evaluations(steps),
+            SearchBudget::Time(time) => Budget::Time(time),
+            SearchBudget::Steps(steps) => Budget::Evaluations(steps),
         }
     }
 }

@@ -7,7 +7,7 @@ use csdfc_offload::files::{self, FORMS, Form};
 use csdfc_offload::model::{self as mapping, convolutions};
 use csdfc_offload::optimise::{self, Answer, Budget};
 use csdfc_offload::problem::Options;
-use csdfc_offload::shapes::{self, KINDS};
+use csdfc_offload::shapes::{self, HEURISTICS};
 use csdfc_offload::simulate::{Data, Rules, Trace, convolve, simulate};
 use csdfc_offload::steps::Computation;
 use csdfc_offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound, program};
@@ -216,7 +216,7 @@ fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<A
         }
         _ => {}
     }
-    if let Some((_, kind)) = KINDS.iter().find(|(known, _)| *known == name) {
+    if let Some((_, kind)) = HEURISTICS.iter().find(|(known, _)| *known == name) {
         let strategy = shapes::best(problem, *kind).unwrap_or_else(|_| shapes::unbounded(problem, *kind));
         return Ok(heuristic(problem, strategy));
     }
@@ -233,7 +233,7 @@ fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<A
         let strategy = Strategy { name: "file".into(), shape: None, groups };
         return Ok(heuristic(problem, strategy));
     }
-    let names = KINDS.iter().map(|(name, _)| *name).chain(METHODS);
+    let names = HEURISTICS.iter().map(|(name, _)| *name).chain(METHODS);
     Err(Error::Input {
         message: format!("there is no strategy `{}`", suggest::clip(name)),
         help: Some(

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
-use csdfc_packing::{Budget, Limit, PackError, Problem, Solution, infeasible, lives};
+use csdfc_packing::{Budget, Meter, PackError, Problem, Solution, infeasible, lives};
 use csdfc_planner::minimalloc;
 
 use super::output;
@@ -31,17 +31,17 @@ pub fn pack(args: &PackArgs) -> Result<Outcome, Error> {
     let problem = lives::problem(&lives)
         .map_err(|error| wrong(format!("{name}: {}", named(&error, &rows)), mend(&error)))?;
     let limit = match args.budget {
-        Some(SearchBudget::Steps(steps)) => Limit::Work(steps),
+        Some(SearchBudget::Steps(steps)) => Budget::Work(steps),
         // A time beyond what the clock can show is no limit.
         Some(SearchBudget::Time(time)) => {
-            Instant::now().checked_add(time).map_or(Limit::Work(u64::MAX), Limit::Until)
+            Instant::now().checked_add(time).map_or(Budget::Work(u64::MAX), Budget::Until)
         }
-        None => Limit::Work(STEPS),
+        None => Budget::Work(STEPS),
     };
-    let mut budget = Budget::new(limit);
+    let mut budget = Meter::new(limit);
     let solution = solve(&problem, args.capacity, &mut budget);
     let core = args.capacity.filter(|capacity| solution.bound > *capacity).and_then(|capacity| {
-        tracing::info_span!("core").in_scope(|| infeasible::core(&problem, capacity, &mut Budget::new(limit)))
+        tracing::info_span!("core").in_scope(|| infeasible::core(&problem, capacity, &mut Meter::new(limit)))
     });
     let result = report::pack::result(&rows, &solution, args.capacity, core.as_ref());
 
@@ -59,7 +59,7 @@ pub fn pack(args: &PackArgs) -> Result<Outcome, Error> {
 }
 
 /// Asks first whether the buffers fit, and then how low they can be packed.
-fn solve(problem: &Problem, capacity: Option<u64>, budget: &mut Budget) -> Solution {
+fn solve(problem: &Problem, capacity: Option<u64>, budget: &mut Meter) -> Solution {
     let _span = tracing::info_span!("pack").entered();
     let Some(capacity) = capacity else { return csdfc_packing::pack(problem, budget) };
     let first = csdfc_packing::decide(problem, capacity, budget);

@@ -15,7 +15,7 @@ use csdfc_planner::open::{self, Opened};
 use csdfc_planner::saved::front::{PickError, SavedFront};
 use csdfc_planner::saved::identity;
 use csdfc_planner::search::known::Start;
-use csdfc_planner::search::watch::{Limit, Scope, Shares, Watch};
+use csdfc_planner::search::watch::{Budget, Scope, Shares, Watch};
 use csdfc_precision::{self as precision, Accuracy, Calibration, Chosen};
 use tracing::{info, warn};
 
@@ -58,7 +58,7 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     let plan_folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let watcher = Watcher::start();
     let watch = Watch {
-        limit: args.budget.map_or(Limit::Default, Limit::from),
+        budget: args.budget.map_or(Budget::Default, Budget::from),
         scope: if args.budget.is_some() || args.front.pareto.is_some() { Scope::Front } else { Scope::Plan },
         without: &args.without,
         stop: &watcher.stop,

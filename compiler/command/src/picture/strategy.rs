@@ -3,13 +3,13 @@
 //! ```
 //! use csdfc_command::picture::strategy;
 //! use csdfc_offload::problem::Options;
-//! use csdfc_offload::shapes::{Kind, best};
+//! use csdfc_offload::shapes::{Heuristic, best};
 //! use csdfc_offload::{Accelerator, Convolution, Problem, Spec};
 //!
 //! let layer = Convolution::new(Spec::new([5, 5], 2, [3, 3], 2))?;
 //! let options = Options { group: Some(2), ..Options::default() };
 //! let problem = Problem::new(layer, Accelerator::default(), &options)?;
-//! let by_rows = best(&problem, Kind::Row)?;
+//! let by_rows = best(&problem, Heuristic::Row)?;
 //! assert!(strategy::steps(&problem, &by_rows).contains("step 1"));
 //! # Ok::<(), csdfc_offload::OffloadError>(())
 //! ```
@@ -126,7 +126,7 @@ pub fn player(problem: &Problem, strategy: &Strategy) -> String {
 #[cfg(test)]
 mod tests {
     use csdfc_offload::problem::Options;
-    use csdfc_offload::shapes::{self, Kind};
+    use csdfc_offload::shapes::{self, Heuristic};
     use csdfc_offload::{Accelerator, Convolution, Spec};
 
     use super::*;
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn figure_9_is_drawn() {
         let problem = problem([5, 5]);
-        let strategy = shapes::unbounded(&problem, Kind::ZigZag);
+        let strategy = shapes::unbounded(&problem, Heuristic::ZigZag);
         let svg = steps(&problem, &strategy);
         assert!(svg.contains("zigzag: 5 steps") && svg.contains("step 2: 6 loaded, 12 held"));
         let panels: Vec<&str> = svg.split("step ").skip(1).collect();
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn large_layers_are_drawn_in_part() {
         let problem = problem([200, 200]);
-        let strategy = shapes::unbounded(&problem, Kind::Row);
+        let strategy = shapes::unbounded(&problem, Heuristic::Row);
         let svg = steps(&problem, &strategy);
         assert!(svg.contains("the first 1 of 19602 steps") && svg.len() < 8_000_000);
     }
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn the_page_holds_the_steps() {
         let problem = problem([5, 5]);
-        let page = player(&problem, &shapes::unbounded(&problem, Kind::ZigZag));
+        let page = player(&problem, &shapes::unbounded(&problem, Heuristic::ZigZag));
         assert!(page.contains("\"groups\":[[0,1],[2,5],[4,3],[6,7],[8]]") && !page.contains("/*DATA*/"));
         assert!(!page.contains("http://") && !page.contains("https://"));
     }

@@ -50,7 +50,7 @@ pub struct SelectReport {
     pub conversions: Vec<EdgeConversion>,
     /// The selections of all families.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub bars: Vec<BarReport>,
+    pub bars: Vec<BaselineReport>,
     /// Layers and edges whose times are modelled, of a network on a device.
     #[serde(skip_serializing_if = "Modelled::is_empty")]
     pub modelled: Modelled,
@@ -119,7 +119,7 @@ pub struct EdgeConversion {
 
 /// The selection of a family.
 #[derive(Debug, Serialize)]
-pub struct BarReport {
+pub struct BaselineReport {
     /// The family.
     pub family: String,
     /// Its time.
@@ -266,7 +266,7 @@ impl SelectReport {
         }
         for bar in &chosen.bars {
             let cost = bar.selection.as_ref().ok().and_then(|selection| problem.cost(selection));
-            self.bars.push(BarReport {
+            self.bars.push(BaselineReport {
                 family: bar.family.clone(),
                 time: cost.map(|cost| problem.times.value(cost.time)),
                 memory: cost.map(|cost| problem.memories.value(cost.memory)),

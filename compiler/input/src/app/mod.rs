@@ -3,7 +3,6 @@
 //! [`spec`] mirrors the file, [`resolve`] binds names, units and models, [`locate`] finds where in the text an error
 //! stands.
 
-mod alone;
 mod fault;
 pub mod inputs;
 pub mod load;
@@ -13,6 +12,7 @@ pub mod partition;
 pub mod precisions;
 pub mod primitive_name;
 pub mod resolve;
+mod single;
 pub mod spec;
 
 pub use fault::{AppError, AppFault, Origin};

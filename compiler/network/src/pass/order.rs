@@ -47,7 +47,7 @@ pub fn least_peak(network: &Network, ranges: &[Range<usize>], bytes: &[u64]) -> 
     let mut exact = true;
     for range in ranges {
         for stretch in graph.stretches(range.clone()) {
-            exact &= Stretch::new(&graph, stretch.clone()).reorder(&mut layers[stretch]);
+            exact &= LayerRange::new(&graph, stretch.clone()).reorder(&mut layers[stretch]);
         }
     }
     let own: Vec<usize> = (0..network.layers.len()).collect();
@@ -134,7 +134,7 @@ impl LayerGraph<'_> {
 }
 
 /// Consecutive layers whose order may change.
-struct Stretch<'g> {
+struct LayerRange<'g> {
     graph: &'g LayerGraph<'g>,
     layers: Range<usize>,
     /// Bytes that are live before its first layer fires and not after its last.
@@ -159,7 +159,7 @@ impl Fired {
 
 /// The best way found to a set.
 #[derive(Debug, Clone, Copy)]
-struct BestWay {
+struct BestOrder {
     peak: u64,
     live: u64,
     /// The place, among the sets of one layer less, of the set that it comes from.
@@ -168,9 +168,9 @@ struct BestWay {
     layer: usize,
 }
 
-impl<'g> Stretch<'g> {
+impl<'g> LayerRange<'g> {
     fn new(graph: &'g LayerGraph<'g>, layers: Range<usize>) -> Self {
-        let mut stretch = Stretch { graph, layers, live: 0 };
+        let mut stretch = LayerRange { graph, layers, live: 0 };
         let operands = stretch.layers.clone().flat_map(|layer| &graph.operands[layer]);
         let mut before: Vec<usize> =
             operands.filter(|tensor| **tensor < stretch.layers.start).copied().collect();
@@ -196,12 +196,12 @@ impl<'g> Stretch<'g> {
         }
         let count = self.layers.len();
         let kept = (WORK / (count * count)).min(MOST_SETS);
-        let start = BestWay { peak: least, live: self.live, from: 0, layer: 0 };
+        let start = BestOrder { peak: least, live: self.live, from: 0, layer: 0 };
         let mut sets = vec![(Fired(vec![0; count.div_ceil(64)]), start)];
-        let mut steps: Vec<Vec<BestWay>> = Vec::new();
+        let mut steps: Vec<Vec<BestOrder>> = Vec::new();
         let mut exact = true;
         for _ in 0..count {
-            let mut next: BTreeMap<Fired, BestWay> = BTreeMap::new();
+            let mut next: BTreeMap<Fired, BestOrder> = BTreeMap::new();
             for (from, (fired, way)) in sets.iter().enumerate() {
                 for way in self.moves(fired, way, from) {
                     if way.peak < own {
@@ -234,12 +234,12 @@ impl<'g> Stretch<'g> {
 
     /// The layers that can fire next after a set, and the best way to it. If one of them lowers what is live without a
     /// new peak, it is the only one, since it can do no harm.
-    fn moves(&self, fired: &Fired, way: &BestWay, from: usize) -> Vec<BestWay> {
+    fn moves(&self, fired: &Fired, way: &BestOrder, from: usize) -> Vec<BestOrder> {
         let mut moves = Vec::new();
         for layer in (0..self.layers.len()).filter(|layer| !fired.has(*layer) && self.is_ready(fired, *layer))
         {
             let (during, after) = self.fire(fired, way.live, layer);
-            let next = BestWay { peak: way.peak.max(during), live: after, from, layer };
+            let next = BestOrder { peak: way.peak.max(during), live: after, from, layer };
             if after <= way.live && during <= way.peak {
                 return vec![next];
             }

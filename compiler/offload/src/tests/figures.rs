@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::optimise::{Budget, optimise};
-use crate::shapes::{self, Kind};
+use crate::shapes::{self, Heuristic};
 
-fn duration(problem: &Problem, kind: Kind) -> u64 {
+fn duration(problem: &Problem, kind: Heuristic) -> u64 {
     problem.cost(&shapes::unbounded(problem, kind).groups).duration
 }
 
@@ -14,7 +14,7 @@ fn lenet_layer_1() {
     let table: Vec<[u64; 3]> = (1..=32)
         .map(|group| {
             let problem = problem([32, 32], [5, 5], group, None);
-            [group as u64, duration(&problem, Kind::Row), duration(&problem, Kind::ZigZag)]
+            [group as u64, duration(&problem, Heuristic::Row), duration(&problem, Heuristic::ZigZag)]
         })
         .collect();
     assert_eq!((table[0], table[27]), ([1, 5264, 4724], [28, 1052, 1052]));
@@ -29,7 +29,7 @@ fn lenet_layer_1() {
 fn sliding_columns() {
     let check = |input: [usize; 2], group, most| {
         let problem = problem(input, [3, 3], group, Some(2));
-        let strategy = shapes::best(&problem, Kind::Column).unwrap();
+        let strategy = shapes::best(&problem, Heuristic::Column).unwrap();
         let duration = plain_duration(&problem, &strategy.groups).unwrap();
         assert!(duration <= most, "{input:?}, {group}: {duration}");
     };
@@ -56,7 +56,7 @@ fn wide_groups_load_every_pixel_once() {
 #[test]
 fn annealing_is_repeatable_and_no_worse_than_its_start() {
     let problem = problem([14, 14], [3, 3], 4, Some(2));
-    let column = problem.cost(&shapes::best(&problem, Kind::Column).unwrap().groups).duration;
+    let column = problem.cost(&shapes::best(&problem, Heuristic::Column).unwrap().groups).duration;
     let answer = optimise(&problem, Budget::Work(60_000), 7).unwrap();
     assert_eq!(optimise(&problem, Budget::Work(60_000), 7), Ok(answer.clone()));
     let duration = plain_duration(&problem, &answer.strategy.groups).unwrap();

@@ -218,11 +218,11 @@ impl Case {
 
 #[test]
 fn every_mutation_is_refused_with_its_step() {
-    const KINDS: usize = 27;
-    let mut made = [0; KINDS];
+    const HEURISTICS: usize = 27;
+    let mut made = [0; HEURISTICS];
     for seed in 0..60 {
         for (kind, made) in made.iter_mut().enumerate() {
-            let mut draw = Draw::new(seed * KINDS as u64 + kind as u64);
+            let mut draw = Draw::new(seed * HEURISTICS as u64 + kind as u64);
             let mut case = case(&mut draw);
             let convolution = case.problem.convolution.clone();
             assert!(simulate(&convolution, &case.rules, &case.computation, None).is_ok());

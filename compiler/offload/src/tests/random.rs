@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::problem::Unit;
-use crate::shapes::{self, KINDS};
+use crate::shapes::{self, HEURISTICS};
 use crate::simulate::{Data, Rules, convolve, simulate};
 use crate::steps::Computation;
 
@@ -29,7 +29,7 @@ fn strategies_compute_the_convolution() {
         let problem = Problem::new(convolution.clone(), accelerator, &options).unwrap();
         let data = Data::random(&convolution, seed);
         let expected = convolve(&convolution, &data);
-        let named = KINDS.iter().map(|(_, kind)| shapes::unbounded(&problem, *kind).groups);
+        let named = HEURISTICS.iter().map(|(_, kind)| shapes::unbounded(&problem, *kind).groups);
         let mut all: Vec<Groups> = named.collect();
         all.push(draw.groups(convolution.patches(), problem.group));
         for groups in all {

@@ -28,14 +28,14 @@
 
 pub(super) mod joins;
 mod partial;
+mod placements;
 mod table;
-mod ways;
 
 use self::joins::Piece;
 use self::partial::PartialPacking;
+use self::placements::Placements;
 use self::table::{Table, mix};
-use self::ways::Ways;
-use super::budget::Budget;
+use super::budget::Meter;
 use super::line::TimeLine;
 
 /// The outcome of a search.
@@ -73,7 +73,7 @@ impl Skyline {
     }
 
     /// Goes on searching for this many steps.
-    pub fn search(&mut self, steps: u64, budget: &mut Budget) -> Attempt {
+    pub fn search(&mut self, steps: u64, budget: &mut Meter) -> Attempt {
         let mut rest = steps;
         while rest > 0 && !budget.exhausted() {
             let (round, turn) = (self.searches / SEARCHES_A_ROUND + 1, self.searches % SEARCHES_A_ROUND);
@@ -134,7 +134,7 @@ struct PileSearch {
     taste: Vec<f64>,
     /// Branches that failed, each by the pieces that were not yet placed and the bytes that could still be wasted.
     failures: Table,
-    ways: Ways,
+    placements: Placements,
 }
 
 impl PileSearch {
@@ -145,7 +145,7 @@ impl PileSearch {
             taste: vec![0.0; pieces.len()],
             partial: PartialPacking::new(&pieces, &line.loads, height),
             failures: Table::default(),
-            ways: Ways::default(),
+            placements: Placements::default(),
             pieces,
         }
     }
@@ -253,7 +253,7 @@ impl PileSearch {
             if !self.partial.raise(from, to) {
                 return None;
             }
-            if let Some(section) = self.ways.find(&mut self.partial, blocks, from, to) {
+            if let Some(section) = self.placements.find(&mut self.partial, blocks, from, to) {
                 self.weight[section] += 1.0;
                 return None;
             }
@@ -261,10 +261,10 @@ impl PileSearch {
             let mut best: Option<(f64, usize)> = None;
             for section in from..to {
                 let at = section - from;
-                if self.ways.valley[at] == (0, 0) || self.partial.bare[section] {
+                if self.placements.valley[at] == (0, 0) || self.partial.bare[section] {
                     continue;
                 }
-                let count = self.ways.count[at];
+                let count = self.placements.count[at];
                 if count == 0 && self.partial.spare[section] == 0 {
                     self.weight[section] += 1.0;
                     return None;
@@ -274,8 +274,9 @@ impl PileSearch {
                     changed = true;
                     continue;
                 }
-                let ways = count + u64::from(self.partial.spare[section] > 0);
-                let looseness = if ways == 1 { 0.0 } else { ways as f64 / self.weight[section].sqrt() };
+                let placements = count + u64::from(self.partial.spare[section] > 0);
+                let looseness =
+                    if placements == 1 { 0.0 } else { placements as f64 / self.weight[section].sqrt() };
                 if best.is_none_or(|(least, _)| looseness < least) {
                     best = Some((looseness, section));
                 }
@@ -309,7 +310,7 @@ impl PileSearch {
         let here =
             |i: &&usize| self.partial.items[**i].from <= section && section < self.partial.items[**i].to;
         let mut candidates: Vec<(usize, f64)> =
-            self.ways.blocks.iter().filter(here).map(|i| (*i, liking(i))).collect();
+            self.placements.blocks.iter().filter(here).map(|i| (*i, liking(i))).collect();
         candidates.sort_by(|(i, a), (j, b)| b.total_cmp(a).then(i.cmp(j)));
         candidates.into_iter().map(|(i, _)| i).collect()
     }

@@ -3,13 +3,13 @@
 use rand::RngExt;
 
 use super::instances::{in_use, life, random};
-use crate::budget::{Budget, Limit};
+use crate::budget::{Budget, Meter};
 use crate::lives::{Gap, Life, problem};
 use crate::subproblem::Subproblem;
 use crate::{assignment, bound};
 
-fn unlimited() -> Budget {
-    Budget::new(Limit::Work(u64::MAX))
+fn unlimited() -> Meter {
+    Meter::new(Budget::Work(u64::MAX))
 }
 
 /// The most over all ways to give each row a column of its own, or none.
@@ -47,7 +47,7 @@ fn assignments_are_worth_most() {
 #[test]
 fn what_the_budget_cuts_short_says_nothing() {
     let worth = vec![vec![1, 2, 3]; 3];
-    assert_eq!(assignment::most(&worth, u64::MAX, &mut Budget::new(Limit::Work(2))), None);
+    assert_eq!(assignment::most(&worth, u64::MAX, &mut Meter::new(Budget::Work(2))), None);
     assert_eq!(assignment::most(&worth, 2, &mut unlimited()), None);
 }
 

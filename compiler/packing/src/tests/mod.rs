@@ -4,7 +4,7 @@ mod optima;
 mod skyline;
 mod zones;
 
-use super::budget::{Budget, Limit};
+use super::budget::{Budget, Meter};
 use super::decompose::pack;
 use super::lives::{Life, problem};
 use super::problem::Solution;
@@ -13,7 +13,7 @@ use instances::*;
 /// Packs with this many steps, and checks that the packing is valid and no lower than the bound.
 fn solve(lives: &[Life], steps: u64) -> Solution {
     let problem = problem(lives).unwrap();
-    let solution = pack(&problem, &mut Budget::new(Limit::Work(steps)));
+    let solution = pack(&problem, &mut Meter::new(Budget::Work(steps)));
     check_lawful(lives, &solution.packing.offsets, solution.packing.bytes);
     assert!(solution.bound <= solution.packing.bytes);
     solution

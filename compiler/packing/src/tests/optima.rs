@@ -7,7 +7,7 @@ use rand::rngs::ChaCha8Rng;
 use super::instances::{check_lawful, life, random};
 use super::solve;
 use crate::bound;
-use crate::budget::{Budget, Limit};
+use crate::budget::{Budget, Meter};
 use crate::decompose::pack;
 use crate::infeasible::core;
 use crate::lives::{Gap, Life, problem};
@@ -136,7 +136,7 @@ fn graph(seed: u64) -> (Vec<Block>, Vec<Vec<usize>>, Problem) {
 fn so_are_those_of_any_conflicts() {
     for seed in 0..600 {
         let (blocks, conflicts, problem) = graph(seed);
-        let solution = pack(&problem, &mut Budget::new(Limit::Work(STEPS)));
+        let solution = pack(&problem, &mut Meter::new(Budget::Work(STEPS)));
         let expected = least(&blocks, &|i, j| conflicts[i].contains(&j)).unwrap();
         assert!(problem.accepts(&solution.packing.offsets));
         assert_eq!(
@@ -221,7 +221,7 @@ fn so_are_those_of_blocks_that_overlap_in_part() {
     let (mut lower, mut unproven) = (0, 0);
     for (seed, alignments) in (0..1500).flat_map(|seed| [(seed, &[1][..]), (seed, &[1, 2, 4])]) {
         let (blocks, pairs, problem) = in_part(seed, alignments);
-        let solution = pack(&problem, &mut Budget::new(Limit::Work(STEPS)));
+        let solution = pack(&problem, &mut Meter::new(Budget::Work(STEPS)));
         let expected = least_apart(&blocks, &pairs);
         assert!(problem.accepts(&solution.packing.offsets));
         // With alignments, not every least height is proven.
@@ -248,7 +248,7 @@ fn what_does_not_fit_is_named() {
             least(&blocks, &|i, j| conflicts[kept[i]].contains(&kept[j])).unwrap()
         };
         let all = some(&(0..blocks.len()).collect::<Vec<_>>());
-        let find = |capacity| core(&problem, capacity, &mut Budget::new(Limit::Work(STEPS)));
+        let find = |capacity| core(&problem, capacity, &mut Meter::new(Budget::Work(STEPS)));
         assert_eq!(find(all), None, "seed {seed}");
         let core = find(all - 1).unwrap();
         assert!(core.irreducible && some(&core.blocks) >= all, "seed {seed}: {core:?}");
@@ -276,7 +276,7 @@ proptest! {
             })
             .collect();
         let problem = problem(&lives).unwrap();
-        let solution = pack(&problem, &mut Budget::new(Limit::Work(20_000)));
+        let solution = pack(&problem, &mut Meter::new(Budget::Work(20_000)));
         check_lawful(&lives, &solution.packing.offsets, solution.packing.bytes);
         prop_assert!(solution.bound <= solution.packing.bytes);
     }

@@ -5,7 +5,7 @@ use rand::rngs::ChaCha8Rng;
 
 use super::instances::{check_lawful, life, random};
 use super::optima::{least_of, lives};
-use crate::budget::{Budget, Limit};
+use crate::budget::{Budget, Meter};
 use crate::line::TimeLine;
 use crate::lives::{Gap, Life, problem};
 use crate::problem::Block;
@@ -28,7 +28,7 @@ fn connected(random: &mut ChaCha8Rng, most: usize, sizes: u64) -> Vec<Life> {
 const STEPS: u64 = 1_000_000;
 
 fn search(line: &TimeLine, height: u64, steps: u64) -> Attempt {
-    Skyline::new(line, height).search(steps, &mut Budget::new(Limit::Work(steps)))
+    Skyline::new(line, height).search(steps, &mut Meter::new(Budget::Work(steps)))
 }
 
 #[test]

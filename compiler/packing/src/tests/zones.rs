@@ -4,7 +4,7 @@ use rand::RngExt;
 
 use super::instances::{life, random};
 use super::optima::{in_part, least_apart};
-use crate::budget::{Budget, Limit};
+use crate::budget::{Budget, Meter};
 use crate::decompose::pack;
 use crate::lives::{Gap, Life, problem};
 use crate::problem::{Block, Problem};
@@ -16,8 +16,8 @@ fn part(problem: &Problem) -> Subproblem {
     Subproblem::of(problem, &(0..problem.blocks().len()).collect::<Vec<_>>())
 }
 
-fn unlimited() -> Budget {
-    Budget::new(Limit::Work(u64::MAX))
+fn unlimited() -> Meter {
+    Meter::new(Budget::Work(u64::MAX))
 }
 
 fn shuffled(count: usize, seed: u64) -> Vec<usize> {
@@ -96,7 +96,7 @@ fn long_chains_are_packed_as_low_as_can_be() {
     let mut above = 0;
     for seed in 0..40 {
         let problem = problem(&chain(seed, 60)).unwrap();
-        let solution = pack(&problem, &mut Budget::new(Limit::Work(3_000_000)));
+        let solution = pack(&problem, &mut Meter::new(Budget::Work(3_000_000)));
         assert!(problem.accepts(&solution.packing.offsets), "seed {seed}");
         assert!(solution.proven(), "seed {seed}: {} of {}", solution.packing.bytes, solution.bound);
         above += u64::from(solution.packing.bytes > bound::liveness(&problem));

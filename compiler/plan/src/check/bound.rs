@@ -119,7 +119,7 @@ impl<'a> Moments<'a> {
         // If several are equal, `max_by_key` gives the last.
         let Some(members) = self.elements.iter().rev().max_by_key(all) else { return peak };
         let (own, shared) = self.homes(members, &|_| true);
-        peak.occupied.extend(shared.iter().map(|life| (life.cnn, life.number, 0..life.store.ring_rows)));
+        peak.occupied.extend(shared.iter().map(|life| (life.cnn, life.number, 0..life.allocation.ring_rows)));
         for (counted, &p) in own.iter().zip(members) {
             let (line, window, cnn) = (self.line(p), &self.windows[p], self.index.partitions[p].cnn);
             let most = line.peak(counted, window);
@@ -130,12 +130,12 @@ impl<'a> Moments<'a> {
                 Event::Moment { firing, bytes } if bytes == most && window.start <= firing => {
                     found = Some(firing);
                 }
-                Event::Occupies { store, rows: now } => rows[store] = now,
+                Event::Occupies { allocation, rows: now } => rows[allocation] = now,
                 _ => {}
             });
             peak.firings.extend(found.map(|firing| (p, firing - window.start)));
             let occupied = rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
-            peak.occupied.extend(occupied.map(|(store, rows)| (cnn, store, rows)));
+            peak.occupied.extend(occupied.map(|(allocation, rows)| (cnn, allocation, rows)));
         }
         peak
     }
@@ -151,12 +151,12 @@ impl<'a> Moments<'a> {
 
     /// The bound of partitions that run at the same time: the sum of their own peaks, and of all that they share.
     pub(super) fn bytes(&self, members: &[usize], own: &[Vec<bool>], shared: &[&Life<'_>]) -> u64 {
-        let bytes = shared.iter().map(|life| life.store.bytes()).fold(0, u64::saturating_add);
+        let bytes = shared.iter().map(|life| life.allocation.bytes()).fold(0, u64::saturating_add);
         let peak = |(counted, p): (&Vec<bool>, &usize)| self.line(*p).peak(counted, &self.windows[*p]);
         own.iter().zip(members).map(peak).fold(bytes, u64::saturating_add)
     }
 
-    /// The rings that each member of an element has to itself, by store, and the rings that several members share.
+    /// The rings that each member of an element has to itself, by allocation, and the rings that several members share.
     pub(super) fn homes(
         &self,
         members: &[usize],
@@ -181,7 +181,7 @@ impl<'a> Moments<'a> {
             // A cut ring counts as a whole for a partition that runs while another one uses the ring.
             let is_alone = |home: usize| {
                 let others = life.partitions.iter().filter(|&&q| q != members[home]);
-                !life.store.is_cut() || !others.copied().any(|q| self.index.concurrent[members[home]][q])
+                !life.allocation.is_cut() || !others.copied().any(|q| self.index.concurrent[members[home]][q])
             };
             match homes[..] {
                 [] => {}
@@ -198,6 +198,6 @@ impl<'a> Moments<'a> {
 pub(crate) struct Peak {
     /// The firings: a partition, and the number of the firing in its frame.
     pub firings: Vec<(usize, usize)>,
-    /// The occupied rows: a CNN, one of its stores, and the rows of that store.
+    /// The occupied rows: a CNN, one of its allocations, and the rows of that allocation.
     pub occupied: Vec<(usize, usize, Range<u64>)>,
 }

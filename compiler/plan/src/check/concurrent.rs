@@ -5,10 +5,10 @@
 //! starts once all rows that it acquires from another partition are written, and all rows that it writes for another
 //! have room. How far each runs ahead depends on the threads, so several interleavings are replayed.
 
+use super::allocation::Allocation;
 use super::index::Index;
 use super::rates::Held;
 use super::replay::{Firing, Replay, Tables};
-use super::store::Store;
 use super::{Report, Violation};
 
 /// Frames that are replayed if partitions follow each other. The second frame finds the state that the first left.
@@ -45,18 +45,18 @@ pub(super) fn replay(
     index: &Index<'_>,
     c: usize,
     held: &[Vec<Held>],
-    stores: &[Store],
+    allocations: &[Allocation],
     schedules: &[Vec<u32>],
     report: &mut Report,
 ) -> Result<(), Box<Violation>> {
     use Interleaving::{ConsumersFirst, ProducersFirst, Random, RoundRobin};
     let cnn = &index.cnns[c];
-    let tables = Tables::new(cnn, held, stores);
+    let tables = Tables::new(cnn, held, allocations);
     let is_concurrent = cnn.groups.iter().any(|group| group.len() > 1);
     let several = [ProducersFirst, ConsumersFirst, RoundRobin, Random(1), Random(2), Random(3)];
     let interleavings = if is_concurrent { &several[..] } else { &[ProducersFirst] };
     for &interleaving in interleavings {
-        let turns = Turns::new(interleaving);
+        let turns = Interleaver::new(interleaving);
         let mut run = Run { index, replay: Replay::new(&tables), c, schedules, turns };
         match cnn.groups.as_slice() {
             [group] if is_concurrent => run.group(group, CONCURRENT_FRAMES, report),
@@ -68,20 +68,20 @@ pub(super) fn replay(
 }
 
 /// Decides which partition is next.
-struct Turns {
+struct Interleaver {
     interleaving: Interleaving,
     /// The partition that fired last.
     last: usize,
     random: u64,
 }
 
-impl Turns {
+impl Interleaver {
     fn new(interleaving: Interleaving) -> Self {
         let random = match interleaving {
             Interleaving::Random(seed) => seed,
             _ => 0,
         };
-        Turns { interleaving, last: 0, random }
+        Interleaver { interleaving, last: 0, random }
     }
 
     /// Partitions `0..n`, in the order in which they are asked whether they can fire.
@@ -108,7 +108,7 @@ struct Run<'a, 'b> {
     replay: Replay<'b, 'b>,
     c: usize,
     schedules: &'b [Vec<u32>],
-    turns: Turns,
+    turns: Interleaver,
 }
 
 impl Run<'_, '_> {
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn turns() {
         let asked = |interleaving| {
-            let mut turns = Turns::new(interleaving);
+            let mut turns = Interleaver::new(interleaving);
             [(); 3].map(|()| {
                 let order: Vec<usize> = turns.next(3).collect();
                 turns.last = order[1];

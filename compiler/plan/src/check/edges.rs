@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 
 use crate::plan::{Buffer, Edge};
 
+use super::allocation::{Allocation, RowOrder, check_ring};
 use super::index::Index;
-use super::store::{Kind, Store, check_ring};
 use super::{Findings, Violation};
 
 /// An edge: CNN, tensor, reader.
 type Key = (usize, usize, usize);
 
 /// The storage of each CNN.
-pub(super) fn check(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store>> {
+pub(super) fn check(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Allocation>> {
     check_buffers(index, findings);
     let mut held = held(index, findings);
     let mut all = Vec::new();
     for (c, cnn) in index.cnns.iter().enumerate() {
-        let mut stores = Vec::new();
+        let mut allocations = Vec::new();
         for (l, entry) in cnn.layers.iter().enumerate() {
             for &reader in &entry.readers {
                 let consumer = &cnn.layers[reader].layer.name;
@@ -47,20 +47,20 @@ pub(super) fn check(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store
                     check_ring(edge.ring_rows, row_bytes, edge.bytes, &mut |why| findings.push(wrong(why)))
                 });
                 if fit {
-                    stores.push(Store {
+                    allocations.push(Allocation {
                         name: format!("{} → {consumer}", cnn.tensor_name(l)),
                         tensor: l,
                         readers: vec![reader],
                         bases: holds.iter().map(|(buffer, _)| buffer.offset).collect(),
                         ring_rows: holds[0].1.ring_rows,
                         row_bytes,
-                        kind: if cut { Kind::Halves } else { Kind::Restarts },
+                        kind: if cut { RowOrder::Halves } else { RowOrder::Restarts },
                         exclusive: true,
                     });
                 }
             }
         }
-        all.push(stores);
+        all.push(allocations);
     }
     all
 }

@@ -1,12 +1,12 @@
 //! When a ring lives.
 
-use super::store::Store;
+use super::allocation::Allocation;
 
 /// The life of one ring.
 pub(super) struct Life<'a> {
-    pub store: &'a Store,
+    pub allocation: &'a Allocation,
     pub cnn: usize,
-    /// Its number among the CNN's stores.
+    /// Its number among the CNN's allocations.
     pub number: usize,
     /// First and last firing of the CNN's frame, its partitions one after another, at which it lives.
     pub first: usize,

@@ -53,6 +53,7 @@
 //!
 //! Every check is bounded: a plan beyond the limits below is refused as [`Violation::TooLarge`].
 
+mod allocation;
 mod bound;
 mod concurrent;
 mod delivery;
@@ -76,7 +77,6 @@ mod shapes;
 mod shared;
 mod span;
 mod storage;
-mod store;
 mod streamed;
 mod structure;
 mod sums;
@@ -90,12 +90,12 @@ use serde::Serialize;
 
 use crate::plan::Plan;
 
+pub use allocation::{Allocation, Begin, RowOrder};
 pub use index::{CnnIndex, Index, LayerIndex, PartitionIndex};
 pub(crate) use lifetimes::{line, peak};
 pub(crate) use occupied::Event;
 pub use rates::{Held, Rates};
-use storage::Uses;
-pub use store::{Begin, Kind, Store};
+use storage::Accesses;
 pub use streamed::{TilesError, tiles};
 pub use violation::{Addresses, Violation};
 
@@ -163,7 +163,7 @@ pub struct Resolved<'a> {
     /// The tensors held, by CNN and layer.
     pub rates: Rates,
     /// Where rows lie in the arena, by CNN.
-    pub stores: Vec<Vec<Store>>,
+    pub allocations: Vec<Vec<Allocation>>,
     /// By CNN and layer, whether its output ring shares bytes with a ring that it reads, so that it makes its rows one
     /// by one.
     pub follows: Vec<Vec<bool>>,
@@ -182,32 +182,33 @@ pub fn resolve(plan: &Plan) -> Result<Resolved<'_>, Vec<Violation>> {
     primitives::check(&index)?;
     shared::check(&index)?;
     let rates = rates::check(&index)?;
-    let stores = storage::check(&index)?;
+    let allocations = storage::check(&index)?;
     let schedules = schedule::check(&index)?;
-    streamed::check_events(&index, &stores, &schedules)?;
-    let lifetimes = lifetimes::check(&index, &rates, &stores, &schedules)?;
-    let mut violations = sums::check(&index, &stores, &lifetimes).err().unwrap_or_default();
+    streamed::check_events(&index, &allocations, &schedules)?;
+    let lifetimes = lifetimes::check(&index, &rates, &allocations, &schedules)?;
+    let mut violations = sums::check(&index, &allocations, &lifetimes).err().unwrap_or_default();
     let mut report = Report {
         cnns: index.cnns.len(),
         partitions: index.partitions.len(),
         layers: index.cnns.iter().map(|cnn| cnn.layers.len()).sum(),
         operands: index.cnns.iter().flat_map(|cnn| &cnn.layers).map(|layer| layer.inputs.len()).sum(),
-        rings: stores.iter().map(Vec::len).sum(),
+        rings: allocations.iter().map(Vec::len).sum(),
         peak_bytes: lifetimes.bound,
         ..Report::default()
     };
     for cnn in 0..index.cnns.len() {
-        let replayed = concurrent::replay(&index, cnn, &rates[cnn], &stores[cnn], &schedules, &mut report);
+        let replayed =
+            concurrent::replay(&index, cnn, &rates[cnn], &allocations[cnn], &schedules, &mut report);
         violations.extend(replayed.err().map(|violation| *violation));
     }
     if violations.is_empty() {
         let follows = (0..index.cnns.len()).map(|c| {
             let cnn = &index.cnns[c];
-            let uses = Uses::new(cnn, &rates[c], &stores[c]);
-            (0..cnn.layers.len()).map(|l| uses.follows(l, &stores[c])).collect()
+            let uses = Accesses::new(cnn, &rates[c], &allocations[c]);
+            (0..cnn.layers.len()).map(|l| uses.follows(l, &allocations[c])).collect()
         });
         let follows = follows.collect();
-        Ok(Resolved { index, rates, stores, follows, schedules, report })
+        Ok(Resolved { index, rates, allocations, follows, schedules, report })
     } else {
         Err(violations)
     }

@@ -5,18 +5,18 @@
 
 use std::ops::Range;
 
+use super::allocation::Allocation;
 use super::index::CnnIndex;
 use super::rates::Held;
-use super::storage::Uses;
-use super::store::Store;
+use super::storage::Accesses;
 use super::streamed;
 
-/// The firings of a CNN's frame, and the stores that they touch.
+/// The firings of a CNN's frame, and the allocations that they touch.
 pub(crate) struct TimeLine<'a> {
     cnn: &'a CnnIndex<'a>,
     held: &'a [Vec<Held>],
-    stores: &'a [Store],
-    uses: Uses,
+    allocations: &'a [Allocation],
+    uses: Accesses,
     /// Layers, in the order in which they fire.
     firings: Vec<u32>,
     /// Blocks, each with the firing at whose beginning its life begins, ascending.
@@ -27,8 +27,8 @@ pub(crate) struct TimeLine<'a> {
 pub(crate) enum Event {
     /// From now on, a ring occupies these rows: all rows of an exclusive ring, and none once its life has ended.
     Occupies {
-        /// The ring, by store.
-        store: usize,
+        /// The ring, by allocation.
+        allocation: usize,
         /// The rows.
         rows: Range<u64>,
     },
@@ -43,20 +43,20 @@ pub(crate) enum Event {
     Fired,
 }
 
-/// The rows that some of a CNN's rings store.
+/// The rows that some of a CNN's rings allocation.
 struct Occupied<'l> {
     line: &'l TimeLine<'l>,
-    /// Which rings count, by store.
+    /// Which rings count, by allocation.
     counted: &'l [bool],
     see: &'l mut dyn FnMut(Event),
     bytes: u64,
     /// Firings so far, by layer.
     fired: Vec<u64>,
-    /// By store, the firings of its users that are still to come.
+    /// By allocation, the firings of its users that are still to come.
     left: Vec<u64>,
-    /// Rows begun, by store.
+    /// Rows begun, by allocation.
     begun: Vec<u64>,
-    /// Rows that all readers have released, by store, and how many readers have released no more.
+    /// Rows that all readers have released, by allocation, and how many readers have released no more.
     free: Vec<(u64, usize)>,
     /// Rows released, by layer and tensor held.
     released: Vec<Vec<u64>>,
@@ -66,16 +66,16 @@ impl<'a> TimeLine<'a> {
     pub fn new(
         cnn: &'a CnnIndex<'a>,
         held: &'a [Vec<Held>],
-        stores: &'a [Store],
+        allocations: &'a [Allocation],
         schedules: &[Vec<u32>],
     ) -> Self {
         let firings = cnn.partitions.iter().flat_map(|&p| schedules[p].iter().copied()).collect();
-        let begun = |(s, store): (usize, &Store)| {
-            Some((streamed::begun_at(store.begin()?, store, cnn, schedules)?, s))
+        let begun = |(s, allocation): (usize, &Allocation)| {
+            Some((streamed::begun_at(allocation.begin()?, allocation, cnn, schedules)?, s))
         };
-        let mut blocks: Vec<(usize, usize)> = stores.iter().enumerate().filter_map(begun).collect();
+        let mut blocks: Vec<(usize, usize)> = allocations.iter().enumerate().filter_map(begun).collect();
         blocks.sort_unstable();
-        TimeLine { cnn, held, stores, uses: Uses::new(cnn, held, stores), firings, blocks }
+        TimeLine { cnn, held, allocations, uses: Accesses::new(cnn, held, allocations), firings, blocks }
     }
 
     /// The layer that fires at this place of the frame.
@@ -85,14 +85,14 @@ impl<'a> TimeLine<'a> {
 
     /// Number of its rings.
     pub fn rings(&self) -> usize {
-        self.stores.len()
+        self.allocations.len()
     }
 
     /// Steps of a walk along all of it.
     pub fn work(&self) -> u64 {
         let layers = self.cnn.layers.iter();
         layers.map(|entry| entry.rows() * (1 + entry.inputs.len() as u64)).sum::<u64>()
-            + self.stores.len() as u64
+            + self.allocations.len() as u64
     }
 
     /// Most bytes that the rings counted occupy at a moment of these firings.
@@ -111,8 +111,8 @@ impl<'a> TimeLine<'a> {
     /// Walks along the firings before `end`, and tells what the counted rings occupy.
     pub fn walk(&self, counted: &[bool], end: usize, see: &mut dyn FnMut(Event)) {
         let layers = &self.cnn.layers;
-        let users = |store: &Store| {
-            let all = store.readers.iter().chain([&store.tensor]);
+        let users = |allocation: &Allocation| {
+            let all = allocation.readers.iter().chain([&allocation.tensor]);
             all.map(|&layer| layers[layer].layer.firings).sum()
         };
         let mut occupied = Occupied {
@@ -121,9 +121,9 @@ impl<'a> TimeLine<'a> {
             see,
             bytes: 0,
             fired: vec![0; layers.len()],
-            left: self.stores.iter().map(users).collect(),
-            begun: vec![0; self.stores.len()],
-            free: self.stores.iter().map(|store| (0, store.readers.len())).collect(),
+            left: self.allocations.iter().map(users).collect(),
+            begun: vec![0; self.allocations.len()],
+            free: self.allocations.iter().map(|allocation| (0, allocation.readers.len())).collect(),
             released: self.held.iter().map(|held| vec![0; held.len()]).collect(),
         };
         let mut blocks = self.blocks.iter().peekable();
@@ -142,7 +142,7 @@ impl Occupied<'_> {
     fn fire(&mut self, at: usize, layer: usize) {
         let line = self.line;
         let (entry, held, p) = (&line.cnn.layers[layer], &line.held[layer], self.fired[layer]);
-        for s in line.uses.begun_by(layer).filter(|&s| p == 0 && line.stores[s].exclusive) {
+        for s in line.uses.begun_by(layer).filter(|&s| p == 0 && line.allocations[s].exclusive) {
             self.take_all(s);
         }
         let rows = entry.rows_of_firing(p);
@@ -174,8 +174,8 @@ impl Occupied<'_> {
 
     /// An exclusive ring begins to live.
     fn take_all(&mut self, s: usize) {
-        self.bytes += self.share(s, self.line.stores[s].bytes());
-        self.tell(s, 0..self.line.stores[s].ring_rows);
+        self.bytes += self.share(s, self.line.allocations[s].bytes());
+        self.tell(s, 0..self.line.allocations[s].ring_rows);
     }
 
     /// Rows of the layer's tensor up to `end` are begun.
@@ -203,8 +203,8 @@ impl Occupied<'_> {
 
     /// A ring has no user any more.
     fn end(&mut self, s: usize) {
-        if self.line.stores[s].exclusive {
-            self.bytes -= self.share(s, self.line.stores[s].bytes());
+        if self.line.allocations[s].exclusive {
+            self.bytes -= self.share(s, self.line.allocations[s].bytes());
             self.tell(s, 0..0);
         } else {
             self.count(s, |occupied| occupied.free[s].0 = occupied.begun[s]);
@@ -215,24 +215,24 @@ impl Occupied<'_> {
     fn count(&mut self, s: usize, change: impl FnOnce(&mut Self)) {
         // A schedule that has not been replayed yet may read rows before they are written.
         let rows = |occupied: &Self| occupied.free[s].0.min(occupied.begun[s])..occupied.begun[s];
-        let store = &self.line.stores[s];
-        let bytes = |rows: &Range<u64>| match store.exclusive {
+        let allocation = &self.line.allocations[s];
+        let bytes = |rows: &Range<u64>| match allocation.exclusive {
             true => 0,
-            false => (rows.end - rows.start) * store.row_bytes,
+            false => (rows.end - rows.start) * allocation.row_bytes,
         };
         let before = self.share(s, bytes(&rows(self)));
         change(self);
         let after = rows(self);
         self.bytes = self.bytes + self.share(s, bytes(&after)) - before;
-        if !store.exclusive {
+        if !allocation.exclusive {
             self.tell(s, after);
         }
     }
 
     /// Tells what a ring occupies, if it counts.
-    fn tell(&mut self, store: usize, rows: Range<u64>) {
-        if self.counted[store] {
-            (self.see)(Event::Occupies { store, rows });
+    fn tell(&mut self, allocation: usize, rows: Range<u64>) {
+        if self.counted[allocation] {
+            (self.see)(Event::Occupies { allocation, rows });
         }
     }
 

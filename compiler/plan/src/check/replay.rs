@@ -7,18 +7,18 @@
 
 use std::collections::BTreeMap;
 
+use super::allocation::{Allocation, Begin, RowOrder};
 use super::index::CnnIndex;
 use super::rates::Held;
-use super::storage::Uses;
-use super::store::{Begin, Kind, Store};
+use super::storage::Accesses;
 use super::{MAX_WORK, Report, Violation};
 
 /// The tables that a replay of one CNN uses.
 pub(super) struct Tables<'a> {
     pub cnn: &'a CnnIndex<'a>,
     pub held: &'a [Vec<Held>],
-    pub stores: &'a [Store],
-    uses: Uses,
+    pub allocations: &'a [Allocation],
+    uses: Accesses,
     /// By layer, whether it makes its rows one by one, because its output ring shares bytes with a ring that it reads.
     follows: Vec<bool>,
     /// Blocks of weights, by the moment from which they may be written.
@@ -26,24 +26,24 @@ pub(super) struct Tables<'a> {
     /// Addresses at which some row of some ring starts or ends, ascending. The bytes between two neighbours always
     /// hold the same row, so that one tag stands for all of them.
     bounds: Vec<u64>,
-    /// For each store and base, where the rows of the ring start in `bounds`, and where the last ends.
+    /// For each allocation and base, where the rows of the ring start in `bounds`, and where the last ends.
     slots: Vec<Vec<Vec<u32>>>,
 }
 
 /// The state of a replay. Rows are counted over all frames.
 pub(super) struct Replay<'a, 'b> {
     tables: &'b Tables<'a>,
-    /// Tag of the bytes from each of `bounds` to the next: store and row, or [`EMPTY`].
+    /// Tag of the bytes from each of `bounds` to the next: allocation and row, or [`EMPTY`].
     tags: Vec<u64>,
-    /// The last exclusive store that had these bytes to itself, if any.
+    /// The last exclusive allocation that had these bytes to itself, if any.
     owners: Vec<Option<usize>>,
-    /// Whether a store has its bytes to itself now.
+    /// Whether a allocation has its bytes to itself now.
     alive: Vec<bool>,
     /// Rows written of each tensor.
     written: Vec<u64>,
     /// Rows released by each layer of each tensor that it holds.
     released: Vec<Vec<u64>>,
-    /// Rows of each store that all its readers have released.
+    /// Rows of each allocation that all its readers have released.
     free: Vec<u64>,
     /// Firings of each layer.
     fired: Vec<u64>,
@@ -64,43 +64,45 @@ const EMPTY: u64 = u64::MAX;
 const ROW_BITS: u32 = 40;
 
 impl<'a> Tables<'a> {
-    pub fn new(cnn: &'a CnnIndex<'a>, held: &'a [Vec<Held>], stores: &'a [Store]) -> Self {
-        let uses = Uses::new(cnn, held, stores);
-        let follows = (0..cnn.layers.len()).map(|layer| uses.follows(layer, stores)).collect();
+    pub fn new(cnn: &'a CnnIndex<'a>, held: &'a [Vec<Held>], allocations: &'a [Allocation]) -> Self {
+        let uses = Accesses::new(cnn, held, allocations);
+        let follows = (0..cnn.layers.len()).map(|layer| uses.follows(layer, allocations)).collect();
         let mut begun: BTreeMap<Begin, Vec<usize>> = BTreeMap::new();
-        for (s, store) in stores.iter().enumerate() {
-            if let Some(begin) = store.begin() {
+        for (s, allocation) in allocations.iter().enumerate() {
+            if let Some(begin) = allocation.begin() {
                 begun.entry(begin).or_default().push(s);
             }
         }
-        let starts = |store: &Store, base: u64| {
-            let row_bytes = store.row_bytes;
-            (0..=store.ring_rows).map(move |row| base + row * row_bytes)
+        let starts = |allocation: &Allocation, base: u64| {
+            let row_bytes = allocation.row_bytes;
+            (0..=allocation.ring_rows).map(move |row| base + row * row_bytes)
         };
-        let mut bounds: Vec<u64> = stores
+        let mut bounds: Vec<u64> = allocations
             .iter()
-            .flat_map(|store| store.bases.iter().flat_map(move |&base| starts(store, base)))
+            .flat_map(|allocation| allocation.bases.iter().flat_map(move |&base| starts(allocation, base)))
             .collect();
         bounds.sort_unstable();
         bounds.dedup();
         let slot = |address: u64| bounds.partition_point(|&bound| bound < address) as u32;
-        let slots = stores
+        let slots = allocations
             .iter()
-            .map(|store| store.bases.iter().map(|&base| starts(store, base).map(slot).collect()).collect())
+            .map(|allocation| {
+                allocation.bases.iter().map(|&base| starts(allocation, base).map(slot).collect()).collect()
+            })
             .collect();
-        Tables { cnn, held, stores, uses, follows, begun, bounds, slots }
+        Tables { cnn, held, allocations, uses, follows, begun, bounds, slots }
     }
 
     /// The tags of a row of a frame.
     fn cells(&self, s: usize, frame: u64, row: u64) -> std::ops::Range<usize> {
-        let store = &self.stores[s];
-        let (half, at) = match store.kind {
-            Kind::Restarts | Kind::Workspace | Kind::Block(_) => (0, row),
-            Kind::RunsOn => (0, frame * self.cnn.layers[store.tensor].rows() + row),
-            Kind::Halves => ((frame % 2) as usize, row),
+        let allocation = &self.allocations[s];
+        let (half, at) = match allocation.kind {
+            RowOrder::Restarts | RowOrder::Workspace | RowOrder::Block(_) => (0, row),
+            RowOrder::RunsOn => (0, frame * self.cnn.layers[allocation.tensor].rows() + row),
+            RowOrder::Halves => ((frame % 2) as usize, row),
         };
         let slots = &self.slots[s][half];
-        let slot = (at % store.ring_rows) as usize;
+        let slot = (at % allocation.ring_rows) as usize;
         slots[slot] as usize..slots[slot + 1] as usize
     }
 }
@@ -108,15 +110,17 @@ impl<'a> Tables<'a> {
 impl<'a, 'b> Replay<'a, 'b> {
     pub fn new(tables: &'b Tables<'a>) -> Self {
         let layers = tables.cnn.layers.len();
-        let free = |store: &Store| if store.readers.is_empty() && store.exclusive { u64::MAX } else { 0 };
+        let free = |allocation: &Allocation| {
+            if allocation.readers.is_empty() && allocation.exclusive { u64::MAX } else { 0 }
+        };
         Replay {
             tables,
             tags: vec![EMPTY; tables.bounds.len()],
             owners: vec![None; tables.bounds.len()],
-            alive: vec![false; tables.stores.len()],
+            alive: vec![false; tables.allocations.len()],
             written: vec![0; layers],
             released: tables.held.iter().map(|held| vec![0; held.len()]).collect(),
-            free: tables.stores.iter().map(free).collect(),
+            free: tables.allocations.iter().map(free).collect(),
             fired: vec![0; layers],
             work: 0,
         }
@@ -139,12 +143,12 @@ impl<'a, 'b> Replay<'a, 'b> {
             before + u64::from(held.need[p as usize]) <= self.written[held.tensor]
         });
         let room = self.tables.uses.written_to[layer].iter().all(|&s| {
-            let store = &self.tables.stores[s];
+            let allocation = &self.tables.allocations[s];
             let end = frame * entry.rows() + entry.rows_of_firing(p).end;
-            match store.kind {
-                Kind::Restarts | Kind::Workspace | Kind::Block(_) => true,
-                Kind::RunsOn => end <= self.free[s].saturating_add(store.ring_rows),
-                Kind::Halves => frame * entry.rows() <= self.free[s].saturating_add(entry.rows()),
+            match allocation.kind {
+                RowOrder::Restarts | RowOrder::Workspace | RowOrder::Block(_) => true,
+                RowOrder::RunsOn => end <= self.free[s].saturating_add(allocation.ring_rows),
+                RowOrder::Halves => frame * entry.rows() <= self.free[s].saturating_add(entry.rows()),
             }
         });
         arrived && room
@@ -163,7 +167,7 @@ impl<'a, 'b> Replay<'a, 'b> {
         if p == 0 {
             let begun = tables.uses.begun_by(layer);
             begun
-                .filter(|&s| tables.stores[s].exclusive && !tables.stores[s].is_cut())
+                .filter(|&s| tables.allocations[s].exclusive && !tables.allocations[s].is_cut())
                 .try_for_each(|s| self.claim(s))?;
         }
         for &s in &tables.uses.written_to[layer] {
@@ -200,7 +204,7 @@ impl<'a, 'b> Replay<'a, 'b> {
     /// once.
     fn begin_blocks(&mut self, begin: Begin, partition: usize) -> Result<(), Box<Violation>> {
         let tables = self.tables;
-        let is_here = |s: usize| tables.cnn.layers[tables.stores[s].tensor].partition == partition;
+        let is_here = |s: usize| tables.cnn.layers[tables.allocations[s].tensor].partition == partition;
         let blocks = tables.begun.get(&begin).into_iter().flatten();
         blocks.copied().filter(|&s| is_here(s)).try_for_each(|s| self.claim(s))
     }
@@ -213,7 +217,8 @@ impl<'a, 'b> Replay<'a, 'b> {
         report: &mut Report,
     ) -> Result<(), Box<Violation>> {
         let tables = self.tables;
-        for (held, &store) in tables.held[firing.layer].iter().zip(&tables.uses.read_from[firing.layer]) {
+        for (held, &allocation) in tables.held[firing.layer].iter().zip(&tables.uses.read_from[firing.layer])
+        {
             let before = frame * tables.cnn.layers[held.tensor].rows();
             let rows = u64::from(held.keep[p])..u64::from(held.need[p]);
             if before + rows.end > self.written[held.tensor] {
@@ -226,7 +231,7 @@ impl<'a, 'b> Replay<'a, 'b> {
                 }));
             }
             report.rows_read += rows.end - rows.start;
-            let Some(s) = store else { continue };
+            let Some(s) = allocation else { continue };
             for row in rows {
                 let cells = tables.cells(s, frame, row);
                 self.work += cells.len() as u64;
@@ -236,7 +241,7 @@ impl<'a, 'b> Replay<'a, 'b> {
                         partition: firing.partition.into(),
                         firing: firing.number,
                         layer: tables.cnn.layers[firing.layer].layer.name.clone(),
-                        tensor: tables.stores[s].name.clone(),
+                        tensor: tables.allocations[s].name.clone(),
                         row,
                         addresses: tables.bounds[cell]..tables.bounds[cell + 1],
                         found: self.describe(self.tags[cell]),
@@ -247,7 +252,7 @@ impl<'a, 'b> Replay<'a, 'b> {
         Ok(())
     }
 
-    /// Gives an exclusive store all its bytes.
+    /// Gives an exclusive allocation all its bytes.
     fn claim(&mut self, s: usize) -> Result<(), Box<Violation>> {
         let tables = self.tables;
         for cells in tables.slots[s].iter().map(|slots| slots.first().zip(slots.last())) {
@@ -287,12 +292,12 @@ impl<'a, 'b> Replay<'a, 'b> {
                     let (lost, lost_row) = untag(self.tags[cell]);
                     // The rows of this firing itself are needed too: at its end, all of them must be intact.
                     if lost_row >= self.free[lost] || (lost == s && lost_row >= begun) {
-                        let lost_tensor = &tables.stores[lost];
+                        let lost_tensor = &tables.allocations[lost];
                         return Err(Box::new(Violation::OverwritesNeeded {
                             partition: firing.partition.into(),
                             firing: firing.number,
                             layer: tables.cnn.layers[firing.layer].layer.name.clone(),
-                            tensor: tables.stores[s].name.clone(),
+                            tensor: tables.allocations[s].name.clone(),
                             row,
                             addresses: tables.bounds[cell]..tables.bounds[cell + 1],
                             lost_tensor: lost_tensor.name.clone(),
@@ -325,26 +330,26 @@ impl<'a, 'b> Replay<'a, 'b> {
         }
     }
 
-    /// A layer has fired for the last time in this frame: stores without any more users give up their bytes.
+    /// A layer has fired for the last time in this frame: allocations without any more users give up their bytes.
     fn end(&mut self, layer: usize, frame: u64) {
         let tables = self.tables;
         let layers = &tables.cnn.layers;
         for s in tables.uses.used_by(layer) {
-            let store = &tables.stores[s];
+            let allocation = &tables.allocations[s];
             let is_done = |&user: &usize| self.fired[user] >= (frame + 1) * layers[user].layer.firings;
-            if !(is_done(&store.tensor) && store.readers.iter().all(is_done)) {
+            if !(is_done(&allocation.tensor) && allocation.readers.iter().all(is_done)) {
                 continue;
             }
-            if store.exclusive {
+            if allocation.exclusive {
                 self.alive[s] = false;
             } else {
-                self.free[s] = (frame + 1) * layers[store.tensor].rows();
+                self.free[s] = (frame + 1) * layers[allocation.tensor].rows();
             }
         }
     }
 
     fn overlap(&self, first: usize, second: usize, cell: usize) -> Box<Violation> {
-        let [first, second] = [first, second].map(|s| self.tables.stores[s].name.clone());
+        let [first, second] = [first, second].map(|s| self.tables.allocations[s].name.clone());
         let addresses = self.tables.bounds[cell]..self.tables.bounds[cell + 1];
         Box::new(Violation::Overlap { first, second, addresses })
     }
@@ -354,14 +359,14 @@ impl<'a, 'b> Replay<'a, 'b> {
             return "nothing".into();
         }
         let (s, row) = untag(tag);
-        let store = &self.tables.stores[s];
-        let rows = self.tables.cnn.layers[store.tensor].rows();
-        format!("row {} of `{}`, frame {},", row % rows, store.name, row / rows)
+        let allocation = &self.tables.allocations[s];
+        let rows = self.tables.cnn.layers[allocation.tensor].rows();
+        format!("row {} of `{}`, frame {},", row % rows, allocation.name, row / rows)
     }
 }
 
-fn tag(store: usize, row: u64) -> u64 {
-    ((store as u64) << ROW_BITS) + row
+fn tag(allocation: usize, row: u64) -> u64 {
+    ((allocation as u64) << ROW_BITS) + row
 }
 
 fn untag(tag: u64) -> (usize, u64) {
@@ -379,9 +384,9 @@ mod tests {
     fn replayed(plan: &Plan, before: impl Fn(&mut Replay<'_, '_>)) -> Result<(), Box<Violation>> {
         let index = structure::check(plan).unwrap();
         let rates = rates::check(&index).unwrap();
-        let stores = storage::check(&index).unwrap();
+        let allocations = storage::check(&index).unwrap();
         let schedules = schedule::check(&index).unwrap();
-        let tables = Tables::new(&index.cnns[0], &rates[0], &stores[0]);
+        let tables = Tables::new(&index.cnns[0], &rates[0], &allocations[0]);
         let mut replay = Replay::new(&tables);
         for (number, &layer) in (0..).zip(&schedules[0]) {
             before(&mut replay);

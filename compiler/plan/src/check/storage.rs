@@ -3,18 +3,18 @@
 use crate::format::Element;
 use crate::plan::{StorageModel, Workspace};
 
+use super::allocation::{Allocation, RowOrder, check_ring};
 use super::index::{CnnIndex, Index};
 use super::rates::Held;
-use super::store::{Kind, Store, check_ring};
 use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges, primitives, streamed};
 
-/// Who writes and reads the stores of a CNN.
-pub(crate) struct Uses {
+/// Who writes and reads the allocations of a CNN.
+pub(crate) struct Accesses {
     /// Stores that a layer writes.
     pub written_to: Vec<Vec<usize>>,
-    /// For each layer and tensor held, the store that it is read from; `None` for the caller's copy.
+    /// For each layer and tensor held, the allocation that it is read from; `None` for the caller's copy.
     pub read_from: Vec<Vec<Option<usize>>>,
-    /// For each store, its readers, and its index among the tensors that they hold.
+    /// For each allocation, its readers, and its index among the tensors that they hold.
     pub held_by: Vec<Vec<(usize, usize)>>,
     /// The workspace of a layer, none or one.
     pub workspace: Vec<Option<usize>>,
@@ -22,73 +22,72 @@ pub(crate) struct Uses {
     pub blocks: Vec<Vec<usize>>,
 }
 
-impl Uses {
-    pub fn new(cnn: &CnnIndex<'_>, held: &[Vec<Held>], stores: &[Store]) -> Self {
+impl Accesses {
+    pub fn new(cnn: &CnnIndex<'_>, held: &[Vec<Held>], allocations: &[Allocation]) -> Self {
         let mut written_to = vec![Vec::new(); cnn.layers.len()];
         let mut read_from: Vec<Vec<Option<usize>>> = held.iter().map(|held| vec![None; held.len()]).collect();
-        let mut held_by = vec![Vec::new(); stores.len()];
+        let mut held_by = vec![Vec::new(); allocations.len()];
         let mut workspace = vec![None; cnn.layers.len()];
         let mut blocks = vec![Vec::new(); cnn.layers.len()];
-        for (s, store) in stores.iter().enumerate() {
-            if store.is_workspace() {
-                workspace[store.tensor] = Some(s);
+        for (s, allocation) in allocations.iter().enumerate() {
+            if allocation.is_workspace() {
+                workspace[allocation.tensor] = Some(s);
                 continue;
             }
-            if store.begin().is_some() {
-                blocks[store.tensor].push(s);
+            if allocation.begin().is_some() {
+                blocks[allocation.tensor].push(s);
                 continue;
             }
-            written_to[store.tensor].push(s);
-            for &reader in &store.readers {
-                if let Some(i) = held[reader].iter().position(|held| held.tensor == store.tensor) {
+            written_to[allocation.tensor].push(s);
+            for &reader in &allocation.readers {
+                if let Some(i) = held[reader].iter().position(|held| held.tensor == allocation.tensor) {
                     read_from[reader][i] = Some(s);
                     held_by[s].push((reader, i));
                 }
             }
         }
-        Uses { written_to, read_from, held_by, workspace, blocks }
+        Accesses { written_to, read_from, held_by, workspace, blocks }
     }
 
-    /// The stores whose bytes all belong to a layer from its first firing on: those that it writes, and its workspace.
+    /// The allocations whose bytes all belong to a layer from its first firing on: those that it writes, and its workspace.
     pub fn begun_by(&self, layer: usize) -> impl Iterator<Item = usize> + '_ {
         self.written_to[layer].iter().copied().chain(self.workspace[layer])
     }
 
-    /// The stores that a layer uses: those of `begun_by`, the blocks of its weights, and those that it reads.
+    /// The allocations that a layer uses: those of `begun_by`, the blocks of its weights, and those that it reads.
     pub fn used_by(&self, layer: usize) -> impl Iterator<Item = usize> + '_ {
         let read = self.read_from[layer].iter().flatten().copied();
         self.begun_by(layer).chain(self.blocks[layer].iter().copied()).chain(read)
     }
 
     /// Whether a layer's output ring shares bytes with a ring that it reads. If so, it makes its rows one by one.
-    pub fn follows(&self, layer: usize, stores: &[Store]) -> bool {
+    pub fn follows(&self, layer: usize, allocations: &[Allocation]) -> bool {
         let mut read = self.read_from[layer].iter().flatten();
-        read.any(|&s| self.written_to[layer].iter().any(|&own| stores[own].overlaps(&stores[s])))
+        read.any(|&s| self.written_to[layer].iter().any(|&own| allocations[own].overlaps(&allocations[s])))
     }
 }
 
 /// The storage of each CNN.
-pub(super) fn check(index: &Index<'_>) -> Result<Vec<Vec<Store>>, Vec<Violation>> {
+pub(super) fn check(index: &Index<'_>) -> Result<Vec<Vec<Allocation>>, Vec<Violation>> {
     let mut findings = Findings::default();
     findings.limit("the number of bytes of the arena", Some(index.plan.memory.arena), MAX_ARENA);
-    let mut stores = match index.plan.storage_model {
+    let mut allocations = match index.plan.storage_model {
         StorageModel::Tensors => rings(index, &mut findings),
         StorageModel::Edges => edges::check(index, &mut findings),
     };
-    workspaces(index, &mut stores, &mut findings);
-    streamed::blocks(index, &mut stores, &mut findings);
-    let rows = stores
-        .iter()
-        .flatten()
-        .try_fold(0u64, |sum, store| sum.checked_add(store.ring_rows.checked_mul(store.bases.len() as u64)?));
+    workspaces(index, &mut allocations, &mut findings);
+    streamed::blocks(index, &mut allocations, &mut findings);
+    let rows = allocations.iter().flatten().try_fold(0u64, |sum, allocation| {
+        sum.checked_add(allocation.ring_rows.checked_mul(allocation.bases.len() as u64)?)
+    });
     findings.limit("the number of rows of all rings", rows, MAX_TABLE);
-    findings.or(stores)
+    findings.or(allocations)
 }
 
 /// Adds the workspaces, in either model: as large as the primitive needs for every worker, aligned, and within the arena.
-fn workspaces(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mut Findings) {
+fn workspaces(index: &Index<'_>, allocations: &mut [Vec<Allocation>], findings: &mut Findings) {
     let arena = index.plan.memory.arena;
-    for (cnn, stores) in index.cnns.iter().zip(stores) {
+    for (cnn, allocations) in index.cnns.iter().zip(allocations) {
         for (l, entry) in cnn.layers.iter().enumerate() {
             let Workspace { offset, bytes } = entry.layer.workspace;
             let name = format!("workspace of {}/{}", cnn.cnn.name, entry.layer.name);
@@ -105,14 +104,14 @@ fn workspaces(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mut Findi
             } else if offset.checked_add(bytes).is_none_or(|end| end > arena) {
                 wrong(format!("{bytes} bytes from {offset} are beyond the arena of {arena}"));
             } else if bytes > 0 {
-                stores.push(Store {
+                allocations.push(Allocation {
                     name,
                     tensor: l,
                     readers: Vec::new(),
                     bases: vec![offset],
                     ring_rows: 1,
                     row_bytes: bytes,
-                    kind: Kind::Workspace,
+                    kind: RowOrder::Workspace,
                     exclusive: true,
                 });
             }
@@ -120,14 +119,14 @@ fn workspaces(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mut Findi
     }
 }
 
-fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store>> {
+fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Allocation>> {
     if let Some(buffer) = index.plan.buffers.first() {
         let why = "model `tensors` has no buffers".into();
         findings.push(Violation::Buffer { buffer: buffer.name.clone(), why });
     }
     let mut all = Vec::new();
     for (c, cnn) in index.cnns.iter().enumerate() {
-        let mut stores = Vec::new();
+        let mut allocations = Vec::new();
         for (l, entry) in cnn.layers.iter().enumerate() {
             let (tensor, name) = (entry.tensor, cnn.tensor_name(l));
             let Some(ring) = tensor.ring else { continue };
@@ -146,18 +145,18 @@ fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Store>> {
                 continue;
             }
             let is_cut = index.is_cut(c, l);
-            stores.push(Store {
+            allocations.push(Allocation {
                 name,
                 tensor: l,
                 readers: entry.readers.clone(),
                 bases: vec![ring.offset],
                 ring_rows: ring.ring_rows,
                 row_bytes: tensor.row_bytes,
-                kind: if is_cut { Kind::RunsOn } else { Kind::Restarts },
+                kind: if is_cut { RowOrder::RunsOn } else { RowOrder::Restarts },
                 exclusive: is_cut || ring.ring_rows < entry.rows(),
             });
         }
-        all.push(stores);
+        all.push(allocations);
     }
     all
 }

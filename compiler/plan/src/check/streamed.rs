@@ -8,10 +8,10 @@ use crate::operator::{Conv, Function, Gemm, Operator};
 use crate::plan::{Layer, StorageModel, StreamedWeights};
 use crate::shape::Shape;
 
+use super::allocation::{Allocation, Begin, RowOrder};
 use super::index::{CnnIndex, Index};
 use super::parameters::channels;
 use super::rates::compare;
-use super::store::{Begin, Kind, Store};
 use super::{Findings, Violation, primitives};
 
 /// Primitives that can make some output channels of a layer, in whole panels.
@@ -118,9 +118,9 @@ pub fn tiles(layer: &Layer, streamed: &StreamedWeights, inputs: &[&Shape]) -> Re
 }
 
 /// Adds the blocks: as large as the largest tile that they take, aligned, and within the arena.
-pub(super) fn blocks(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mut Findings) {
+pub(super) fn blocks(index: &Index<'_>, allocations: &mut [Vec<Allocation>], findings: &mut Findings) {
     let arena = index.plan.memory.arena;
-    for (cnn, stores) in index.cnns.iter().zip(stores) {
+    for (cnn, allocations) in index.cnns.iter().zip(allocations) {
         for (l, entry) in cnn.layers.iter().enumerate() {
             let Some(streamed) = &entry.layer.streamed else { continue };
             let mut wrong = |why: String| {
@@ -159,14 +159,14 @@ pub(super) fn blocks(index: &Index<'_>, stores: &mut [Vec<Store>], findings: &mu
                 } else if offset.checked_add(bytes).is_none_or(|end| end > arena) {
                     wrong(format!("block {b}, {bytes} bytes from {offset}, is beyond the arena of {arena}"));
                 } else if let Some(begin) = begin(cnn, l, block.after.as_ref()) {
-                    stores.push(Store {
+                    allocations.push(Allocation {
                         name: format!("block {b} of {}/{}", cnn.cnn.name, entry.layer.name),
                         tensor: l,
                         readers: Vec::new(),
                         bases: vec![offset],
                         ring_rows: 1,
                         row_bytes: bytes,
-                        kind: Kind::Block(begin),
+                        kind: RowOrder::Block(begin),
                         exclusive: true,
                     });
                 } else {
@@ -190,7 +190,7 @@ fn begin(cnn: &CnnIndex<'_>, l: usize, after: Option<&crate::plan::FiringName>) 
 /// written.
 pub(super) fn begun_at(
     begin: Begin,
-    block: &Store,
+    block: &Allocation,
     cnn: &CnnIndex<'_>,
     schedules: &[Vec<u32>],
 ) -> Option<usize> {
@@ -205,20 +205,23 @@ pub(super) fn begun_at(
 /// Checks that every block may be written before its layer fires for the first time.
 pub(super) fn check_events(
     index: &Index<'_>,
-    stores: &[Vec<Store>],
+    allocations: &[Vec<Allocation>],
     schedules: &[Vec<u32>],
 ) -> Result<(), Vec<Violation>> {
     let mut findings = Findings::default();
-    for (cnn, stores) in index.cnns.iter().zip(stores) {
-        for (store, begin) in stores.iter().filter_map(|store| Some((store, store.begin()?))) {
-            let entry = &cnn.layers[store.tensor];
+    for (cnn, allocations) in index.cnns.iter().zip(allocations) {
+        for (allocation, begin) in
+            allocations.iter().filter_map(|allocation| Some((allocation, allocation.begin()?)))
+        {
+            let entry = &cnn.layers[allocation.tensor];
             let before = cnn.partitions.iter().take_while(|&&p| p != entry.partition);
             let before: usize = before.map(|&p| schedules[p].len()).sum();
-            let first = schedules[entry.partition].iter().position(|&l| l as usize == store.tensor);
-            let begun = begun_at(begin, store, cnn, schedules);
+            let first = schedules[entry.partition].iter().position(|&l| l as usize == allocation.tensor);
+            let begun = begun_at(begin, allocation, cnn, schedules);
             if begun.zip(first).is_none_or(|(begun, first)| begun > before + first) {
                 let (cnn, layer) = (cnn.cnn.name.clone(), entry.layer.name.clone());
-                let why = format!("{} waits for a firing that is not before the layer's own", store.name);
+                let why =
+                    format!("{} waits for a firing that is not before the layer's own", allocation.name);
                 findings.push(Violation::Streamed { cnn, layer, why });
             }
         }

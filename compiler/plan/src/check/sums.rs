@@ -6,28 +6,28 @@ use crate::format::Element;
 use crate::operator::Operator;
 use crate::plan::{Partition, Plan, StorageModel};
 
+use super::allocation::Allocation;
 use super::index::{Index, LayerIndex};
 use super::lifetimes::Lifetimes;
-use super::store::Store;
 use super::{Findings, Violation, integers, parameters, primitives, streamed};
 
 /// Recomputes every sum of the plan.
 pub(super) fn check(
     index: &Index<'_>,
-    stores: &[Vec<Store>],
+    allocations: &[Vec<Allocation>],
     lifetimes: &Lifetimes,
 ) -> Result<(), Vec<Violation>> {
     let mut findings = Findings::default();
     let (plan, memory) = (index.plan, &index.plan.memory);
     check_parameters(index, &mut findings);
 
-    let end = |of: fn(&Store) -> bool| {
-        let stores = stores.iter().flatten().filter(|store| of(store));
-        stores.flat_map(Store::addresses).map(|range| range.end).max().unwrap_or(0)
+    let end = |of: fn(&Allocation) -> bool| {
+        let allocations = allocations.iter().flatten().filter(|allocation| of(allocation));
+        allocations.flat_map(Allocation::addresses).map(|range| range.end).max().unwrap_or(0)
     };
     let buffers = match plan.storage_model {
         StorageModel::Edges => sum(plan.buffers.iter().map(|buffer| Some(buffer.bytes))),
-        StorageModel::Tensors => Some(end(Store::is_ring)),
+        StorageModel::Tensors => Some(end(Allocation::is_ring)),
     };
     findings.sum("memory.buffers", memory.buffers, buffers);
     let arena = buffers.map(|buffers| buffers.max(end(|_| true)));
@@ -36,12 +36,12 @@ pub(super) fn check(
     let resident = memory.parameters_resident.unwrap_or(memory.parameters_stored);
     let total = sum([resident, memory.arena].map(Some));
     findings.sum("memory.total", memory.total, total);
-    let naive = sum(stores.iter().zip(&index.cnns).flat_map(|(stores, cnn)| {
-        let whole = |store: &Store| {
-            let frames = if store.is_cut() { 2 } else { 1 };
-            cnn.layers[store.tensor].whole_bytes().checked_mul(frames)
+    let naive = sum(allocations.iter().zip(&index.cnns).flat_map(|(allocations, cnn)| {
+        let whole = |allocation: &Allocation| {
+            let frames = if allocation.is_cut() { 2 } else { 1 };
+            cnn.layers[allocation.tensor].whole_bytes().checked_mul(frames)
         };
-        stores.iter().filter(|store| store.is_ring()).map(whole)
+        allocations.iter().filter(|allocation| allocation.is_ring()).map(whole)
     }));
     findings.sum("memory.naive", memory.naive, naive);
     findings.sum("memory.bound", memory.bound, Some(lifetimes.bound));

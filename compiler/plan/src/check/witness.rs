@@ -8,7 +8,7 @@ use super::bound::Moments;
 use super::life::Life;
 use super::occupied::Event;
 
-/// The names of the rings that a partition has to itself, by store.
+/// The names of the rings that a partition has to itself, by allocation.
 type Names = BTreeMap<usize, String>;
 
 impl Moments<'_> {
@@ -22,7 +22,7 @@ impl Moments<'_> {
         let tensors: BTreeSet<String> = peak
             .occupied
             .iter()
-            .map(|(cnn, store, _)| self.certified_name(&self.lives[*cnn][*store]))
+            .map(|(cnn, allocation, _)| self.certified_name(&self.lives[*cnn][*allocation]))
             .collect();
         PeakWitness {
             firing: peak.firings.iter().map(layer).collect(),
@@ -84,16 +84,18 @@ impl Moments<'_> {
                 let is_then = window.start <= firing && fires[line.layer(firing)];
                 is_found |= is_then && bytes == most && idle == 0;
             }
-            Event::Occupies { store, rows } => {
-                let Some(stores) = names.get(&store).and_then(|name| occupied.get_mut(name.as_str())) else {
+            Event::Occupies { allocation, rows } => {
+                let Some(allocations) =
+                    names.get(&allocation).and_then(|name| occupied.get_mut(name.as_str()))
+                else {
                     return;
                 };
-                let was_idle = stores.is_empty();
+                let was_idle = allocations.is_empty();
                 match rows.is_empty() {
-                    true => stores.remove(&store),
-                    false => stores.insert(store),
+                    true => allocations.remove(&allocation),
+                    false => allocations.insert(allocation),
                 };
-                idle = idle + usize::from(stores.is_empty()) - usize::from(was_idle);
+                idle = idle + usize::from(allocations.is_empty()) - usize::from(was_idle);
             }
             Event::Fired => {}
         });
@@ -108,9 +110,9 @@ impl Moments<'_> {
     /// What a certificate calls a ring: `cnn/tensor`, which it calls every edge of the tensor too, or its workspace or
     /// block.
     pub fn certified_name(&self, life: &Life<'_>) -> String {
-        match life.store.is_ring() {
-            true => self.index.cnns[life.cnn].tensor_name(life.store.tensor),
-            false => life.store.name.clone(),
+        match life.allocation.is_ring() {
+            true => self.index.cnns[life.cnn].tensor_name(life.allocation.tensor),
+            false => life.allocation.name.clone(),
         }
     }
 }

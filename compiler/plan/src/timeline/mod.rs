@@ -14,7 +14,7 @@ mod simulate;
 
 use std::ops::Range;
 
-use crate::check::{self, Kind, Resolved, Store, Violation};
+use crate::check::{self, Allocation, Resolved, RowOrder, Violation};
 use crate::plan::{Plan, TimeBasis};
 
 pub use simulate::{Firing, Load};
@@ -168,33 +168,35 @@ pub fn measured(plan: &Plan, firings: Vec<Firing>, loads: Vec<Load>) -> Result<T
 }
 
 fn places(resolved: &Resolved<'_>) -> Vec<Place> {
-    let of_cnn = |(c, stores): (usize, &Vec<Store>)| -> Vec<Place> {
-        let place = |store: &Store| Place {
-            name: store.name.clone(),
-            kind: match store.kind {
-                Kind::Workspace => PlaceKind::Workspace,
-                Kind::Block(_) => PlaceKind::Block,
-                Kind::RunsOn | Kind::Halves => PlaceKind::Cut,
-                Kind::Restarts if store.ring_rows < resolved.index.cnns[c].layers[store.tensor].rows() => {
+    let of_cnn = |(c, allocations): (usize, &Vec<Allocation>)| -> Vec<Place> {
+        let place = |allocation: &Allocation| Place {
+            name: allocation.name.clone(),
+            kind: match allocation.kind {
+                RowOrder::Workspace => PlaceKind::Workspace,
+                RowOrder::Block(_) => PlaceKind::Block,
+                RowOrder::RunsOn | RowOrder::Halves => PlaceKind::Cut,
+                RowOrder::Restarts
+                    if allocation.ring_rows < resolved.index.cnns[c].layers[allocation.tensor].rows() =>
+                {
                     PlaceKind::Wraps
                 }
-                Kind::Restarts => PlaceKind::Whole,
+                RowOrder::Restarts => PlaceKind::Whole,
             },
             cnn: c,
-            layer: store.tensor,
-            readers: store.readers.clone(),
-            offsets: store.bases.clone(),
-            rows: store.ring_rows,
-            row_bytes: store.row_bytes,
+            layer: allocation.tensor,
+            readers: allocation.readers.clone(),
+            offsets: allocation.bases.clone(),
+            rows: allocation.ring_rows,
+            row_bytes: allocation.row_bytes,
         };
-        stores.iter().map(place).collect()
+        allocations.iter().map(place).collect()
     };
-    resolved.stores.iter().enumerate().flat_map(of_cnn).collect()
+    resolved.allocations.iter().enumerate().flat_map(of_cnn).collect()
 }
 
 /// Of each CNN, the index of its first place.
 fn first_places(resolved: &Resolved<'_>) -> Vec<usize> {
-    let counts = resolved.stores.iter().map(Vec::len);
+    let counts = resolved.allocations.iter().map(Vec::len);
     let first = counts.scan(0, |next, count| Some(std::mem::replace(next, *next + count)));
     first.collect()
 }
@@ -209,8 +211,8 @@ fn peak(resolved: &Resolved<'_>) -> Peak {
     };
     let firsts = first_places(resolved);
     let occupied = found.occupied.into_iter().map(|(c, s, rows)| {
-        let store = &resolved.stores[c][s];
-        let bytes = (rows.end - rows.start) * store.row_bytes * store.bases.len() as u64;
+        let allocation = &resolved.allocations[c][s];
+        let bytes = (rows.end - rows.start) * allocation.row_bytes * allocation.bases.len() as u64;
         Occupied { place: firsts[c] + s, rows, bytes }
     });
     let mut occupied: Vec<Occupied> = occupied.collect();

@@ -8,13 +8,13 @@ use super::simulate::{Firing, Simulated};
 use super::{Life, first_places};
 
 /// An event of the walk along a firing.
-enum Seen {
-    Occupies { store: usize, rows: Range<u64> },
+enum WalkEvent {
+    Occupies { allocation: usize, rows: Range<u64> },
     Moment,
 }
 
 /// A change or a moment, at a time.
-struct At {
+struct TimedEvent {
     ns: f64,
     /// By how many bytes the bytes in use change; `None` for a moment.
     change: Option<i64>,
@@ -25,29 +25,30 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
     let firsts = first_places(resolved);
     let mut lives: Vec<Life> = Vec::new();
     // Of each place, its life in the latest frame.
-    let mut latest = vec![None; resolved.stores.iter().map(Vec::len).sum()];
+    let mut latest = vec![None; resolved.allocations.iter().map(Vec::len).sum()];
     let mut events = Vec::new();
-    for (c, stores) in resolved.stores.iter().enumerate() {
+    for (c, allocations) in resolved.allocations.iter().enumerate() {
         let cnn = &resolved.index.cnns[c];
         let of_cnn = || cnn.partitions.iter().flat_map(|p| &run.firings[run.of_partition[*p].clone()]);
-        for (s, store) in stores.iter().enumerate().filter(|(_, store)| store.is_cut()) {
+        for (s, allocation) in allocations.iter().enumerate().filter(|(_, allocation)| allocation.is_cut()) {
             // Rings between stages are in use throughout: from the start of the first stage to the end of the last one,
             // or to the last firing of a later group that reads them.
-            let producer = cnn.layers[store.tensor].partition;
+            let producer = cnn.layers[allocation.tensor].partition;
             let uses = |firing: &&Firing| {
                 let p = firing.partition;
                 p == producer
                     || resolved.index.concurrent[p][producer]
-                    || store.readers.contains(&firing.layer)
+                    || allocation.readers.contains(&firing.layer)
             };
             let uses = || of_cnn().filter(uses);
             let from_ns = uses().map(|firing| firing.start_ns).fold(f64::INFINITY, f64::min).min(run.ns);
             let to_ns = uses().map(|firing| firing.end_ns).fold(from_ns, f64::max);
-            let steps = vec![(from_ns, 0..store.ring_rows), (to_ns, 0..0)];
+            let steps = vec![(from_ns, 0..allocation.ring_rows), (to_ns, 0..0)];
             lives.push(Life { place: firsts[c] + s, frame: 0, steps });
-            let bytes = store.bytes() as i64;
+            let bytes = allocation.bytes() as i64;
             events.extend(
-                [(from_ns, bytes), (to_ns, -bytes)].map(|(ns, change)| At { ns, change: Some(change) }),
+                [(from_ns, bytes), (to_ns, -bytes)]
+                    .map(|(ns, change)| TimedEvent { ns, change: Some(change) }),
             );
         }
         let seen = firings(resolved, c);
@@ -56,7 +57,7 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
             let schedule = resolved.schedules[p].len();
             for (at, firing) in run.firings[run.of_partition[p].clone()].iter().enumerate() {
                 let (frame, seen) = (firing.frame, &seen[before + at % schedule]);
-                let moments = seen.iter().filter(|seen| matches!(seen, Seen::Moment)).count().max(1);
+                let moments = seen.iter().filter(|seen| matches!(seen, WalkEvent::Moment)).count().max(1);
                 let mut passed = 0;
                 for seen in seen {
                     let ns = match passed == moments {
@@ -67,13 +68,13 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
                         }
                     };
                     match seen {
-                        Seen::Moment => {
+                        WalkEvent::Moment => {
                             passed += 1;
-                            events.push(At { ns, change: None });
+                            events.push(TimedEvent { ns, change: None });
                         }
-                        Seen::Occupies { store, rows } => {
-                            let place = firsts[c] + store;
-                            let bytes = stores[*store].row_bytes as i64;
+                        WalkEvent::Occupies { allocation, rows } => {
+                            let place = firsts[c] + allocation;
+                            let bytes = allocations[*allocation].row_bytes as i64;
                             let life = latest[place].filter(|life: &usize| lives[*life].frame == frame);
                             let life = life.unwrap_or_else(|| {
                                 lives.push(Life { place, frame, steps: Vec::new() });
@@ -86,7 +87,7 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
                             if steps.last().is_none_or(|(_, last)| last != rows) {
                                 steps.push((ns, rows.clone()));
                             }
-                            events.push(At { ns, change: Some(change.saturating_mul(bytes)) });
+                            events.push(TimedEvent { ns, change: Some(change.saturating_mul(bytes)) });
                         }
                     }
                 }
@@ -104,20 +105,20 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
 }
 
 /// For each firing of a CNN's frame, with its partitions one after another, its events in turn.
-fn firings(resolved: &Resolved<'_>, c: usize) -> Vec<Vec<Seen>> {
-    let counted: Vec<bool> = resolved.stores[c].iter().map(|store| !store.is_cut()).collect();
+fn firings(resolved: &Resolved<'_>, c: usize) -> Vec<Vec<WalkEvent>> {
+    let counted: Vec<bool> = resolved.allocations[c].iter().map(|allocation| !allocation.is_cut()).collect();
     let mut all = Vec::new();
     let mut seen = Vec::new();
     check::line(resolved, c).walk(&counted, usize::MAX, &mut |event| match event {
-        Event::Occupies { store, rows } => seen.push(Seen::Occupies { store, rows }),
-        Event::Moment { .. } => seen.push(Seen::Moment),
+        Event::Occupies { allocation, rows } => seen.push(WalkEvent::Occupies { allocation, rows }),
+        Event::Moment { .. } => seen.push(WalkEvent::Moment),
         Event::Fired => all.push(std::mem::take(&mut seen)),
     });
     all
 }
 
 /// The bytes in use at each moment, and at each change that is no moment.
-fn usage(mut events: Vec<At>, end_ns: f64) -> Vec<[f64; 2]> {
+fn usage(mut events: Vec<TimedEvent>, end_ns: f64) -> Vec<[f64; 2]> {
     // The sort is stable: what happens at one time stays in turn.
     events.sort_by(|a, b| a.ns.total_cmp(&b.ns));
     let mut bytes = 0;

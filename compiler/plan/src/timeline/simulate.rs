@@ -5,13 +5,13 @@
 //! until the last stage has done some frames, so that its last frames show the pipeline at its rate. The other stages
 //! are in the middle of later frames then. All other partitions do one frame.
 //!
-//! The store reads one tile after another, in the order in which layers use them, as in the planner's own model
+//! The allocation reads one tile after another, in the order in which layers use them, as in the planner's own model
 //! (`streaming/loads.rs` of `explore`). The plan states how long all reads of a frame take. The part of this time that
 //! the bytes do not explain is divided evenly among the reads.
 
 use std::ops::Range;
 
-use crate::check::{self, Begin, Index, Kind, Resolved, Violation};
+use crate::check::{self, Begin, Index, Resolved, RowOrder, Violation};
 use crate::operator::Operator;
 use crate::plan::{Plan, TimeBasis};
 
@@ -67,7 +67,7 @@ pub struct Load {
 pub(super) struct Simulated {
     /// By partition, then in its own order.
     pub firings: Vec<Firing>,
-    /// In the order of the store.
+    /// In the order of the allocation.
     pub loads: Vec<Load>,
     /// Each partition's firings among `firings`.
     pub of_partition: Vec<Range<usize>>,
@@ -110,10 +110,10 @@ pub(super) fn simulate(resolved: &Resolved<'_>, is_timed: bool) -> Simulated {
         done: vec![Vec::new(); partitions],
         running: vec![None; partitions],
         state: resolved
-            .stores
+            .allocations
             .iter()
             .zip(&index.cnns)
-            .map(|(stores, cnn)| State::new(stores.len(), cnn))
+            .map(|(allocations, cnn)| State::new(allocations.len(), cnn))
             .collect(),
         overhead_ns: (0..index.cnns.len()).map(|c| overhead_ns(resolved, c)).collect(),
         loads: Vec::new(),
@@ -224,21 +224,21 @@ struct State {
     released: Vec<Vec<u64>>,
     /// When each firing ended, by layer.
     ends: Vec<Vec<f64>>,
-    /// For each store between stages, its readers, and its index among the tensors that they hold.
+    /// For each allocation between stages, its readers, and its index among the tensors that they hold.
     held_by: Vec<Vec<(usize, usize)>>,
-    /// The stores between stages that each layer writes.
+    /// The allocations between stages that each layer writes.
     cuts: Vec<Vec<usize>>,
 }
 
 impl State {
-    fn new(stores: usize, cnn: &check::CnnIndex<'_>) -> Self {
+    fn new(allocations: usize, cnn: &check::CnnIndex<'_>) -> Self {
         let layers = cnn.layers.len();
         State {
             fired: vec![0; layers],
             written: vec![0; layers],
             released: vec![Vec::new(); layers],
             ends: vec![Vec::new(); layers],
-            held_by: vec![Vec::new(); stores],
+            held_by: vec![Vec::new(); allocations],
             cuts: vec![Vec::new(); layers],
         }
     }
@@ -255,7 +255,7 @@ struct Run<'r, 'a> {
     state: Vec<State>,
     overhead_ns: Vec<f64>,
     loads: Vec<Load>,
-    /// When the store is free.
+    /// When the allocation is free.
     store_free: f64,
 }
 
@@ -265,11 +265,13 @@ impl Run<'_, '_> {
             for (released, held) in state.released.iter_mut().zip(&self.resolved.rates[c]) {
                 released.resize(held.len(), 0);
             }
-            for (s, store) in self.resolved.stores[c].iter().enumerate().filter(|(_, store)| store.is_cut()) {
-                state.cuts[store.tensor].push(s);
-                for &reader in &store.readers {
+            for (s, allocation) in
+                self.resolved.allocations[c].iter().enumerate().filter(|(_, allocation)| allocation.is_cut())
+            {
+                state.cuts[allocation.tensor].push(s);
+                for &reader in &allocation.readers {
                     let held = self.resolved.rates[c][reader].iter();
-                    let places = held.enumerate().filter(|(_, held)| held.tensor == store.tensor);
+                    let places = held.enumerate().filter(|(_, held)| held.tensor == allocation.tensor);
                     state.held_by[s].extend(places.map(|(i, _)| (reader, i)));
                 }
             }
@@ -332,12 +334,12 @@ impl Run<'_, '_> {
             before + u64::from(held.need[firing as usize]) <= state.written[held.tensor]
         });
         let has_room = state.cuts[l].iter().all(|&s| {
-            let store = &self.resolved.stores[c][s];
+            let allocation = &self.resolved.allocations[c][s];
             let free = state.held_by[s].iter().map(|&(reader, i)| state.released[reader][i]).min();
             let free = free.unwrap_or(u64::MAX / 2);
-            match store.kind {
-                Kind::Halves => frame * entry.rows() <= free + entry.rows(),
-                _ => frame * entry.rows() + entry.rows_of_firing(firing).end <= free + store.ring_rows,
+            match allocation.kind {
+                RowOrder::Halves => frame * entry.rows() <= free + entry.rows(),
+                _ => frame * entry.rows() + entry.rows_of_firing(firing).end <= free + allocation.ring_rows,
             }
         });
         has_rows && has_room
@@ -367,8 +369,8 @@ impl Run<'_, '_> {
     fn load(&mut self, [p, c, l]: [usize; 3], [frame, again]: [u64; 2], now: f64, ns: f64) -> (f64, f64) {
         let resolved = self.resolved;
         let tiles = tiles(resolved, c, l);
-        let of_layer = resolved.stores[c].iter().filter(|store| store.tensor == l);
-        let begins: Vec<Begin> = of_layer.filter_map(|store| store.begin()).collect();
+        let of_layer = resolved.allocations[c].iter().filter(|allocation| allocation.tensor == l);
+        let begins: Vec<Begin> = of_layer.filter_map(|allocation| allocation.begin()).collect();
         let all = tiles.iter().sum::<u64>().max(1) as f64;
         let frame_ns = match self.done[p].len() % resolved.schedules[p].len().max(1) {
             0 => now,

@@ -16,7 +16,7 @@ use crate::strategy::Strategy;
 use crate::streaming::{blocks, loads};
 
 /// All parts of a plan except the design points.
-pub(super) struct Finish<'a> {
+pub(super) struct Finaliser<'a> {
     pub(super) problem: &'a PlanningProblem<'a>,
     pub(super) device: &'a DeviceProfile,
     pub(super) method: Option<Method>,
@@ -24,10 +24,10 @@ pub(super) struct Finish<'a> {
     pub(super) model_paths: &'a [String],
 }
 
-impl Finish<'_> {
+impl Finaliser<'_> {
     /// Places the rings of the chosen design points, and writes the plan. It is not validated yet.
     pub(super) fn finish(&self, found: Found) -> Planned {
-        let Finish { problem, device, method, .. } = *self;
+        let Finaliser { problem, device, method, .. } = *self;
         let limit = problem.objective.limit;
         let PlanningProblem { application, tasks, timings, elements, .. } = *problem;
         info!(evaluations = found.evaluations, "searched");

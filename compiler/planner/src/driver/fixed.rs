@@ -5,7 +5,7 @@ use csdfc_input::app::spec::Method;
 use tracing::{info_span, warn};
 
 use super::candidate::Planned;
-use super::finalise::Finish;
+use super::finalise::Finaliser;
 use super::{Context, assemble, design_points};
 use crate::cost::timing::Timing;
 use crate::error::Error;
@@ -48,7 +48,7 @@ pub(super) fn plan(
         without: watch.without,
     };
     let finish =
-        Finish { problem: &problem, device: context.device, method, model_paths: context.model_paths };
+        Finaliser { problem: &problem, device: context.device, method, model_paths: context.model_paths };
     let validated = |found: Found| {
         let mut planned = finish.finish(found);
         planned.refused = (context.validate)(&planned.plan).err();

@@ -51,7 +51,7 @@ use tracing::{info, info_span, warn};
 
 pub use self::candidate::Planned;
 pub use self::primitives::explain::{Alternative, Explanation, explain};
-pub use self::primitives::{Ways, ways};
+pub use self::primitives::{SeparatePlans, separate_plans};
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::{Method, Primitives};
 use csdfc_input::device::DeviceProfile;

@@ -95,12 +95,12 @@ pub struct AddressSharing {
     pub apart: Vec<(usize, usize)>,
     /// The layers for which it costs time to make one row at a time, ascending. For these, a choice decides whether
     /// they do.
-    pub costly: Vec<Costly>,
+    pub costly: Vec<RowByRowOption>,
 }
 
 /// A layer that makes a firing's rows at once or, which takes longer, one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Costly {
+pub struct RowByRowOption {
     /// The layer.
     pub layer: LayerId,
     /// Pairs of requests that share no address, unless the layer makes its rows one by one. It writes the first and
@@ -156,7 +156,7 @@ pub fn fill(
             }
         }
         if lives.is_costly(id) && !pairs.is_empty() {
-            sharing.costly.push(Costly { layer: id, pairs });
+            sharing.costly.push(RowByRowOption { layer: id, pairs });
         }
         sharing.sweeps.extend(lives.sweeps(id));
     }

@@ -134,7 +134,7 @@ fn table(
         let (scenario, primitive) = (scenarios.number(layer), layer.primitive().name());
         let _ = writeln!(
             work,
-            "    Work {{ scenario: {scenario}, primitive: {primitive:?}, rows: {}, kind: Kind::{kind:?}, \
+            "    Work {{ scenario: {scenario}, primitive: {primitive:?}, rows: {}, kind: Rate::{kind:?}, \
              amount: {amount:?} }},",
             layer.rows()
         );
@@ -144,7 +144,7 @@ fn table(
     let speeds = rates::like_speeds(&like.core);
     format!(
         "//! What is measured.\n\n\
-         use crate::report::Work;\nuse crate::speeds::{{Kind, Speeds}};\nuse crate::tally::{{Layer, Trial}};\n\n\
+         use crate::report::Work;\nuse crate::speeds::{{Rate, Speeds}};\nuse crate::tally::{{Layer, Trial}};\n\n\
          /// The version of csdfc that wrote this.\npub const CSDFC: &str = {:?};\n\
          /// How often each layer is timed with each primitive.\npub const ROUNDS: usize = {};\n\
          /// Workers that share each firing.\npub const THREADS: usize = {};\n\

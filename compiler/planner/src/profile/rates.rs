@@ -7,7 +7,7 @@ use csdfc_network::{Layer, Network};
 use csdfc_plan::operator::Operator;
 
 use super::machine;
-use super::speeds::{Done, Kind, Speeds, own_cache, speeds};
+use super::speeds::{MeasuredWork, Rate, Speeds, own_cache, speeds};
 use crate::cost::measured::samples;
 
 /// This machine's processor. The rates are those of the networks' layers with their first primitives and one worker. A
@@ -23,7 +23,7 @@ pub fn processor(
         let (samples, rows) = (samples(&known, layer, 1), layer.rows() as u64);
         let find = |rows: u64| samples.iter().find(|sample| sample.rows == rows).map(|sample| sample.ns);
         let (kind, amount) = work(layer);
-        Some(Done { kind, amount, rows, whole_ns: find(rows)?, by_rows_ns: find(1) })
+        Some(MeasuredWork { kind, amount, rows, whole_ns: find(rows)?, by_rows_ns: find(1) })
     };
     let layers = networks.iter().flat_map(|network| &network.layers);
     let speeds = speeds(layers.filter_map(done), like_speeds(&like.core));
@@ -49,13 +49,13 @@ pub(super) fn like_speeds(core: &Core) -> Speeds {
 }
 
 /// Which rate a layer shows, and how much work it is.
-pub(super) fn work(layer: &Layer) -> (Kind, f64) {
+pub(super) fn work(layer: &Layer) -> (Rate, f64) {
     match &layer.operator {
         Operator::Conv(conv) => {
             let macs = operators::macs(&layer.operator, &layer.input_shapes(), &layer.shape);
-            (if conv.groups > 1 { Kind::Depthwise } else { Kind::Dense }, macs as f64)
+            (if conv.groups > 1 { Rate::Depthwise } else { Rate::Dense }, macs as f64)
         }
-        _ if layer.parameters.is_empty() => (Kind::Elements, layer.shape.elements() as f64),
-        _ => (Kind::Other, 0.0),
+        _ if layer.parameters.is_empty() => (Rate::Elements, layer.shape.elements() as f64),
+        _ => (Rate::Other, 0.0),
     }
 }

@@ -2,7 +2,7 @@
 
 /// Which rate a layer shows.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum Rate {
     /// That of dense convolutions.
     Dense,
     /// That of depthwise ones.
@@ -14,9 +14,9 @@ pub enum Kind {
 }
 
 /// The work of a layer, and how long it took with its first primitive and one worker.
-pub struct Done {
+pub struct MeasuredWork {
     /// Which rate it shows.
-    pub kind: Kind,
+    pub kind: Rate,
     /// Multiplications and additions, or elements.
     pub amount: f64,
     /// Its rows.
@@ -59,15 +59,15 @@ impl Work {
 }
 
 /// The rates that layers show. One that none of them shows is that of `like`.
-pub fn speeds(layers: impl Iterator<Item = Done>, like: Speeds) -> Speeds {
+pub fn speeds(layers: impl Iterator<Item = MeasuredWork>, like: Speeds) -> Speeds {
     let (mut dense, mut depthwise, mut elements, mut firings) =
         (Work::default(), Work::default(), Work::default(), Work::default());
-    for Done { kind, amount, rows, whole_ns, by_rows_ns } in layers {
+    for MeasuredWork { kind, amount, rows, whole_ns, by_rows_ns } in layers {
         match kind {
-            Kind::Dense => dense.add(amount, whole_ns),
-            Kind::Depthwise => depthwise.add(amount, whole_ns),
-            Kind::Elements => elements.add(amount, whole_ns),
-            Kind::Other => {}
+            Rate::Dense => dense.add(amount, whole_ns),
+            Rate::Depthwise => depthwise.add(amount, whole_ns),
+            Rate::Elements => elements.add(amount, whole_ns),
+            Rate::Other => {}
         }
         if let Some(by_rows_ns) = by_rows_ns.filter(|_| rows > 1) {
             firings.add((rows - 1) as f64, by_rows_ns - whole_ns);

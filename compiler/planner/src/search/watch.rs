@@ -10,7 +10,7 @@ use crate::strategy::Strategy;
 
 /// When a search ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Limit {
+pub enum Budget {
     /// When further search would hardly improve the result.
     #[default]
     Default,
@@ -47,7 +47,7 @@ pub struct Progress<'a> {
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
     /// When it ends by itself.
-    pub limit: Limit,
+    pub budget: Budget,
     /// What it is for.
     pub scope: Scope,
     /// The strategies that it leaves out.
@@ -63,7 +63,7 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 impl Watch<'_> {
     /// A watch for a search for a whole front, which nobody watches and which ends by itself.
     pub fn unwatched() -> Self {
-        Watch { limit: Limit::Default, scope: Scope::Front, without: &[], stop: &NEVER, progress: &|_| () }
+        Watch { budget: Budget::Default, scope: Scope::Front, without: &[], stop: &NEVER, progress: &|_| () }
     }
 
     /// Whether it is to end now.
@@ -73,9 +73,9 @@ impl Watch<'_> {
 
     /// Whether a search that began at `started` must end now, because somebody asked for it or its time is over.
     pub fn is_over(&self, started: Instant) -> bool {
-        let is_late = match self.limit {
-            Limit::Default | Limit::Evaluations(_) => false,
-            Limit::Time(time) => started.elapsed() >= time,
+        let is_late = match self.budget {
+            Budget::Default | Budget::Evaluations(_) => false,
+            Budget::Time(time) => started.elapsed() >= time,
         };
         is_late || self.is_stopped()
     }
@@ -83,13 +83,13 @@ impl Watch<'_> {
     /// The share of one of `parts` searches that are yet to come, counted from `started`.
     pub fn share(&self, parts: usize, started: Instant) -> Self {
         let parts = parts.max(1);
-        let limit = match self.limit {
-            limit @ (Limit::Default | Limit::Evaluations(_)) => limit,
-            Limit::Time(time) => {
-                Limit::Time(time.saturating_sub(started.elapsed()) / u32::try_from(parts).unwrap_or(u32::MAX))
-            }
+        let budget = match self.budget {
+            budget @ (Budget::Default | Budget::Evaluations(_)) => budget,
+            Budget::Time(time) => Budget::Time(
+                time.saturating_sub(started.elapsed()) / u32::try_from(parts).unwrap_or(u32::MAX),
+            ),
         };
-        Watch { limit, ..*self }
+        Watch { budget, ..*self }
     }
 }
 
@@ -130,13 +130,13 @@ pub enum Stopped {
 }
 
 impl Stopped {
-    /// Why a genetic search with this limit ended. If it ended by a limit of its own, as on generations, it is
+    /// Why a genetic search with this budget ended. If it ended by a budget of its own, as on generations, it is
     /// complete.
-    pub fn of(reason: StopReason, limit: Limit) -> Self {
-        match (reason, limit) {
+    pub fn of(reason: StopReason, budget: Budget) -> Self {
+        match (reason, budget) {
             (StopReason::Asked, _) => Stopped::Asked,
             (StopReason::Time, _) => Stopped::Time,
-            (StopReason::Evaluations, Limit::Evaluations(_)) => Stopped::Evaluations,
+            (StopReason::Evaluations, Budget::Evaluations(_)) => Stopped::Evaluations,
             (StopReason::Evaluations | StopReason::Generations | StopReason::Stale, _) => Stopped::Complete,
         }
     }

@@ -18,7 +18,7 @@ use csdfc_packing::Packing;
 use csdfc_plan::plan::StorageModel;
 
 use crate::frame::execution::Execution;
-use crate::frame::occupancy::Costly;
+use crate::frame::occupancy::RowByRowOption;
 use crate::frame::request::{Request, RequestKind};
 use crate::strategy::Strategy;
 
@@ -169,7 +169,7 @@ impl<'a> Storage<'a> {
             let at = moments.binary_search_by_key(&firing, |moment| moment.firing);
             at.map_or(0, |at| moments[at].bytes)
         };
-        let of_layer = |costly: &Costly| {
+        let of_layer = |costly: &RowByRowOption| {
             let sweeps = execution.sharing.sweeps.iter().filter(|sweep| sweep.layer == costly.layer);
             let bytes = |request: usize| execution.requests[request].bytes;
             let apart = costly.pairs.iter().map(|(written, read)| bytes(*written) + bytes(*read));
@@ -188,7 +188,7 @@ impl<'a> Storage<'a> {
             let at = offsets[first + request];
             at..at + execution.requests[request].bytes
         };
-        let shares = |costly: &&Costly| {
+        let shares = |costly: &&RowByRowOption| {
             costly.pairs.iter().any(|(written, read)| {
                 let (written, read) = (place(*written), place(*read));
                 written.start < read.end && read.start < written.end

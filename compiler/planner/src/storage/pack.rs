@@ -1,6 +1,6 @@
 //! Packing by address: the rings of an application as a packing problem.
 
-use csdfc_packing::{self, Block, Budget, Limit, Link, Member, Packing, Problem};
+use csdfc_packing::{self, Block, Budget, Link, Member, Meter, Packing, Problem};
 
 use super::item::{Item, Stored};
 use super::moments::RowByRow;
@@ -36,7 +36,7 @@ pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effor
         // The sum only overflows for sizes beyond any memory.
         return Placed { packing: stacked(items), least: peak.bytes };
     };
-    let best = csdfc_packing::pack(&chosen, &mut Budget::new(Limit::Work(steps)));
+    let best = csdfc_packing::pack(&chosen, &mut Meter::new(Budget::Work(steps)));
     let is_all = storage.executions.iter().all(|e| e.one_by_one.len() == e.sharing.costly.len());
     let least = match effort {
         _ if is_all => best.bound,
@@ -52,7 +52,7 @@ pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effor
 
 /// A lower bound of all packings: more than `below` if none fits so many bytes, else as high as the search gets.
 fn bound_beyond(problem: &Problem, below: u64) -> u64 {
-    let budget = &mut Budget::new(Limit::Work(STEPS_BEYOND));
+    let budget = &mut Meter::new(Budget::Work(STEPS_BEYOND));
     let decided = csdfc_packing::decide(problem, below, budget);
     match decided.packing.bytes <= below {
         true => csdfc_packing::pack(problem, budget).bound.max(decided.bound),

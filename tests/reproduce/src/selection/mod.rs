@@ -12,7 +12,7 @@ use csdfc_plan::plan::StorageModel;
 use csdfc_planner::open;
 use csdfc_planner::selection::{CostTable, cost_table};
 use csdfc_select::baselines::SUM2D;
-use csdfc_select::instance::{Kind, Layout, PrimitiveOption};
+use csdfc_select::instance::{LayerKind, Layout, PrimitiveOption};
 use csdfc_select::{Answer, Instance, InstanceError, Method, Problem, Quantity, Query, answer};
 
 /// The profile unless another is given.
@@ -52,7 +52,7 @@ impl CostedNetwork {
             let application = opened.resolve()?;
             let CostTable { instance: executed, modelled } =
                 cost_table(&application, &application.cnns[0], device)?;
-            let convolutions = || executed.layers.iter().filter(|layer| layer.kind == Kind::Conv);
+            let convolutions = || executed.layers.iter().filter(|layer| layer.kind == LayerKind::Conv);
             if convolutions().any(|layer| modelled.layers.contains(&layer.name)) {
                 continue;
             }
@@ -74,7 +74,7 @@ impl CostedNetwork {
 /// The table with all layouts, without time and memory, for each layer that is not a convolution.
 fn as_counted(mut instance: Instance) -> Instance {
     let layouts = 0..instance.layouts.len() as u8;
-    for layer in instance.layers.iter_mut().filter(|layer| layer.kind == Kind::Pass) {
+    for layer in instance.layers.iter_mut().filter(|layer| layer.kind == LayerKind::Pass) {
         let free = |layout: u8| PrimitiveOption {
             primitive: "free".into(),
             input: Layout(layout),

@@ -8,7 +8,7 @@ use csdfc_command::error::Error;
 use csdfc_command::picture::chart::HeatMap;
 use csdfc_input::device::DeviceProfile;
 use csdfc_select::baselines::{self, NoBaseline, SUM2D, family};
-use csdfc_select::instance::Kind;
+use csdfc_select::instance::LayerKind;
 use csdfc_select::problem::Selection;
 use csdfc_select::{Instance, Method, Problem};
 
@@ -136,7 +136,7 @@ impl Times {
             let best = best.and_then(|bar| bar.selection.as_ref().ok());
             let (mut by_family, mut others) = (BTreeMap::new(), 0);
             for (at, layer) in problem.instance.layers.iter().enumerate() {
-                if layer.kind == Kind::Conv {
+                if layer.kind == LayerKind::Conv {
                     let option = problem.taken(&chosen.selection, at).option;
                     *by_family.entry(family(&layer.options[option].primitive).into()).or_default() += 1;
                     others += usize::from(best.is_some_and(|best| problem.taken(best, at).option != option));

@@ -127,7 +127,7 @@ impl Found {
         };
         let convolutions = problem.instance.layers.iter().zip(&subject.executed.layers);
         let variables = convolutions
-            .filter(|(_, layer)| layer.kind == csdfc_select::instance::Kind::Conv)
+            .filter(|(_, layer)| layer.kind == csdfc_select::instance::LayerKind::Conv)
             .map(|(layer, _)| layer.options.len());
         Ok(Some(Found {
             name: subject.name,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use csdfc_command::error::Error;
 use csdfc_input::app::spec::Method;
 use csdfc_input::units::MemoryGoal;
-use csdfc_planner::search::watch::{Limit, Watch};
+use csdfc_planner::search::watch::{Budget, Watch};
 
 use super::plans::{checked, opened, size};
 use super::printed::Application;
@@ -53,7 +53,7 @@ pub fn cuts(application: &Application, seed: u64, tell: Tell<'_>) -> Result<Vec<
             opened.spec.search.seed = seed;
             opened.spec.search.method = Some(method);
             opened.spec.constraints.memory = memory;
-            let watch = Watch { limit: Limit::Evaluations(EVALUATIONS), ..Watch::unwatched() };
+            let watch = Watch { budget: Budget::Evaluations(EVALUATIONS), ..Watch::unwatched() };
             checked(&opened, &watch)
         };
         let none = plan(Method::None, None)?;

@@ -7,7 +7,7 @@ use csdfc_input::app::spec::Method;
 use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::search::compare::{dominates, hypervolume};
-use csdfc_planner::search::watch::{Limit, Progress, Watch};
+use csdfc_planner::search::watch::{Budget, Progress, Watch};
 
 use super::plans::{checked, opened};
 use super::printed::Application;
@@ -37,7 +37,7 @@ impl Extended {
         let plan = checked(&opened, &unlimited)?;
         // The limit counts for each CNN alone.
         let twice = 2 * plan.search.evaluations / (plan.cnns.len() as u64).max(1);
-        let watch = Watch { limit: Limit::Evaluations(twice), ..unlimited };
+        let watch = Watch { budget: Budget::Evaluations(twice), ..unlimited };
         Ok(Extended { doubled: checked(&opened, &watch)?, plan })
     }
 }

@@ -6,7 +6,7 @@ use csdfc_command::error::Error;
 use csdfc_input::app::spec::Method;
 use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::{Plan, StorageModel};
-use csdfc_planner::search::watch::{Limit, Watch};
+use csdfc_planner::search::watch::{Budget, Watch};
 
 use super::cuts::{self, Cut};
 use super::fronts::{self, Extended};
@@ -111,7 +111,7 @@ fn constrained(printed: &Application, seed: u64, method: Method, tell: Tell<'_>)
     let of = |limit: Option<u64>| {
         let Some(megabytes) = limit else { return Ok(least.clone()) };
         let goal = MemoryGoal::Bytes(megabytes * 1_000_000);
-        let quick = Watch { limit: Limit::Evaluations(1), ..Watch::unwatched() };
+        let quick = Watch { budget: Budget::Evaluations(1), ..Watch::unwatched() };
         let reused = plan(printed.file, seed, method, Some(goal), &quick)?;
         Ok(if reused.search.evaluations == 1 { reused } else { least.clone() })
     };

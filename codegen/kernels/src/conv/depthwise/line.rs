@@ -12,8 +12,8 @@ use super::super::super::arch::{Job, PANEL, Simd};
 use super::super::super::element::Element;
 use super::super::super::tile::{Ending, begin, finish};
 use super::super::super::weight::{Lanes, Weight};
+use super::super::features;
 use super::super::parameters::inside;
-use super::super::uses;
 use super::work::{Depthwise, activate, columns, lanes};
 
 /// Most pixels at either side of those whose windows have all columns.
@@ -49,7 +49,7 @@ impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
         let rows = inside(y * p.stride[0], p.pads[0], p.kernel[0], p.dilation[0], input.shape.height);
         // Sums go to the output at once, so elements other than floats must be able to end in registers.
         let may_end = E::IS_FLOAT || Ending::of(p.activation).is_all(p.activation);
-        let has_width = uses::WIDTH_3 && width == 3 || uses::WIDTH_5 && width == 5;
+        let has_width = features::WIDTH_3 && width == 3 || features::WIDTH_5 && width == 5;
         let has_code = has_width && (1..=width).contains(&rows.len());
         if !may_end || !has_code || whole.is_empty() || tiles.is_empty() {
             return None;
@@ -102,13 +102,13 @@ impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
     pub unsafe fn call<S: Simd>(&self) {
         // SAFETY: the caller's.
         unsafe {
-            if uses::WIDTH_3 && self.conv.p.kernel[1] == 3 {
+            if features::WIDTH_3 && self.conv.p.kernel[1] == 3 {
                 match self.rows.len() {
                     1 => S::call(Rows::<_, _, 3, 1>(self)),
                     2 => S::call(Rows::<_, _, 3, 2>(self)),
                     _ => S::call(Rows::<_, _, 3, 3>(self)),
                 }
-            } else if uses::WIDTH_5 {
+            } else if features::WIDTH_5 {
                 match self.rows.len() {
                     1 => S::call(Rows::<_, _, 5, 1>(self)),
                     2 => S::call(Rows::<_, _, 5, 2>(self)),

@@ -12,9 +12,9 @@ use super::super::arch::{Job, PANEL, Simd};
 use super::super::element::Element;
 use super::super::tile::{Accumulators, Ending, Epilogue, MOST_CHANNELS, Tile, begin, finish};
 use super::super::weight::{Lanes, Weight};
+use super::features;
 use super::parameters::{Conv, inside};
 use super::pre::Before;
-use super::uses;
 use line::Line;
 pub(super) use work::Depthwise;
 use work::{activate, columns, lanes};
@@ -28,7 +28,7 @@ impl<E: Element, W: Weight> Job for Depthwise<'_, E, W> {
         for y in self.y.clone() {
             // SAFETY: this is within a job of this instruction set.
             unsafe {
-                if uses::PROLOGUES && self.before.is_some() {
+                if features::PROLOGUES && self.before.is_some() {
                     S::call(Row::<_, _, true> { conv: &self, y });
                 } else {
                     S::call(Row::<_, _, false> { conv: &self, y });
@@ -160,8 +160,8 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
                     count: taps,
                 };
                 let to = match has_output {
-                    true => To::Output(out.add(channel)),
-                    false => To::Accumulators(self.accumulators.start().add(M * waits)),
+                    true => Destination::Output(out.add(channel)),
+                    false => Destination::Accumulators(self.accumulators.start().add(M * waits)),
                 };
                 let made = if left >= many {
                     let mut lanes = [at(channel); V];
@@ -206,7 +206,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
 
 /// Where sums go.
 #[derive(Clone, Copy)]
-enum To<E> {
+enum Destination<E> {
     /// To the first pixel's elements, after their ending.
     Output(*mut E),
     /// To where they wait for an activation.
@@ -297,7 +297,7 @@ impl<E: Element> Filters<'_, E> {
         taps: &Taps<'_, E, impl Fn(usize) -> *const E>,
         at: &[Lanes<W>; V],
         channel: usize,
-        to: To<E>,
+        to: Destination<E>,
         count: usize,
     ) {
         // SAFETY: the caller's.
@@ -342,8 +342,8 @@ impl<E: Element> Filters<'_, E> {
             }
             W::end::<S, M, V>(at, &mut sums);
             let out = match to {
-                To::Output(out) => out,
-                To::Accumulators(to) => return to.cast::<Tile<S, M, V>>().write_unaligned(sums),
+                Destination::Output(out) => out,
+                Destination::Accumulators(to) => return to.cast::<Tile<S, M, V>>().write_unaligned(sums),
             };
             let slopes = self.ending.slopes::<S, V, W>(at, self.taps);
             for (i, sums) in sums.iter().enumerate() {

@@ -145,8 +145,8 @@ impl ChannelRows<'_, '_> {
                 (true, [3, 3], 2, 1) => S::call(Whole::<V, 3, 2, 2>(self)),
                 (true, [5, 5], 1, 1) => S::call(Whole::<V, 5, 1, 5>(self)),
                 (true, [5, 5], 2, 1) => S::call(Whole::<V, 5, 2, 3>(self)),
-                (true, ..) => S::call(Each::<V, false>(self)),
-                (false, ..) => S::call(Each::<V, true>(self)),
+                (true, ..) => S::call(DepthwiseWork::<V, false>(self)),
+                (false, ..) => S::call(DepthwiseWork::<V, true>(self)),
             }
         }
     }
@@ -212,9 +212,9 @@ impl ChannelRows<'_, '_> {
 }
 
 /// Makes the rows pixel by pixel, `V` vectors of channels, which a `PART` does not fill.
-struct Each<'b, 'a, const V: usize, const PART: bool>(ChannelRows<'b, 'a>);
+struct DepthwiseWork<'b, 'a, const V: usize, const PART: bool>(ChannelRows<'b, 'a>);
 
-impl<const V: usize, const PART: bool> Work for Each<'_, '_, V, PART> {
+impl<const V: usize, const PART: bool> Work for DepthwiseWork<'_, '_, V, PART> {
     #[inline(always)]
     fn run<S: Integers>(self) {
         let rows = self.0;
@@ -231,7 +231,7 @@ impl<const V: usize, const PART: bool> Work for Each<'_, '_, V, PART> {
 }
 
 /// Makes the rows of `V` vectors of channels, for filters that are `K` high and wide, with stride `STRIDE`. It goes
-/// column after column of the image. Each column is added to the sums of the `LIVE` neighbouring pixels whose windows
+/// column after column of the image. DepthwiseWork column is added to the sums of the `LIVE` neighbouring pixels whose windows
 /// contain it.
 struct Whole<'b, 'a, const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize>(
     ChannelRows<'b, 'a>,

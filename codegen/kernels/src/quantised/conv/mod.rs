@@ -33,7 +33,7 @@ pub use parameters::QConv;
 
 use core::ops::Range;
 
-use super::super::arch::{Isa, Kind, Portable};
+use super::super::arch::{Isa, IsaLevel, Portable};
 #[cfg(target_arch = "x86_64")]
 use super::super::arch::{MAY_BE_AVX2, MAY_BE_AVX512};
 use super::super::kernel::{Context, RowKernel, Sharing};
@@ -77,16 +77,16 @@ fn run<W: Work>(isa: Isa, work: W) {
     match isa.kind() {
         // SAFETY: an `Isa` of these kinds is made only where the processor has these instructions.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 if MAY_BE_AVX2 || MAY_BE_AVX512 => unsafe { avx2::run(work) },
+        IsaLevel::Avx2 | IsaLevel::Avx512 if MAY_BE_AVX2 || MAY_BE_AVX512 => unsafe { avx2::run(work) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Kind::Vnni if MAY_BE_AVX512 => unsafe { avx512::run(work) },
+        IsaLevel::Vnni if MAY_BE_AVX512 => unsafe { avx512::run(work) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
-        Kind::Neon => unsafe { neon::run(work) },
+        IsaLevel::Neon => unsafe { neon::run(work) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
-        Kind::Dot => unsafe { dotprod::run(work) },
+        IsaLevel::Dot => unsafe { dotprod::run(work) },
         _ => work.run::<Portable>(),
     }
 }

@@ -81,8 +81,8 @@ fn heads(builder: &mut Builder, node: &Node, index: usize, count: i64) -> Result
     let &[batch, rows, all] = dims(x) else { return Ok(x.clone()) };
     match usize::try_from(count) {
         Ok(count) if count > 0 && all % count == 0 => {
-            let apart = reshaped(builder, node, x, vec![batch, rows, count, all / count])?;
-            transposed(builder, node, &apart, vec![0, 2, 1, 3])
+            let heads = reshaped(builder, node, x, vec![batch, rows, count, all / count])?;
+            transposed(builder, node, &heads, vec![0, 2, 1, 3])
         }
         _ => fault!("its operand {index} has {all} elements for {count} heads"),
     }

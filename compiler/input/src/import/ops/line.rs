@@ -11,17 +11,17 @@ use csdfc_network::weights::Weights;
 
 /// The dimension of an image that a line lacks.
 #[derive(Clone, Copy, PartialEq)]
-pub(in crate::import) enum Added {
+pub(in crate::import) enum AddedDimension {
     Row,
     Column,
 }
 
-impl Added {
+impl AddedDimension {
     /// The added dimension of the image, if a tensor is seen as lines and is an image itself.
-    fn of(own: &Shape, seen: &Shape) -> Option<Added> {
+    fn of(own: &Shape, seen: &Shape) -> Option<AddedDimension> {
         match (own.dims.as_slice(), seen.dims.as_slice()) {
-            (&[n, c, l, 1], seen) if seen == [n, c, l] => Some(Added::Column),
-            (&[n, c, 1, l], seen) if seen == [n, c, l] => Some(Added::Row),
+            (&[n, c, l, 1], seen) if seen == [n, c, l] => Some(AddedDimension::Column),
+            (&[n, c, 1, l], seen) if seen == [n, c, l] => Some(AddedDimension::Row),
             _ => None,
         }
     }
@@ -30,13 +30,13 @@ impl Added {
     /// dimension.
     fn beside<T: Copy>(self, of_line: &[T], of_other: T) -> Vec<T> {
         let mut all = of_line.to_vec();
-        all.insert(all.len().saturating_sub(usize::from(self == Added::Row)), of_other);
+        all.insert(all.len().saturating_sub(usize::from(self == AddedDimension::Row)), of_other);
         all
     }
 
     /// The dimension of the image in place of one of lines.
     pub(super) fn axis(self, of_line: usize) -> usize {
-        if self == Added::Row && of_line == 2 { 3 } else { of_line }
+        if self == AddedDimension::Row && of_line == 2 { 3 } else { of_line }
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn of_windows(
     operator: fn(&mut Builder, &Node) -> Result<Tensor, Fault>,
 ) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
-    let added = added(builder, x).unwrap_or(Added::Column);
+    let added = added(builder, x).unwrap_or(AddedDimension::Column);
     let mut inputs = node.inputs.clone();
     inputs[0] = Some(Value::Tensor(image(builder, node, x, added)?));
     // Filters, or places of elements.
@@ -83,8 +83,8 @@ pub(super) fn of_windows(
 }
 
 /// The dimension that images have beside the lines as which a tensor is seen.
-pub(super) fn added(builder: &Builder, x: &Tensor) -> Option<Added> {
-    Added::of(&builder.network.layer(x.operand.layer).shape, &x.operand.shape)
+pub(super) fn added(builder: &Builder, x: &Tensor) -> Option<AddedDimension> {
+    AddedDimension::of(&builder.network.layer(x.operand.layer).shape, &x.operand.shape)
 }
 
 /// Lines as images.
@@ -92,7 +92,7 @@ pub(in crate::import) fn image(
     builder: &mut Builder,
     node: &Node,
     x: &Tensor,
-    added: Added,
+    added: AddedDimension,
 ) -> Result<Tensor, Fault> {
     builder.reshape(node, x, added.beside(x.dims(), 1))
 }
@@ -102,10 +102,10 @@ pub(in crate::import) fn line(
     builder: &mut Builder,
     node: &Node,
     x: &Tensor,
-    added: Added,
+    added: AddedDimension,
 ) -> Result<Tensor, Fault> {
     let mut dims = x.dims().to_vec();
-    dims.remove(if added == Added::Row { 2 } else { 3 });
+    dims.remove(if added == AddedDimension::Row { 2 } else { 3 });
     builder.reshape(node, x, dims)
 }
 
@@ -116,8 +116,8 @@ pub(in crate::import) fn on_images(
     operator: &Operator,
     parameters: &[Weights],
     operands: &[[&Shape; 2]],
-) -> Option<(Operator, Vec<Weights>, Added)> {
-    let mut all = operands.iter().map(|[own, seen]| Added::of(own, seen));
+) -> Option<(Operator, Vec<Weights>, AddedDimension)> {
+    let mut all = operands.iter().map(|[own, seen]| AddedDimension::of(own, seen));
     let added = all.next()??;
     if !all.all(|other| other == Some(added)) {
         return None;

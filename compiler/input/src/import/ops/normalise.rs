@@ -150,8 +150,8 @@ fn standardised(
     epsilon: f32,
 ) -> Result<Tensor, Fault> {
     let mean = reduced(builder, node, x, ReduceFunction::Mean, axes)?;
-    let apart = binary::two(builder, node, "Sub", x, mean)?;
-    of_unit_square(builder, node, &apart, axes, epsilon)
+    let centred = binary::two(builder, node, "Sub", x, mean)?;
+    of_unit_square(builder, node, &centred, axes, epsilon)
 }
 
 /// The tensor divided by the root of the mean of its squares over these dimensions.

@@ -222,7 +222,7 @@ fn weights(
     builder.charge(x.elements())?;
     let values = x.to_ints()?.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>();
     let Ok(values) = values else { return fault!("its operand {index} has integers of more than 32 bits") };
-    let DealtOut { inner, scales, zero_points, .. } = dealt;
+    let PerChannel { inner, scales, zero_points, .. } = dealt;
     Ok(of_integers(x.dims.clone(), Integers { values, inner, scales, zero_points }))
 }
 
@@ -253,7 +253,7 @@ fn of_integers(dims: Vec<usize>, integers: Integers) -> Constant {
 }
 
 /// Scales and zero points of a constant.
-struct DealtOut {
+struct PerChannel {
     scales: Vec<f32>,
     zero_points: Vec<i32>,
     /// The number of elements in the dimensions after the one that they belong to.
@@ -267,7 +267,7 @@ fn dealt_out(
     x: &Constant,
     [scale, zero_point]: [usize; 2],
     axis: i64,
-) -> Result<DealtOut, Fault> {
+) -> Result<PerChannel, Fault> {
     let scales = node.constant(scale, "scale")?.to_floats()?;
     let stated = node.optional(zero_point, "zero point")?;
     let element = stated.and_then(|stated| stated.stored);
@@ -288,12 +288,12 @@ fn dealt_out(
         return fault!("a scale is {scale}; it must be a positive number");
     }
     if scales.len() == 1 {
-        return Ok(DealtOut { scales, zero_points, inner: 1, element });
+        return Ok(PerChannel { scales, zero_points, inner: 1, element });
     }
     let axis = node::axis(axis, x.dims.len())?;
     let inner = x.dims[axis + 1..].iter().product();
     match x.dims[axis] {
-        size if size == scales.len() => Ok(DealtOut { scales, zero_points, inner, element }),
+        size if size == scales.len() => Ok(PerChannel { scales, zero_points, inner, element }),
         size => fault!("it has {} scales for {size} indices of dimension {axis}", scales.len()),
     }
 }

@@ -9,7 +9,7 @@ use crate::import::error::Fault;
 
 /// What an operator computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind<'a> {
+pub(super) enum OperatorCode<'a> {
     /// An operator of TFLite, by its name in the schema.
     Own(&'static str),
     /// An operator of TFLite that is newer than the schema here.
@@ -21,7 +21,7 @@ pub(super) enum Kind<'a> {
 /// The code of operators of somebody else.
 const CUSTOM: &str = "CUSTOM";
 
-impl<'a> Kind<'a> {
+impl<'a> OperatorCode<'a> {
     pub fn read(code: &Record<'a>) -> Result<Self, Fault> {
         // Files from the time when there were fewer than 127 operators have the code in a field of 8 bits.
         let number = code.int(3, 0)?.max(i32::from(code.code(0)?));
@@ -29,20 +29,20 @@ impl<'a> Kind<'a> {
         Ok(match name {
             Some(CUSTOM) => {
                 let name = code.field::<Stored>(1)?.map_or(&[][..], |name| name.bytes);
-                Kind::Custom(std::str::from_utf8(&name[..name.len().min(100)]).unwrap_or("?"))
+                OperatorCode::Custom(std::str::from_utf8(&name[..name.len().min(100)]).unwrap_or("?"))
             }
-            Some(name) => Kind::Own(name),
-            None => Kind::Newer(number),
+            Some(name) => OperatorCode::Own(name),
+            None => OperatorCode::Newer(number),
         })
     }
 }
 
-impl fmt::Display for Kind<'_> {
+impl fmt::Display for OperatorCode<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Own(name) => f.write_str(name),
-            Kind::Newer(number) => write!(f, "operator {number}"),
-            Kind::Custom(name) => write!(f, "custom {name}"),
+            OperatorCode::Own(name) => f.write_str(name),
+            OperatorCode::Newer(number) => write!(f, "operator {number}"),
+            OperatorCode::Custom(name) => write!(f, "custom {name}"),
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::codes::Kind;
+use super::codes::OperatorCode;
 use super::schema::{Model, Operator, Tensor};
 
 /// Most operators of such a chain.
@@ -69,7 +69,7 @@ pub(super) fn find(
     }
     let mut parts = BTreeMap::new();
     for &start in needed {
-        if model.operators[start].kind == Kind::Own("SPACE_TO_BATCH_ND") {
+        if model.operators[start].kind == OperatorCode::Own("SPACE_TO_BATCH_ND") {
             parts.extend(chain(model, &readers, start, &mut constant).into_iter().flatten());
         }
     }
@@ -95,7 +95,7 @@ fn chain(
             return None;
         }
         let operator = &model.operators[reader];
-        let Kind::Own(name) = operator.kind else { return None };
+        let OperatorCode::Own(name) = operator.kind else { return None };
         match (name, found) {
             ("EXPAND_DIMS" | "RESHAPE" | "SQUEEZE", _) if keeps_all_but_ones(model, operator, made) => {
                 parts.push((reader, Part::Same));

@@ -85,7 +85,7 @@ pub(super) struct Quantisation<'a> {
 
 /// An operator as the file states it.
 pub(super) struct Operator<'a> {
-    pub kind: codes::Kind<'a>,
+    pub kind: codes::OperatorCode<'a>,
     /// Tensors; `None` where an optional operand is left out.
     pub inputs: Vec<Option<usize>>,
     pub outputs: Vec<usize>,
@@ -107,7 +107,7 @@ impl<'a> Model<'a> {
         }
         let mut kinds = Vec::new();
         for code in all(model.records(1, MAX_TABLES)?)? {
-            kinds.push(codes::Kind::read(&code)?);
+            kinds.push(codes::OperatorCode::read(&code)?);
         }
         let Some(graph) = model.records(2, MAX_TABLES)?.iter().next().transpose()? else {
             return fault!("it has no subgraph");
@@ -129,7 +129,7 @@ impl<'a> Model<'a> {
         }
         let inputs = indices(&graph, 1, tensors.len())?;
         let outputs = indices(&graph, 2, tensors.len())?;
-        name_apart(&mut tensors, inputs.iter().chain(&outputs).copied());
+        rename_duplicates(&mut tensors, inputs.iter().chain(&outputs).copied());
         Ok(Model { tensors, inputs, outputs, operators, buffers })
     }
 
@@ -195,7 +195,7 @@ impl<'a> Model<'a> {
 
 /// Gives tensors that share a name different ones, with a number after it. The first keeps the name: of the model's
 /// inputs, then its outputs, then all others.
-fn name_apart(tensors: &mut [Tensor], ends: impl Iterator<Item = usize>) {
+fn rename_duplicates(tensors: &mut [Tensor], ends: impl Iterator<Item = usize>) {
     let mut names = Names::taken(tensors.iter().map(|tensor| tensor.name.clone()));
     let (mut named, mut kept) = (vec![false; tensors.len()], BTreeSet::new());
     for index in ends.chain(0..tensors.len()) {
@@ -307,7 +307,7 @@ impl<'a> Quantisation<'a> {
 }
 
 impl<'a> Operator<'a> {
-    fn read(operator: &Record<'a>, kinds: &[codes::Kind<'a>], tensors: usize) -> Result<Self, Fault> {
+    fn read(operator: &Record<'a>, kinds: &[codes::OperatorCode<'a>], tensors: usize) -> Result<Self, Fault> {
         let code = operator.field::<u32>(0)?.unwrap_or(0) as usize;
         let Some(kind) = kinds.get(code) else {
             return fault!("an operator has code {code}, but there are only {} codes", kinds.len());

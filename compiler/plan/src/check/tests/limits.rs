@@ -88,7 +88,7 @@ fn the_work_on_a_frame_is_known() {
     let plan = plans::pair();
     let resolved = resolve(&plan).unwrap();
     let (cnn, rates) = (&resolved.index.cnns[0], &resolved.rates[0]);
-    let line = TimeLine::new(cnn, rates, &resolved.stores[0], &resolved.schedules);
+    let line = TimeLine::new(cnn, rates, &resolved.allocations[0], &resolved.schedules);
     assert_eq!(line.work(), 32 + 2 * 32 + 2 * 32 + 2);
 }
 

@@ -45,7 +45,7 @@ use crate::search::watch::{Shares, Watch};
 
 /// The plans that compete with the joint one, for comparisons.
 #[derive(Debug)]
-pub struct Ways {
+pub struct SeparatePlans {
     /// With the first primitive of each layer.
     pub fixed: Planned,
     /// The time optimum of the primitives, planned within the budget. `None` if no primitive is measured to be faster.
@@ -230,11 +230,11 @@ fn with(application: &Application, changes: &[(usize, LayerId, Primitive)]) -> O
 ///
 /// # Errors
 /// As [`plan()`](super::plan()).
-pub fn ways(
+pub fn separate_plans(
     application: &Application,
     device: &DeviceProfile,
     model_paths: Vec<String>,
-) -> Result<Ways, Error> {
+) -> Result<SeparatePlans, Error> {
     let watch = &Watch::unwatched();
     let context = Context { device, model_paths: &model_paths, watch, validate: &|_| Ok(()) };
     let shares = Shares::new(watch, searches(application, device));
@@ -244,5 +244,5 @@ pub fn ways(
     let primitives_first = faster.map(|faster| plan(&faster)).transpose()?;
     let memory_first = upgrade::upgraded(&first, &context, &Objective::of(application))?;
     let memory_first = memory_first.map(|upgraded| upgraded.planned);
-    Ok(Ways { fixed: first.planned, primitives_first, memory_first })
+    Ok(SeparatePlans { fixed: first.planned, primitives_first, memory_first })
 }

@@ -23,7 +23,7 @@ const TRIES: usize = 6;
 const PRICES: std::ops::RangeInclusive<i32> = -8..=8;
 
 /// An offer for each CNN.
-struct Together<'o> {
+struct OfferCombination<'o> {
     /// The source that they belong to.
     source: usize,
     offers: Vec<&'o Offer>,
@@ -50,7 +50,7 @@ pub(super) fn planned(
         };
         each.push(tasks.iter().zip(&timings).map(of_cnn).collect::<Result<_, _>>()?);
     }
-    let mut all: Vec<Together<'_>> = Vec::new();
+    let mut all: Vec<OfferCombination<'_>> = Vec::new();
     for (source, offers) in each.iter().enumerate() {
         all.extend(together(source, offers, &sources[source]));
     }
@@ -60,7 +60,7 @@ pub(super) fn planned(
     let mut factor = 1.0;
     let mut best: Option<Candidate> = None;
     for _ in 0..TRIES {
-        let fits = |offer: &&Together<'_>| offer.figures.memory as f64 * factor <= limit as f64;
+        let fits = |offer: &&OfferCombination<'_>| offer.figures.memory as f64 * factor <= limit as f64;
         let Some(at) = all.iter().position(|offer| fits(&offer)) else { break };
         let offer = all.remove(at);
         let source = &sources[offer.source];
@@ -83,13 +83,17 @@ pub(super) fn planned(
 
 /// Offers for all CNNs. A single CNN has its own offers. Several CNNs have, for each size of the arena and each price
 /// of a stored byte, the best offer of each.
-fn together<'o>(source: usize, each: &'o [Vec<Offer>], application: &Application) -> Vec<Together<'o>> {
+fn together<'o>(
+    source: usize,
+    each: &'o [Vec<Offer>],
+    application: &Application,
+) -> Vec<OfferCombination<'o>> {
     let of = |offers: Vec<&'o Offer>| {
         let arenas = offers.iter().map(|offer| offer.arena);
         let arena: u64 = if runs_together(application) { arenas.sum() } else { arenas.max().unwrap_or(0) };
         let stored: u64 = offers.iter().map(|offer| offer.stored).sum();
         let time = Figures::time(offers.iter().map(|offer| offer.period_ns.max(1.0)));
-        Together { source, offers, figures: Figures { memory: stored + arena, time } }
+        OfferCombination { source, offers, figures: Figures { memory: stored + arena, time } }
     };
     if let [offers] = each {
         return offers.iter().map(|offer| of(vec![offer])).collect();

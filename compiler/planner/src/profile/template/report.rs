@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::machine;
-use crate::speeds::{Done, Kind, own_cache, speeds};
+use crate::speeds::{MeasuredWork, Rate, own_cache, speeds};
 use crate::table::{CACHE_BYTES, CSDFC, HALF_SPEED, LIKE, MEMORY, SCENARIOS, STORE, THREADS, WORK, WORKERS};
 use crate::tally::{Sample, Samples};
 
@@ -17,18 +17,18 @@ pub struct Work {
     /// Its rows.
     pub rows: u64,
     /// The kind of work.
-    pub kind: Kind,
+    pub kind: Rate,
     /// The amount of work.
     pub amount: f64,
 }
 
 /// The times of layers with their first primitives and one worker.
-fn done(samples: &Samples) -> impl Iterator<Item = Done> {
+fn done(samples: &Samples) -> impl Iterator<Item = MeasuredWork> {
     let done = |work: &Work| {
         let Work { scenario, primitive, rows, kind, amount } = *work;
         let of_layer = samples.get(&scenario)?.get(primitive)?;
         let find = |rows: u64| of_layer.iter().find(|sample| sample.rows == rows).map(|sample| sample.ns);
-        Some(Done { kind, amount, rows, whole_ns: find(rows)?, by_rows_ns: find(1) })
+        Some(MeasuredWork { kind, amount, rows, whole_ns: find(rows)?, by_rows_ns: find(1) })
     };
     WORK.iter().filter(|_| THREADS == 1).filter_map(done)
 }

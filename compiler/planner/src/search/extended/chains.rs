@@ -1,6 +1,6 @@
 //! The exact front over chains of segments.
 
-use super::stream::Segment;
+use super::segment::Segment;
 
 /// Segments one after another, from the first layer to the last cut.
 #[derive(Debug, Clone, PartialEq)]

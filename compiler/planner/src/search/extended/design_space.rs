@@ -6,7 +6,7 @@ use csdfc_network::{LayerId, Network};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 
-use super::{cuts, stream};
+use super::{cuts, segment};
 use crate::frame::choice::Choice;
 use crate::frame::task::PartitionedCnn;
 
@@ -47,7 +47,7 @@ impl<'a> DesignSpace<'a> {
             }
         }
         let least = |height: &u64| {
-            let rows: Vec<u64> = ladder.iter().map(|firings| stream::rows(*height, *firings)).collect();
+            let rows: Vec<u64> = ladder.iter().map(|firings| segment::rows(*height, *firings)).collect();
             let first = |row: &u64| rows.iter().position(|other| other == row).unwrap_or(0) as i64;
             rows.iter().map(first).collect()
         };
@@ -71,7 +71,7 @@ impl<'a> DesignSpace<'a> {
         let rows = self.network.ids().map(|id| {
             let step = usize::try_from(genome[2 * id.0]).unwrap_or(0);
             let firings = self.ladder.get(step).copied().unwrap_or(1);
-            stream::rows(self.network.layer(id).rows() as u64, firings)
+            segment::rows(self.network.layer(id).rows() as u64, firings)
         });
         let rows: Vec<u64> = rows.collect();
         let barriers: Vec<LayerId> = self.network.ids().filter(|id| genome[2 * id.0 + 1] == 1).collect();

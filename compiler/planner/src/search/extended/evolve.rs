@@ -8,7 +8,7 @@ use rand::rngs::ChaCha8Rng;
 use super::design_space::DesignSpace;
 use crate::frame::execution::Rings;
 use crate::search::evaluate::Evaluator;
-use crate::search::watch::{Limit, Progress, Stopped, Watch};
+use crate::search::watch::{Budget, Progress, Stopped, Watch};
 use crate::storage::Effort;
 use crate::strategy::Strategy;
 
@@ -54,14 +54,14 @@ pub(super) fn evolve(
     let watch = settings.watch;
     starts.sort_unstable();
     starts.dedup();
-    let (evaluations, time) = match watch.limit {
+    let (evaluations, time) = match watch.budget {
         _ if evaluator.without.contains(&Strategy::Evolution) => (Some(starts.len() as u64), None),
-        Limit::Default => {
+        Budget::Default => {
             let layers = evaluator.task.network.layers.len() as u64;
             (Some(EVALUATIONS.min(LAYERS / layers.max(1)) + starts.len() as u64), None)
         }
-        Limit::Evaluations(evaluations) => (Some(evaluations), None),
-        Limit::Time(time) => (None, Some(time.saturating_sub(settings.started.elapsed()))),
+        Budget::Evaluations(evaluations) => (Some(evaluations), None),
+        Budget::Time(time) => (None, Some(time.saturating_sub(settings.started.elapsed()))),
     };
     let mutation =
         |_: &Space, genome: &mut [i64], random: &mut ChaCha8Rng| design_space.mutate(genome, random);
@@ -92,7 +92,7 @@ pub(super) fn evolve(
         });
         !watch.is_stopped()
     });
-    let stopped = Stopped::of(outcome.stopped, watch.limit);
+    let stopped = Stopped::of(outcome.stopped, watch.budget);
     let genomes = outcome.front.into_iter().map(|member| member.genome).collect();
     Evolved { genomes, evaluations: outcome.evaluations, stopped }
 }

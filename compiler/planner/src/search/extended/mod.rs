@@ -27,7 +27,7 @@ pub(super) mod design_space;
 mod evolve;
 mod moments;
 mod refine;
-pub mod stream;
+pub mod segment;
 
 #[cfg(test)]
 mod tests;
@@ -39,7 +39,7 @@ use rayon::prelude::*;
 
 use self::chains::Chain;
 use self::design_space::DesignSpace;
-use self::stream::Segment;
+use self::segment::Segment;
 use super::simple::{self, DesignFront};
 use super::watch::{Progress, Stopped, Watch};
 use crate::frame::choice::Choice;
@@ -229,7 +229,7 @@ pub(super) fn segments(
         (0..rows.len()).flat_map(|step| (0..cuts.len()).map(move |to| (to, step))).collect();
     let tails = |&(to, step): &(usize, usize)| match step > 0 && is_over() {
         true => Ok(Vec::new()),
-        false => stream::tails(evaluator, partition, &cuts, to, design_space.ladder[step], &rows[step]),
+        false => segment::tails(evaluator, partition, &cuts, to, design_space.ladder[step], &rows[step]),
     };
     let segments: Vec<Vec<Segment>> = runs.par_iter().map(tails).collect::<Result<_, _>>()?;
     Ok((cuts, segments.into_iter().flatten().collect()))

@@ -12,13 +12,13 @@ use rand::rngs::ChaCha8Rng;
 
 use super::chains::{self, Chain};
 use super::design_space::DesignSpace;
-use super::stream::Segment;
+use super::segment::Segment;
 use super::*;
 use crate::cost::timing::Timing;
 use crate::frame::execution::{Execution, Rings};
 use crate::frame::task::{PartitionTask, Streaming};
 use crate::search::DesignPoint;
-use crate::search::watch::Limit;
+use crate::search::watch::Budget;
 use crate::storage::Effort;
 
 /// Every chain of segments to the cut `last`, as bytes and time.
@@ -174,14 +174,14 @@ fn a_search_goes_on_from_what_is_known() {
     let network = network("mobilenet_v1_0.25");
     let task = task(&network);
     let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
-    let search = |seed, known: &[&Choice], limit| {
-        let watch = Watch { limit, ..Watch::unwatched() };
+    let search = |seed, known: &[&Choice], budget| {
+        let watch = Watch { budget, ..Watch::unwatched() };
         front(&evaluator, seed, "cnn", known, &watch).unwrap().design_points
     };
-    let long = search(1, &[], Limit::Evaluations(1500));
+    let long = search(1, &[], Budget::Evaluations(1500));
     let choices: Vec<Choice> = long.iter().map(DesignPoint::choice).collect();
     let known: Vec<&Choice> = choices.iter().collect();
-    let short = Limit::Evaluations(150);
+    let short = Budget::Evaluations(150);
     let worse = |found: &[DesignPoint]| {
         let reached = |old: &&DesignPoint| {
             found

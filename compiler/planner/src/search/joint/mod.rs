@@ -26,7 +26,7 @@ use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
 use crate::frame::task::PartitionedCnn;
 use crate::search::evaluate::Evaluator;
-use crate::search::extended::{self, design_space::DesignSpace, stream};
+use crate::search::extended::{self, design_space::DesignSpace, segment};
 
 /// A way to run a CNN.
 #[derive(Debug, Clone)]
@@ -176,7 +176,7 @@ fn partition_offers(
         let height = layer.rows() as u64;
         let times = |samples: Option<&[Sample]>| -> Vec<f64> {
             let at = |firings: &u64| {
-                let rows = stream::rows(height, *firings);
+                let rows = segment::rows(height, *firings);
                 match samples {
                     None => evaluator.layer_ns(partition, *id, rows),
                     Some(samples) => evaluator.timing.layer_ns_by(samples, task, partition, *id, rows),

@@ -3,7 +3,7 @@
 use csdfc_runtime::bind::Primitive;
 use rayon::prelude::*;
 
-use crate::search::extended::stream::Segment;
+use crate::search::extended::segment::Segment;
 
 /// Caps on the arena that are tried.
 const CAPS: usize = 24;
@@ -70,7 +70,7 @@ struct Priced {
 
 /// The time and bytes of a segment at a pair of prices.
 #[derive(Debug, Clone, Copy)]
-struct Taken {
+struct SegmentCost {
     time_ns: f64,
     stored: u64,
     bytes: u64,
@@ -104,7 +104,7 @@ pub(super) fn paths(
         caps.iter().flat_map(|cap| (0..of_stored.len()).map(move |price| (*cap, price))).collect();
     let path = |&(cap, price): &(u64, usize)| -> Option<PathOffer> {
         let first = |to: usize| to.checked_sub(1).map_or(0, |cut| cuts[cut] + 1);
-        let taken = |index: usize| -> Option<(Taken, usize)> {
+        let taken = |index: usize| -> Option<(SegmentCost, usize)> {
             let segment = &segments[index];
             let (from, to) = (first(segment.from), first(segment.to));
             let taken = |priced: &Priced| {
@@ -115,7 +115,7 @@ pub(super) fn paths(
                 } else {
                     sums[to].workspace - sums[from].workspace
                 };
-                Taken {
+                SegmentCost {
                     time_ns: sums[to].time_ns - sums[from].time_ns,
                     stored: sums[to].stored - sums[from].stored,
                     bytes: segment.bytes + workspace,

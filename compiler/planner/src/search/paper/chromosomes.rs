@@ -15,7 +15,7 @@ use crate::frame::task::PartitionedCnn;
 use crate::objective::Figures;
 use crate::search::baseline::design_point;
 use crate::search::problem::PlanningProblem;
-use crate::search::watch::{Limit, Progress, Watch};
+use crate::search::watch::{Budget, Progress, Watch};
 use crate::search::{DesignPoint, Rate, code};
 use crate::storage::edges::{buffers, total};
 use crate::storage::{Effort, Storage};
@@ -126,18 +126,18 @@ impl<'a> Chromosomes<'a> {
 
     /// Whether the steps before the genetic search must end now, to leave it half of the time.
     pub(super) fn is_half_over(&self) -> bool {
-        let limit = match self.watch.limit {
-            limit @ (Limit::Default | Limit::Evaluations(_)) => limit,
-            Limit::Time(time) => Limit::Time(time / 2),
+        let budget = match self.watch.budget {
+            budget @ (Budget::Default | Budget::Evaluations(_)) => budget,
+            Budget::Time(time) => Budget::Time(time / 2),
         };
-        Watch { limit, ..*self.watch }.is_over(self.started)
+        Watch { budget, ..*self.watch }.is_over(self.started)
     }
 
     /// The rest of the search's time, if time limits it.
     pub(super) fn time_left(&self) -> Option<Duration> {
-        match self.watch.limit {
-            Limit::Default | Limit::Evaluations(_) => None,
-            Limit::Time(time) => Some(time.saturating_sub(self.started.elapsed())),
+        match self.watch.budget {
+            Budget::Default | Budget::Evaluations(_) => None,
+            Budget::Time(time) => Some(time.saturating_sub(self.started.elapsed())),
         }
     }
 
@@ -320,25 +320,25 @@ mod tests {
         let (go, stop) = (AtomicBool::new(false), AtomicBool::new(true));
         let seconds = Duration::from_secs;
         on(PAIR, |problem| {
-            for (limit, stop, passed, half_over, over, left) in [
-                (Limit::Default, &go, 60, false, false, None),
-                (Limit::Evaluations(1), &go, 60, false, false, None),
-                (Limit::Default, &stop, 0, true, true, None),
-                (Limit::Time(seconds(100)), &go, 20, false, false, Some(80)),
-                (Limit::Time(seconds(100)), &go, 60, true, false, Some(40)),
-                (Limit::Time(seconds(100)), &go, 120, true, true, Some(0)),
-                (Limit::Time(seconds(100)), &stop, 20, true, true, Some(80)),
+            for (budget, stop, passed, half_over, over, left) in [
+                (Budget::Default, &go, 60, false, false, None),
+                (Budget::Evaluations(1), &go, 60, false, false, None),
+                (Budget::Default, &stop, 0, true, true, None),
+                (Budget::Time(seconds(100)), &go, 20, false, false, Some(80)),
+                (Budget::Time(seconds(100)), &go, 60, true, false, Some(40)),
+                (Budget::Time(seconds(100)), &go, 120, true, true, Some(0)),
+                (Budget::Time(seconds(100)), &stop, 20, true, true, Some(80)),
             ] {
-                let watch = Watch { limit, stop, ..Watch::unwatched() };
+                let watch = Watch { budget, stop, ..Watch::unwatched() };
                 let mut chromosomes = Chromosomes::new(problem, &watch);
                 chromosomes.started = Instant::now().checked_sub(seconds(passed)).unwrap();
                 let found = (chromosomes.is_half_over(), chromosomes.is_over());
-                assert_eq!(found, (half_over, over), "{limit:?}, {passed} s");
+                assert_eq!(found, (half_over, over), "{budget:?}, {passed} s");
                 let rounded = chromosomes.time_left().map(|left| left.as_secs_f64().round() as u64);
-                assert_eq!(rounded, left, "{limit:?}, {passed} s");
+                assert_eq!(rounded, left, "{budget:?}, {passed} s");
                 // Nothing is evaluated any more.
                 let evaluation = chromosomes.evaluate(&vec![0; chromosomes.len()]);
-                assert_eq!(evaluation.violation > 0.0, over, "{limit:?}, {passed} s");
+                assert_eq!(evaluation.violation > 0.0, over, "{budget:?}, {passed} s");
             }
         });
     }

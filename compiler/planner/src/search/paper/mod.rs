@@ -23,7 +23,7 @@ use csdfc_input::units::MemoryGoal;
 use rayon::prelude::*;
 
 use self::chromosomes::{Chromosomes, Point, bits};
-use super::watch::{Limit, Stopped, Watch};
+use super::watch::{Budget, Stopped, Watch};
 use super::{Found, Rate, Shortfall};
 use crate::objective::Least;
 use crate::search::problem::PlanningProblem;
@@ -87,10 +87,10 @@ pub fn front(
 ) -> Result<PaperFront, csdf::Error> {
     let chromosomes = Chromosomes::new(problem, watch);
     let spec = &problem.application.search;
-    let (generations, most) = match watch.limit {
-        Limit::Default => (Some(spec.generations as u64), None),
-        Limit::Evaluations(most) => (None, Some(most)),
-        Limit::Time(_) => (None, None),
+    let (generations, most) = match watch.budget {
+        Budget::Default => (Some(spec.generations as u64), None),
+        Budget::Evaluations(most) => (None, Some(most)),
+        Budget::Time(_) => (None, None),
     };
     let (starts, tried) = match problem.sharing {
         BufferSharing::Printed => (Vec::new(), 0),
@@ -120,7 +120,7 @@ pub fn front(
     if let Some(error) = chromosomes.failure() {
         return Err(error);
     }
-    let stopped = Stopped::of(outcome.stopped, watch.limit);
+    let stopped = Stopped::of(outcome.stopped, watch.budget);
     let mut found: Vec<Vec<bool>> = outcome.front.iter().map(|found| bits(&found.genome)).collect();
     if stopped != Stopped::Complete {
         // The search may have ended before it reached the chromosomes that it was to begin with.

@@ -127,7 +127,7 @@ fn the_watcher_is_told_how_far_it_is() {
         let told = Mutex::new(Vec::new());
         let watch = Watch {
             progress: &|p| told.lock().unwrap().push((p.of.to_owned(), p.evaluations, p.front, p.least)),
-            limit: Limit::Evaluations(100),
+            budget: Budget::Evaluations(100),
             ..Watch::unwatched()
         };
         let found = front(problem, &[], &watch).unwrap();

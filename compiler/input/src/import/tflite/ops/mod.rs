@@ -8,7 +8,7 @@ mod reduce;
 mod views;
 mod windows;
 
-use super::codes::Kind;
+use super::codes::OperatorCode;
 use super::op::Op;
 use crate::import::error::{Fault, fault};
 use crate::import::node::Value;
@@ -19,7 +19,7 @@ pub const SUPPORTED: &[&str] = &names();
 type Import = fn(&mut Op) -> Result<Vec<Value>, Fault>;
 
 /// Imports an operator: one value for each of its outputs.
-pub(super) fn import(op: &mut Op, kind: Kind) -> Result<Vec<Value>, Fault> {
+pub(super) fn import(op: &mut Op, kind: OperatorCode) -> Result<Vec<Value>, Fault> {
     match (row(kind), op.part) {
         (Some((_, import)), None) => import(op),
         (Some((_, import)), Some(part)) => batches::part(op, part, *import),
@@ -27,15 +27,15 @@ pub(super) fn import(op: &mut Op, kind: Kind) -> Result<Vec<Value>, Fault> {
     }
 }
 
-pub(super) fn is_supported(kind: Kind) -> bool {
+pub(super) fn is_supported(kind: OperatorCode) -> bool {
     row(kind).is_some()
 }
 
-fn row(kind: Kind) -> Option<&'static (&'static str, Import)> {
+fn row(kind: OperatorCode) -> Option<&'static (&'static str, Import)> {
     let (name, is_own) = match kind {
-        Kind::Own(name) => (name, true),
-        Kind::Custom(name) => (name, false),
-        Kind::Newer(_) => return None,
+        OperatorCode::Own(name) => (name, true),
+        OperatorCode::Custom(name) => (name, false),
+        OperatorCode::Newer(_) => return None,
     };
     // TFLite's own names have no small letters; the known names of others do.
     let is_in_capitals = !name.contains(char::is_lowercase);

@@ -1,6 +1,6 @@
 //! The order in which the partitions of a group fire on a single thread.
 
-use csdfc_plan::check::{Kind, Resolved};
+use csdfc_plan::check::{Resolved, RowOrder};
 use csdfc_plan::plan::Step;
 
 /// Longest body of a loop that is looked for, in firings.
@@ -9,7 +9,7 @@ const LONGEST: usize = 64;
 /// The layers of a group in the order in which they fire in a frame that begins with all rings empty. Each partition
 /// goes on as long as the rows that it waits for are written and there is room for the rows that it makes.
 pub(super) fn turns(resolved: &Resolved<'_>, c: usize, group: &[usize]) -> Vec<u32> {
-    let (index, stores) = (&resolved.index, &resolved.stores[c]);
+    let (index, allocations) = (&resolved.index, &resolved.allocations[c]);
     let cnn = &index.cnns[c];
     let mut done = vec![0; group.len()];
     let mut fired = vec![0u64; cnn.layers.len()];
@@ -27,10 +27,12 @@ pub(super) fn turns(resolved: &Resolved<'_>, c: usize, group: &[usize]) -> Vec<u
         let (entry, p) = (&cnn.layers[l], fired[l]);
         let mut held = resolved.rates[c][l].iter().filter(|held| index.is_cut_edge(c, held.tensor, l));
         let arrived = held.all(|held| u64::from(held.need[p as usize]) <= written(held.tensor, fired));
-        let mut cut = stores.iter().filter(|store| store.tensor == l && store.kind == Kind::RunsOn);
-        let room = cut.all(|store| {
-            let free = store.readers.iter().map(|&reader| released(reader, l, fired)).min();
-            entry.rows_of_firing(p).end <= free.unwrap_or(u64::MAX).saturating_add(store.ring_rows)
+        let mut cut = allocations
+            .iter()
+            .filter(|allocation| allocation.tensor == l && allocation.kind == RowOrder::RunsOn);
+        let room = cut.all(|allocation| {
+            let free = allocation.readers.iter().map(|&reader| released(reader, l, fired)).min();
+            entry.rows_of_firing(p).end <= free.unwrap_or(u64::MAX).saturating_add(allocation.ring_rows)
         });
         arrived && room
     };

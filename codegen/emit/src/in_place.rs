@@ -19,11 +19,13 @@ pub(super) struct Window {
 
 /// The windows of the tensors whose rings share bytes with the ring that a layer writes; none for most layers.
 pub(super) fn windows(model: &Model<'_>, layer: usize) -> Vec<Window> {
-    let stores = model.stores();
+    let allocations = model.allocations();
     let Some(&own) = model.written(layer).first() else { return Vec::new() };
     let held = model.resolved.rates[model.c][layer].iter();
     let follows = held.filter(|held| {
-        model.read(layer, held.tensor).is_some_and(|store| stores[store].overlaps(&stores[own]))
+        model
+            .read(layer, held.tensor)
+            .is_some_and(|allocation| allocations[allocation].overlaps(&allocations[own]))
     });
     let mut windows: Vec<Window> = follows
         .map(|held| Window {

@@ -1,14 +1,14 @@
-//! Which kinds of convolutions a crate uses. The file `conv/uses.rs` of its kernels states this, so that the compiler
+//! Which kinds of convolutions a crate uses. The file `conv/features.rs` of its kernels states this, so that the compiler
 //! leaves out the code for other kinds.
 
 use csdfc_runtime::bind::{Call, Form, Literal};
 
 /// The file, from the kernels' `src`.
-pub(super) const FILE: &str = "conv/uses.rs";
+pub(super) const FILE: &str = "conv/features.rs";
 
 /// The constants of [`FILE`].
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Uses {
+pub(super) struct Features {
     depthwise: bool,
     width_3: bool,
     width_5: bool,
@@ -16,23 +16,23 @@ pub(super) struct Uses {
     parts: bool,
 }
 
-impl Uses {
-    /// The uses of these calls.
+impl Features {
+    /// The features that these calls need.
     pub fn of<'a>(calls: impl Iterator<Item = &'a Call>) -> Self {
-        let mut uses = Uses::default();
+        let mut features = Features::default();
         for call in calls {
             let operands = match &call.form {
                 Form::Rows(form) => form.inputs.len(),
                 Form::Elements(form) => form.inputs.len(),
             };
-            uses.add(call.literal(), operands);
+            features.add(call.literal(), operands);
         }
-        uses
+        features
     }
 
-    /// The uses of both.
+    /// The features of both.
     pub fn or(self, other: Self) -> Self {
-        Uses {
+        Features {
             depthwise: self.depthwise || other.depthwise,
             width_3: self.width_3 || other.width_3,
             width_5: self.width_5 || other.width_5,
@@ -67,7 +67,7 @@ impl Uses {
 
     /// The file's text.
     pub fn text(self) -> String {
-        let Uses { depthwise, width_3, width_5, prologues, parts } = self;
+        let Features { depthwise, width_3, width_5, prologues, parts } = self;
         let mut text =
             String::from("//! What the convolutions are; the compiler leaves out the code for others.\n\n");
         for (what, name, is_so) in [
@@ -108,16 +108,16 @@ mod tests {
     };
 
     /// The constants for a kernel with `operands` operands: depthwise, 3 wide, 5 wide, prologues, parts.
-    fn uses(kernel: &Literal, operands: usize) -> [bool; 5] {
-        let mut uses = Uses::default();
-        uses.add(kernel, operands);
-        let Uses { depthwise, width_3, width_5, prologues, parts } = uses;
+    fn features(kernel: &Literal, operands: usize) -> [bool; 5] {
+        let mut features = Features::default();
+        features.add(kernel, operands);
+        let Features { depthwise, width_3, width_5, prologues, parts } = features;
         [depthwise, width_3, width_5, prologues, parts]
     }
 
     #[test]
     fn convolutions_are_known_by_their_parameters() {
-        let of = |conv: Conv, operands: usize| uses(&Literal::of(&conv), operands);
+        let of = |conv: Conv, operands: usize| features(&Literal::of(&conv), operands);
         assert_eq!(of(PLAIN, 1), [false; 5]);
         assert_eq!(of(Conv { groups: 4, ..PLAIN }, 1), [false; 5]);
         assert_eq!(of(Conv { groups: 8, ..PLAIN }, 1), [true, true, false, false, false]);
@@ -129,14 +129,14 @@ mod tests {
         assert_eq!(of(Conv { residual: true, ..PLAIN }, 3), [false, false, false, false, true]);
         // A convolution that is contained in another kernel.
         let mixed = Literal::of(&MixedConv { conv: Conv { groups: 8, kernel: [5, 5], pre, ..PLAIN } });
-        assert_eq!(uses(&mixed, 1), [true, false, true, true, false]);
+        assert_eq!(features(&mixed, 1), [true, false, true, true, false]);
     }
 
     /// The kernels' own file, in which all constants are true, has the same text.
     #[test]
     fn the_text_is_the_kernels_own_but_for_its_head() {
         let (_, own) = SOURCES.iter().find(|(path, _)| *path == FILE).unwrap();
-        let all = Uses { depthwise: true, width_3: true, width_5: true, prologues: true, parts: true };
+        let all = Features { depthwise: true, width_3: true, width_5: true, prologues: true, parts: true };
         let constants = |text: &str| text.split_once("\n\n").unwrap().1.to_owned();
         assert_eq!(constants(&all.text()), constants(own));
     }

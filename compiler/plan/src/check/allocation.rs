@@ -4,7 +4,7 @@ use super::violation::Addresses;
 
 /// The storage of a tensor (model `tensors`), or of a tensor for one reader (model `edges`), or a layer's workspace, or a
 /// block of its weights.
-pub struct Store {
+pub struct Allocation {
     /// `cnn/tensor`, or `cnn/tensor → reader` in model `edges`; `workspace of cnn/layer` for a workspace, and `block 0
     /// of cnn/layer` for a block.
     pub name: String,
@@ -19,7 +19,7 @@ pub struct Store {
     /// Bytes of a row.
     pub row_bytes: u64,
     /// How rows follow each other over frames.
-    pub kind: Kind,
+    pub kind: RowOrder,
     /// Whether it has all its bytes to itself as long as it lives: a workspace, a block, a ring that wraps or that runs on over
     /// frames, and every ring in model `edges`. Any other ring occupies only rows that are begun and still needed.
     pub exclusive: bool,
@@ -27,7 +27,7 @@ pub struct Store {
 
 /// How rows follow each other over frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RowOrder {
     /// Each frame starts at the first row of the ring.
     Restarts,
     /// The count of rows runs on: between partitions that run at the same time.
@@ -54,7 +54,7 @@ pub enum Begin {
     },
 }
 
-impl Store {
+impl Allocation {
     /// Bytes of a ring, or of one half.
     pub fn ring_bytes(&self) -> u64 {
         self.ring_rows * self.row_bytes
@@ -71,31 +71,31 @@ impl Store {
     }
 
     /// Whether some byte is an address of both.
-    pub fn overlaps(&self, other: &Store) -> bool {
+    pub fn overlaps(&self, other: &Allocation) -> bool {
         self.addresses().any(|a| other.addresses().any(|b| a.start < b.end && b.start < a.end))
     }
 
     /// Whether rows lie in it.
     pub fn is_ring(&self) -> bool {
-        !matches!(self.kind, Kind::Workspace | Kind::Block(_))
+        !matches!(self.kind, RowOrder::Workspace | RowOrder::Block(_))
     }
 
     /// The moment from which it may be written, if it is a block of weights.
     pub fn begin(&self) -> Option<Begin> {
         match self.kind {
-            Kind::Block(begin) => Some(begin),
+            RowOrder::Block(begin) => Some(begin),
             _ => None,
         }
     }
 
     /// Whether it is a layer's workspace.
     pub fn is_workspace(&self) -> bool {
-        self.kind == Kind::Workspace
+        self.kind == RowOrder::Workspace
     }
 
     /// Whether partitions that run at the same time share it.
     pub fn is_cut(&self) -> bool {
-        matches!(self.kind, Kind::RunsOn | Kind::Halves)
+        matches!(self.kind, RowOrder::RunsOn | RowOrder::Halves)
     }
 }
 

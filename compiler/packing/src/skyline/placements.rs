@@ -4,7 +4,7 @@ use super::partial::{Item, PartialPacking};
 
 /// Which of the blocks in question can lie where, by section, from the first section on.
 #[derive(Default)]
-pub struct Ways {
+pub struct Placements {
     /// For sections in a valley: where the valley begins and ends; both 0 elsewhere.
     pub valley: Vec<(usize, usize)>,
     /// Whether blocks can cover the ground of the valley up to here, and from here on.
@@ -18,7 +18,7 @@ pub struct Ways {
     pub blocks: Vec<usize>,
 }
 
-impl Ways {
+impl Placements {
     /// Finds which blocks can lie where. Returns a section that may waste nothing and that no block can cover, if there
     /// is one.
     pub fn find(

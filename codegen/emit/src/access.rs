@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use csdfc_plan::check::Kind;
+use csdfc_plan::check::RowOrder;
 use csdfc_runtime::bind::Call;
 
 use super::model::Model;
@@ -47,34 +47,34 @@ pub(super) fn ring_path(model: &Model<'_>, layer: usize) -> String {
     }
 }
 
-/// The ring of a store as a layer reaches it, in this frame.
-pub(super) fn ring(model: &Model<'_>, layer: usize, store: usize) -> String {
-    let path = format!("{}::{}", ring_path(model, layer), model.rings[store]);
-    match model.stores()[store].kind {
-        Kind::Halves if model.stages.is_empty() => format!("{path}[0]"),
-        Kind::Halves => format!("{path}[self.frame % 2]"),
-        Kind::Restarts | Kind::RunsOn | Kind::Workspace | Kind::Block(_) => path,
+/// The ring of a allocation as a layer reaches it, in this frame.
+pub(super) fn ring(model: &Model<'_>, layer: usize, allocation: usize) -> String {
+    let path = format!("{}::{}", ring_path(model, layer), model.rings[allocation]);
+    match model.allocations()[allocation].kind {
+        RowOrder::Halves if model.stages.is_empty() => format!("{path}[0]"),
+        RowOrder::Halves => format!("{path}[self.frame % 2]"),
+        RowOrder::Restarts | RowOrder::RunsOn | RowOrder::Workspace | RowOrder::Block(_) => path,
     }
 }
 
 /// The slot of row 0 of this frame.
-pub(super) fn first(model: &Model<'_>, store: usize) -> String {
-    let Some(rows) = runs_on(model, store) else { return "0".into() };
-    format!("self.frame * {rows} % {}", model.stores()[store].ring_rows)
+pub(super) fn first(model: &Model<'_>, allocation: usize) -> String {
+    let Some(rows) = runs_on(model, allocation) else { return "0".into() };
+    format!("self.frame * {rows} % {}", model.allocations()[allocation].ring_rows)
 }
 
 /// The row of a ring that is row `y` of the frame, counted over all frames if its count runs on.
-pub(super) fn slot(model: &Model<'_>, store: usize, y: &str) -> String {
-    match runs_on(model, store) {
+pub(super) fn slot(model: &Model<'_>, allocation: usize, y: &str) -> String {
+    match runs_on(model, allocation) {
         Some(rows) => format!("self.frame * {rows} + {y}"),
         None => y.into(),
     }
 }
 
 /// The rows of a frame, if the next frame begins in another slot.
-fn runs_on(model: &Model<'_>, store: usize) -> Option<u64> {
-    let store = &model.stores()[store];
-    let rows = model.cnn().layers[store.tensor].rows();
-    let moves = !rows.is_multiple_of(store.ring_rows);
-    (store.kind == Kind::RunsOn && moves && !model.stages.is_empty()).then_some(rows)
+fn runs_on(model: &Model<'_>, allocation: usize) -> Option<u64> {
+    let allocation = &model.allocations()[allocation];
+    let rows = model.cnn().layers[allocation.tensor].rows();
+    let moves = !rows.is_multiple_of(allocation.ring_rows);
+    (allocation.kind == RowOrder::RunsOn && moves && !model.stages.is_empty()).then_some(rows)
 }
