@@ -78,7 +78,7 @@ unsafe fn every_other<S: Simd, const A: usize>(
 ) -> S::V {
     let mut sum = d[first + 2 * degree];
     for l in 0..degree {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`: `# Safety` of this function.
         sum = unsafe { S::mul_add(S::splat(factors[l] as f32), d[first + 2 * l], sum) };
     }
     sum
@@ -92,7 +92,7 @@ unsafe fn every_other<S: Simd, const A: usize>(
 unsafe fn forward<S: Simd, const A: usize>(d: &[S::V; A]) -> [S::V; A] {
     let count = const { pairs(A) };
     let mut made = *d;
-    // SAFETY: the caller's.
+    // SAFETY: this is in `Job::run`: `# Safety` of this function.
     unsafe {
         let all = const { polynomial(pairs(A), None) };
         made[0] = every_other::<S, A>(d, 0, &all, count);
@@ -117,7 +117,7 @@ unsafe fn forward<S: Simd, const A: usize>(d: &[S::V; A]) -> [S::V; A] {
 /// In [`Job::run`].
 #[inline(always)]
 unsafe fn backward<S: Simd, const A: usize, const M: usize>(x: &[S::V; A]) -> [S::V; M] {
-    // SAFETY: the caller's.
+    // SAFETY: this is in `Job::run`: `# Safety` of this function.
     unsafe {
         let mut made = [x[0]; M];
         let mut powers = [1.0_f64; 3];
@@ -160,7 +160,8 @@ impl Job for Move<'_> {
         for x in 0..pixels {
             for lane in (0..channels).step_by(S::LANES) {
                 let left = channels - lane;
-                // SAFETY: this is within a job of this instruction set; all pixels have been seen to be within the slices.
+                // SAFETY: this is in `Job::run`. As asserted, `channels` elements of all pixels are within the slices,
+                // and no more than `left` of them are touched.
                 unsafe {
                     let from = from.as_ptr().add(x * strides[0] + lane);
                     let to = to.as_mut_ptr().add(x * strides[1] + lane);
@@ -200,8 +201,8 @@ impl<const ROWS: usize, const A: usize> Job for Forward<'_, ROWS, A> {
         assert!(((ROWS - 1) * width + (tiles - 1) * step + A) * PANEL <= block.len(), "block of pixels");
         assert!((ROWS * A - 1) * position + (tiles - 1) * tile + channels <= to.len(), "values of tiles");
         for (i, lane) in places::<S>(tiles, channels) {
-            // SAFETY: this is within a job of this instruction set; the pixels and the values have been seen to be within the
-            // slices.
+            // SAFETY: this is in `Job::run`. As asserted, the slices have all 16 elements of the pixels and `channels`
+            // values of all tiles, and no more than `left` of these are written.
             unsafe {
                 let from = block.as_ptr().add(i * step * PANEL + lane);
                 let to = to.as_mut_ptr().add(i * tile + lane);
@@ -258,8 +259,8 @@ impl<const ROWS: usize, const A: usize, const HIGH: usize, const WIDE: usize> Jo
         assert!(((HIGH - 1) * width + tiles * WIDE) * PANEL <= block.len(), "block of pixels");
         for (i, lane) in places::<S>(tiles, channels) {
             let left = channels - lane;
-            // SAFETY: this is within a job of this instruction set; the values, the biases and the pixels have been seen to be
-            // within the slices.
+            // SAFETY: this is in `Job::run`. As asserted, the slices have `channels` values of all tiles and all 16
+            // elements of the pixels, and no more than `left` values and biases are read.
             unsafe {
                 let from = from.as_ptr().add(i * tile + lane);
                 let to = block.as_mut_ptr().add(i * WIDE * PANEL + lane);
