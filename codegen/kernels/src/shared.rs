@@ -73,8 +73,8 @@ impl<'a, T> SharedRows<'a, T> {
     /// If they are not within the ring.
     #[inline(always)]
     pub(crate) unsafe fn elements(&self, start: usize, count: usize) -> &'a mut [T] {
-        // SAFETY: `pointer` asserts that they are within what `new` borrowed for `'a`, and no one else uses them: `#
-        // Safety` of this function.
+        // SAFETY: `pointer` asserts that they are within what `new` borrowed for `'a`, and no one else uses them:
+        // `# Safety` of this function.
         unsafe { core::slice::from_raw_parts_mut(self.pointer(start, count), count) }
     }
 

@@ -146,8 +146,8 @@ impl<'a, T: Plain> SpanMut<'a, T> {
 
     /// All of them.
     pub fn all(self) -> &'a mut [T] {
-        // SAFETY: `start` is good for `len` elements for `'a`, and nobody else uses them, by `new`, `of_bytes` or `#
-        // Safety` of `shared`. `self` is used up, so no other slice of it is left.
+        // SAFETY: `start` is good for `len` elements for `'a`, and nobody else uses them, by `new`, `of_bytes` or
+        // `# Safety` of `shared`. `self` is used up, so no other slice of it is left.
         unsafe { core::slice::from_raw_parts_mut(self.start, self.len) }
     }
 }

@@ -86,8 +86,8 @@ impl<E: Element> Weight for E {
 
     #[inline(always)]
     unsafe fn begin<S: Simd>(lanes: Lanes<E>) -> S::V {
-        // SAFETY: the panel begins with its biases, and after a narrow one whole vectors find elements to read: `#
-        // Safety` of `Weight::begin`.
+        // SAFETY: the panel begins with its biases, and after a narrow one whole vectors find elements to read:
+        // `# Safety` of `Weight::begin`.
         unsafe { <E as super::element::Vectors>::load::<S>(lanes.panel.wrapping_add(lanes.first)) }
     }
 
@@ -96,8 +96,8 @@ impl<E: Element> Weight for E {
 
     #[inline(always)]
     unsafe fn slopes<S: Simd>(lanes: Lanes<E>, steps: usize) -> S::V {
-        // SAFETY: the slopes come after the weights, and after a narrow panel whole vectors find elements to read: `#
-        // Safety` of `Weight::slopes`.
+        // SAFETY: the slopes come after the weights, and after a narrow panel whole vectors find elements to read:
+        // `# Safety` of `Weight::slopes`.
         unsafe { <E as super::element::Vectors>::load::<S>(lanes.at(steps)) }
     }
 }
