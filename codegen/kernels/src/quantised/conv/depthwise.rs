@@ -51,8 +51,8 @@ impl Work for Depthwise<'_> {
                 let first = tile * PANEL;
                 let end = (tiles.end.min(tile + S::TOGETHER) * PANEL).min(q.conv.filters);
                 let rows = ChannelRows { conv: &self, y: y.clone(), first, lanes: end - first };
-                // SAFETY: this is in `Work::run`. `V` vectors hold the channels: of at most four panels, of one panel if
-                // they are more than a vector, or of one vector.
+                // SAFETY: this is in `Work::run`. `V` vectors hold the channels: of at most four panels, of one panel
+                // if they are more than a vector, or of one vector.
                 unsafe {
                     if const { S::TOGETHER == MOST_PANELS } {
                         rows.call::<S, 4>();
@@ -167,8 +167,8 @@ impl ChannelRows<'_, '_> {
         let numbers =
             |panel: usize| packed.as_ptr().wrapping_add((self.first + panel * PANEL) * panels.each());
         // SAFETY: this is in `Work::run`, and `V` vectors hold the channels: `# Safety` of this function. `make` has
-        // asserted that all panels are there, and vectors of a narrow one reach no further beyond it than `Panels::reach`
-        // says.
+        // asserted that all panels are there, and vectors of a narrow one reach no further beyond it than
+        // `Panels::reach` says.
         unsafe {
             let mut biases = S::channels(|panel| (numbers(panel), lanes(panel)));
             let scales =
