@@ -48,7 +48,7 @@ pub(super) fn lanes<S: Simd, W>(weights: &[W], panels: &Panels, channels: usize,
 /// Applies the activation to the floats of `count` pixels of `channels`, which are `between` elements apart.
 ///
 /// # Safety
-/// In [`Job::run`]; no one else reads or writes these elements of the output.
+/// In [`Job::run`](super::super::super::arch::Job::run); no one else reads or writes these elements of the output.
 #[inline(always)]
 pub(super) unsafe fn activate<S: Simd, E: Element>(
     output: &SharedRows<'_, E>,
