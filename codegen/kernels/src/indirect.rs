@@ -287,6 +287,8 @@ impl<E: Element, W: Weight> Sums<'_, E, W> {
             let end = run.end.min(part + MOST_CHANNELS / PANEL);
             let place = (part - run.start) * PANEL;
             let channels = (filters - within - place).min((end - part) * PANEL);
+            // Sums of one part have room to wait, so all tables pass by for each part. A table may still be the one
+            // that is wanted: the first of the first part, or the only one.
             let mut from = 0;
             loop {
                 if filled.start != from {

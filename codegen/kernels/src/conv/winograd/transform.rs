@@ -58,6 +58,8 @@ pub fn filter_factor(a: usize, taps: usize, at: usize, tap: usize) -> f64 {
     if at == a - 1 {
         return if tap == taps - 1 { 1.0 } else { 0.0 };
     }
+    // A value at a point is divided by Π (point − q) over all other finite points q (Lagrange). For ±p these are 0, ∓p
+    // and the pairs that are left, so it is 2 p² Π (p² − q²) for both.
     let j = (at - 1) / 2;
     let point = if at % 2 == 1 { POINTS[j] } else { -POINTS[j] };
     let square = point * point;
@@ -94,6 +96,9 @@ unsafe fn forward<S: Simd, const A: usize>(d: &[S::V; A]) -> [S::V; A] {
     let mut made = *d;
     // SAFETY: this is in `Job::run`: `# Safety` of this function.
     unsafe {
+        // The row of Bᵀ for a point has the coefficients of Π (x − q) over all other finite points q. For 0 this is Π
+        // (x² − p²), and for ∞ it is x Π (x² − p²): even and odd elements alone. For ±p_j it is (x² ± p_j x) Π (x² −
+        // p²) over the pairs that are left.
         let all = const { polynomial(pairs(A), None) };
         made[0] = every_other::<S, A>(d, 0, &all, count);
         made[A - 1] = every_other::<S, A>(d, 1, &all, count);
@@ -119,6 +124,8 @@ unsafe fn forward<S: Simd, const A: usize>(d: &[S::V; A]) -> [S::V; A] {
 unsafe fn backward<S: Simd, const A: usize, const M: usize>(x: &[S::V; A]) -> [S::V; M] {
     // SAFETY: this is in `Job::run`: `# Safety` of this function.
     unsafe {
+        // Row i of Aᵀ has the i-th powers of the points. For 0 this is 1 in row 0 alone, and ∞ counts in the last row
+        // alone. The powers of p and −p differ by their sign at most, so both values share a factor.
         let mut made = [x[0]; M];
         let mut powers = [1.0_f64; 3];
         for (i, made) in made.iter_mut().enumerate() {

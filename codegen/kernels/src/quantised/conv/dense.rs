@@ -240,6 +240,8 @@ impl Block<'_, '_> {
         let between = span * S::SIZE;
         let mut additions = [0; MOST_PIXELS];
         if q.has_offset {
+            // Σ (w + o) q is Σ w q + o Σ q. The last sum is the same for all output channels, so it is made once for a
+            // pixel.
             let steps = steps.len().min(panels.steps - steps.start);
             let windows = additions[..self.count].iter_mut().enumerate();
             let offset = q.offset(packed);

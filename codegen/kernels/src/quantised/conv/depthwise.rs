@@ -267,6 +267,7 @@ impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Wor
                     let (place, step) = places[ky];
                     if column < columns { place.wrapping_add(column * step) } else { zeros.as_ptr() }
                 };
+                // The first windows share these columns. After them, each pixel has only `STRIDE` columns that are new.
                 for column in 0..K - STRIDE {
                     let at = column.wrapping_sub(pad);
                     filters.add::<K, STRIDE, LIVE>(&mut sums, column, |ky| place(ky, at));
@@ -277,6 +278,7 @@ impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Wor
                         filters.add::<K, STRIDE, LIVE>(&mut sums, column, |ky| place(ky, at));
                     }
                     S::requantise_channels(sums[0], filters.scales, &filters.clamp, out, filters.lanes);
+                    // The window of the next pixel is the first now, and a new one begins a stride after the last.
                     for m in 1..LIVE {
                         sums[m - 1] = sums[m];
                     }
