@@ -196,7 +196,7 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
         (format!("inputs: *const {camel}Inputs"), format!("outputs: *const {camel}Outputs"));
     function(source, "", "infer", &["place: *mut Place", &inputs_type, &outputs_type]);
     source.open("let infer = || {");
-    source.line("// SAFETY: the header asks for a place of zeros or a model, one thread, and stated lengths.");
+    source.line("// SAFETY: the header asks for a place of zeros or a model, and stated lengths.");
     source.open("unsafe {");
     source.line(format!("let model: &mut {model_type} = created({number}, place)?;"));
     source.line("let (inputs, outputs) = (read(inputs)?, read(outputs)?);");
