@@ -8,11 +8,11 @@ mod counting {
 
     static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-    // SAFETY: the system's allocator does all the work; this one only counts.
+    // SAFETY: every method does what the same method of the system's allocator does, with the same arguments.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: the caller keeps the promises that `System.alloc` asks for.
+            // SAFETY: `System.alloc` asks for what `# Safety` of `GlobalAlloc::alloc` asks for: a layout of some size.
             unsafe { System.alloc(layout) }
         }
 

@@ -167,7 +167,7 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     let stored = if streamed { ", store" } else { "" };
     let pattern = if model.streamed_stages().len() > 1 { "store" } else { "[store]" };
     let take = |source: &mut Source, name: &str, made: &str| {
-        source.line("// SAFETY: pointers are as the header asks.");
+        source.line("// SAFETY: the header asks that pointers lead to as many elements as are stated.");
         source.open(format!("let {name} = match unsafe {{ {made} }} {{"));
         source.line(format!("Ok({name}) => {name},"));
         source.line("Err(status) => return status,");
@@ -175,7 +175,7 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     };
     let make = |source: &mut Source, made: &str| {
         source.line(format!("let make = |arena| {made};"));
-        source.line("// SAFETY: pointers are as the header asks.");
+        source.line("// SAFETY: the header asks for a place of zeros and an arena of the model's own.");
         source.line(format!("unsafe {{ create({number}, place, arena, arena_bytes, make) }}"));
         source.close("}");
     };
@@ -196,7 +196,7 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
         (format!("inputs: *const {camel}Inputs"), format!("outputs: *const {camel}Outputs"));
     function(source, "", "infer", &["place: *mut Place", &inputs_type, &outputs_type]);
     source.open("let infer = || {");
-    source.line("// SAFETY: pointers are as the header asks.");
+    source.line("// SAFETY: the header asks for a place of zeros or a model, and stated lengths.");
     source.open("unsafe {");
     source.line(format!("let model: &mut {model_type} = created({number}, place)?;"));
     source.line("let (inputs, outputs) = (read(inputs)?, read(outputs)?);");
@@ -221,7 +221,7 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     source.close("}");
 
     function(source, "", "destroy", &["place: *mut Place"]);
-    source.line("// SAFETY: pointers are as the header asks.");
+    source.line("// SAFETY: the header asks for a place of zeros or a model that nobody else uses.");
     source.line(format!("unsafe {{ destroy::<{model_type}>({number}, place) }}"));
     source.close("}");
 }

@@ -203,7 +203,7 @@ impl Job for Apply<'_> {
         let Apply { activation, values, slopes } = self;
         if matches!(activation, Activation::Sigmoid | Activation::Swish) {
             let is_swish = activation == Activation::Swish;
-            // SAFETY: this is within a job of this instruction set.
+            // SAFETY: this is in `Job::run`, as `Simd::call` asks.
             return unsafe { S::call(Sigmoids { values, is_swish }) };
         }
         let Some([low, high]) = activation.bounds() else {
@@ -212,7 +212,7 @@ impl Job for Apply<'_> {
         let mut vectors = values.chunks_exact_mut(S::LANES);
         for vector in &mut vectors {
             let p = vector.as_mut_ptr();
-            // SAFETY: this is within a job of this instruction set, and the slice is a vector long.
+            // SAFETY: this is in `Job::run`, and `vector` has `LANES` floats.
             unsafe {
                 let x = S::max(S::splat(low), S::load(p));
                 S::store(p, S::min(S::splat(high), x));

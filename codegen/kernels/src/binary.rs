@@ -179,11 +179,11 @@ impl<E: Element, F: Fn(f32, f32) -> f32 + Copy> Job for Zip<'_, '_, '_, E, F> {
                         let is_whole = E::IS_FLOAT || pixel.len() == 1;
                         if is_whole { pixel } else { &pixel[channel..][..values.len()] }
                     });
-                    // SAFETY: this is within a job of this instruction set.
+                    // SAFETY: this is in `Job::run`, as `floats` asks.
                     let [a, b] = unsafe { [E::floats::<S>(a, room_a), E::floats::<S>(b, room_b)] };
                     zip(a, b, values, f);
                 }
-                // SAFETY: as above.
+                // SAFETY: this is in `Job::run`, as `call` and `keep` ask.
                 unsafe {
                     if activation != Activation::None {
                         S::call(Apply { activation, values, slopes: &[] });

@@ -25,12 +25,13 @@ pub fn crc32c(isa: Isa, bytes: &[u8]) -> u32 {
 fn by_words(isa: Isa, remainder: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if isa.kind() != IsaLevel::Portable {
-        // SAFETY: whatever has AVX2 has SSE 4.2.
+        // SAFETY: on x86-64, an `Isa` other than the portable one has AVX2 or AVX-512, and whatever has these has SSE
+        // 4.2.
         return unsafe { x86::crc(remainder, bytes) };
     }
     #[cfg(target_arch = "aarch64")]
     if isa != Isa::PORTABLE && arm::is_there() {
-        // SAFETY: the processor has the instructions.
+        // SAFETY: `is_there` has found the instructions of CRC-32.
         return unsafe { arm::crc(remainder, bytes) };
     }
     let _ = isa;

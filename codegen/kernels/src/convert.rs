@@ -155,7 +155,7 @@ impl Job for Narrow<'_> {
     #[inline(always)]
     #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
-        // SAFETY: this is within a job of this instruction set.
+        // SAFETY: this is in `Job::run`, as `narrow_all` asks.
         unsafe { narrow_all::<S>(self.0, self.1) }
     }
 }
@@ -167,7 +167,7 @@ impl Job for Widen<'_> {
     #[inline(always)]
     #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
-        // SAFETY: this is within a job of this instruction set.
+        // SAFETY: this is in `Job::run`, as `widen_all` asks.
         unsafe { widen_all::<S>(self.0, self.1) }
     }
 }

@@ -97,25 +97,25 @@ impl Vectors for f32 {
 
     #[inline(always)]
     unsafe fn load<S: Simd>(p: *const Self) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: `Simd::load` asks for what `# Safety` of `Vectors::load` asks for.
         unsafe { S::load(p) }
     }
 
     #[inline(always)]
     unsafe fn load_masked<S: Simd>(p: *const Self, count: usize) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: `Simd::load_masked` asks for what `# Safety` of `Vectors::load_masked` asks for.
         unsafe { S::load_masked(p, count) }
     }
 
     #[inline(always)]
     unsafe fn store<S: Simd>(p: *mut Self, v: S::V) {
-        // SAFETY: the caller's.
+        // SAFETY: `Simd::store` asks for what `# Safety` of `Vectors::store` asks for.
         unsafe { S::store(p, v) }
     }
 
     #[inline(always)]
     unsafe fn store_masked<S: Simd>(p: *mut Self, count: usize, v: S::V) {
-        // SAFETY: the caller's.
+        // SAFETY: `Simd::store_masked` asks for what `# Safety` of `Vectors::store_masked` asks for.
         unsafe { S::store_masked(p, count, v) }
     }
 
@@ -156,38 +156,38 @@ impl Vectors for F16 {
 
     #[inline(always)]
     unsafe fn load<S: Simd>(p: *const Self) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: `p` is good for `LANES` halves, in `Job::run`: `# Safety` of `Vectors::load`.
         unsafe { S::load_half(p) }
     }
 
     #[inline(always)]
     unsafe fn load_masked<S: Simd>(p: *const Self, count: usize) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: `p` is aligned and good for `count` halves, in `Job::run`: `# Safety` of `Vectors::load_masked`.
         unsafe { S::load_half_part(p, count) }
     }
 
     #[inline(always)]
     unsafe fn store<S: Simd>(p: *mut Self, v: S::V) {
-        // SAFETY: the caller's.
+        // SAFETY: `p` is good for `LANES` halves, in `Job::run`: `# Safety` of `Vectors::store`.
         unsafe { S::store_half(p, v) }
     }
 
     #[inline(always)]
     unsafe fn store_masked<S: Simd>(p: *mut Self, count: usize, v: S::V) {
-        // SAFETY: the caller's.
+        // SAFETY: `p` is aligned and good for `count` halves, in `Job::run`: `# Safety` of `Vectors::store_masked`.
         unsafe { S::store_half_part(p, count, v) }
     }
 
     #[inline(always)]
     unsafe fn copy<S: Simd>(piece: &[Self], to: &mut [f32]) {
-        // SAFETY: the caller's.
+        // SAFETY: `widen_all` asks to be called in `Job::run`, and so does `# Safety` of `Vectors::copy`.
         unsafe { widen_all::<S>(piece, to) }
     }
 
     #[inline(always)]
     unsafe fn floats<'a, S: Simd>(piece: &'a [Self], room: &'a mut [f32]) -> &'a [f32] {
         let floats = &mut room[..piece.len()];
-        // SAFETY: the caller's.
+        // SAFETY: `widen_all` asks to be called in `Job::run`, and so does `# Safety` of `Vectors::floats`.
         unsafe { widen_all::<S>(piece, floats) }
         floats
     }
@@ -199,7 +199,7 @@ impl Vectors for F16 {
 
     #[inline(always)]
     unsafe fn keep<S: Simd>(piece: &mut [Self], room: &[f32]) {
-        // SAFETY: the caller's.
+        // SAFETY: `narrow_all` asks to be called in `Job::run`, and so does `# Safety` of `Vectors::keep`.
         unsafe { narrow_all::<S>(&room[..piece.len()], piece) }
     }
 }
@@ -222,7 +222,8 @@ pub(crate) unsafe fn widen_all<S: Simd>(from: &[F16], to: &mut [f32]) {
     let len = from.len().min(to.len());
     let (from, to) = (from.as_ptr(), to.as_mut_ptr());
     let whole = len / S::LANES * S::LANES;
-    // SAFETY: the caller's instructions; all of these elements are there.
+    // SAFETY: this is in `Job::run`: `# Safety` of this function. Both slices have `len` elements; vectors end at
+    // `whole`, and what follows is counted.
     unsafe {
         for i in (0..whole).step_by(S::LANES) {
             S::store(to.add(i), S::load_half(from.add(i)));
@@ -242,7 +243,8 @@ pub(crate) unsafe fn narrow_all<S: Simd>(from: &[f32], to: &mut [F16]) {
     let len = from.len().min(to.len());
     let (from, to) = (from.as_ptr(), to.as_mut_ptr());
     let whole = len / S::LANES * S::LANES;
-    // SAFETY: the caller's instructions; all of these elements are there.
+    // SAFETY: this is in `Job::run`: `# Safety` of this function. Both slices have `len` elements; vectors end at
+    // `whole`, and what follows is counted.
     unsafe {
         for i in (0..whole).step_by(S::LANES) {
             S::store_half(to.add(i), S::load(from.add(i)));

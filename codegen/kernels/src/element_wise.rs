@@ -71,7 +71,7 @@ impl<E: Element> Job for ElementWiseWork<'_, '_, '_, E> {
             for (first, piece) in pieces(output.row(y), 1) {
                 let from = &row[first..][..piece.len()];
                 let values = E::draft(piece, &mut room);
-                // SAFETY: this is within a job of this instruction set.
+                // SAFETY: this is in `Job::run`, as `copy`, `call` and `keep` ask.
                 unsafe {
                     E::copy::<S>(from, values);
                     S::call(Apply { activation, values, slopes: &[] });
@@ -147,7 +147,7 @@ impl<E: Element> Job for Norm<'_, '_, '_, E> {
                 let from = &row[first..][..piece.len()];
                 let part = first % channels..channels.min(first % channels + piece.len());
                 let values = E::draft(piece, room);
-                // SAFETY: this is within a job of this instruction set.
+                // SAFETY: this is in `Job::run`, as `floats`, `scale_and_shift`, `call` and `keep` ask.
                 unsafe {
                     let from = E::floats::<S>(from, room_in);
                     let scale = E::floats::<S>(&scale[part.clone()], room_scale);
@@ -176,7 +176,8 @@ unsafe fn scale_and_shift<S: Simd>(from: &[f32], scale: &[f32], shift: &[f32], t
     let (from, scale, shift) = (&from[..len], &scale[..len], &shift[..len]);
     let whole = len / S::LANES * S::LANES;
     for at in (0..whole).step_by(S::LANES) {
-        // SAFETY: the caller's; all are so long. Rounded twice: −0 leaves a product, and 1 a summand, as it is.
+        // SAFETY: this is in `Job::run`: `# Safety` of this function. All four slices have `len` elements, and vectors
+        // end at `whole`. Rounded twice: −0 leaves a product, and 1 a summand, as it is.
         unsafe {
             let [x, scale, shift] = [from, scale, shift].map(|values| values.as_ptr().add(at));
             let product = S::mul_add(S::load(x), S::load(scale), S::splat(-0.0));

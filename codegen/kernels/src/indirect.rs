@@ -130,7 +130,7 @@ impl<'a, E: Element> Table<'a, E> {
             room -= L::room(steps);
             self.spans[self.len] = (step, steps);
             let places = &mut self.pixels[self.len][..self.count];
-            // SAFETY: the caller's.
+            // SAFETY: this is in `Job::run`: `# Safety` of this function.
             unsafe { load.load::<S>(step, steps, spans, to, places) }
             self.len += 1;
             to += 1;
@@ -256,7 +256,8 @@ impl<E: Element, W: Weight> Sums<'_, E, W> {
     /// see through wait, those of some panels at a time.
     ///
     /// # Safety
-    /// In [`super::arch::Job::run`]; no one else reads or writes these elements of the output.
+    /// In [`super::arch::Job::run`]; no one else reads or writes these elements of the output. The steps of all spans
+    /// lie within a panel. If residuals were added, then for every pixel of the tile.
     #[inline(always)]
     pub unsafe fn make<'a, S: Simd, L: Load<E>>(
         &self,
@@ -270,13 +271,14 @@ impl<E: Element, W: Weight> Sums<'_, E, W> {
             (run.start / self.panels.per_group(), run.start % self.panels.per_group() * PANEL);
         let first = group * filters + within;
         let total = spans.len();
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`: `# Safety` of this function.
         let mut filled = 0..unsafe { table.fill::<S, L>(0, group, spans, load) };
         let has_ended = Ending::of(self.activation).is_all(self.activation);
         if filled.end == total && has_ended {
             let blocks = Blocks { sums: self, table, first, is_first: true, is_last: true, waits: false };
             let channels = (filters - within).min(run.len() * PANEL);
-            // SAFETY: the caller's.
+            // SAFETY: this is in `Job::run`, and no one else uses these elements of the output: `# Safety` of this
+            // function. No sums wait.
             return unsafe { blocks.make::<S>(channels, run.len(), None) };
         }
         let mut accumulators = Accumulators::new();
@@ -285,16 +287,19 @@ impl<E: Element, W: Weight> Sums<'_, E, W> {
             let end = run.end.min(part + MOST_CHANNELS / PANEL);
             let place = (part - run.start) * PANEL;
             let channels = (filters - within - place).min((end - part) * PANEL);
+            // Sums of one part have room to wait, so all tables pass by for each part. A table may still be the one
+            // that is wanted: the first of the first part, or the only one.
             let mut from = 0;
             loop {
                 if filled.start != from {
-                    // SAFETY: the caller's.
+                    // SAFETY: this is in `Job::run`: `# Safety` of this function.
                     filled = from..unsafe { table.fill::<S, L>(from, group, spans, load) };
                 }
                 let [is_first, is_last] = [from == 0, filled.end == total];
                 let waits = !(is_last && has_ended);
                 let blocks = Blocks { sums: self, table, first: first + place, is_first, is_last, waits };
-                // SAFETY: the caller's; no more sums wait than there is room for.
+                // SAFETY: this is in `Job::run`, and no one else uses these elements of the output: `# Safety` of this
+                // function. A part has no more than `MOST_CHANNELS` channels, for which `accumulators` has room.
                 unsafe { blocks.make::<S>(channels, end - part, Some(&mut accumulators)) }
                 if is_last {
                     break;
@@ -347,7 +352,7 @@ impl<E: Element, W: Weight> Blocks<'_, '_, E, W> {
                 accumulators.start().wrapping_add(table.count * place)
             });
             let blocks = Blocks { first: first + place, ..self };
-            // SAFETY: the caller's.
+            // SAFETY: this is in `Job::run`: `# Safety` of this function.
             unsafe { call::<S, _>(Block { blocks, weights, channels, accumulators }, table.count, count) }
             if self.waits {
                 widths[tiles] = count * PANEL;
@@ -361,7 +366,9 @@ impl<E: Element, W: Weight> Blocks<'_, '_, E, W> {
                 *to = output.pointer(start + first, channels);
             }
             let (outputs, widths) = (&outputs[..table.count], &widths[..tiles]);
-            // SAFETY: the caller's.
+            // SAFETY: this is in `Job::run`, and no one else uses these elements of the output: `# Safety` of this
+            // function. The tiles made above wait, of these widths, and `pointer` asserts that each output has
+            // `channels` elements.
             unsafe {
                 Epilogue { activation: *activation, accumulators, widths, outputs, channels }.call::<S>()
             }
@@ -402,10 +409,10 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
         let stride = panels.stride();
         // Elements from step to step of the last panel. The panels before it are full.
         let last = channels - const { full_vectors::<S>(N) * S::LANES };
-        // SAFETY: this is within a job of this instruction set. The pointers stay within the panels, since steps and slopes
-        // lie within a panel, which `Table::fill`'s callers take from the same shape, and a vector of the last panel is not
-        // read beyond what `Panels::reach` says; pixels have been seen to be as long as their spans, and residuals as all
-        // output channels; outputs are by `pointer`; where sums wait, there is room for whole panels.
+        // SAFETY: this is in `Job::run`. `weights` has all steps and slopes of its panels, the steps of spans lie
+        // within a panel (`# Safety` of `Sums::make`), and a vector of the last panel is not read beyond what
+        // `Panels::reach` says. Pixels have been seen to be as long as their spans, and residuals as all output
+        // channels. Outputs are by `pointer`. Where sums wait, there is room for whole panels.
         unsafe {
             let mut lanes = [self.lanes::<S>(0); N];
             for (v, lanes) in lanes.iter_mut().enumerate().skip(1) {
@@ -463,7 +470,8 @@ impl<E: Element, W: Weight> Job for Rest<'_, '_, E, W> {
         let Block { blocks, channels, .. } = block;
         let Blocks { sums: Sums { panels, output, activation, .. }, table, first, waits, .. } = blocks;
         let (ending, adds) = (Ending::of(*activation), blocks.is_last && table.has_residuals);
-        // SAFETY: as in `Block::run`, which leaves its sums in this room.
+        // SAFETY: this is in `Job::run`. `Block::run` makes this, so what it says of panels, residuals and outputs
+        // holds here, and `room` has the tile that it kept. No more than the `left` channels are touched.
         unsafe {
             for v in 0..vectors {
                 let done = v * S::LANES;

@@ -182,7 +182,7 @@ impl<E: Element> Job for Product<'_, '_, '_, E> {
                     self.a.widen(&mut left[..rows], row, first..first + len);
                     self.b.widen(&mut right[..len], first, column..column + columns);
                     let block = Block { left: &left, right: &right, len, sums: &mut sums };
-                    // SAFETY: this is within a job of this instruction set.
+                    // SAFETY: this is in `Job::run`, as `call` asks.
                     unsafe { call::<S, _>(block, rows, const { S::VECTORS / panel_vectors::<S>() }) }
                 }
                 for (i, sums) in sums.iter().enumerate().take(rows) {
@@ -220,7 +220,8 @@ impl TileWork for Block<'_> {
     #[inline(always)]
     fn run<S: Simd, const M: usize, const N: usize>(self) {
         let Block { left, right, len, sums } = self;
-        // SAFETY: this is within a job of this instruction set; the pointers are to rows of arrays that are long enough.
+        // SAFETY: this is in `Job::run`. `M` is no more than `MOST_ROWS`, `N` vectors are no more than `COLUMNS`, and
+        // `len` is no more than `CHUNK`. `Product::run` lends `sums` to this alone.
         unsafe {
             let sums = &mut *sums;
             let (mut tile, mut pixels) = ([[S::splat(0.0); N]; M], [left[0].as_ptr(); M]);

@@ -243,7 +243,7 @@ pub fn sqrt(x: f32) -> f32 {
             unsafe_code,
             reason = "safe to call only since target features have an algebra"
         )]
-        // SAFETY: every x86-64 processor has SSE.
+        // SAFETY: these instructions are of SSE, which every x86-64 processor has.
         unsafe {
             _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x)))
         }

@@ -105,12 +105,12 @@ impl<E: Element> Job for PoolRows<'_, '_, '_, E> {
                         for kx in columns.inside.clone() {
                             let pixel = pixel(row, &shape, columns.at(kx));
                             let pixel = &pixel[part.clone()];
-                            // SAFETY: this is within a job of this instruction set.
+                            // SAFETY: this is in `Job::run`, as `floats` asks.
                             p.kind.accumulate(values, unsafe { E::floats::<S>(pixel, &mut room_in) });
                         }
                     }
                     p.kind.finish(values, divisor(p.kind, &rows, &columns));
-                    // SAFETY: as above.
+                    // SAFETY: this is in `Job::run`, as `keep` asks.
                     unsafe { E::keep::<S>(result, &room) }
                     first = part.end;
                 }

@@ -193,18 +193,19 @@ impl Job for Work<'_> {
                             is_first: depth == 0,
                             is_last: depth + 1 == depths,
                             ahead: Ahead { tile, distance: product.right.stride(end - first) },
-                            // SAFETY: the start of row i of C, which is within the output.
+                            // SAFETY: `Product::make` has asserted that row `i` of C, which is less than `m`, begins
+                            // within `output`.
                             output: unsafe { output.as_mut_ptr().add(i * row) },
                             row,
                         };
-                        // SAFETY: this is within a job of this instruction set.
+                        // SAFETY: this is in `Job::run`, as `call` asks.
                         unsafe { call::<S, _>(block, count, panels) }
                         j += columns;
                     }
                     if depth + 1 == depths && !Ending::of(product.activation).is_all(product.activation) {
                         for i in i..i + count {
                             let values = &mut output[i * row + first..i * row + end];
-                            // SAFETY: this is within a job of this instruction set.
+                            // SAFETY: this is in `Job::run`, as `Simd::call` asks.
                             unsafe { S::call(Apply { activation: product.activation, values, slopes: &[] }) }
                         }
                     }
@@ -256,10 +257,9 @@ impl TileWork for Block<'_> {
             Some(_) if strides[1] == 0 => to - from,
             Some(beyond) => (to - from).min(beyond / strides[1] + 1),
         };
-        // SAFETY: this is within a job of this instruction set. `Product::make` has seen that the rows, columns and steps of
-        // all matrices are within their slices, and these are some of them. Vectors of full panels are such, those of
-        // the last one are whole in as many steps as was counted, and parts of vectors touch the columns alone. The room is a
-        // tile's.
+        // SAFETY: this is in `Job::run`. `Product::make` has asserted that the rows, columns and steps of all matrices
+        // are within their slices, and these are some of them. Full panels have whole vectors. Those of the last panel
+        // are whole in `whole` steps, and parts of vectors touch the columns alone. The room is a tile's.
         unsafe {
             let mut at = [right.as_ptr(); N];
             for (v, at) in at.iter_mut().enumerate() {
@@ -336,7 +336,8 @@ impl Job for NarrowStart {
         let NarrowStart { first, stride, columns, room, size: [rows, vectors] } = self;
         for row in 0..rows {
             for v in 0..vectors {
-                // SAFETY: this is within a job of this instruction set. The columns are there, and the room is a tile's.
+                // SAFETY: this is in `Job::run`. `Block::run` makes this: from `first` on, each row has `columns`
+                // columns, of which no more are loaded, and `room` has room for a tile of this size.
                 unsafe {
                     let at = first.add(row * stride).wrapping_add(v * S::LANES);
                     let sum = S::load_masked(at, columns.saturating_sub(v * S::LANES));
@@ -368,7 +369,8 @@ impl Job for Rest<'_> {
         let Rest { block, left, right, strides, steps, ending, room, rows } = self;
         let (Left { row: left_row, step: left_step, .. }, columns) = (block.product.left, block.columns);
         let full = right.len().saturating_sub(const { panel_vectors::<S>() });
-        // SAFETY: as in `Block::run`, which leaves its sums in this room.
+        // SAFETY: this is in `Job::run`. `Block::run` makes this: the rows, steps and columns are within the matrices
+        // and C, of which no more than `count` columns are touched, and `room` has the tile that it kept.
         unsafe {
             for row in 0..rows {
                 let out = block.output.add(row * block.row + block.at[1]);
@@ -394,7 +396,7 @@ impl Job for Rest<'_> {
 /// sums is what stays in registers.)
 ///
 /// # Safety
-/// In [`Job::run`]. Rows and vectors have as many elements.
+/// In [`Job::run`]. Each row is good for an element, and each pointer of `vectors` for a vector, at each of the steps.
 #[inline(always)]
 unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
     tile: &mut Tile<S, M, N>,
@@ -408,7 +410,8 @@ unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
     let mut sums = *tile;
     for first in (0..steps).step_by(STRETCH) {
         let some = first..steps.min(first + STRETCH);
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`, and `p` is less than `steps`, at each of which rows have an element and
+        // `vectors` a vector: `# Safety` of this function. A prefetch takes any address.
         unsafe {
             // Not among the products: there the compiler would keep some sums in memory.
             for p in some.clone() {

@@ -95,7 +95,8 @@ impl<E: Element> RowKernel<E, E> for ReduceRows {
                 }
                 (true, false) => {
                     let rows = Planes { rows: 1, row: |_| row, shape };
-                    // SAFETY: every processor has the portable instructions.
+                    // SAFETY: `reduce` asks for `Job::run` because of instructions, and the portable set has none but
+                    // those of the target.
                     unsafe { rows.reduce::<Portable, E>(function, pixel_mut(result, &out, 0)) }
                 }
                 (true, true) => result[0] = E::narrow(fold_slice(function, row)),
@@ -142,7 +143,7 @@ impl<E: Element> Job for Frame<'_, '_, '_, E> {
         let frame = Planes { rows: shape.height, row: |y| input.row(y), shape };
         let output = pixel_mut(output.row(0), &out, 0);
         // The usual ones have loops of their own.
-        // SAFETY: this is within a job of this instruction set.
+        // SAFETY: this is in `Job::run`, as `reduce` asks.
         unsafe {
             match function {
                 ReduceFunction::Mean => frame.reduce::<S, E>(ReduceFunction::Mean, output),
@@ -216,6 +217,8 @@ pub(crate) struct Planes<F> {
 }
 
 impl<F> Planes<F> {
+    /// Reduces each channel into an element of `output`.
+    ///
     /// # Safety
     /// In [`Job::run`].
     #[inline(always)]
@@ -227,7 +230,7 @@ impl<F> Planes<F> {
         for (block, output) in output.chunks_mut(LANES).enumerate() {
             let (first, lanes) = (block * LANES, output.len());
             let mut shift = [0.0; LANES];
-            // SAFETY: the caller's.
+            // SAFETY: this is in `Job::run`: `# Safety` of this function.
             let total = unsafe {
                 if function == ReduceFunction::LogSumExp {
                     shift = self.join_all::<S, E>(first, lanes, ReduceFunction::Max, |_, x| x).map(finite);
@@ -256,7 +259,7 @@ impl<F> Planes<F> {
         F: Fn(usize) -> &'a [E],
     {
         // A loop of constant length becomes vectors.
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`: `# Safety` of this function.
         unsafe {
             match lanes {
                 LANES => self.fold_lanes::<S, E>(first, LANES, function, part),
@@ -277,10 +280,13 @@ impl<F> Planes<F> {
     where
         F: Fn(usize) -> &'a [f32],
     {
-        // SAFETY: every processor has the portable instructions.
+        // SAFETY: `join_all` asks for `Job::run` because of instructions, and the portable set has none but those of
+        // the target.
         unsafe { self.join_all::<Portable, f32>(first, lanes, function, part) }
     }
 
+    /// As [`Planes::join_all`], which knows the number of lanes when it is compiled.
+    ///
     /// # Safety
     /// In [`Job::run`].
     #[inline(always)]
@@ -301,7 +307,7 @@ impl<F> Planes<F> {
             let mut sums = [function.start(); LANES];
             for x in 0..self.shape.width {
                 let pixel = &pixel(row, &self.shape, x)[first..][..lanes];
-                // SAFETY: the caller's.
+                // SAFETY: this is in `Job::run`: `# Safety` of this function.
                 let pixel = unsafe { E::floats::<S>(pixel, &mut room) };
                 for (lane, (r, &x)) in sums.iter_mut().zip(pixel).enumerate() {
                     *r = function.join(*r, part(lane, x));

@@ -121,13 +121,13 @@ impl<E: Element> Job for ResampleRows<'_, '_, '_, E> {
                         let row = input.row(y);
                         for (x, weight) in columns.all() {
                             let pixel = &pixel(row, &shape, x)[part.clone()];
-                            // SAFETY: this is within a job of this instruction set.
+                            // SAFETY: this is in `Job::run`, as `floats` asks.
                             let values = unsafe { E::floats::<S>(pixel, &mut room_in) };
                             let weight = row_weight * weight;
                             sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += weight * value);
                         }
                     }
-                    // SAFETY: as above.
+                    // SAFETY: this is in `Job::run`, as `keep` asks.
                     unsafe { E::keep::<S>(piece, &room) }
                     first = part.end;
                 }

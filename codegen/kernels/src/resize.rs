@@ -188,13 +188,13 @@ impl<E: Element> Job for Linear<'_, '_, '_, E> {
                     let part = first..out.channels.min(first.saturating_add(E::MOST));
                     let piece = &mut pixel_mut(result, &out, x)[part.clone()];
                     let [a, b, c, d] = [a, b, c, d].map(|pixel| &pixel[part.clone()]);
-                    // SAFETY: this is within a job of this instruction set.
+                    // SAFETY: this is in `Job::run`, as `floats` asks.
                     let (a, b, c, d) = unsafe {
                         let (a, b) = (E::floats::<S>(a, room_a), E::floats::<S>(b, room_b));
                         (a, b, E::floats::<S>(c, room_c), E::floats::<S>(d, room_d))
                     };
                     mix_all(weights, [a, b, c, d], E::draft(piece, room));
-                    // SAFETY: as above.
+                    // SAFETY: this is in `Job::run`, as `keep` asks.
                     unsafe { E::keep::<S>(piece, room) }
                     first = part.end;
                 }

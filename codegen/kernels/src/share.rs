@@ -77,10 +77,12 @@ pub fn share_rows<O: Send, I: Sync>(
     let mut workspace = RowsMut { data: (&mut *context.workspace).into(), shape: room };
     let (workspace, output) = (SharedRows::new(&mut workspace), SharedRows::new(output));
     workers.deal(pieces, &|worker, piece| {
-        // SAFETY: a worker has one piece at a time, and the part of its own number.
+        // SAFETY: a worker has one piece at a time, and takes the part of its own number, so nobody else uses these
+        // elements while it does.
         let workspace = unsafe { workspace.elements(room.start(worker), room.row_stride()) };
         let context = &mut Context { isa, workers: None, workspace };
-        // SAFETY: each row is of one piece, and none share a slot.
+        // SAFETY: a piece asks only for its own rows, each row is of one piece, and no two share a slot: there are no
+        // more rows than slots, as asserted above.
         let mut output = unsafe { output.rows() };
         kernel.rows(context, begin(piece)..begin(piece + 1), operands, constants, &mut output);
     });

@@ -23,9 +23,11 @@ impl<T> Clone for SharedRows<'_, T> {
 
 impl<T> Copy for SharedRows<'_, T> {}
 
-// SAFETY: elements are reached only through `SharedRows::rows`, `elements` and `pointer`, whose callers share them out.
+// SAFETY: elements are reached by `rows` and `elements`, whose `# Safety` asks that no one else uses them meanwhile,
+// and by the address of `pointer`, which is written to under the same condition.
 unsafe impl<T: Send> Send for SharedRows<'_, T> {}
-// SAFETY: as above.
+// SAFETY: all methods take `&self`, and what they give out may be used by one thread at a time only, as for `Send`. `T:
+// Send` lets another thread write it.
 unsafe impl<T: Send> Sync for SharedRows<'_, T> {}
 
 impl<'a, T> SharedRows<'a, T> {
@@ -40,7 +42,8 @@ impl<'a, T> SharedRows<'a, T> {
     /// # Safety
     /// While the result lives, no one else reads or writes the rows that it is asked for.
     pub(crate) unsafe fn rows(&self) -> RowsMut<'a, T> {
-        // SAFETY: this is what was borrowed; the caller guarantees the rest.
+        // SAFETY: `data` and `len` are of the rows that `new` borrowed for `'a`, and no one else uses the rows that are
+        // asked for: `# Safety` of this function.
         RowsMut { data: unsafe { SpanMut::shared(self.data, self.len) }, shape: self.shape }
     }
 
@@ -70,7 +73,8 @@ impl<'a, T> SharedRows<'a, T> {
     /// If they are not within the ring.
     #[inline(always)]
     pub(crate) unsafe fn elements(&self, start: usize, count: usize) -> &'a mut [T] {
-        // SAFETY: they are within the slice that was borrowed, and belong to the caller alone.
+        // SAFETY: `pointer` asserts that they are within what `new` borrowed for `'a`, and no one else uses them:
+        // `# Safety` of this function.
         unsafe { core::slice::from_raw_parts_mut(self.pointer(start, count), count) }
     }
 

@@ -169,10 +169,10 @@ impl<E: Element> Job for Slice<'_, E> {
             return;
         }
         let (mut room, mut room_in) = ([0.0; PIECE], [0.0; PIECE]);
-        // SAFETY: this is within a job of this instruction set.
+        // SAFETY: this is in `Job::run`, as `floats` asks.
         let (input, values) = (unsafe { E::floats::<S>(input, &mut room_in) }, E::draft(output, &mut room));
         soften(log, input, values);
-        // SAFETY: as above.
+        // SAFETY: this is in `Job::run`, as `keep` asks.
         unsafe { E::keep::<S>(output, &room) }
     }
 }

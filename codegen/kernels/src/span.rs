@@ -23,11 +23,11 @@ use core::marker::PhantomData;
 /// Every pattern of its bits is a value of the type, and none of its bytes is padding.
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 
-// SAFETY: every pattern of bits is a value.
+// SAFETY: every pattern of 32 bits is a float, and none of its bytes is padding.
 unsafe impl Plain for f32 {}
-// SAFETY: as above.
+// SAFETY: every pattern of 64 bits is an `i64`, and none of its bytes is padding.
 unsafe impl Plain for i64 {}
-// SAFETY: as above.
+// SAFETY: every byte is a `u8`.
 unsafe impl Plain for u8 {}
 
 /// Elements of which a kernel reads some.
@@ -54,13 +54,13 @@ impl<T> Clone for Span<'_, T> {
 
 impl<T> Copy for Span<'_, T> {}
 
-// SAFETY: shared access to elements, as by a slice.
+// SAFETY: a span gives out shared slices of its elements, as a `&[T]` does, which may be sent if `T` is `Sync`.
 unsafe impl<T: Sync> Send for Span<'_, T> {}
-// SAFETY: as above.
+// SAFETY: a span gives out shared slices of its elements, as a `&[T]` does, which may be shared if `T` is `Sync`.
 unsafe impl<T: Sync> Sync for Span<'_, T> {}
-// SAFETY: the only access to its elements, as by a mutable slice.
+// SAFETY: a span reaches its elements as a `&mut [T]` does, which may be sent if `T` is `Send`.
 unsafe impl<T: Send> Send for SpanMut<'_, T> {}
-// SAFETY: elements are reached through `&mut self` only.
+// SAFETY: every method that reaches elements takes `&mut self` or `self`, so a shared span reaches none.
 unsafe impl<T: Sync> Sync for SpanMut<'_, T> {}
 
 impl<'a, T> From<&'a [T]> for Span<'a, T> {
@@ -97,7 +97,8 @@ impl<'a, T> Span<'a, T> {
     #[inline(always)]
     pub fn slice(&self, start: usize, len: usize) -> &'a [T] {
         assert!(start <= self.len && len <= self.len - start, "elements beyond the storage");
-        // SAFETY: within the storage; who made this vouches for the rest.
+        // SAFETY: the assertion keeps the elements within `len`. They are borrowed for `'a` and not written meanwhile,
+        // by `new`, `of_bytes` or `# Safety` of `shared`.
         unsafe { core::slice::from_raw_parts(self.start.add(start), len) }
     }
 
@@ -145,7 +146,8 @@ impl<'a, T: Plain> SpanMut<'a, T> {
 
     /// All of them.
     pub fn all(self) -> &'a mut [T] {
-        // SAFETY: who made this vouches for its elements, and it is used up.
+        // SAFETY: `start` is good for `len` elements for `'a`, and nobody else uses them, by `new`, `of_bytes` or
+        // `# Safety` of `shared`. `self` is used up, so no other slice of it is left.
         unsafe { core::slice::from_raw_parts_mut(self.start, self.len) }
     }
 }
@@ -177,7 +179,8 @@ impl<'a, T> SpanMut<'a, T> {
     #[inline(always)]
     pub fn slice(&mut self, start: usize, len: usize) -> &mut [T] {
         assert!(start <= self.len && len <= self.len - start, "elements beyond the storage");
-        // SAFETY: within the storage, and borrowed as long as the slice; who made this vouches for the rest.
+        // SAFETY: the assertion keeps the elements within `len`. `self` is borrowed as long as the slice, so it gives
+        // out no other, and nobody else uses them, by `new`, `of_bytes` or `# Safety` of `shared`.
         unsafe { core::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 

@@ -21,7 +21,7 @@ pub(crate) trait TileWork: Copy {
     /// Whether tiles may be wider or narrower than [`Simd::VECTORS`].
     const ANY_WIDTH: bool = true;
 
-    /// Does the work; `#[inline(always)]`, as that of a [`Job`].
+    /// Does the work; `#[inline(always)]`, as that of a [`Job`]. Only [`call`] calls it, in [`Job::run`].
     fn run<S: Simd, const M: usize, const N: usize>(self);
 }
 
@@ -45,7 +45,7 @@ pub(crate) unsafe fn call<S: Simd, W: TileWork>(work: W, pixels: usize, panels: 
     macro_rules! size {
         ($m:literal, $n:literal) => {
             if const { fits::<S>($m, $n) && (W::ANY_WIDTH || $n == S::VECTORS) } {
-                // SAFETY: the caller's.
+                // SAFETY: this is in `Job::run`: `# Safety` of this function.
                 unsafe { S::call(Sized::<W, $m, $n>(work)) }
             }
         };
@@ -139,7 +139,8 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, W: Weig
 ) {
     let mut sums = *tile;
     for k in 0..len {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`, each pixel has `len` elements, and each weight pointer a vector at each of as
+        // many steps: `# Safety` of this function. A prefetch takes any address.
         unsafe {
             S::prefetch(ahead.wrapping_add(k * step).cast());
             let mut w = [S::splat(0.0); N];
@@ -165,7 +166,7 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, W: Weig
 /// As [`Weight::begin`].
 #[inline(always)]
 pub(crate) unsafe fn begin<S: Simd, const N: usize, W: Weight>(lanes: &[Lanes<W>; N]) -> [S::V; N] {
-    // SAFETY: the caller's.
+    // SAFETY: this is in `Job::run`, and each of the lanes is of a panel that is there: `# Safety` of this function.
     unsafe {
         let mut vectors = [S::splat(0.0); N];
         for v in 0..N {
@@ -214,7 +215,8 @@ impl Ending {
         lanes: &[Lanes<W>; N],
         steps: usize,
     ) -> [S::V; N] {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`, and the panels have slopes if `self.slopes` is set: `# Safety` of this
+        // function.
         unsafe {
             let mut slopes = [S::splat(0.0); N];
             if self.slopes {
@@ -232,7 +234,7 @@ impl Ending {
     /// In [`Job::run`].
     #[inline(always)]
     pub unsafe fn apply<S: Simd>(self, sum: S::V, slopes: S::V) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`: `# Safety` of this function.
         unsafe {
             if let Some([low, high]) = self.bounds {
                 return S::min(S::splat(high), S::max(S::splat(low), sum));
@@ -253,7 +255,7 @@ impl Ending {
 /// In [`Job::run`]; such a tile lies at `from`.
 #[inline(always)]
 pub(crate) unsafe fn kept<S: Simd, const M: usize, const N: usize>(from: *const f32) -> Tile<S, M, N> {
-    // SAFETY: the caller's.
+    // SAFETY: `M` pixels of `N` vectors lie at `from`: `# Safety` of this function.
     unsafe {
         let mut tile = [[S::splat(0.0); N]; M];
         for (i, sums) in tile.iter_mut().enumerate() {
@@ -273,7 +275,7 @@ pub(crate) unsafe fn kept<S: Simd, const M: usize, const N: usize>(from: *const 
 pub(crate) unsafe fn keep<S: Simd, const M: usize, const N: usize>(tile: &Tile<S, M, N>, to: *mut f32) {
     for (i, sums) in tile.iter().enumerate() {
         for (v, sum) in sums.iter().enumerate() {
-            // SAFETY: the caller's.
+            // SAFETY: `to` is good for `M` pixels of `N` vectors: `# Safety` of this function.
             unsafe { S::store(to.add((i * N + v) * S::LANES), *sum) }
         }
     }
@@ -289,7 +291,7 @@ pub(crate) unsafe fn finish_whole<S: Simd, const M: usize, const N: usize, E: El
     [low, high]: [f32; 2],
     at: impl Fn(usize) -> *mut E,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: each place that `at` gives is good for `N` vectors: `# Safety` of this function.
     unsafe {
         let (low, high) = (S::splat(low), S::splat(high));
         for (i, sums) in tile.iter().enumerate() {
@@ -304,7 +306,7 @@ pub(crate) unsafe fn finish_whole<S: Simd, const M: usize, const N: usize, E: El
 /// Writes the sums of one pixel to the `count` elements at `out`, after their ending.
 ///
 /// # Safety
-/// In [`Job::run`]; `out` is good for `count` elements.
+/// In [`Job::run`]; `out` is aligned and good for `count` elements.
 #[inline(always)]
 pub(crate) unsafe fn finish<S: Simd, const N: usize, E: Element>(
     sums: &[S::V; N],
@@ -313,7 +315,8 @@ pub(crate) unsafe fn finish<S: Simd, const N: usize, E: Element>(
     out: *mut E,
     count: usize,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: `out` is aligned and good for `count` elements: `# Safety` of this function. All `N` vectors are stored
+    // whole only if they are no more than `count`; otherwise each stores no more than what is left.
     unsafe {
         if count >= N * S::LANES {
             for v in 0..N {
@@ -370,10 +373,11 @@ impl<E: Element> Epilogue<'_, E> {
     /// Does it, as a function of its own.
     ///
     /// # Safety
-    /// In [`Job::run`]. Tiles of as many pixels as there are outputs wait, and each output is good for its elements.
+    /// In [`Job::run`]. Of as many pixels as there are outputs, tiles of these widths wait, one after the other. Each
+    /// output is aligned and good for `channels` elements, which only the last tile may exceed.
     #[inline(always)]
     pub unsafe fn call<S: Simd>(self) {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`: `# Safety` of this function.
         unsafe { S::call(self) }
     }
 }
@@ -383,7 +387,8 @@ impl<E: Element> Job for Epilogue<'_, E> {
     fn run<S: Simd>(self) {
         let Epilogue { activation, accumulators, widths, outputs, channels } = self;
         let (mut tile, mut first) = (accumulators.start(), 0);
-        // SAFETY: as `Epilogue::call`, the only caller, says.
+        // SAFETY: only `Epilogue::call` calls this, so its `# Safety` holds: from `tile` on, all floats of the tiles
+        // have been written, and each output is good for `channels` elements, beyond which nothing is stored.
         unsafe {
             let len = outputs.len() * widths.iter().sum::<usize>();
             let values = core::slice::from_raw_parts_mut(tile, len);

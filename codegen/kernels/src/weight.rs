@@ -53,7 +53,8 @@ pub(crate) trait Weight: Copy + Send + Sync + 'static {
     /// What sums begin with.
     ///
     /// # Safety
-    /// In [`super::arch::Job::run`]; the panel is there, and zeros after it as `Panels::reach` says.
+    /// In [`super::arch::Job::run`]. The panel is there: all that `Panels::each` counts, of its `width` channels, and
+    /// after them as many elements as `Panels::reach` says.
     unsafe fn begin<S: Simd>(lanes: Lanes<Self>) -> S::V;
 
     /// What becomes of sums of products.
@@ -79,13 +80,14 @@ impl<E: Element> Weight for E {
 
     #[inline(always)]
     unsafe fn load<S: Simd>(p: *const E) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: `Vectors::load` asks for what `# Safety` of `Weight::load` asks for.
         unsafe { <E as super::element::Vectors>::load::<S>(p) }
     }
 
     #[inline(always)]
     unsafe fn begin<S: Simd>(lanes: Lanes<E>) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: the panel begins with its biases, and after a narrow one whole vectors find elements to read:
+        // `# Safety` of `Weight::begin`.
         unsafe { <E as super::element::Vectors>::load::<S>(lanes.panel.wrapping_add(lanes.first)) }
     }
 
@@ -94,7 +96,8 @@ impl<E: Element> Weight for E {
 
     #[inline(always)]
     unsafe fn slopes<S: Simd>(lanes: Lanes<E>, steps: usize) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: the slopes come after the weights, and after a narrow panel whole vectors find elements to read:
+        // `# Safety` of `Weight::slopes`.
         unsafe { <E as super::element::Vectors>::load::<S>(lanes.at(steps)) }
     }
 }
@@ -105,13 +108,13 @@ impl Weight for i8 {
 
     #[inline(always)]
     unsafe fn load<S: Simd>(p: *const i8) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: `p` is good for `LANES` bytes, in `Job::run`: `# Safety` of `Weight::load`.
         unsafe { S::load_byte(p) }
     }
 
     #[inline(always)]
     unsafe fn begin<S: Simd>(_: Lanes<i8>) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: `splat` asks to be called in `Job::run`, and so does `# Safety` of `Weight::begin`.
         unsafe { S::splat(0.0) }
     }
 
@@ -122,7 +125,8 @@ impl Weight for i8 {
     ) {
         for (v, &Lanes { panel, width, first }) in lanes.iter().enumerate() {
             let left = width.saturating_sub(first);
-            // SAFETY: the caller's.
+            // SAFETY: the panel begins with the scales and then the biases of its `width` channels, of which `left`
+            // follow the vector's first: `# Safety` of `Weight::end`.
             unsafe {
                 let scale = floats::<S>(panel.wrapping_add(size_of::<f32>() * first), left);
                 let biases = size_of::<f32>() * width + size_of::<F16>() * first;
@@ -137,7 +141,8 @@ impl Weight for i8 {
     #[inline(always)]
     unsafe fn slopes<S: Simd>(Lanes { panel, width, first }: Lanes<i8>, steps: usize) -> S::V {
         let at = width * (Self::BEFORE + steps) + size_of::<F16>() * first;
-        // SAFETY: the caller's.
+        // SAFETY: the slopes of the `width` channels come after the weights, and `width - first` of them from here on:
+        // `# Safety` of `Weight::slopes`.
         unsafe { halves::<S>(panel.wrapping_add(at), width.saturating_sub(first)) }
     }
 }
@@ -159,7 +164,7 @@ pub(crate) trait Narrow: Copy + Send + Sync + 'static {
 impl Narrow for i8 {
     #[inline(always)]
     unsafe fn widen<S: Simd>(p: *const i8) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: `p` is good for `LANES` bytes, in `Job::run`: `# Safety` of `Narrow::widen`.
         unsafe { S::load_byte(p) }
     }
 }
@@ -167,7 +172,7 @@ impl Narrow for i8 {
 impl Narrow for F16 {
     #[inline(always)]
     unsafe fn widen<S: Simd>(p: *const F16) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: `p` is good for `LANES` halves, in `Job::run`: `# Safety` of `Narrow::widen`.
         unsafe { S::load_half(p) }
     }
 }
@@ -178,13 +183,13 @@ impl<T: Narrow> Weight for Scaled<T> {
 
     #[inline(always)]
     unsafe fn load<S: Simd>(p: *const Self) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: `Scaled` is transparent, so `p` is good for `LANES` of its numbers: `# Safety` of `Weight::load`.
         unsafe { T::widen::<S>(p.cast()) }
     }
 
     #[inline(always)]
     unsafe fn begin<S: Simd>(_: Lanes<Self>) -> S::V {
-        // SAFETY: the caller's.
+        // SAFETY: `splat` asks to be called in `Job::run`, and so does `# Safety` of `Weight::begin`.
         unsafe { S::splat(0.0) }
     }
 
@@ -195,7 +200,8 @@ impl<T: Narrow> Weight for Scaled<T> {
     ) {
         for (v, &Lanes { panel, width, first }) in lanes.iter().enumerate() {
             let (scales, left) = (panel.cast::<i8>(), width.saturating_sub(first));
-            // SAFETY: the caller's.
+            // SAFETY: the panel begins with the scales and then the biases of its `width` channels, of which `left`
+            // follow the vector's first: `# Safety` of `Weight::end`.
             unsafe {
                 let scale = floats::<S>(scales.wrapping_add(size_of::<f32>() * first), left);
                 let bias = floats::<S>(scales.wrapping_add(size_of::<f32>() * (width + first)), left);
@@ -209,7 +215,8 @@ impl<T: Narrow> Weight for Scaled<T> {
     #[inline(always)]
     unsafe fn slopes<S: Simd>(Lanes { panel, width, first }: Lanes<Self>, steps: usize) -> S::V {
         let slopes = panel.wrapping_add(width * (Self::BEFORE + steps)).cast::<i8>();
-        // SAFETY: the caller's.
+        // SAFETY: the slopes of the `width` channels come after the weights, and `width - first` of them from here on:
+        // `# Safety` of `Weight::slopes`.
         unsafe { floats::<S>(slopes.wrapping_add(size_of::<f32>() * first), width.saturating_sub(first)) }
     }
 }
@@ -217,10 +224,12 @@ impl<T: Narrow> Weight for Scaled<T> {
 /// A vector of the floats at `p`, of which no more than `left` are there.
 ///
 /// # Safety
-/// In [`super::arch::Job::run`].
+/// In [`super::arch::Job::run`]. `p` is good for `left` floats, or for a vector of them if that is less; it needs no
+/// alignment.
 #[inline(always)]
 unsafe fn floats<S: Simd>(p: *const i8, left: usize) -> S::V {
-    // SAFETY: the caller's; a part is copied to where there is a whole vector.
+    // SAFETY: `p` is good for a vector if `left` is as many, else for `left` floats: `# Safety` of this function.
+    // `whole` has room for a panel, and no vector is longer.
     unsafe {
         if left >= S::LANES {
             return S::load(p.cast());
@@ -237,7 +246,8 @@ unsafe fn floats<S: Simd>(p: *const i8, left: usize) -> S::V {
 /// As [`floats`].
 #[inline(always)]
 unsafe fn halves<S: Simd>(p: *const i8, left: usize) -> S::V {
-    // SAFETY: as above.
+    // SAFETY: `p` is good for a vector if `left` is as many, else for `left` halves: `# Safety` of this function.
+    // `whole` has room for a panel, and no vector is longer.
     unsafe {
         if left >= S::LANES {
             return S::load_half(p.cast());

@@ -160,9 +160,11 @@ mod pool {
         thread: OnceLock<Thread>,
     }
 
-    // SAFETY: the job is written and read as `Common::job` says, and its call is `Sync`.
+    // SAFETY: only `job` is not `Send` by itself. It is written and read as it says, never both at the same time, and
+    // its call is `Sync`, so any thread may make it.
     unsafe impl Send for Common {}
-    // SAFETY: as above.
+    // SAFETY: only `job` is not `Sync` by itself. It is read only by who has taken a piece, which the caller gave out
+    // after it had written the job, and is written again only when no piece is undone.
     unsafe impl Sync for Common {}
 
     /// Looks at a condition before the processor is given to another thread, and before sleep.
@@ -249,14 +251,15 @@ mod pool {
 
             let common = &*self.common;
             assert!(pieces as u64 <= MOST, "pieces of a firing");
-            // SAFETY: the borrow may have any lifetime, since nothing of it is left when this returns: all pieces are
-            // done then.
+            // SAFETY: the borrow may have any lifetime, since nothing uses it when this returns or panics: `Wait` waits
+            // until all pieces are done.
             let call = unsafe {
                 core::mem::transmute::<&(dyn Fn(usize, usize) + Sync), &'static (dyn Fn(usize, usize) + Sync)>(
                     job,
                 )
             };
-            // SAFETY: no piece is left or undone, so no thread reads it; and this is the only caller.
+            // SAFETY: no piece is left or undone, so no thread reads the job; and `&mut self` makes this the only
+            // caller.
             unsafe { *common.job.get() = Some(Job { call, caller: thread::current() }) };
             common.undone.store(pieces, Ordering::SeqCst);
             let (caller, wait) = (self.threads.len(), Wait(common));
@@ -300,10 +303,10 @@ mod pool {
                     !self.shares.iter().all(Share::is_empty) || self.over.load(Ordering::SeqCst)
                 });
                 while let Some(piece) = self.take(number) {
-                    // SAFETY: the job was written before its pieces were there to be taken, and stays until this one is
-                    // done.
+                    // SAFETY: a piece was taken, so the job was written before, and it stays until this piece is done.
                     let Some(job) = (unsafe { (*self.job.get()).clone() }) else { return };
-                    // SAFETY: as above.
+                    // SAFETY: this piece is not done, so `deal` has not returned, and what `call` points to is still
+                    // borrowed.
                     let run = || unsafe { (*job.call)(number, piece) };
                     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
                         self.panicked.store(true, Ordering::SeqCst);

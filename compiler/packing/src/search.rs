@@ -259,6 +259,8 @@ impl OffsetSearch<'_> {
         for _ in 0..ROUNDS {
             let mut changed = false;
             for &i in blocks {
+                // Twins can be swapped, so one need only be tried above the other. A block that was put off rests on a
+                // block that is to come: at best on the one whose top is lowest.
                 let support = if let Some(twin) = self.twins.below[i].filter(|twin| !self.placed[*twin]) {
                     self.least[twin] + part.blocks[twin].bytes
                 } else if self.put_off[i] {
@@ -293,6 +295,7 @@ impl OffsetSearch<'_> {
                 self.mark[c] = self.marks;
                 let clique = &part.cliques[c];
                 looked += clique.len();
+                // The blocks of a clique that are to come lie one above the other, from the lowest of their starts on.
                 let open = || clique.iter().filter(|m| !self.placed[m.block]);
                 let start_of = |m: &Member| self.least[m.block] - part.rise[m.block] + m.low;
                 let start = open().map(start_of).min().unwrap_or(0);
@@ -394,6 +397,7 @@ impl Failures {
             self.slots = vec![None; SLOTS];
         }
         let slot = Self::slot(&key);
+        // What was there is forgotten. That costs time at most, since whole states are compared and not their hashes.
         self.slots[slot] = Some(key);
     }
 }

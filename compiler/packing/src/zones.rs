@@ -216,6 +216,7 @@ impl Expansion<'_> {
 
     /// Makes the zones of all ways in which the block may lie.
     fn decide(&mut self, mut between: Between) {
+        // Neighbours for which one way is left are decided first, since that may leave one way for others too.
         let open = loop {
             self.work += self.links.len() as u64;
             let is_open = |link: &&Separation| {
@@ -249,6 +250,7 @@ impl Expansion<'_> {
     /// Decides that the neighbour of a link lies above the block, or below.
     fn put(&mut self, between: &mut Between, link: Separation, is_above: bool) {
         self.work += self.nodes as u64;
+        // The matrix is closed, so what follows for a node follows by one addition: by way of the neighbour.
         for node in 0..self.nodes {
             if is_above {
                 let least = link.above + self.least[link.node * self.nodes + node];
@@ -270,6 +272,8 @@ impl Expansion<'_> {
                 (true, false) => between.above[to],
                 (false, true) => between.below[from],
                 (false, false) => {
+                    // The matrix was closed before, so a longer way between two nodes can only lead by way of the
+                    // block.
                     let by_way_of_block = self.apart(from, to, between.below[from] + between.above[to]);
                     self.least[from * self.nodes + to].max(by_way_of_block)
                 }

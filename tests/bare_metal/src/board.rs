@@ -68,7 +68,8 @@ fn semihost(operation: usize, argument: usize) -> usize {
     unsafe {
         core::arch::asm!("bkpt 0xab", inout("r0") operation => answer, in("r1") argument);
     }
-    // SAFETY: as above. The three instructions are the mark of a call, and are not compressed.
+    // SAFETY: qemu reads what the argument points to, as the operation has it, and changes nothing but the register.
+    // The three instructions are the mark of a call, and are not compressed.
     #[cfg(target_arch = "riscv32")]
     unsafe {
         core::arch::asm!(
@@ -141,11 +142,11 @@ pub fn stack_of(work: impl FnOnce()) -> Option<usize> {
     // Leaves room for this function's own data.
     let painted = end..top - 256;
     for word in painted.clone().step_by(4) {
-        // SAFETY: the linker gives these bytes to the stack alone, and nothing below the top is in use now.
+        // SAFETY: the linker gives these bytes to the stack alone, and those below `top - 256` are not in use now.
         unsafe { (word as *mut u32).write_volatile(PAINT) };
     }
     work();
-    // SAFETY: as above.
+    // SAFETY: the linker gives these bytes to the stack alone, and they were written above.
     let is_unused = |word: &usize| unsafe { (*word as *const u32).read_volatile() } == PAINT;
     let lowest = painted.clone().step_by(4).find(|word| !is_unused(word));
     assert!(lowest != Some(end), "the stack is full");

@@ -37,14 +37,14 @@ impl Arena {
         // It begins at the start of a cache line, since a vector that lies in two lines takes twice as long.
         #[repr(align(64))]
         struct Ready(UnsafeCell<Arena>);
-        // SAFETY: the flag below gives it to one caller, once.
+        // SAFETY: the flag below gives its content to one caller, once.
         unsafe impl Sync for Ready {}
         static READY: Ready = Ready(UnsafeCell::new(Arena::new()));
         static TAKEN: AtomicBool = AtomicBool::new(false);
         if TAKEN.swap(true, Ordering::AcqRel) {
             return None;
         }
-        // SAFETY: nobody else has or will have a reference: the flag was not set before.
+        // SAFETY: the flag was not set before, so nobody else has a reference, and it stays set, so nobody else will.
         Some(unsafe { &mut *READY.0.get() })
     }
 
@@ -187,7 +187,8 @@ pub(crate) struct Memory<'a, P> {
     part: PhantomData<fn() -> P>,
 }
 
-// SAFETY: nobody else reaches the same bytes at the same time: see `Parts::take`.
+// SAFETY: the memory is borrowed exclusively (`arena`), and parts that run at the same time have no byte in common but
+// those of rings between stages: `Parts::of` has checked it.
 unsafe impl<P> Send for Memory<'_, P> {}
 
 /// Memory of parts that run at the same time, to be taken one after another.
@@ -255,9 +256,9 @@ impl<P: Part> Memory<'_, P> {
             assert!(!ring.place.overlaps(write.place));
         }
         assert!(write.place.is_within_arena::<O>());
-        // SAFETY: the part is borrowed exclusively for as long as the spans live, the ring is within the arena, and the
-        // bytes to be written are in none of the rings to be read. Another stage may read other rows of the ring: those
-        // that this stage has counted as written, and that the other stage has not released.
+        // SAFETY: the ring is within the arena, as asserted, and its bytes are in none of the rings to be read. `self`
+        // is borrowed exclusively for as long as the spans. Another stage may read other rows of the ring: those that
+        // this stage has counted as written, and that the other stage has not released.
         let written = unsafe { SpanMut::shared(self.at(write), write.place.bytes() / size_of::<O>()) };
         (read.map(|ring| self.span(ring)), written)
     }
@@ -278,8 +279,8 @@ impl<P: Part> Memory<'_, P> {
         }
         assert!(!write.place.overlaps(workspace.place));
         assert!(workspace.place.is_within_arena::<f32>());
-        // SAFETY: the part is borrowed exclusively for as long as the spans live, and the workspace is within the arena
-        // and in none of the rings.
+        // SAFETY: the workspace is within the arena, as asserted, and its bytes are in none of the rings. `self` is
+        // borrowed exclusively for as long as the spans.
         let room = unsafe { SpanMut::shared(self.at(workspace), workspace.place.bytes() / 4) };
         let (read, written) = self.slices(read, write);
         (read, written, room)
@@ -300,8 +301,9 @@ impl<P: Part> Memory<'_, P> {
     ) -> ([Span<'_, I>; N], SpanMut<'_, O>, SpanMut<'_>, Span<'_, u8>) {
         assert!(!block.place.overlaps(write.place) && !block.place.overlaps(workspace.place));
         assert!(block.place.is_within_arena::<u8>());
-        // SAFETY: the part is borrowed exclusively for as long as the span lives, and nothing that is written is in the
-        // block. Its load has ended.
+        // SAFETY: the block is within the arena, as asserted, and nothing that is written has bytes in it. `self` is
+        // borrowed exclusively for as long as the spans. Its load has ended, since a plan that was checked waits for it
+        // before.
         let weights = unsafe { Span::shared(self.at(block), block.place.bytes()) };
         let (read, written, room) = self.slices_and_workspace(read, write, workspace);
         (read, written, room, weights)
@@ -338,8 +340,9 @@ impl<P: Part> Memory<'_, P> {
     pub fn row_mut<T: Plain, const N: usize>(&mut self, ring: Ring<P, T>, y: usize) -> &mut [T; N] {
         let slot = ring.slot(y);
         assert!(slot.place.is_within_arena::<T>() && slot.place.bytes() == size_of::<[T; N]>());
-        // SAFETY: the row is within the arena, and the part is borrowed exclusively for as long as the row lives. No
-        // other stage uses the row: it is not counted as written yet, or the other stage has released it.
+        // SAFETY: the row is within the arena and of this length, as asserted, and `self` is borrowed exclusively for
+        // as long as the row. No other stage uses the row: it is not counted as written yet, or the other stage has
+        // released it.
         unsafe { &mut *self.at(slot).cast::<[T; N]>() }
     }
 
@@ -354,9 +357,9 @@ impl<P: Part> Memory<'_, P> {
     #[inline(always)]
     fn span<T: Plain>(&self, ring: Ring<P, T>) -> Span<'_, T> {
         assert!(ring.place.is_within_arena::<T>());
-        // SAFETY: the ring is within the arena, and the part is borrowed. Nobody writes these bytes while the span
-        // lives: a write takes an exclusive borrow, or `slices` has checked that it goes elsewhere, or it goes to rows
-        // of a ring between stages that are not counted as written for this stage.
+        // SAFETY: the ring is within the arena, as asserted, and `self` is borrowed for as long as the span. Nobody
+        // writes these bytes meanwhile: a write takes an exclusive borrow, or `slices` has checked that it goes
+        // elsewhere, or it goes to rows of a ring between stages that are not counted as written for this stage.
         unsafe { Span::shared(self.at(ring), ring.place.bytes() / size_of::<T>()) }
     }
 

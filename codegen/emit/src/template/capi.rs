@@ -52,8 +52,11 @@ fn status(result: Result<(), Status>) -> Status {
     result.err().unwrap_or(Status::Ok)
 }
 
-/// Makes a model in its place, which must be writable or null, on memory that belongs to the model for as long as it
-/// lives.
+/// Makes a model in its place, on memory that belongs to the model for as long as it lives.
+///
+/// # Safety
+/// `place` is null, or may be written. `memory` is null, or `bytes` bytes that may be written, and nobody else uses it
+/// for as long as the model lives.
 unsafe fn create<M>(
     model: u64,
     place: *mut Place,
@@ -73,22 +76,25 @@ unsafe fn create<M>(
         if bytes < size_of::<Arena>() {
             return Err(Status::Length);
         }
-        // SAFETY: the memory is long enough and aligned, the caller may give it, and the zeros that are written
-        // initialise it.
+        // SAFETY: the memory is neither null nor unaligned, is as long as an arena, and is used by nobody else:
+        // `# Safety` of this function. The zeros that are written initialise it.
         let arena = unsafe {
             arena.write_bytes(0, 1);
             &mut *arena
         };
         let created = Created { tag: tag(model), model: make(arena)? };
-        // SAFETY: the place belongs to the caller, and is as large and as aligned as the model needs.
+        // SAFETY: the place is neither null nor unaligned, and may be written: `# Safety` of this function. `FITS` says
+        // that it is as large and as aligned as the model needs.
         unsafe { place.cast::<Created<M>>().write(created) };
         Ok(())
     };
     status(create())
 }
 
-/// The model in a place, if it is the model of this number. The place must be null, or hold zeros or what `create`
-/// wrote.
+/// The model in a place, if it is the model of this number.
+///
+/// # Safety
+/// `place` is null, or holds zeros or what [`create`] wrote. Nobody else uses it as long as the result.
 unsafe fn created<'a, M>(model: u64, place: *mut Place) -> Result<&'a mut M, Status> {
     if place.is_null() {
         return Err(Status::Null);
@@ -97,19 +103,25 @@ unsafe fn created<'a, M>(model: u64, place: *mut Place) -> Result<&'a mut M, Sta
         return Err(Status::Alignment);
     }
     let created = place.cast::<Created<M>>();
-    // SAFETY: the place is initialised, and at least as long as the tag.
+    // SAFETY: the place is neither null nor unaligned, and holds at least a word of zeros or a tag: `# Safety` of this
+    // function.
     if unsafe { (&raw const (*created).tag).read() } != tag(model) {
         return Err(Status::NotCreated);
     }
-    // SAFETY: the tag says that the place holds this model, and no other thread uses the model meanwhile.
+    // SAFETY: only `create` writes this tag, and with it this model; and nobody else uses the place: `# Safety` of this
+    // function.
     Ok(unsafe { &mut (*created).model })
 }
 
 /// Ends the model in a place, which may hold none.
+///
+/// # Safety
+/// As [`created`].
 unsafe fn destroy<M>(model: u64, place: *mut Place) -> Status {
-    // SAFETY: as for `created`.
+    // SAFETY: `created` asks for what `# Safety` of this function asks for.
     let result = unsafe { created::<M>(model, place) }.map(|found| {
-        // SAFETY: nobody uses the model any more: its place is marked as holding none.
+        // SAFETY: the model was made in its place by `create`, and nobody uses it again, since the place is marked as
+        // holding none.
         unsafe {
             ptr::drop_in_place(found);
             place.cast::<u64>().write(0);
@@ -118,7 +130,10 @@ unsafe fn destroy<M>(model: u64, place: *mut Place) -> Status {
     status(result)
 }
 
-/// The value at a pointer. It must be initialised, and stay unchanged meanwhile.
+/// The value at a pointer.
+///
+/// # Safety
+/// `data` is null, or leads to a value that is initialised and stays unchanged for `'a`.
 unsafe fn read<'a, T>(data: *const T) -> Result<&'a T, Status> {
     if data.is_null() {
         return Err(Status::Null);
@@ -126,20 +141,27 @@ unsafe fn read<'a, T>(data: *const T) -> Result<&'a T, Status> {
     if !data.is_aligned() {
         return Err(Status::Alignment);
     }
-    // SAFETY: neither null nor unaligned, and initialised as the caller says.
+    // SAFETY: the pointer is neither null nor unaligned, and leads to a value that stays unchanged: `# Safety` of this
+    // function.
     Ok(unsafe { &*data })
 }
 
-/// A frame of this many elements. It must be initialised, and stay unchanged meanwhile.
+/// A frame of this many elements.
+///
+/// # Safety
+/// `data` is null, or leads to `elements` elements that are initialised and stay unchanged for `'a`.
 unsafe fn frame<'a, T, const N: usize>(data: *const T, elements: usize) -> Result<&'a [T; N], Status> {
     if elements != N && !data.is_null() {
         return Err(Status::Length);
     }
-    // SAFETY: there are as many elements as the caller says.
+    // SAFETY: `data` is null, or leads to `elements` elements, which are `N`: `# Safety` of this function.
     unsafe { read(data.cast()) }
 }
 
-/// Room for a frame of this many elements, which nobody else uses meanwhile.
+/// Room for a frame of this many elements.
+///
+/// # Safety
+/// `data` is null, or leads to `elements` elements that nobody else uses for `'a`. Zeros are values of `T`.
 unsafe fn room<'a, T, const N: usize>(data: *mut T, elements: usize) -> Result<&'a mut [T; N], Status> {
     if data.is_null() {
         return Err(Status::Null);
@@ -150,20 +172,24 @@ unsafe fn room<'a, T, const N: usize>(data: *mut T, elements: usize) -> Result<&
     if !data.is_aligned() {
         return Err(Status::Alignment);
     }
-    // SAFETY: the pointer is neither null nor unaligned, there are as many elements as the caller says, and the zeros
-    // initialise them.
+    // SAFETY: the pointer is neither null nor unaligned, and leads to `elements` elements, which are `N`, that nobody
+    // else uses: `# Safety` of this function. The zeros initialise them.
     unsafe {
         data.write_bytes(0, N);
         Ok(&mut *data.cast())
     }
 }
 
-/// This many bytes of weights. They must stay unchanged for as long as the model lives.
+/// This many bytes of weights.
+///
+/// # Safety
+/// `data` is null, or leads to `length` bytes that stay unchanged for as long as the model lives.
 unsafe fn bytes(data: *const u8, length: usize) -> Result<&'static [u8], Status> {
     if data.is_null() {
         return Err(Status::Null);
     }
-    // SAFETY: not null, and as long as the caller says.
+    // SAFETY: the pointer is not null, bytes need no alignment, and there are `length`, which stay unchanged:
+    // `# Safety` of this function.
     Ok(unsafe { core::slice::from_raw_parts(data, length) })
 }
 

@@ -58,7 +58,8 @@ pub struct Load {
     checksum: u32,
 }
 
-// SAFETY: the block is the load's alone until the load has ended.
+// SAFETY: nobody but the load uses its block until it has ended (`# Safety` of `Store::start`), so it may do so from
+// any thread.
 unsafe impl Send for Load {}
 
 impl Load {
@@ -79,7 +80,8 @@ impl Load {
 
     /// The same bytes as a slice, for a store that reads at once.
     fn room(&mut self) -> &mut [u8] {
-        // SAFETY: the block is the load's alone, and its bytes are initialised: it is part of the arena.
+        // SAFETY: nobody but the load uses its block, which has `bytes` bytes: `# Safety` of `Store::start`. They are
+        // initialised, as all of the arena is.
         unsafe { core::slice::from_raw_parts_mut(self.block(), self.bytes) }
     }
 }
@@ -150,7 +152,7 @@ impl<R: ReadAt> Blocking<R> {
     }
 }
 
-// SAFETY: it writes the blocks of loads only, before `start` returns.
+// SAFETY: `read_at` gets nothing to write but the block, and has returned when `start` does.
 unsafe impl<R: ReadAt> Store for Blocking<R> {
     unsafe fn start(&mut self, mut load: Load) {
         let number = self.begun;
@@ -187,7 +189,7 @@ impl<'w> InPlace<'w> {
     }
 }
 
-// SAFETY: it writes nothing.
+// SAFETY: it writes nothing at all.
 unsafe impl Store for InPlace<'_> {
     unsafe fn start(&mut self, _: Load) {}
 
@@ -226,7 +228,8 @@ pub(crate) struct Loads<'m, S: Store> {
     failed: Option<StoreError>,
 }
 
-// SAFETY: the blocks of open loads are the loads' alone.
+// SAFETY: it reaches the blocks of open loads alone, which nobody else uses, and they are not read before the loads
+// have ended.
 unsafe impl<S: Store> Send for Loads<'_, S> {}
 
 impl<'m, S: Store> Loads<'m, S> {
@@ -271,7 +274,8 @@ impl<'m, S: Store> Loads<'m, S> {
             let Some((&Tile { at, bytes, checksum, .. }, block)) = open else { continue };
             ended.map_err(|fault| StoreError { at, bytes, fault })?;
             if !S::VERIFIES {
-                // SAFETY: the load has ended, and its block is not yet used.
+                // SAFETY: the load has ended, so the store writes the block no more, and the layer that uses it waits
+                // for this.
                 let read = unsafe { core::slice::from_raw_parts(block.as_ptr(), bytes) };
                 if crc32c(self.isa, read) != checksum {
                     return Err(StoreError { at, bytes, fault: Fault::Checksum });
@@ -506,7 +510,8 @@ mod loader {
         }
     }
 
-    // SAFETY: whoever reads a load writes its block before it has ended, and `wait` waits for that. Dropping waits for all.
+    // SAFETY: whoever reads a load writes its block alone, and before it has ended. `wait` returns only then, and
+    // dropping waits for the loads that are left.
     unsafe impl Store for Loader {
         const VERIFIES: bool = true;
 

@@ -171,13 +171,15 @@ impl Isa {
     #[inline]
     pub(crate) fn run<J: Job>(self, job: J) {
         match self.0 {
-            // SAFETY: an `Isa` of this kind is made only where the processor has its instructions.
+            // SAFETY: `compiled`, `detect` and `all` make an `Isa` of this kind only where the processor has AVX2, FMA
+            // and F16C.
             #[cfg(target_arch = "x86_64")]
             IsaLevel::Avx2 if MAY_BE_AVX2 => unsafe { avx2::run(job) },
-            // SAFETY: as above.
+            // SAFETY: `compiled`, `detect` and `all` make an `Isa` of these kinds only where the processor has
+            // AVX-512F.
             #[cfg(target_arch = "x86_64")]
             IsaLevel::Avx512 | IsaLevel::Vnni if MAY_BE_AVX512 => unsafe { avx512::run(job) },
-            // SAFETY: as above.
+            // SAFETY: `compiled`, `detect` and `all` make an `Isa` of these kinds only where the processor has NEON.
             #[cfg(target_arch = "aarch64")]
             IsaLevel::Neon | IsaLevel::Dot => unsafe { neon::run(job) },
             _ => job.run::<portable::Portable>(),
@@ -187,7 +189,8 @@ impl Isa {
     /// Every instruction set of the processor that runs this.
     pub fn all() -> impl Iterator<Item = Isa> {
         let best = Isa::detect();
-        // From the least to the best.
+        // From the least to the best. A processor that has one of them has those before it: AVX-512F comes with AVX2,
+        // FMA and F16C.
         #[cfg(target_arch = "x86_64")]
         let kinds = [IsaLevel::Portable, IsaLevel::Avx2, IsaLevel::Avx512, IsaLevel::Vnni];
         #[cfg(target_arch = "aarch64")]

@@ -7,6 +7,9 @@ pub const PANEL: usize = 16;
 
 /// Work written for any instruction set. `run` and everything that it calls with `S` must be `#[inline(always)]`. Only
 /// then does the compiler generate code for that instruction set.
+///
+/// It is called by `Isa::run`, by [`Simd::call`] and by jobs of the same `S`, so only where the processor has the
+/// instructions of `S`. A `# Safety` that says "in [`Job::run`]" asks for this.
 pub(crate) trait Job {
     /// Does the work.
     fn run<S: Simd>(self);
@@ -15,8 +18,11 @@ pub(crate) trait Job {
 /// A vector of `f32`, with the operations that micro-kernels need.
 ///
 /// # Safety
-/// Implementors' methods may be called only on a processor that has their instructions, which is so within
-/// [`Job::run`]. Pointers must be good for `LANES` elements; they need no alignment.
+/// Whoever calls a method ensures that the processor has the instructions of the set, as it has in [`Job::run`], and
+/// that pointers are good for `LANES` elements, or for the first `count` of them where a method takes a count. They
+/// need no alignment, except where a method takes a count.
+///
+/// Whoever implements it ensures that `LANES` divides [`PANEL`], and that no method touches any other memory.
 pub(crate) unsafe trait Simd: Copy + 'static {
     /// The vector.
     type V: Copy;
@@ -47,7 +53,8 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     #[inline(always)]
     unsafe fn load_masked(p: *const f32, count: usize) -> Self::V {
         let mut whole = [0.0; PANEL];
-        // SAFETY: the caller's; no vector is longer than a panel.
+        // SAFETY: `p` is aligned and good for `count` floats: `# Safety` of `Simd`. `whole` has room for a panel, and
+        // no vector is longer.
         unsafe {
             core::ptr::copy_nonoverlapping(p, whole.as_mut_ptr(), count.min(Self::LANES));
             Self::load(whole.as_ptr())
@@ -57,7 +64,8 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     #[inline(always)]
     unsafe fn store_masked(p: *mut f32, count: usize, v: Self::V) {
         let mut whole = [0.0; PANEL];
-        // SAFETY: the caller's; no vector is longer than a panel.
+        // SAFETY: `p` is aligned and good for `count` floats: `# Safety` of `Simd`. `whole` has room for a panel, and
+        // no vector is longer.
         unsafe {
             Self::store(whole.as_mut_ptr(), v);
             core::ptr::copy_nonoverlapping(whole.as_ptr(), p, count.min(Self::LANES));
@@ -73,7 +81,8 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     #[inline(always)]
     unsafe fn load_half_part(p: *const F16, count: usize) -> Self::V {
         let mut whole = [F16::default(); PANEL];
-        // SAFETY: the caller's; no vector is longer than a panel.
+        // SAFETY: `p` is aligned and good for `count` halves: `# Safety` of `Simd`. `whole` has room for a panel, and
+        // no vector is longer.
         unsafe {
             copy_part(p, whole.as_mut_ptr(), count.min(Self::LANES));
             Self::load_half(whole.as_ptr())
@@ -83,7 +92,8 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     #[inline(always)]
     unsafe fn store_half_part(p: *mut F16, count: usize, v: Self::V) {
         let mut whole = [F16::default(); PANEL];
-        // SAFETY: the caller's; no vector is longer than a panel.
+        // SAFETY: `p` is aligned and good for `count` halves: `# Safety` of `Simd`. `whole` has room for a panel, and
+        // no vector is longer.
         unsafe {
             Self::store_half(whole.as_mut_ptr(), v);
             copy_part(whole.as_ptr(), p, count.min(Self::LANES));
@@ -107,14 +117,15 @@ pub(crate) unsafe trait Simd: Copy + 'static {
 /// is made for many sizes.
 ///
 /// # Safety
-/// Both are good for `count` elements.
+/// Both are aligned and good for `count` elements, which are no more than a panel.
 #[inline(never)]
 unsafe fn copy_part(from: *const F16, to: *mut F16, count: usize) {
     let mut done = 0;
     macro_rules! powers {
         ($($size:literal)*) => {
             $(if count & $size != 0 {
-                // SAFETY: the caller's: the sizes of a count add up to it.
+                // SAFETY: `count` is the sum of the sizes whose bits it has, so `done + $size` is no more than `count`,
+                // for which both pointers are good: `# Safety` of this function.
                 unsafe { to.add(done).cast::<[F16; $size]>().write(from.add(done).cast::<[F16; $size]>().read()) }
                 done += $size;
             })*

@@ -38,7 +38,7 @@ pub(super) struct Dense<'a, E, W> {
 impl<E: Pixels, W: Weight> Job for Dense<'_, E, W> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        // SAFETY: this is within a job of this instruction set.
+        // SAFETY: this is in `Job::run`, as `with_parts` asks.
         unsafe {
             if features::PARTS && self.parts.len() > 1 {
                 self.with_parts::<S, true>();
@@ -62,7 +62,7 @@ impl Pixels for f32 {
     #[inline(always)]
     unsafe fn as_they_are<S: Simd, W: Weight, const PARTS: bool>(dense: Dense<'_, f32, W>) {
         if PARTS {
-            // SAFETY: the caller's.
+            // SAFETY: this is in `Job::run`: `# Safety` of `Pixels::as_they_are`.
             unsafe { S::call(AsItIs(dense)) }
         } else {
             dense.make::<S, _, false>(&mut InPlace);
@@ -74,7 +74,7 @@ impl Pixels for f32 {
 impl Pixels for F16 {
     #[inline(always)]
     unsafe fn as_they_are<S: Simd, W: Weight, const PARTS: bool>(dense: Dense<'_, F16, W>) {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`: `# Safety` of `Pixels::as_they_are`.
         unsafe { S::call(WithBefore::<_, _, PARTS>(dense, Before::NOTHING)) }
     }
 }
@@ -109,7 +109,7 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
     /// In [`Job::run`].
     #[inline(always)]
     unsafe fn with_parts<S: Simd, const PARTS: bool>(self) {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`: `# Safety` of this function.
         unsafe {
             if features::PROLOGUES
                 && let Some(before) = self.before
@@ -148,7 +148,9 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
                         table.add_residuals(piece.pixels(), elements, pixel_stride, p.filters);
                     }
                 }
-                // SAFETY: this is within a job of this instruction set; the caller of the convolution has the elements.
+                // SAFETY: this is in `Job::run`. Spans are parts of a window, of which a panel has all steps, and
+                // residuals have been added for all pixels or for none. No one else uses these elements of the output:
+                // `# Safety` of `conv_shared`, which makes all `Dense`.
                 unsafe {
                     if PARTS {
                         let parts = Parts::new(p, parts, is_plain, &pixels, taps);

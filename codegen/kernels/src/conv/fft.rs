@@ -190,6 +190,8 @@ pub(super) fn transform(re: &mut [f32], im: &mut [f32], turns: &[f32], sign: f32
     let points = re.len();
     let (cosines, sines) = turns.split_at(turns.len() / 2);
     let bits = points.trailing_zeros();
+    // Each pass below makes transforms of twice the points, from those of even and of odd places, which lie side by
+    // side. That is in place if the numbers begin in the order of their reversed bits.
     for i in 0..points {
         let j = i.reverse_bits() >> (usize::BITS - bits);
         if i < j {
@@ -199,6 +201,7 @@ pub(super) fn transform(re: &mut [f32], im: &mut [f32], turns: &[f32], sign: f32
     }
     let mut half = 1;
     while half < points {
+        // The angles of this pass are every so many of those of half a circle.
         let stride = cosines.len() / half;
         for (re, im) in re.chunks_exact_mut(2 * half).zip(im.chunks_exact_mut(2 * half)) {
             let ((low_re, high_re), (low_im, high_im)) = (re.split_at_mut(half), im.split_at_mut(half));
@@ -296,6 +299,7 @@ impl Job for Work<'_, '_, '_> {
                 }
                 let (re, im) = room.split_at_mut(points);
                 synthesise(sum, re, im, turns);
+                // To transform and transform back multiplies by the number of points.
                 let scale = 1.0 / points as f32;
                 let line = layouts[1].line_mut(output, width, y);
                 let made = line.data[filter * line.channel..].iter_mut().step_by(line.column);
@@ -327,6 +331,7 @@ pub(super) fn synthesise(spectrum: &[f32], re: &mut [f32], im: &mut [f32], turns
     let (real, imaginary) = spectrum.split_at(spectrum.len() / 2);
     for (k, (real, imaginary)) in real.iter().zip(imaginary).enumerate() {
         (re[k], im[k]) = (*real, *imaginary);
+        // Of real numbers, the spectrum at −k is the conjugate of that at k, so only half of it is kept.
         if k > 0 && 2 * k < points {
             (re[points - k], im[points - k]) = (*real, -*imaginary);
         }

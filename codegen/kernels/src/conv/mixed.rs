@@ -109,7 +109,8 @@ impl RowKernel<F16, F16> for MixedConv {
 
 /// The bytes that were given as halves.
 fn bytes(halves: &[F16]) -> &[i8] {
-    // SAFETY: of halves, every byte is a value of a byte.
+    // SAFETY: halves have no padding, every pattern of bits is an `i8`, and bytes need no alignment. There are as many
+    // as `size_of_val` says.
     unsafe { core::slice::from_raw_parts(halves.as_ptr().cast(), size_of_val(halves)) }
 }
 

@@ -153,8 +153,8 @@ impl Conv {
         let (isa, output) = (context.isa, SharedRows::new(output));
         self.deal(context, |tiles| {
             #[allow(unsafe_code, reason = "several workers write one tensor")]
-            // SAFETY: output channels are each of one call only, and the caller's borrow of the output lasts until all
-            // are done.
+            // SAFETY: `deal` gives each output channel to one call, and returns when all calls have. As long, `output`
+            // borrows the rows.
             unsafe {
                 conv_shared(isa, self, y.clone(), tiles, operands, packed, output);
             }

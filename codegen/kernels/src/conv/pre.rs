@@ -144,7 +144,8 @@ impl<E: Element> Load<E> for Loaded<'_, E> {
         }
         let Before { activation, constants } = self.before.channels(self.first + step % self.channels, steps);
         let (pixels, to) = (&pixels[..count], self.block.wrapping_add(start));
-        // SAFETY: the caller's; these elements are within the block, and no others that have been loaded are touched.
+        // SAFETY: this is in `Job::run`: `# Safety` of `Load::load`. As asserted, the pixels have `steps` elements, and
+        // the block has room for `stride` of each from `start` on. What was loaded before lies below `start`.
         unsafe {
             if constants.is_none() && activation == Activation::None {
                 S::call(Widen { pixels, steps, to, stride });
@@ -170,7 +171,8 @@ impl<E: Element> Job for Widen<'_, E> {
     fn run<S: Simd>(self) {
         let Widen { pixels, steps, to, stride } = self;
         for (i, pixel) in pixels.iter().enumerate() {
-            // SAFETY: this is within a job of this instruction set, and the block has room for the pixel's whole vectors.
+            // SAFETY: this is in `Job::run`. `Loaded::load` has asserted that the block has room for `stride` elements
+            // of each pixel, and these are whole vectors.
             unsafe { widen::<S, E>(pixel, to.add(i * stride), steps) }
         }
     }
@@ -187,7 +189,8 @@ unsafe fn widen<S: Simd, E: Element>(pixel: &[E], to: *mut f32, steps: usize) {
     let steps = steps.min(pixel.len());
     let whole = steps.next_multiple_of(S::LANES);
     let whole = if whole <= pixel.len() { whole } else { steps / S::LANES * S::LANES };
-    // SAFETY: the caller's; the pixel has these elements.
+    // SAFETY: `to` is good for whole vectors: `# Safety` of this function. No more than the pixel's elements are
+    // loaded: `whole` is no more than they are, and nor is `steps`.
     unsafe {
         for at in (0..whole).step_by(S::LANES) {
             S::store(to.add(at), E::load::<S>(pixel.as_ptr().add(at)));
@@ -218,8 +221,9 @@ impl<E: Element> Job for Transform<'_, E> {
                 continue;
             }
             let (from, to) = (pixel.as_ptr(), to.wrapping_add(i * steps.next_multiple_of(PANEL)));
-            // SAFETY: this is within a job of this instruction set; each slice has as many elements as there are steps, and so
-            // has the pixel's part of the block.
+            // SAFETY: this is in `Job::run`. `Loaded::load` has asserted that a pixel that is not empty has `steps`
+            // elements, and its part of the block room for them in whole vectors. As many constants have been cut out.
+            // `values` have all been stored.
             unsafe {
                 let [low, high] = bounds.unwrap_or_default();
                 let (low, high) = (S::splat(low), S::splat(high));
@@ -249,10 +253,10 @@ impl<E: Element> Job for Transform<'_, E> {
 /// The elements at `from`, of which `left` exist.
 ///
 /// # Safety
-/// In [`Job::run`].
+/// In [`Job::run`]. `from` is aligned and good for `left` elements, or for a vector if that is less.
 #[inline(always)]
 #[allow(unsafe_code, reason = "vector instructions")]
 unsafe fn load<S: Simd, E: Element>(from: *const E, left: usize) -> S::V {
-    // SAFETY: the caller's.
+    // SAFETY: `from` is aligned and good for `left` elements, or for a vector: `# Safety` of this function.
     unsafe { if left < S::LANES { E::load_masked::<S>(from, left) } else { E::load::<S>(from) } }
 }

@@ -126,6 +126,7 @@ impl RowKernel for ScaledConv {
 #[inline]
 fn narrow<T>(floats: &[f32]) -> &[Scaled<T>] {
     let count = size_of_val(floats) / size_of::<T>();
-    // SAFETY: of integers and halves, all bits are a value, and floats are aligned better.
+    // SAFETY: `T` is `i8` or `F16`, for which every pattern of bits is a value, and floats are aligned better. So many
+    // are no longer than the floats.
     unsafe { core::slice::from_raw_parts(floats.as_ptr().cast(), count) }
 }

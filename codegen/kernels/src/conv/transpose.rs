@@ -129,7 +129,8 @@ impl Job for Gather<'_> {
                         table.start();
                         let pixel_stride = output.pixel(0, step);
                         table.add_pixels(to - from, output.pixel(start, window.x), pixel_stride);
-                        // SAFETY: this is within a job of this instruction set; no one else has the rows.
+                        // SAFETY: this is in `Job::run`. A span is a part of a tap, of which a panel has all steps, and
+                        // there are no residuals. `output` borrows the rows, for this job alone.
                         unsafe { sums.make::<S, _>(&run, &mut table, &window, &mut InPlace) }
                     }
                 }

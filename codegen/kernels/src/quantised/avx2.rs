@@ -18,9 +18,12 @@ pub(crate) unsafe fn run<W: Work>(work: W) {
 
 /// The integers that sums become, as 32-bit numbers, counted from the zero point. Numbers below all elements stay
 /// below.
+///
+/// # Safety
+/// The processor has AVX2.
 #[inline(always)]
 unsafe fn rounded(sums: __m256i, scales: __m256, high: __m256) -> __m256i {
-    // SAFETY: the caller's instructions.
+    // SAFETY: the processor has AVX2: `# Safety` of this function.
     unsafe { _mm256_cvtps_epi32(_mm256_min_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums), scales), high)) }
 }
 
@@ -46,9 +49,14 @@ impl Places {
         Places(places)
     }
 
+    /// As a vector.
+    ///
+    /// # Safety
+    /// The processor has AVX2.
     #[inline(always)]
     unsafe fn vector(&self) -> __m256i {
-        // SAFETY: the caller's instructions.
+        // SAFETY: the processor has AVX2: `# Safety` of this function. The 32 bytes are aligned to 32, as the structure
+        // is.
         unsafe { _mm256_load_si256(self.0.as_ptr().cast()) }
     }
 }
@@ -57,23 +65,33 @@ impl Places {
 const LANES2: usize = 2 * LANES;
 
 /// Widens 16 bytes.
+///
+/// # Safety
+/// The processor has AVX2, `from` is good for 16 bytes, and `to` for 16 numbers.
 #[inline(always)]
 unsafe fn widen_16(from: *const u8, to: *mut i16) {
-    // SAFETY: the caller's.
+    // SAFETY: the processor has AVX2, `from` is good for 16 bytes, `to` for 16 numbers: `# Safety` of this function.
     unsafe { _mm256_storeu_si256(to.cast(), _mm256_cvtepu8_epi16(_mm_loadu_si128(from.cast()))) }
 }
 
 /// Widens 8 bytes.
+///
+/// # Safety
+/// The processor has AVX2, `from` is good for 8 bytes, and `to` for 8 numbers.
 #[inline(always)]
 unsafe fn widen_8(from: *const u8, to: *mut i16) {
-    // SAFETY: the caller's.
+    // SAFETY: the processor has AVX2, `from` is good for 8 bytes, `to` for 8 numbers: `# Safety` of this function.
     unsafe { _mm_storeu_si128(to.cast(), _mm_cvtepu8_epi16(_mm_loadl_epi64(from.cast()))) }
 }
 
 /// The bytes of `V` vectors of a row: those of two in each half, of one in each quarter.
+///
+/// # Safety
+/// The processor has AVX2, and `p` is good for `V` vectors of 8 bytes, 1 or 2.
 #[inline(always)]
 unsafe fn bytes<const V: usize>(p: *const u8) -> __m256i {
-    // SAFETY: the caller's.
+    // SAFETY: the processor has AVX2, and `p` is good for 8 bytes of each of 1 or 2 vectors: `# Safety` of this
+    // function.
     unsafe {
         match V {
             1 => _mm256_set1_epi64x(p.cast::<i64>().read_unaligned()),
@@ -83,9 +101,12 @@ unsafe fn bytes<const V: usize>(p: *const u8) -> __m256i {
 }
 
 /// Each byte of `V` vectors of the one row with that of the other.
+///
+/// # Safety
+/// The processor has AVX2.
 #[inline(always)]
 unsafe fn pairs<const V: usize>(upper: __m256i, lower: __m256i) -> [__m256i; V] {
-    // SAFETY: the caller's.
+    // SAFETY: the processor has AVX2: `# Safety` of this function.
     unsafe {
         let mut pairs = [_mm256_shuffle_epi8(_mm256_unpacklo_epi8(upper, lower), WIDE.vector()); V];
         if V == 2 {
@@ -103,7 +124,7 @@ pub(crate) struct Clamp {
     low: __m128i,
 }
 
-// SAFETY: each method is of instructions of the set, which its caller vouches for.
+// SAFETY: there are 8 lanes, and each method touches what `Integers` says of its pointers and no more.
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Integers for Avx2 {
     type Sums = __m256i;
@@ -120,19 +141,20 @@ unsafe impl Integers for Avx2 {
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2, and `p` is good for 8 numbers of 4 bytes: `# Safety` of `Integers`.
         unsafe { _mm256_loadu_si256(p.cast()) }
     }
 
     #[inline(always)]
     unsafe fn scales(p: *const u8, _: usize) -> Self::Scales {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2, and `p` is good for 8 floats of 4 bytes: `# Safety` of `Integers`.
         unsafe { _mm256_loadu_ps(p.cast()) }
     }
 
     #[inline(always)]
     unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, _: usize) -> Self::Factors {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2, and `p` is good for `STEPS` bytes of each of 8 lanes: `# Safety` of
+        // `Integers`.
         unsafe {
             match (STEPS, PART) {
                 (2, _) => _mm256_cvtepi8_epi16(_mm_loadu_si128(p.cast())),
@@ -145,13 +167,13 @@ unsafe impl Integers for Avx2 {
 
     #[inline(always)]
     unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2, and `p` is good for two elements of 2 bytes: `# Safety` of `Integers`.
         unsafe { _mm256_set1_epi32(p.cast::<i32>().read_unaligned()) }
     }
 
     #[inline(always)]
     unsafe fn rows<const V: usize>(rows: &[*const u8], _: usize) -> [Self::Factors; V] {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2, and each row is good for `V` vectors of 8 bytes: `# Safety` of `Integers`.
         unsafe {
             if let &[upper, lower] = rows {
                 return pairs(bytes::<V>(upper), bytes::<V>(lower));
@@ -171,7 +193,7 @@ unsafe impl Integers for Avx2 {
         at: impl Fn(usize, usize) -> (*const u8, usize),
     ) -> [Self::Factors; V] {
         let all = [at(0, 0).0, at(1, 0).0];
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2, and each row is good for `V` vectors of 8 bytes: `# Safety` of `Integers`.
         unsafe {
             let mut pairs = Self::rows::<V>(&all[..rows], V * LANES);
             for pair in &mut pairs {
@@ -184,20 +206,20 @@ unsafe impl Integers for Avx2 {
 
     #[inline(always)]
     unsafe fn add_products(sums: Self::Sums, a: Self::Factors, b: Self::Factors) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2: `# Safety` of `Integers`.
         unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(a, b)) }
     }
 
     #[inline(always)]
     unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2: `# Safety` of `Integers`.
         unsafe { _mm256_add_epi32(sums, _mm256_set1_epi32(number)) }
     }
 
     #[inline(always)]
     unsafe fn clamp(how: Requantise) -> Self::Clamp {
         let [_, high] = how.bounds();
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2: `# Safety` of `Integers`.
         unsafe {
             Clamp {
                 high: _mm256_set1_ps(high),
@@ -215,7 +237,7 @@ unsafe impl Integers for Avx2 {
         out: *mut u8,
         _: usize,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2, and `out` is good for 8 bytes: `# Safety` of `Integers`.
         unsafe {
             let whole = rounded(sums, scales, clamp.high);
             let [a, b] = [_mm256_castsi256_si128(whole), _mm256_extracti128_si256::<1>(whole)];
@@ -233,7 +255,7 @@ unsafe impl Integers for Avx2 {
         clamp: &Self::Clamp,
         out: *mut u8,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2, and `out` is good for 16 bytes: `# Safety` of `Integers`.
         unsafe {
             let a = rounded(sums[0], scales[0], clamp.high);
             let b = rounded(sums[1], scales[1], clamp.high);
@@ -251,7 +273,9 @@ unsafe impl Integers for Avx2 {
         (to, span): (*mut u8, usize),
         [rows, count]: [usize; 2],
     ) {
-        // SAFETY: the caller's. The last vector of a row ends with the last byte, after some that were there before.
+        // SAFETY: the processor has AVX2, and in each row `from` is good for `count` bytes and `to` for `count`
+        // elements of 2 bytes: `# Safety` of `Integers`. The last vector of a row ends with its last byte, and begins
+        // with some that were done before.
         unsafe {
             for row in 0..rows {
                 let (from, to) = (from.add(row * between), to.cast::<i16>().add(row * span));
@@ -278,7 +302,7 @@ unsafe impl Integers for Avx2 {
 
     #[inline(always)]
     unsafe fn call<W: Work>(work: W) {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX2, FMA and F16C: `# Safety` of `Integers`.
         unsafe { run(work) }
     }
 }

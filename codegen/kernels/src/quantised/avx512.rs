@@ -55,16 +55,22 @@ pub(crate) struct Clamp {
 }
 
 /// The integers that sums become, counted from the zero point. Numbers below all elements stay below.
+///
+/// # Safety
+/// The processor has AVX-512F.
 #[inline(always)]
 unsafe fn rounded(sums: __m512i, scales: __m512, high: __m512) -> __m512i {
-    // SAFETY: the caller's instructions.
+    // SAFETY: the processor has AVX-512F: `# Safety` of this function.
     unsafe { _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), scales), high)) }
 }
 
 /// The elements of four vectors of such integers: in each quarter those of the same quarter of all vectors.
+///
+/// # Safety
+/// The processor has AVX-512F and BW.
 #[inline(always)]
 unsafe fn elements([a, b, c, d]: [__m512i; 4], clamp: &Clamp) -> __m512i {
-    // SAFETY: the caller's instructions.
+    // SAFETY: the processor has AVX-512F and BW: `# Safety` of this function.
     unsafe {
         let first = _mm512_adds_epi16(_mm512_packs_epi32(a, b), clamp.zero_point);
         let second = _mm512_adds_epi16(_mm512_packs_epi32(c, d), clamp.zero_point);
@@ -73,25 +79,36 @@ unsafe fn elements([a, b, c, d]: [__m512i; 4], clamp: &Clamp) -> __m512i {
 }
 
 /// So many numbers.
+///
+/// # Safety
+/// The processor has AVX-512F, and `p` is good for `lanes` numbers of 4 bytes.
 #[inline(always)]
 unsafe fn numbers((p, lanes): (*const u8, usize)) -> __m512i {
-    // SAFETY: the caller's.
+    // SAFETY: the processor has AVX-512F, and `p` is good for `lanes` numbers, beyond which the mask reads none:
+    // `# Safety` of this function.
     unsafe { _mm512_maskz_loadu_epi32(first_lanes(lanes), p.cast()) }
 }
 
 /// So many bytes.
+///
+/// # Safety
+/// The processor has AVX-512F, BW and VL, and `p` is good for `lanes` bytes.
 #[inline(always)]
 unsafe fn bytes((p, lanes): (*const u8, usize)) -> __m128i {
-    // SAFETY: the caller's.
+    // SAFETY: the processor has AVX-512F, BW and VL, and `p` is good for `lanes` bytes, beyond which the mask reads
+    // none: `# Safety` of this function.
     unsafe { _mm_maskz_loadu_epi8(first_lanes(lanes), p.cast()) }
 }
 
 /// The bytes of four rows, one above the other. Each quarter of vector `v` has those of the fours `v` of the rows' same quarters.
 /// [`elements`] of such vectors are in the order of the rows.
+///
+/// # Safety
+/// The processor has AVX-512F and BW.
 #[inline(always)]
 unsafe fn fours<const V: usize>(rows: [__m512i; 4]) -> [__m512i; V] {
     let [a, b, c, d] = rows;
-    // SAFETY: the caller's instructions.
+    // SAFETY: the processor has AVX-512F and BW: `# Safety` of this function.
     unsafe {
         let [ab, cd] = [_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d)];
         let [ef, gh] = [_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d)];
@@ -105,7 +122,8 @@ unsafe fn fours<const V: usize>(rows: [__m512i; 4]) -> [__m512i; V] {
     }
 }
 
-// SAFETY: each method is of instructions of the set, which its caller vouches for. Masked lanes are neither read nor written.
+// SAFETY: there are 16 lanes, a panel, and each method touches what `Integers` says of its pointers and no more: lanes
+// that are masked out are neither read nor written.
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Integers for Avx512 {
     type Sums = __m512i;
@@ -122,19 +140,20 @@ unsafe impl Integers for Avx512 {
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F, and `p` is good for `lanes` numbers of 4 bytes: `# Safety` of `Integers`.
         unsafe { _mm512_maskz_loadu_epi32(first_lanes(lanes), p.cast()) }
     }
 
     #[inline(always)]
     unsafe fn scales(p: *const u8, lanes: usize) -> Self::Scales {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F, and `p` is good for `lanes` floats of 4 bytes: `# Safety` of `Integers`.
         unsafe { _mm512_maskz_loadu_ps(first_lanes(lanes), p.cast()) }
     }
 
     #[inline(always)]
     unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, lanes: usize) -> Self::Factors {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F, BW and VL, and `p` is good for `STEPS` bytes of each of `lanes` lanes:
+        // `# Safety` of `Integers`.
         unsafe {
             match STEPS {
                 2 => _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first_lanes(lanes), p.cast())),
@@ -148,7 +167,7 @@ unsafe impl Integers for Avx512 {
 
     #[inline(always)]
     unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F, and `p` is good for `STEPS` elements of a byte: `# Safety` of `Integers`.
         unsafe {
             match STEPS {
                 2 => _mm512_set1_epi32(p.cast::<u16>().read_unaligned().into()),
@@ -159,7 +178,8 @@ unsafe impl Integers for Avx512 {
 
     #[inline(always)]
     unsafe fn channels<const V: usize>(at: impl Fn(usize) -> (*const u8, usize)) -> [Self::Sums; V] {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F, and each of four panels is good for as many numbers as `at` says, which
+        // may be none: `# Safety` of `Integers`.
         unsafe {
             let [a, b, c, d] = [numbers(at(0)), numbers(at(1)), numbers(at(2)), numbers(at(3))];
             // Two quarters of two panels, then quarter `v` of all panels.
@@ -177,7 +197,8 @@ unsafe impl Integers for Avx512 {
 
     #[inline(always)]
     unsafe fn channel_scales<const V: usize>(at: impl Fn(usize) -> (*const u8, usize)) -> [Self::Scales; V] {
-        // SAFETY: the caller's.
+        // SAFETY: `channels` asks for what this method asks for, and floats have as many bytes: `# Safety` of
+        // `Integers`.
         unsafe {
             let numbers = Self::channels::<V>(at);
             let mut all = [_mm512_castsi512_ps(numbers[0]); V];
@@ -191,7 +212,7 @@ unsafe impl Integers for Avx512 {
     #[inline(always)]
     unsafe fn rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V] {
         let some = first_bytes(lanes);
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F and BW, and each row is good for `lanes` bytes: `# Safety` of `Integers`.
         unsafe {
             let mut all = [_mm512_setzero_si512(); 4];
             for (row, &p) in all.iter_mut().zip(rows) {
@@ -206,7 +227,8 @@ unsafe impl Integers for Avx512 {
         rows: usize,
         at: impl Fn(usize, usize) -> (*const u8, usize),
     ) -> [Self::Factors; V] {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F, BW and VL, and in each of the `rows` rows each of four panels is good for
+        // as many bytes as `at` says: `# Safety` of `Integers`.
         unsafe {
             let mut all = [_mm512_setzero_si512(); 4];
             for (i, row) in all.iter_mut().enumerate().take(rows) {
@@ -227,7 +249,7 @@ unsafe impl Integers for Avx512 {
         out: *mut u8,
         lanes: usize,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F and BW, and `out` is good for `lanes` bytes: `# Safety` of `Integers`.
         unsafe {
             let mut all = [_mm512_setzero_si512(); 4];
             for v in 0..V {
@@ -240,20 +262,20 @@ unsafe impl Integers for Avx512 {
 
     #[inline(always)]
     unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512 VNNI: `# Safety` of `Integers`.
         unsafe { _mm512_dpbusd_epi32(sums, elements, weights) }
     }
 
     #[inline(always)]
     unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F: `# Safety` of `Integers`.
         unsafe { _mm512_add_epi32(sums, _mm512_set1_epi32(number)) }
     }
 
     #[inline(always)]
     unsafe fn clamp(how: Requantise) -> Self::Clamp {
         let [_, high] = how.bounds();
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F and BW: `# Safety` of `Integers`.
         unsafe {
             Clamp {
                 high: _mm512_set1_ps(high),
@@ -271,7 +293,7 @@ unsafe impl Integers for Avx512 {
         out: *mut u8,
         lanes: usize,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: `out` is good for `lanes` bytes: `# Safety` of `Integers`.
         unsafe { Self::requantise_all(&[[sums]], &[scales], clamp, lanes, |_| out) }
     }
 
@@ -286,7 +308,8 @@ unsafe impl Integers for Avx512 {
         // Four vectors at once, which are of four pixels, of two, or of one. If fewer pixels are left, the last goes again.
         let of = |at: usize, i: usize| (M - 1).min(at + i / V);
         for at in (0..M).step_by(4 / V) {
-            // SAFETY: the caller's.
+            // SAFETY: the processor has the instructions, and `out` of each of the `M` pixels is good for `lanes`
+            // bytes: `# Safety` of `Integers`. Nothing is written for a pixel that goes again.
             unsafe {
                 let a = rounded(sums[of(at, 0)][0], scales[0], clamp.high);
                 let b = rounded(sums[of(at, 1)][1 % V], scales[1 % V], clamp.high);
@@ -332,7 +355,8 @@ unsafe impl Integers for Avx512 {
         (to, span): (*mut u8, usize),
         [rows, count]: [usize; 2],
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F, BW and VL, and in each row both pointers are good for `count` bytes:
+        // `# Safety` of `Integers`.
         unsafe {
             // A short vector seldom crosses a line of the cache.
             if count <= PANEL {
@@ -356,7 +380,7 @@ unsafe impl Integers for Avx512 {
 
     #[inline(always)]
     unsafe fn call<W: Work>(work: W) {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has AVX-512F, BW, VL and VNNI: `# Safety` of `Integers`.
         unsafe { run(work) }
     }
 }

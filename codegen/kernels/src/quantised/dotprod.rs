@@ -32,9 +32,12 @@ static STEPS_IN_ORDER: [u8; 16] = [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14,
 
 /// Adds to each number the four products of its signed bytes. The function of the standard library that does this is not
 /// stable yet.
+///
+/// # Safety
+/// The processor has the instruction.
 #[inline(always)]
 unsafe fn dot(mut sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
-    // SAFETY: the caller's instructions. This one changes nothing but its register.
+    // SAFETY: the processor has `sdot`: `# Safety` of this function. It changes nothing but its register.
     unsafe {
         asm!(
             "sdot {sums:v}.4s, {a:v}.16b, {b:v}.16b",
@@ -48,16 +51,22 @@ unsafe fn dot(mut sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
 }
 
 /// Less by the middle, as a signed byte.
+///
+/// # Safety
+/// The processor has NEON.
 #[inline(always)]
 unsafe fn signed(bytes: uint8x16_t) -> int8x16_t {
-    // SAFETY: the caller's instructions.
+    // SAFETY: the processor has NEON: `# Safety` of this function.
     unsafe { vreinterpretq_s8_u8(veorq_u8(bytes, vdupq_n_u8(MIDDLE))) }
 }
 
 /// The bytes of four rows, one above the other: first those of the first four lanes of each vector.
+///
+/// # Safety
+/// The processor has NEON.
 #[inline(always)]
 unsafe fn fours<const V: usize>([a, b, c, d]: [int8x16_t; 4]) -> [[int8x16_t; 2]; V] {
-    // SAFETY: the caller's instructions.
+    // SAFETY: the processor has NEON: `# Safety` of this function.
     unsafe {
         let four = |ab: int8x16_t, cd: int8x16_t| {
             let (ab, cd) = (vreinterpretq_s16_s8(ab), vreinterpretq_s16_s8(cd));
@@ -72,13 +81,17 @@ unsafe fn fours<const V: usize>([a, b, c, d]: [int8x16_t; 4]) -> [[int8x16_t; 2]
 }
 
 /// The bytes of one or two vectors of a row.
+///
+/// # Safety
+/// The processor has NEON, and `p` is good for `V` vectors of 8 bytes, 1 or 2.
 #[inline(always)]
 unsafe fn bytes<const V: usize>(p: *const u8) -> uint8x16_t {
-    // SAFETY: the caller's.
+    // SAFETY: the processor has NEON, and `p` is good for 8 bytes of each of 1 or 2 vectors: `# Safety` of this
+    // function.
     unsafe { if V == 2 { vld1q_u8(p) } else { vcombine_u8(vld1_u8(p), vdup_n_u8(0)) } }
 }
 
-// SAFETY: each method is of instructions of the set, which its caller vouches for.
+// SAFETY: there are 8 lanes, and each method touches what `Integers` says of its pointers and no more.
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Integers for Dot {
     type Sums = <Neon as Integers>::Sums;
@@ -96,19 +109,20 @@ unsafe impl Integers for Dot {
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and `p` is good for 8 numbers of 4 bytes: `# Safety` of `Integers`.
         unsafe { <Neon as Integers>::sums(p, lanes) }
     }
 
     #[inline(always)]
     unsafe fn scales(p: *const u8, lanes: usize) -> Self::Scales {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and `p` is good for 8 floats of 4 bytes: `# Safety` of `Integers`.
         unsafe { <Neon as Integers>::scales(p, lanes) }
     }
 
     #[inline(always)]
     unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, _: usize) -> Self::Factors {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and `p` is good for `STEPS` bytes of each of 8 lanes: `# Safety` of
+        // `Integers`.
         unsafe {
             if STEPS == 2 {
                 let twos = vld1q_u16(p.cast());
@@ -122,7 +136,7 @@ unsafe impl Integers for Dot {
 
     #[inline(always)]
     unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and `p` is good for `STEPS` elements of a byte: `# Safety` of `Integers`.
         unsafe {
             let four = match STEPS {
                 2 => vdupq_n_u32(p.cast::<u16>().read_unaligned().into()),
@@ -134,7 +148,7 @@ unsafe impl Integers for Dot {
 
     #[inline(always)]
     unsafe fn rows<const V: usize>(rows: &[*const u8], _: usize) -> [Self::Factors; V] {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and each row is good for `V` vectors of 8 bytes: `# Safety` of `Integers`.
         unsafe {
             let mut all = [vdupq_n_s8(0); 4];
             for (row, &p) in all.iter_mut().zip(rows) {
@@ -149,7 +163,7 @@ unsafe impl Integers for Dot {
         rows: usize,
         at: impl Fn(usize, usize) -> (*const u8, usize),
     ) -> [Self::Factors; V] {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and each row is good for `V` vectors of 8 bytes: `# Safety` of `Integers`.
         unsafe {
             let mut all = [vdupq_n_s8(0); 4];
             for (i, row) in all.iter_mut().enumerate().take(rows) {
@@ -161,13 +175,13 @@ unsafe impl Integers for Dot {
 
     #[inline(always)]
     unsafe fn add_products(sums: Self::Sums, a: Self::Factors, b: Self::Factors) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has `sdot`: `# Safety` of `Integers`.
         unsafe { [dot(sums[0], a[0], b[0]), dot(sums[1], a[1], b[1])] }
     }
 
     #[inline(always)]
     unsafe fn add_middle(sums: Self::Sums, weights: Self::Factors) -> Self::Sums {
-        // SAFETY: the caller's. The middle is no signed byte, but its half is.
+        // SAFETY: the processor has `sdot`: `# Safety` of `Integers`. The middle is no signed byte, but its half is.
         unsafe {
             let half = [vdupq_n_s8((MIDDLE / 2).cast_signed()); 2];
             Self::add_products(Self::add_products(sums, half, weights), half, weights)
@@ -176,13 +190,13 @@ unsafe impl Integers for Dot {
 
     #[inline(always)]
     unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON: `# Safety` of `Integers`.
         unsafe { <Neon as Integers>::add_to_all(sums, number) }
     }
 
     #[inline(always)]
     unsafe fn clamp(how: Requantise) -> Self::Clamp {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON: `# Safety` of `Integers`.
         unsafe { <Neon as Integers>::clamp(how) }
     }
 
@@ -194,7 +208,7 @@ unsafe impl Integers for Dot {
         out: *mut u8,
         lanes: usize,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and `out` is good for 8 bytes: `# Safety` of `Integers`.
         unsafe { <Neon as Integers>::requantise(sums, scales, clamp, out, lanes) }
     }
 
@@ -205,7 +219,9 @@ unsafe impl Integers for Dot {
         [rows, count]: [usize; 2],
     ) {
         const WIDE: usize = 16;
-        // SAFETY: the caller's. The last vector of a row ends with the last byte, after some that were there before.
+        // SAFETY: the processor has NEON, and in each row `from` is good for `count` bytes and `to` for `count`
+        // elements of a byte: `# Safety` of `Integers`. The last vector of a row ends with its last byte, and begins
+        // with some that were done before.
         unsafe {
             for row in 0..rows {
                 let (from, to) = (from.add(row * between), to.add(row * span));
@@ -229,7 +245,7 @@ unsafe impl Integers for Dot {
 
     #[inline(always)]
     unsafe fn call<W: Work>(work: W) {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON with products of bytes: `# Safety` of `Integers`.
         unsafe { run(work) }
     }
 }

@@ -14,6 +14,10 @@ pub(crate) const MOST_DEPTH: usize = 4;
 
 /// Work on integers written for any instruction set. `run` and everything that it calls with `S` must be
 /// `#[inline(always)]`. Only then does the compiler generate code for that instruction set.
+///
+/// It is called where a convolution chooses the instruction set, by [`Integers::call`] and by work of the same
+/// `S`, so only where the processor has the instructions of `S`. A `# Safety` that says "in [`Work::run`]" asks for
+/// this.
 pub(crate) trait Work {
     /// Does the work.
     fn run<S: Integers>(self);
@@ -25,8 +29,10 @@ pub(crate) trait Work {
 /// Unless the set [has parts](Integers::HAS_PARTS), pointers must be good for a whole vector all the same.
 ///
 /// # Safety
-/// Implementors' methods may be called only on a processor that has their instructions, which is so within
-/// [`Work::run`]. Pointers must be valid for the accesses that each function states. They need no alignment.
+/// Whoever calls a method ensures that the processor has the instructions of the set, as it has in [`Work::run`], and
+/// that pointers are good for what the method says. They need no alignment.
+///
+/// Whoever implements it ensures that the constants are as they say, and that no method touches any other memory.
 pub(crate) unsafe trait Integers: Copy + 'static {
     /// Integers of 32 bits.
     type Sums: Copy;
@@ -66,7 +72,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     #[inline(always)]
     unsafe fn channels<const V: usize>(at: impl Fn(usize) -> (*const u8, usize)) -> [Self::Sums; V] {
         let (p, lanes) = at(0);
-        // SAFETY: the caller's.
+        // SAFETY: the processor has the instructions, and `p` is good for `V` vectors of numbers: `# Safety` of
+        // `Integers`.
         unsafe {
             let mut all = [Self::sums(p, lanes); V];
             for (v, sums) in all.iter_mut().enumerate().skip(1) {
@@ -79,7 +86,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     #[inline(always)]
     unsafe fn channel_scales<const V: usize>(at: impl Fn(usize) -> (*const u8, usize)) -> [Self::Scales; V] {
         let (p, lanes) = at(0);
-        // SAFETY: the caller's.
+        // SAFETY: the processor has the instructions, and `p` is good for `V` vectors of floats: `# Safety` of
+        // `Integers`.
         unsafe {
             let mut all = [Self::scales(p, lanes); V];
             for (v, scales) in all.iter_mut().enumerate().skip(1) {
@@ -106,7 +114,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
         out: *mut u8,
         lanes: usize,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: `out` is good for the bytes of `V` vectors, or of `lanes` channels if the set has parts: `# Safety`
+        // of `Integers`.
         unsafe { Self::requantise_all(&[sums], &scales, clamp, lanes, |_| out) }
     }
     /// Adds to each lane the products of a tensor's elements and weights, whose sum does not leave 32 bits; the lane may
@@ -138,7 +147,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
         clamp: &Self::Clamp,
         out: *mut u8,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: `out` is good for a byte of each lane of two vectors: `# Safety` of `Integers`.
         unsafe {
             Self::requantise(sums[0], scales[0], clamp, out, Self::LANES);
             Self::requantise(sums[1], scales[1], clamp, out.add(Self::LANES), Self::LANES);
@@ -154,7 +163,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
         out: impl Fn(usize) -> *mut u8,
     ) {
         for (i, sums) in sums.iter().enumerate() {
-            // SAFETY: the caller's.
+            // SAFETY: `out(i)` is good for the bytes of two vectors, or, if there is one, for what `requantise` writes
+            // of it: `# Safety` of `Integers`.
             unsafe {
                 if V == 2 {
                     Self::requantise_two([sums[0], sums[1]], [scales[0], scales[1]], clamp, out(i));
@@ -177,7 +187,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
         for row in 0..rows {
             let (from, to) = (from.wrapping_add(row * between), to.wrapping_add(row * span * Self::SIZE));
             for i in 0..count {
-                // SAFETY: the caller's.
+                // SAFETY: `from` is good for `count` bytes and `to` for as many elements of `SIZE` bytes, in each row:
+                // `# Safety` of `Integers`.
                 unsafe { Self::fill(to.add(i * Self::SIZE), 1, *from.add(i)) }
             }
         }
@@ -185,7 +196,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// Gathers `element` `count` times.
     #[inline(always)]
     unsafe fn fill(to: *mut u8, count: usize, element: u8) {
-        // SAFETY: the caller's.
+        // SAFETY: `to` is good for `count` elements, of 1 or 2 bytes as `SIZE` says: `# Safety` of `Integers`.
         unsafe {
             match Self::SIZE {
                 1 => to.write_bytes(element.wrapping_sub(Self::MIDDLE), count),
@@ -198,18 +209,19 @@ pub(crate) unsafe trait Integers: Copy + 'static {
 /// Bytes of `V` portable vectors from each of these rows, each as such a number; those of missing rows are 0.
 ///
 /// # Safety
-/// The rows are good for them.
+/// Each row is good for `V` vectors of bytes.
 #[inline(always)]
 unsafe fn pairs<const V: usize>(rows: &[*const u8], number: impl Fn(u8) -> i16) -> [[[i16; 2]; LANES]; V] {
     core::array::from_fn(|v| {
         core::array::from_fn(|lane| {
-            // SAFETY: the caller's.
+            // SAFETY: a row is good for `V` vectors of `LANES` bytes: `# Safety` of this function.
             [0, 1].map(|i| rows.get(i).map_or(0, |row| number(unsafe { *row.add(v * LANES + lane) })))
         })
     })
 }
 
-// SAFETY: no instructions but those of the target.
+// SAFETY: there are 8 lanes, each method touches what `Integers` says of its pointers and no more, and none needs
+// instructions beyond those of the target.
 unsafe impl Integers for Portable {
     type Sums = [i32; LANES];
     type Factors = [[i16; 2]; LANES];
@@ -224,32 +236,32 @@ unsafe impl Integers for Portable {
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: `p` is good for 8 numbers of 4 bytes, and bytes need no alignment: `# Safety` of `Integers`.
         unsafe { p.cast::<[[u8; 4]; LANES]>().read() }.map(i32::from_le_bytes)
     }
 
     #[inline(always)]
     unsafe fn scales(p: *const u8, _: usize) -> Self::Scales {
-        // SAFETY: the caller's.
+        // SAFETY: `p` is good for 8 floats of 4 bytes, and bytes need no alignment: `# Safety` of `Integers`.
         unsafe { p.cast::<[[u8; 4]; LANES]>().read() }.map(f32::from_le_bytes)
     }
 
     #[inline(always)]
     unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, _: usize) -> Self::Factors {
-        // SAFETY: the caller's.
+        // SAFETY: `p` is good for `STEPS` bytes of each of 8 lanes: `# Safety` of `Integers`.
         unsafe { p.cast::<[[i8; STEPS]; LANES]>().read() }
             .map(|steps| [0, 1].map(|i| steps[PART + i * (STEPS / 2)].into()))
     }
 
     #[inline(always)]
     unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors {
-        // SAFETY: the caller's.
+        // SAFETY: `p` is good for two elements of 2 bytes: `# Safety` of `Integers`.
         [unsafe { p.cast::<[i16; 2]>().read_unaligned() }; LANES]
     }
 
     #[inline(always)]
     unsafe fn rows<const V: usize>(rows: &[*const u8], _: usize) -> [Self::Factors; V] {
-        // SAFETY: the caller's.
+        // SAFETY: each row is good for `V` vectors of bytes: `# Safety` of `Integers`.
         unsafe { pairs(rows, i16::from) }
     }
 
@@ -258,7 +270,7 @@ unsafe impl Integers for Portable {
         rows: usize,
         at: impl Fn(usize, usize) -> (*const u8, usize),
     ) -> [Self::Factors; V] {
-        // SAFETY: the caller's.
+        // SAFETY: each row is good for `V` vectors of bytes: `# Safety` of `Integers`. The others are cut off.
         unsafe { pairs(&[at(0, 0).0, at(1, 0).0][..rows], |byte| byte.cast_signed().into()) }
     }
 
@@ -293,7 +305,7 @@ unsafe impl Integers for Portable {
         for ((byte, sum), scale) in bytes.iter_mut().zip(sums).zip(scales) {
             *byte = clamp.apply(sum, scale);
         }
-        // SAFETY: the caller's.
+        // SAFETY: `out` is good for 8 bytes: `# Safety` of `Integers`.
         unsafe { out.cast::<[u8; LANES]>().write(bytes) }
     }
 

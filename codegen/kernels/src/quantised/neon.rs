@@ -25,16 +25,23 @@ pub(crate) struct Clamp {
 }
 
 /// 8 bytes as numbers of 16 bits.
+///
+/// # Safety
+/// The processor has NEON.
 #[inline(always)]
 unsafe fn wide(bytes: uint8x8_t) -> int16x8_t {
-    // SAFETY: the caller's instructions.
+    // SAFETY: the processor has NEON: `# Safety` of this function.
     unsafe { vreinterpretq_s16_u16(vmovl_u8(bytes)) }
 }
 
 /// The bytes of `V` vectors of a row, each as a number.
+///
+/// # Safety
+/// The processor has NEON, and `p` is good for `V` vectors of 8 bytes, 1 or 2.
 #[inline(always)]
 unsafe fn numbers<const V: usize>(p: *const u8) -> [int16x8_t; V] {
-    // SAFETY: the caller's.
+    // SAFETY: the processor has NEON, and `p` is good for 8 bytes of each of 1 or 2 vectors: `# Safety` of this
+    // function.
     unsafe {
         let mut numbers = [wide(vld1_u8(p)); V];
         if V == 2 {
@@ -44,7 +51,7 @@ unsafe fn numbers<const V: usize>(p: *const u8) -> [int16x8_t; V] {
     }
 }
 
-// SAFETY: each method is of instructions of the set, which its caller vouches for.
+// SAFETY: there are 8 lanes, and each method touches what `Integers` says of its pointers and no more.
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Integers for Neon {
     type Sums = [int32x4_t; 2];
@@ -61,19 +68,20 @@ unsafe impl Integers for Neon {
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and `p` is good for 8 numbers of 4 bytes: `# Safety` of `Integers`.
         unsafe { [vreinterpretq_s32_u8(vld1q_u8(p)), vreinterpretq_s32_u8(vld1q_u8(p.add(16)))] }
     }
 
     #[inline(always)]
     unsafe fn scales(p: *const u8, _: usize) -> Self::Scales {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and `p` is good for 8 floats of 4 bytes: `# Safety` of `Integers`.
         unsafe { [vreinterpretq_f32_u8(vld1q_u8(p)), vreinterpretq_f32_u8(vld1q_u8(p.add(16)))] }
     }
 
     #[inline(always)]
     unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, _: usize) -> Self::Factors {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and `p` is good for `STEPS` bytes of each of 8 lanes: `# Safety` of
+        // `Integers`.
         unsafe {
             let [first, second] = match (STEPS, PART) {
                 (2, _) => {
@@ -96,13 +104,13 @@ unsafe impl Integers for Neon {
     #[inline(always)]
     unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors {
         let p = p.cast::<i16>();
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and `p` is good for two elements of 2 bytes: `# Safety` of `Integers`.
         unsafe { [vdupq_n_s16(p.read_unaligned()), vdupq_n_s16(p.add(1).read_unaligned())] }
     }
 
     #[inline(always)]
     unsafe fn rows<const V: usize>(rows: &[*const u8], _: usize) -> [Self::Factors; V] {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and each row is good for `V` vectors of 8 bytes: `# Safety` of `Integers`.
         unsafe {
             let upper = numbers::<V>(rows[0]);
             let lower = rows.get(1).map_or([vdupq_n_s16(0); V], |&row| numbers::<V>(row));
@@ -116,7 +124,7 @@ unsafe impl Integers for Neon {
         at: impl Fn(usize, usize) -> (*const u8, usize),
     ) -> [Self::Factors; V] {
         let all = [at(0, 0).0, at(1, 0).0];
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON, and each row is good for `V` vectors of 8 bytes: `# Safety` of `Integers`.
         unsafe {
             let mut pairs = Self::rows::<V>(&all[..rows], V * LANES);
             for numbers in pairs.iter_mut().flatten() {
@@ -130,7 +138,7 @@ unsafe impl Integers for Neon {
     #[inline(always)]
     unsafe fn add_products(sums: Self::Sums, a: Self::Factors, b: Self::Factors) -> Self::Sums {
         let [mut low, mut high] = sums;
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON: `# Safety` of `Integers`.
         unsafe {
             for i in 0..2 {
                 low = vmlal_s16(low, vget_low_s16(a[i]), vget_low_s16(b[i]));
@@ -142,7 +150,7 @@ unsafe impl Integers for Neon {
 
     #[inline(always)]
     unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON: `# Safety` of `Integers`.
         unsafe {
             let number = vdupq_n_s32(number);
             [vaddq_s32(sums[0], number), vaddq_s32(sums[1], number)]
@@ -151,7 +159,7 @@ unsafe impl Integers for Neon {
 
     #[inline(always)]
     unsafe fn clamp(how: Requantise) -> Self::Clamp {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON: `# Safety` of `Integers`.
         unsafe {
             Clamp {
                 zero_point: vdupq_n_s16(how.zero_point.into()),
@@ -169,8 +177,8 @@ unsafe impl Integers for Neon {
         out: *mut u8,
         _: usize,
     ) {
-        // SAFETY: the caller's. A value that is too large for a narrower type becomes the largest value of that type.
-        // So the bounds are applied last.
+        // SAFETY: the processor has NEON, and `out` is good for 8 bytes: `# Safety` of `Integers`. A value that is too
+        // large for a narrower type becomes the largest value of that type. So the bounds are applied last.
         unsafe {
             let a = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[0]), scales[0]));
             let b = vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sums[1]), scales[1]));
@@ -186,7 +194,9 @@ unsafe impl Integers for Neon {
         (to, span): (*mut u8, usize),
         [rows, count]: [usize; 2],
     ) {
-        // SAFETY: the caller's. The last vector of a row ends with the last byte, after some that were there before.
+        // SAFETY: the processor has NEON, and in each row `from` is good for `count` bytes and `to` for `count`
+        // elements of 2 bytes: `# Safety` of `Integers`. The last vector of a row ends with its last byte, and begins
+        // with some that were done before.
         unsafe {
             for row in 0..rows {
                 let (from, to) = (from.add(row * between), to.cast::<i16>().add(row * span));
@@ -208,7 +218,7 @@ unsafe impl Integers for Neon {
 
     #[inline(always)]
     unsafe fn call<W: Work>(work: W) {
-        // SAFETY: the caller's.
+        // SAFETY: the processor has NEON: `# Safety` of `Integers`.
         unsafe { run(work) }
     }
 }

@@ -88,6 +88,8 @@ impl Panels {
             for lane in 0..width {
                 let filter = next + lane;
                 let mut bias = if biases.is_empty() { 0 } else { biases[filter] };
+                // Σ w (q − z) is Σ w q − z Σ w. The last sum is the same for all pixels, also at the border, where
+                // pixels beyond the image are z. So it goes into the bias once.
                 for step in 0..self.stored_steps() {
                     let (weight, offset) =
                         if step < self.steps { (weight(filter, step), offset) } else { (0, 0) };

@@ -47,13 +47,16 @@ impl Tiles<'_> {
     /// Makes them.
     ///
     /// # Safety
-    /// In [`Work::run`]. There are as many pixels, of as many steps, places for their elements, and for sums that wait.
+    /// In [`Work::run`]. There are `count` tiles of `pixels` pixels, each good for the steps; as many places in
+    /// `outputs`, each good for the channels from `within` on; and, unless the steps are the first and last, room for
+    /// the sums of all tiles, with what earlier steps have left there.
     #[inline(always)]
     pub unsafe fn call<S: Integers>(self, panels: usize, pixels: usize) {
         // Constant conditions, so that no code is made for the sizes that an instruction set does not take.
         macro_rules! size {
             ($m:literal) => {
-                // SAFETY: the caller's.
+                // SAFETY: this is in `Work::run`, and the tiles, places and sums are there: `# Safety` of this
+                // function.
                 unsafe {
                     if const { S::TOGETHER == 4 && $m <= most::<S>(4) } && panels == 4 {
                         S::call(Sized::<$m, 4>(self));
@@ -96,7 +99,8 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
         let offsets: [usize; M] = core::array::from_fn(|i| self.0.offsets[i]);
         let fours = steps.len() / 4;
         let vectors = Vectors::<N>::of::<S>(panels, packed, first, lanes);
-        // SAFETY: this is within a job of this instruction set; the rest is the caller's. Vectors of a narrow panel reach no
+        // SAFETY: this is in `Work::run`. Only `Tiles::call` makes this, so pixels, places and sums are there: its
+        // `# Safety`. `Vectors::of` has asserted that the panels are there, and vectors of a narrow panel reach no
         // further beyond it than `Panels::reach` says.
         unsafe {
             let mut scales = [S::scales(vectors.multipliers::<S>(0), vectors.lanes::<S>(0)); N];
@@ -226,14 +230,15 @@ impl<const N: usize> Vectors<N> {
 /// [`Integers::MIDDLE`].
 ///
 /// # Safety
-/// In [`Work::run`]. The weights are there.
+/// In [`Work::run`]. From the vectors on there are weights of as many steps.
 #[inline(always)]
 unsafe fn add_middle<S: Integers, const N: usize>(
     biases: &mut [S::Sums; N],
     mut weights: Vectors<N>,
     steps: usize,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: this is in `Work::run`, and there are weights of all steps, each four or two of which take `after`
+    // further: `# Safety` of this function.
     unsafe {
         for _ in 0..steps / 4 {
             for (v, sums) in biases.iter_mut().enumerate() {
@@ -254,7 +259,7 @@ unsafe fn add_middle<S: Integers, const N: usize>(
 /// Adds the products of two or four steps, which lie together, of the pixels at these offsets.
 ///
 /// # Safety
-/// In [`Work::run`]. The weights are there, and each pixel is good for the steps.
+/// In [`Work::run`]. There are weights of the steps, and each pixel is good for them.
 #[inline(always)]
 unsafe fn add_steps<S: Integers, const M: usize, const N: usize, const STEPS: usize>(
     sums: &mut [[S::Sums; N]; M],
@@ -263,7 +268,8 @@ unsafe fn add_steps<S: Integers, const M: usize, const N: usize, const STEPS: us
     offsets: &[usize; M],
 ) {
     let in_two = const { S::DEPTH < STEPS };
-    // SAFETY: the caller's.
+    // SAFETY: this is in `Work::run`, there are weights of the steps, and each pixel is good for them: `# Safety` of
+    // this function.
     unsafe {
         let (p, width) = weights.steps::<S, STEPS>(0);
         let mut first = [S::weights::<STEPS, 0>(p, width); N];

@@ -170,6 +170,7 @@ fn front(design_points: &[DesignPoint], demand: &Demand) -> Vec<usize> {
     });
     let mut best = f64::INFINITY;
     order.retain(|v| {
+        // What comes before takes no more memory, so a point that is no faster than all of it gains nothing.
         let better = design_points[*v].period_ns < best;
         best = best.min(design_points[*v].period_ns);
         better

@@ -68,6 +68,7 @@ fn sets(at_once: &[(LayerId, u64)], bound: u64) -> Vec<Vec<LayerId>> {
     steps.sort_unstable_by(|a, b| b.cmp(a));
     let mut sets = vec![Vec::new()];
     if let Some(mut last) = steps.first().copied() {
+        // Steps that lie close to each other give almost the same bytes, so only the first of them is tried.
         for step in steps.into_iter().chain([bound]) {
             if step <= last - last / STEP || step == bound {
                 sets.push(above(step));

@@ -100,7 +100,7 @@ impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
     /// In [`Job::run`].
     #[inline(always)]
     pub unsafe fn call<S: Simd>(&self) {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`: `# Safety` of this function.
         unsafe {
             if features::WIDTH_3 && self.conv.p.kernel[1] == 3 {
                 match self.rows.len() {
@@ -144,9 +144,10 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
         let between = output.pixel(0, 1) - output.pixel(0, 0);
         let start = output.pixel(output.start(line.y), begin_at) + first;
         let ending = Ending::of(p.activation);
-        // SAFETY: this is within a job of this instruction set. The output's elements are there, and are the caller's. Vectors
-        // are of channels that have panels; a narrow panel, which is the last one, may be read as far as `Panels::reach` says.
-        // Taps are within the input's rows, since `Line::of` has taken them from `columns` and `inside`.
+        // SAFETY: this is in `Job::run`. The output's elements are there, as `pointer` asserts, and no one else uses
+        // them: `# Safety` of `conv_shared`. Vectors are of channels that have panels; a narrow panel, which is the
+        // last one, may be read as far as `Panels::reach` says. Taps are within the input's rows, since `Line::of` has
+        // taken them from `columns` and `inside`.
         unsafe {
             let out = output.pointer(start, (count - 1) * between + channels);
             for channel in (0..channels).step_by(S::LANES) {
@@ -210,10 +211,11 @@ impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E
     /// Makes all pixels of the line.
     ///
     /// # Safety
-    /// In [`Job::run`]; the elements are there.
+    /// In [`Job::run`]; this is a vector of channels of that line, and its rows and outputs are the line's.
     #[inline(always)]
     unsafe fn all<const PART: bool>(&self, line: &Line<'_, '_, E, W>) {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`: `# Safety` of this function. These are the pixels of the line, each with the
+        // columns that its window lacks.
         unsafe {
             for i in 0..line.before {
                 let x = line.whole.start - 1 - i;
@@ -245,13 +247,14 @@ impl<S: Simd, E: Element, W: Weight, const K: usize, const H: usize> Vector<S, E
     /// Makes `M` pixels from `x` on, whose windows lack `LEFT` columns on the left and `RIGHT` columns on the right.
     ///
     /// # Safety
-    /// As [`Vector::all`].
+    /// As [`Vector::all`]; the pixels are of its line, and their windows lack no other columns.
     #[inline(always)]
     unsafe fn pixels<const LEFT: usize, const RIGHT: usize, const M: usize, const PART: bool>(
         &self,
         x: usize,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`, all other columns are within the input's rows, and the pixels are the line's:
+        // `# Safety` of this function.
         unsafe {
             let mut sums = [self.begin; M];
             for r in 0..H {

@@ -26,7 +26,7 @@ impl<E: Element, W: Weight> Job for Depthwise<'_, E, W> {
             return;
         }
         for y in self.y.clone() {
-            // SAFETY: this is within a job of this instruction set.
+            // SAFETY: this is in `Job::run`, as `Simd::call` asks.
             unsafe {
                 if features::PROLOGUES && self.before.is_some() {
                     S::call(Row::<_, _, true> { conv: &self, y });
@@ -62,7 +62,7 @@ impl<E: Element, W: Weight, const PRE: bool> Job for Row<'_, E, W, PRE> {
             let mut x = 0;
             while x < width && !tiles.is_empty() {
                 let (Row { conv, y }, accumulators, tiles) = (&self, &mut accumulators, tiles.clone());
-                // SAFETY: this is within a job of this instruction set.
+                // SAFETY: this is in `Job::run`, as `Line::call` and `Simd::call` ask.
                 unsafe {
                     if let Some(line) = line.as_ref().filter(|line| line.begin() == x) {
                         if const { S::SPECIAL } {
@@ -137,9 +137,10 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
             before: Loads::new(self.conv.before, first, channels),
         };
         let weights = &weights[first * panels.each()..][..panels.reach(channels)];
-        // SAFETY: this is within a job of this instruction set. The elements of the windows and of the output are there, and
-        // the latter are the caller's. Vectors are of channels that have panels, which hold biases, weights of all taps, and
-        // slopes; a narrow panel, which is the last one, may be read as far as `Panels::reach` says.
+        // SAFETY: this is in `Job::run`. The elements of the windows and of the output are there, as `window` and
+        // `pointer` assert, and no one else uses the latter: `# Safety` of `conv_shared`. Vectors are of channels that
+        // have panels, with biases, weights of all taps, and slopes; a narrow panel, the last one, may be read as far
+        // as `Panels::reach` says. Of at most 8 pixels, at most `MOST_CHANNELS` channels wait.
         unsafe {
             let out = output.pointer(start, (M - 1) * between + channels);
             let at = |channel: usize| lanes::<S, W>(weights, panels, channels, channel);
@@ -260,14 +261,15 @@ impl<'a, E: Element> Loads<'a, E> {
     /// Scales and shifts of `V` vectors from `channel` on, which have `count` channels.
     ///
     /// # Safety
-    /// In [`Job::run`].
+    /// In [`Job::run`]. The `count` channels fill `V` vectors; in a `PART`, `V` is 1 and they do not fill it.
     #[inline(always)]
     unsafe fn vectors<S: Simd, const V: usize, const PART: bool>(
         &self,
         channel: usize,
         count: usize,
     ) -> [[S::V; V]; 2] {
-        // SAFETY: the caller's; a slice is good for its elements.
+        // SAFETY: this is in `Job::run`: `# Safety` of this function. `values` has `count` elements from `channel` on,
+        // and no more are loaded.
         unsafe {
             // These leave every element as it is.
             let mut vectors = [[S::splat(1.0); V], [S::splat(-0.0); V]];
@@ -290,7 +292,8 @@ impl<E: Element> Filters<'_, E> {
     /// vectors. Their weights are `at`.
     ///
     /// # Safety
-    /// In [`Job::run`]; the elements are there.
+    /// In [`Job::run`]. From `channel` on, windows have `count` channels at all taps of `M` pixels, lanes are of panels
+    /// that are there, and `to` is good for `M` pixels. `count` is as for [`Loads::vectors`].
     #[inline(always)]
     unsafe fn make<S: Simd, W: Weight, const M: usize, const V: usize, const PRE: bool, const PART: bool>(
         &self,
@@ -300,7 +303,8 @@ impl<E: Element> Filters<'_, E> {
         to: Destination<E>,
         count: usize,
     ) {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`, windows have `count` channels at all taps of `M` pixels, lanes are of panels,
+        // and `to` is good for `M` pixels: `# Safety` of this function.
         unsafe {
             let mut sums = [begin::<S, V, W>(at); M];
             let [scale, shift] = match PRE {

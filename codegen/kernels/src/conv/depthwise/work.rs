@@ -48,7 +48,7 @@ pub(super) fn lanes<S: Simd, W>(weights: &[W], panels: &Panels, channels: usize,
 /// Applies the activation to the floats of `count` pixels of `channels`, which are `between` elements apart.
 ///
 /// # Safety
-/// In [`Job::run`]; the elements of the output are the caller's.
+/// In [`Job::run`](super::super::super::arch::Job::run); no one else reads or writes these elements of the output.
 #[inline(always)]
 pub(super) unsafe fn activate<S: Simd, E: Element>(
     output: &SharedRows<'_, E>,
@@ -59,7 +59,8 @@ pub(super) unsafe fn activate<S: Simd, E: Element>(
     let is_dense = between == channels;
     let len = if is_dense { count * channels } else { channels };
     for i in (0..count).step_by(if is_dense { count } else { 1 }) {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`, and no one else uses these elements: `# Safety` of this function. `elements`
+        // asserts that they are in the ring.
         unsafe {
             let values = E::draft(output.elements(start + i * between, len), &mut []);
             S::call(Apply { activation, values, slopes: &[] });

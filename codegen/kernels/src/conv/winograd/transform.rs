@@ -58,6 +58,8 @@ pub fn filter_factor(a: usize, taps: usize, at: usize, tap: usize) -> f64 {
     if at == a - 1 {
         return if tap == taps - 1 { 1.0 } else { 0.0 };
     }
+    // A value at a point is divided by Π (point − q) over all other finite points q (Lagrange). For ±p these are 0, ∓p
+    // and the pairs that are left, so it is 2 p² Π (p² − q²) for both.
     let j = (at - 1) / 2;
     let point = if at % 2 == 1 { POINTS[j] } else { -POINTS[j] };
     let square = point * point;
@@ -78,7 +80,7 @@ unsafe fn every_other<S: Simd, const A: usize>(
 ) -> S::V {
     let mut sum = d[first + 2 * degree];
     for l in 0..degree {
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Job::run`: `# Safety` of this function.
         sum = unsafe { S::mul_add(S::splat(factors[l] as f32), d[first + 2 * l], sum) };
     }
     sum
@@ -92,8 +94,11 @@ unsafe fn every_other<S: Simd, const A: usize>(
 unsafe fn forward<S: Simd, const A: usize>(d: &[S::V; A]) -> [S::V; A] {
     let count = const { pairs(A) };
     let mut made = *d;
-    // SAFETY: the caller's.
+    // SAFETY: this is in `Job::run`: `# Safety` of this function.
     unsafe {
+        // The row of Bᵀ for a point has the coefficients of Π (x − q) over all other finite points q. For 0 this is Π
+        // (x² − p²), and for ∞ it is x Π (x² − p²): even and odd elements alone. For ±p_j it is (x² ± p_j x) Π (x² −
+        // p²) over the pairs that are left.
         let all = const { polynomial(pairs(A), None) };
         made[0] = every_other::<S, A>(d, 0, &all, count);
         made[A - 1] = every_other::<S, A>(d, 1, &all, count);
@@ -117,8 +122,10 @@ unsafe fn forward<S: Simd, const A: usize>(d: &[S::V; A]) -> [S::V; A] {
 /// In [`Job::run`].
 #[inline(always)]
 unsafe fn backward<S: Simd, const A: usize, const M: usize>(x: &[S::V; A]) -> [S::V; M] {
-    // SAFETY: the caller's.
+    // SAFETY: this is in `Job::run`: `# Safety` of this function.
     unsafe {
+        // Row i of Aᵀ has the i-th powers of the points. For 0 this is 1 in row 0 alone, and ∞ counts in the last row
+        // alone. The powers of p and −p differ by their sign at most, so both values share a factor.
         let mut made = [x[0]; M];
         let mut powers = [1.0_f64; 3];
         for (i, made) in made.iter_mut().enumerate() {
@@ -160,7 +167,8 @@ impl Job for Move<'_> {
         for x in 0..pixels {
             for lane in (0..channels).step_by(S::LANES) {
                 let left = channels - lane;
-                // SAFETY: this is within a job of this instruction set; all pixels have been seen to be within the slices.
+                // SAFETY: this is in `Job::run`. As asserted, `channels` elements of all pixels are within the slices,
+                // and no more than `left` of them are touched.
                 unsafe {
                     let from = from.as_ptr().add(x * strides[0] + lane);
                     let to = to.as_mut_ptr().add(x * strides[1] + lane);
@@ -200,8 +208,8 @@ impl<const ROWS: usize, const A: usize> Job for Forward<'_, ROWS, A> {
         assert!(((ROWS - 1) * width + (tiles - 1) * step + A) * PANEL <= block.len(), "block of pixels");
         assert!((ROWS * A - 1) * position + (tiles - 1) * tile + channels <= to.len(), "values of tiles");
         for (i, lane) in places::<S>(tiles, channels) {
-            // SAFETY: this is within a job of this instruction set; the pixels and the values have been seen to be within the
-            // slices.
+            // SAFETY: this is in `Job::run`. As asserted, the slices have all 16 elements of the pixels and `channels`
+            // values of all tiles, and no more than `left` of these are written.
             unsafe {
                 let from = block.as_ptr().add(i * step * PANEL + lane);
                 let to = to.as_mut_ptr().add(i * tile + lane);
@@ -258,8 +266,8 @@ impl<const ROWS: usize, const A: usize, const HIGH: usize, const WIDE: usize> Jo
         assert!(((HIGH - 1) * width + tiles * WIDE) * PANEL <= block.len(), "block of pixels");
         for (i, lane) in places::<S>(tiles, channels) {
             let left = channels - lane;
-            // SAFETY: this is within a job of this instruction set; the values, the biases and the pixels have been seen to be
-            // within the slices.
+            // SAFETY: this is in `Job::run`. As asserted, the slices have `channels` values of all tiles and all 16
+            // elements of the pixels, and no more than `left` values and biases are read.
             unsafe {
                 let from = from.as_ptr().add(i * tile + lane);
                 let to = block.as_mut_ptr().add(i * WIDE * PANEL + lane);

@@ -63,8 +63,9 @@ impl Work for Dense<'_> {
                 let (dense, room) = (&self, room.as_mut_ptr().cast());
                 let mut block = Block { dense, group, count: to - from, span, room, outputs: &mut outputs };
                 let segments = Segments { dense, next: from, end: to };
-                // SAFETY: this is within a job of this instruction set. There is room for a span of all pixels; if these are
-                // parts of windows, then of a tile of pixels, and no more panels go together than may wait.
+                // SAFETY: this is in `Work::run`. There is room for a span of all pixels; if these are parts of
+                // windows, then of a tile of pixels, and no more panels go together than may wait. No one else uses
+                // these elements of the output: `# Safety` of `make`, which alone makes a `Dense`.
                 unsafe {
                     block.places(segments.clone());
                     if let Some(pixels) = dense.as_they_lie::<S>(segments.clone(), group) {
@@ -194,7 +195,8 @@ impl Block<'_, '_> {
                     continue;
                 }
                 let iy = (y * stride[0] + ky * dilation[0]).wrapping_sub(pads[0]);
-                // SAFETY: the caller's.
+                // SAFETY: this is in `Work::run`, and there is room for the steps of all pixels: `# Safety` of this
+                // function.
                 unsafe {
                     if iy >= parts[0].shape.height {
                         line.put::<S>(0..count, 0, columns, None);
@@ -210,7 +212,8 @@ impl Block<'_, '_> {
             let last = kernel[0] * columns;
             if steps.end > last {
                 for i in 0..count {
-                    // SAFETY: the caller's.
+                    // SAFETY: a pixel has `span` elements of room, and this is the step after the last: `# Safety` of
+                    // this function.
                     unsafe { S::fill(to.add((i * self.span + last - steps.start) * S::SIZE), 1, 0) }
                 }
             }
@@ -237,11 +240,13 @@ impl Block<'_, '_> {
         let between = span * S::SIZE;
         let mut additions = [0; MOST_PIXELS];
         if q.has_offset {
+            // Σ (w + o) q is Σ w q + o Σ q. The last sum is the same for all output channels, so it is made once for a
+            // pixel.
             let steps = steps.len().min(panels.steps - steps.start);
             let windows = additions[..self.count].iter_mut().enumerate();
             let offset = q.offset(packed);
             for (i, addition) in windows {
-                // SAFETY: the caller's.
+                // SAFETY: these steps of all pixels are there: `# Safety` of this function.
                 let sum = unsafe { sum_of_steps::<S>(pixels.wrapping_add(i * between), steps) };
                 *addition = offset.wrapping_mul(sum);
             }
@@ -280,7 +285,8 @@ impl Block<'_, '_> {
                 outputs: self.outputs.as_ptr(),
                 within,
             };
-            // SAFETY: the caller's.
+            // SAFETY: this is in `Work::run`, the steps of all pixels are there, and the sums of these panels if they
+            // are not all: `# Safety` of this function. `places` has said where `count` pixels go.
             unsafe {
                 if larger > 0 {
                     work.call::<S>(together, size + 1);
@@ -300,10 +306,10 @@ impl Block<'_, '_> {
 /// The sum of so many gathered elements of a pixel.
 ///
 /// # Safety
-/// They are there.
+/// There are as many elements.
 #[inline(always)]
 unsafe fn sum_of_steps<S: Integers>(pixel: *const u8, steps: usize) -> i32 {
-    // SAFETY: the caller's.
+    // SAFETY: `pixel` has `steps` elements, of which this is one: `# Safety` of this function.
     let element = |step: usize| unsafe {
         match S::SIZE {
             1 => i32::from(pixel.add(step).read().wrapping_add(S::MIDDLE)),
@@ -329,7 +335,7 @@ impl Line<'_, '_, '_> {
     /// Gathers the pixels' windows of this row of the image, or of a part of it whose channels are those from `first` on.
     ///
     /// # Safety
-    /// As [`Block::gather`].
+    /// As [`Block::gather`], for the pixels of the line.
     #[inline(always)]
     unsafe fn gather<S: Integers>(&self, row: &[u8], shape: RowShape, first: usize) {
         let Dense { q, .. } = self.block.dense;
@@ -355,7 +361,8 @@ impl Line<'_, '_, '_> {
             }
             false => self.x.start..self.x.start,
         };
-        // SAFETY: the caller's; the elements of the slices are there.
+        // SAFETY: this is in `Work::run`, and there is room for the steps of these pixels: `# Safety` of this function.
+        // The elements are slices of the row, which have as many.
         unsafe {
             if !whole.is_empty() {
                 let last = (whole.len() - 1) * between + wide;
@@ -377,8 +384,8 @@ impl Line<'_, '_, '_> {
 
     /// For each of these pixels, writes `count` steps from `first` of the line on, as far as they are wanted: elements, which
     /// lie so far apart from pixel to pixel, or zero points.
-    ///
     /// # Safety
+    /// As [`Block::gather`]; each pixel has `count` elements, if there are any.
     /// As [`Block::gather`]; there are as many elements.
     #[inline(always)]
     unsafe fn put<S: Integers>(
@@ -396,7 +403,8 @@ impl Line<'_, '_, '_> {
         }
         let (span, count) = (self.block.span, end - from);
         let to = self.to.wrapping_add((pixels.start * span + (from - self.steps.start)) * S::SIZE);
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Work::run`, and there is room for the steps of these pixels: `# Safety` of this function.
+        // Each has `count` elements, of which those that are wanted are read.
         unsafe {
             match (elements, &q.pre) {
                 (Some((elements, between)), Some(pre)) => {

@@ -51,7 +51,8 @@ impl Work for Depthwise<'_> {
                 let first = tile * PANEL;
                 let end = (tiles.end.min(tile + S::TOGETHER) * PANEL).min(q.conv.filters);
                 let rows = ChannelRows { conv: &self, y: y.clone(), first, lanes: end - first };
-                // SAFETY: this is within a job of this instruction set.
+                // SAFETY: this is in `Work::run`. `V` vectors hold the channels: of at most four panels, of one panel
+                // if they are more than a vector, or of one vector.
                 unsafe {
                     if const { S::TOGETHER == MOST_PANELS } {
                         rows.call::<S, 4>();
@@ -97,7 +98,8 @@ impl Depthwise<'_> {
                         }
                     }
                     let start = output.pixel(output.start(y), x) + first;
-                    // SAFETY: the caller has these elements of the output.
+                    // SAFETY: these are channels of `tiles` in rows `y`, which no one else uses: `# Safety` of `make`,
+                    // which alone makes a `Depthwise`.
                     let made = unsafe { output.elements(start, panel.width) };
                     for (lane, (byte, sum)) in made.iter_mut().zip(sums).enumerate() {
                         *byte = q.requantise.apply(sum, panel.multiplier(lane));
@@ -133,12 +135,14 @@ impl ChannelRows<'_, '_> {
     /// Makes them with `V` vectors of channels.
     ///
     /// # Safety
-    /// In [`Work::run`]; `V` vectors hold the channels.
+    /// In [`Work::run`]. `V` vectors hold the channels, and no one else reads or writes their elements of the output
+    /// rows.
     #[inline(always)]
     unsafe fn call<S: Integers, const V: usize>(self) {
         let Conv { kernel, stride, dilation, .. } = self.conv.q.conv;
         let is_whole = S::HAS_PARTS || self.lanes == V * S::LANES;
-        // SAFETY: the caller's.
+        // SAFETY: this is in `Work::run`, and `V` vectors hold the channels: `# Safety` of this function. Only `Each`
+        // with a part takes channels that do not fill them, if the set has no parts.
         unsafe {
             match (is_whole, kernel, stride[1], dilation[1]) {
                 (true, [3, 3], 1, 1) => S::call(Whole::<V, 3, 1, 3>(self)),
@@ -162,7 +166,9 @@ impl ChannelRows<'_, '_> {
         let lanes = |panel: usize| self.lanes.saturating_sub(panel * PANEL).min(PANEL);
         let numbers =
             |panel: usize| packed.as_ptr().wrapping_add((self.first + panel * PANEL) * panels.each());
-        // SAFETY: the caller's. Vectors of a narrow panel reach no further beyond it than `Panels::reach` says.
+        // SAFETY: this is in `Work::run`, and `V` vectors hold the channels: `# Safety` of this function. `make` has
+        // asserted that all panels are there, and vectors of a narrow one reach no further beyond it than
+        // `Panels::reach` says.
         unsafe {
             let mut biases = S::channels(|panel| (numbers(panel), lanes(panel)));
             let scales =
@@ -219,7 +225,8 @@ impl<const V: usize, const PART: bool> Work for DepthwiseWork<'_, '_, V, PART> {
     fn run<S: Integers>(self) {
         let rows = self.0;
         let zeros = [rows.conv.q.zero_point; MOST_CHANNELS];
-        // SAFETY: this is within a job of this instruction set.
+        // SAFETY: this is in `Work::run`. `ChannelRows::call` makes this, whose `# Safety` is that of `filters` and,
+        // with the rows that `places` finds, of `pixels`.
         unsafe {
             let filters = rows.filters::<S, V>();
             for y in rows.y.clone() {
@@ -247,7 +254,9 @@ impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Wor
         let Depthwise { q, input, output, .. } = rows.conv;
         let zeros = [q.zero_point; MOST_CHANNELS];
         let (columns, pad) = (input.shape.width, q.conv.pads[1]);
-        // SAFETY: this is within a job of this instruction set.
+        // SAFETY: this is in `Work::run`. `ChannelRows::call` makes this for channels that fill `V` vectors, or if the
+        // set has parts. Rows are by `places`, columns beyond the image are `zeros`, and the output's pixels are by
+        // `outputs`.
         unsafe {
             let filters = rows.filters::<S, V>();
             for y in rows.y.clone() {
@@ -258,6 +267,7 @@ impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Wor
                     let (place, step) = places[ky];
                     if column < columns { place.wrapping_add(column * step) } else { zeros.as_ptr() }
                 };
+                // The first windows share these columns. After them, each pixel has only `STRIDE` columns that are new.
                 for column in 0..K - STRIDE {
                     let at = column.wrapping_sub(pad);
                     filters.add::<K, STRIDE, LIVE>(&mut sums, column, |ky| place(ky, at));
@@ -268,6 +278,7 @@ impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Wor
                         filters.add::<K, STRIDE, LIVE>(&mut sums, column, |ky| place(ky, at));
                     }
                     S::requantise_channels(sums[0], filters.scales, &filters.clamp, out, filters.lanes);
+                    // The window of the next pixel is the first now, and a new one begins a stride after the last.
                     for m in 1..LIVE {
                         sums[m - 1] = sums[m];
                     }
@@ -283,7 +294,7 @@ impl<S: Integers, const V: usize> Filters<S, V> {
     /// Adds the taps of a column, counted from the first pixel's window, to the pixels in whose windows it lies.
     ///
     /// # Safety
-    /// In [`Work::run`]; the taps are there.
+    /// In [`Work::run`]. At each place there are bytes of `V` vectors, or, if the set has parts, of the channels.
     #[inline(always)]
     unsafe fn add<const K: usize, const STRIDE: usize, const LIVE: usize>(
         &self,
@@ -294,7 +305,8 @@ impl<S: Integers, const V: usize> Filters<S, V> {
         for group in 0..K.div_ceil(S::DEPTH) {
             let first = group * S::DEPTH;
             let rows = [0, 1, 2, 3].map(|i| place((first + i).min(K - 1)));
-            // SAFETY: the caller's.
+            // SAFETY: this is in `Work::run`, and each place is good for what `rows` reads: `# Safety` of this
+            // function. `filters` has written the weights of all taps, of which this is one.
             unsafe {
                 let taps = S::rows::<V>(&rows[..S::DEPTH.min(K - first)], self.lanes);
                 for (m, sums) in sums.iter_mut().enumerate() {
@@ -314,7 +326,8 @@ impl<S: Integers, const V: usize> Filters<S, V> {
 /// Makes the pixels of row `y` one by one.
 ///
 /// # Safety
-/// In [`Work::run`]; the channels number `V` vectors, or fewer if they are a `PART` or the set has parts.
+/// In [`Work::run`]. The channels fill `V` vectors, or are fewer if they are a `PART` or the set has parts. `places`
+/// are the rows of the taps of row `y`, and no one else reads or writes its elements of the output.
 #[inline(always)]
 unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
     rows: &ChannelRows<'_, '_>,
@@ -327,7 +340,8 @@ unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
     let Conv { kernel, stride, dilation, pads, .. } = q.conv;
     let out = rows.outputs(y);
     for x in 0..output.width() {
-        // SAFETY: the caller's. Elements within the image are there, and the output's are the caller's.
+        // SAFETY: this is in `Work::run`, taps within the columns are within their rows, and no one else uses the
+        // output's elements: `# Safety` of this function. A `PART` goes by way of rooms, which hold whole vectors.
         unsafe {
             let mut sums = filters.biases;
             for (group, first) in (0..kernel[0]).step_by(S::DEPTH).enumerate() {

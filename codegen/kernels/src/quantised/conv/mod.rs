@@ -60,8 +60,8 @@ impl RowKernel<u8, u8> for QConv {
         let (isa, packed) = (context.isa, constants[0].row(0));
         let output = SharedRows::new(output);
         self.conv.deal(context, |tiles| {
-            // SAFETY: output channels are each of one call only, and the caller's borrow of the output lasts until all
-            // are done.
+            // SAFETY: `deal` gives each output channel to one call, and returns when all calls have. As long, `output`
+            // borrows the rows.
             unsafe { make(isa, self, y.clone(), tiles, operands, packed, output) }
         });
     }
@@ -75,16 +75,17 @@ impl RowKernel<u8, u8> for QConv {
 #[inline]
 fn run<W: Work>(isa: Isa, work: W) {
     match isa.kind() {
-        // SAFETY: an `Isa` of these kinds is made only where the processor has these instructions.
+        // SAFETY: an `Isa` of these kinds is made only where the processor has AVX2, FMA and F16C, which come with
+        // AVX-512F.
         #[cfg(target_arch = "x86_64")]
         IsaLevel::Avx2 | IsaLevel::Avx512 if MAY_BE_AVX2 || MAY_BE_AVX512 => unsafe { avx2::run(work) },
-        // SAFETY: as above.
+        // SAFETY: an `Isa` of this kind is made only where the processor has AVX-512F, BW, VL and VNNI.
         #[cfg(target_arch = "x86_64")]
         IsaLevel::Vnni if MAY_BE_AVX512 => unsafe { avx512::run(work) },
-        // SAFETY: as above.
+        // SAFETY: an `Isa` of this kind is made only where the processor has NEON.
         #[cfg(target_arch = "aarch64")]
         IsaLevel::Neon => unsafe { neon::run(work) },
-        // SAFETY: as above.
+        // SAFETY: an `Isa` of this kind is made only where the processor has NEON with products of bytes.
         #[cfg(target_arch = "aarch64")]
         IsaLevel::Dot => unsafe { dotprod::run(work) },
         _ => work.run::<Portable>(),

@@ -48,6 +48,7 @@ pub fn front(segments: &[Segment], last: usize) -> Vec<Chain> {
         }
         // The sort is stable: of equal chains, the one of the first segment stays.
         here.sort_by(|a, b| a.time_ns.total_cmp(&b.time_ns).then(a.bytes.cmp(&b.bytes)));
+        // Sorted by time, so a chain stays only if it takes fewer bytes than every faster one.
         let mut least = u64::MAX;
         here.retain(|label| {
             let better = label.bytes < least;

@@ -8,6 +8,7 @@ use csdfc_network::{LayerId, Network};
 pub fn cuts(network: &Network, layers: &[LayerId]) -> Vec<usize> {
     let mut open_until = 0;
     let is_cut = |(at, last): (usize, usize)| {
+        // Of the tensors made before this place, none is read after it.
         let is_cut = open_until <= at;
         open_until = open_until.max(last);
         is_cut.then_some(at)

@@ -56,6 +56,7 @@ impl Moments {
 
     fn join(&mut self, node: usize) {
         let [first, second] = [self.nodes[2 * node], self.nodes[2 * node + 1]];
+        // The numbers of the second half begin where the first half's changes end.
         let most = first.most.max(first.sum + second.most);
         self.nodes[node] = Node { sum: first.sum + second.sum, most };
     }
