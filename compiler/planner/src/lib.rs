@@ -3,7 +3,7 @@
 //! [`driver::plan`] is the main job; ARCHITECTURE.md is the map. A choice says how many rows each layer of a CNN makes per
 //! firing ([`frame::choice`]). For each choice, [`frame`] makes a dataflow graph, a schedule and ring requests, [`storage`]
 //! gives the requests addresses, and [`cost`] models the time. [`search`] makes choices and keeps the good ones, and
-//! [`paging`] says when paged weights are read.
+//! `paging` says when paged weights are read.
 //!
 //! [`profile`] measures times that [`cost`] then uses, and [`selection`] makes a table of these costs for `csdfc-select`.
 //! [`saved`] reads plans and fronts again, [`explain`] says what limits them, and [`minimalloc`] reads buffers that
@@ -34,7 +34,7 @@ pub mod frame;
 pub mod minimalloc;
 pub mod objective;
 pub mod open;
-pub mod paging;
+mod paging;
 pub mod profile;
 pub mod saved;
 pub mod search;
