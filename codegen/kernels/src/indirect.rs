@@ -80,7 +80,7 @@ impl<'a, E: Element> Table<'a, E> {
         self.has_residuals = false;
     }
 
-    /// Adds pixels that lie `apart` elements from each other, the first at this element of the output.
+    /// Adds pixels that lie `stride` elements from each other, the first at this element of the output.
     #[inline(always)]
     pub fn add_pixels(&mut self, count: usize, first: usize, stride: usize) {
         for (i, start) in self.outputs[self.count..][..count].iter_mut().enumerate() {
@@ -90,7 +90,7 @@ impl<'a, E: Element> Table<'a, E> {
     }
 
     /// Elements that are added to the sums of these pixels before the activation, one for each output channel. The
-    /// pixels lie `apart` elements from each other.
+    /// pixels lie `stride` elements from each other.
     ///
     /// # Panics
     /// If a pixel has fewer elements than `channels`.

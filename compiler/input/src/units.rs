@@ -1,5 +1,15 @@
 //! Sizes and times as text: `8MB` is 8 000 000 bytes, `8MiB` is 8 × 2^20, a plain number is bytes; `40ms` is 40 000 000
 //! nanoseconds.
+//!
+//! ```
+//! use csdfc_input::units::{self, MemoryGoal, Nanoseconds};
+//!
+//! assert_eq!("64kB".parse(), Ok(MemoryGoal::Bytes(64_000)));
+//! assert_eq!("min".parse(), Ok(MemoryGoal::Min));
+//! assert_eq!("40ms".parse(), Ok(Nanoseconds(40_000_000)));
+//! assert_eq!(units::bytes(64_000), "64.00 kB (64 000 bytes)");
+//! assert_eq!(units::time(40_000_000), "40.00 ms");
+//! ```
 
 use std::str::FromStr;
 

@@ -1,4 +1,13 @@
 //! Why an application cannot be planned, profiled or read again.
+//!
+//! ```
+//! use csdfc_planner::error::Error;
+//! use csdfc_planner::open::open;
+//!
+//! let error = open("no-such-file.ron").unwrap_err();
+//! assert!(matches!(error, Error::Io { action: "read", .. }));
+//! assert_eq!(error.to_string(), "cannot read no-such-file.ron");
+//! ```
 
 use std::path::{Path, PathBuf};
 

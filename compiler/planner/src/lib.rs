@@ -3,7 +3,7 @@
 //! [`driver::plan`] is the main job; ARCHITECTURE.md is the map. A choice says how many rows each layer of a CNN makes per
 //! firing ([`frame::choice`]). For each choice, [`frame`] makes a dataflow graph, a schedule and ring requests, [`storage`]
 //! gives the requests addresses, and [`cost`] models the time. [`search`] makes choices and keeps the good ones, and
-//! [`streaming`] says when streamed weights are read.
+//! `streaming` says when streamed weights are read.
 //!
 //! [`profile`] measures times that [`cost`] then uses, and [`selection`] makes a table of these costs for `csdfc-select`.
 //! [`saved`] reads plans and fronts again, [`explain`] says what limits them, and [`minimalloc`] reads buffers that
@@ -40,4 +40,4 @@ pub mod search;
 pub mod selection;
 pub mod storage;
 pub mod strategy;
-pub mod streaming;
+mod streaming;

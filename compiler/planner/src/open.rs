@@ -1,4 +1,16 @@
 //! Opens what the command line names: an application file, standard input, or a bare model.
+//!
+//! ```
+//! use csdfc_planner::open::open;
+//!
+//! let opened = open("builtin:lenet5")?;
+//! let application = opened.resolve()?;
+//! assert_eq!(application.name, "lenet5");
+//! // Activations are fused into the layers before them.
+//! let stated = opened.network_as_stated()?;
+//! assert!(application.cnns[0].network.layers.len() < stated.layers.len());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

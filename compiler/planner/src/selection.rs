@@ -10,6 +10,24 @@
 //! - Edges. Each pair of a tensor and a layer that reads it has all conversions for which there are primitives, on the
 //!   processor of the layer that writes. If the time of a conversion is not measured, it is the bytes read and written,
 //!   divided by the bytes per second of a core.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::selection::cost_table;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let table = cost_table(&application, &application.cnns[0], &device)?;
+//!
+//! // On a device that was not measured, a convolution has an option, with a modelled time.
+//! let conv = table.instance.layers.iter().find(|layer| layer.name == "C1").ok_or("no such layer")?;
+//! assert_eq!(conv.options.len(), 1);
+//! assert!(table.modelled.layers.contains(&conv.name));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 

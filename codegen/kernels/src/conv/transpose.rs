@@ -140,7 +140,7 @@ impl Job for Gather<'_> {
 }
 
 /// The taps with which one in `stride` input places reaches `at`: every `each`th tap from `first` on, `len` of them.
-/// Each reads `apart` places before the one that the previous tap reads. The first reads `place`, which may lie beyond
+/// Each reads `pixel_stride` places before the one that the previous tap reads. The first reads `place`, which may lie beyond
 /// the input, or before it.
 #[derive(Clone, Copy)]
 struct Taps {

@@ -1,4 +1,20 @@
 //! Loads the network of a CNN: an ONNX or TFLite file, or a built-in architecture.
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use std::path::Path;
+//!
+//! use csdfc_input::app::load::{ModelRequest, load, load_as_stated};
+//! use csdfc_network::pass::Fusion;
+//!
+//! let (model, folder, shapes) = ("builtin:resnet8", Path::new(""), &BTreeMap::new());
+//! let request = ModelRequest { model, folder, shapes, fusion: Fusion::Full };
+//! let [stated, fused] = [load_as_stated(&request)?, load(&request)?];
+//! // Batch norms and activations became part of the convolutions before them.
+//! assert!(fused.network.layers.len() < stated.network.layers.len());
+//! assert_eq!(fused.source, stated.source);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

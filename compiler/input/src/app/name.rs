@@ -1,4 +1,11 @@
 //! Names of CNNs and partitions.
+//!
+//! ```
+//! use csdfc_input::app::name::default_name;
+//!
+//! assert_eq!(default_name("builtin:lenet5"), "lenet5");
+//! assert_eq!(default_name("models/face detector.onnx"), "face_detector");
+//! ```
 
 use std::path::Path;
 

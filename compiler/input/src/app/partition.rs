@@ -1,4 +1,21 @@
 //! Deals the layers of a CNN out to partitions and binds their schedules.
+//!
+//! ```
+//! use csdfc_input::app::load::load;
+//! use csdfc_input::app::spec::{AppSpec, PartitionSpec};
+//! use csdfc_input::app::{Origin, resolve};
+//!
+//! // The first partition ends with the second convolution, and the rest is the second partition.
+//! let mut spec = AppSpec::of_model("builtin:lenet5");
+//! let first = PartitionSpec { upto: Some("C3".into()), ..PartitionSpec::default() };
+//! spec.cnns[0].partitions = vec![first, PartitionSpec::default()];
+//! let application = resolve::resolve(&spec, &Origin::default(), "".as_ref(), &mut load)?;
+//! let partitions = &application.cnns[0].partitions;
+//! let names: Vec<&str> = partitions.iter().map(|partition| partition.name.as_str()).collect();
+//! assert_eq!(names, ["lenet5.p1", "lenet5.p2"]);
+//! assert!(partitions[0].layers.last() < partitions[1].layers.first());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,20 @@
 //! Binds the precision of layers, and how much accuracy may be lost if csdfc chooses it.
+//!
+//! ```
+//! use csdfc_input::app::precisions::of_layers;
+//! use csdfc_input::app::spec::AppSpec;
+//! use csdfc_input::builtin;
+//! use csdfc_network::pass::Precision;
+//!
+//! // Half precision, but for the last layer.
+//! let mut spec = AppSpec::of_model("builtin:lenet5");
+//! spec.cnns[0].precision = Precision::Half;
+//! spec.cnns[0].precisions = [("output".into(), Precision::Fp32)].into();
+//! let precisions = of_layers(&spec.cnns[0], &builtin::network("lenet5")?);
+//! assert_eq!(precisions.last(), Some(&Precision::Fp32));
+//! assert_eq!(precisions.iter().filter(|precision| **precision == Precision::Fp32).count(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdfc_network::pass;
 use csdfc_network::pass::Precision;

@@ -1,4 +1,15 @@
 //! What `primitives` may name: a primitive, or a family of them.
+//!
+//! ```
+//! use csdfc_input::app::primitive_name::PrimitiveName;
+//! use csdfc_runtime::bind::Primitive;
+//!
+//! let family: PrimitiveName = "winograd".parse()?;
+//! let names: Vec<&str> = Primitive::all().filter(|one| family.names(*one)).map(Primitive::name).collect();
+//! assert!(names.contains(&"winograd-f4x4-3x3-hwc-hwc"));
+//! assert!(!names.contains(&"indirect-gemm-hwc-hwc"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeSet;
 use std::str::FromStr;

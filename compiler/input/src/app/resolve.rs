@@ -1,4 +1,22 @@
 //! Binds an [`AppSpec`]: models are loaded, every name and unit is resolved, every default filled in.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::app::load::load;
+//! use csdfc_input::app::spec::AppSpec;
+//! use csdfc_input::app::{MemoryGoal, Origin, resolve};
+//!
+//! let mut spec = AppSpec::of_model("builtin:lenet5");
+//! spec.constraints.memory = Some("64kB".parse()?);
+//! spec.constraints.fps.every = Some(30.0);
+//! let application = resolve::resolve(&spec, &Origin::default(), Path::new(""), &mut load)?;
+//! assert_eq!(application.constraints.memory, Some(MemoryGoal::Bytes(64_000)));
+//! // Limits for every CNN are those of each of them.
+//! let demand = application.constraints.of("lenet5");
+//! assert!(demand.is_met(30.0, 50_000_000) && !demand.is_met(29.9, 50_000_000));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

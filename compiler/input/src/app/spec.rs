@@ -1,4 +1,20 @@
 //! The mirror of an `app.ron` (the guide, "Application files"): parsed, its names and units not yet bound.
+//!
+//! ```
+//! use csdfc_input::app::{MemoryGoal, Origin, spec};
+//!
+//! let text = r#"(
+//!     cnns: [(name: "digits", model: "builtin:lenet5")],
+//!     constraints: (memory: "64kB", fps: 30, latency: "40ms"),
+//!     threads: 2,
+//! )"#;
+//! let origin = Origin { name: "app.ron".into(), text: Some(text.into()), replaced: Vec::new() };
+//! let spec = spec::parse(&origin)?;
+//! assert_eq!(spec.constraints.memory, Some(MemoryGoal::Bytes(64_000)));
+//! // The method is open until names are bound.
+//! assert_eq!((spec.cnns[0].name().as_str(), spec.search.method), ("digits", None));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -3,6 +3,23 @@
 //! Weights are drawn from fixed seeds, and only when somebody reads them. Convolution, batch norm and activation are
 //! layers of their own, as in the source graph of a model; passes fold them. Built-in networks take one fp32 image,
 //! `input`. Layers have their original names.
+//!
+//! ```
+//! use csdfc_input::builtin::{Builder, ConvOptions, network};
+//! use csdfc_plan::operator::Function;
+//!
+//! // LeNet-5 has 61706 parameters.
+//! assert_eq!(network("lenet5")?.parameters(), 61_706);
+//!
+//! // A network of one's own: 8 filters of 3×3×1.
+//! let mut builder = Builder::new(1);
+//! let image = builder.input("image", [1, 1, 28, 28])?;
+//! let conv = builder.conv(&image, 8, [3, 3], ConvOptions::default())?;
+//! let relu = builder.activation(&conv, Function::Relu)?;
+//! builder.output("features", &relu)?;
+//! assert_eq!(builder.finish().parameters(), 72);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod blocks;
 mod builder;

@@ -2,6 +2,18 @@
 //!
 //! Layers of one *scenario* do the same work: the same operator on the same shapes. A measurement belongs to a
 //! scenario, a primitive, a number of workers, and a number of rows per firing.
+//!
+//! ```
+//! use csdfc_input::builtin;
+//! use csdfc_input::device::measured::scenario;
+//!
+//! // The same operator on the same shapes, so what is measured of one of these layers holds for the other.
+//! let network = builtin::network("vgg16")?;
+//! let named = |name: &str| network.find(name).map(|id| scenario(network.layer(id)));
+//! assert_eq!(named("features.19"), named("features.21"));
+//! assert_ne!(named("features.17"), named("features.19"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 

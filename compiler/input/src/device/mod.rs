@@ -2,6 +2,19 @@
 //!
 //! [`DeviceProfile::find`] reads a profile that comes with csdfc, or a user's. `csdfc profile` writes profiles of
 //! measured machines. How the time of a layer follows from a profile is not known here.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//!
+//! let device = DeviceProfile::find("jetson-tx2", Path::new(""))?;
+//! let [cpu, gpu] = [device.processor("cpu")?, device.processor("gpu")?];
+//! // Partitions share a GPU in time, so it counts as one core.
+//! assert_eq!((cpu.cores, gpu.cores), (4, 1));
+//! assert!(gpu.core.macs_per_second > cpu.core.macs_per_second);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod measured;
 pub mod store;

@@ -1,4 +1,14 @@
 //! The store of a device: a flash, an eMMC or an NVMe, from which streamed weights are read.
+//!
+//! ```
+//! use csdfc_input::device::store::Store;
+//!
+//! let store: Store = ron::from_str(r#"(bandwidth: "250MB/s", latency: "80us", block: 4096)"#)?;
+//! // A read takes whole blocks: a byte takes as long as 4096.
+//! assert_eq!(store.read_ns(1), store.read_ns(4096));
+//! assert_eq!(store.read_ns(4096), 80_000.0 + 4096.0 * 4.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use serde::{Deserialize, Serialize};
 

@@ -10,6 +10,19 @@
 //! 4. `file` encodes all of it.
 //!
 //! Weights are read, or drawn, for all layers: the model lies in memory twice.
+//!
+//! ```
+//! use csdfc_input::export::export;
+//! use csdfc_input::import::{ImportOptions, import_bytes};
+//!
+//! // What is written is read again as the same layers.
+//! let network = csdfc_input::builtin::network("lenet5")?;
+//! let bytes = export(&network)?;
+//! let read = import_bytes(&bytes, None, &ImportOptions::default())?.network;
+//! assert_eq!(read.parameters(), network.parameters());
+//! assert!(read.layers.iter().zip(&network.layers).all(|(one, other)| one.operator == other.operator));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod constants;
 mod file;

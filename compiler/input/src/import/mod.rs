@@ -11,6 +11,20 @@
 //! The operators of a TFLite model become ONNX nodes (`tflite`), so both formats share the third step.
 //!
 //! Only this module knows of ONNX and TFLite. To add an operator, write a function under `ops` and a row of its table.
+//!
+//! ```
+//! use csdfc_input::export::export;
+//! use csdfc_input::import::{ImportOptions, import};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("lenet5.onnx");
+//! std::fs::write(&file, export(&csdfc_input::builtin::network("lenet5")?)?)?;
+//! let model = import(&file, &ImportOptions::default())?;
+//! assert_eq!(model.bytes, std::fs::metadata(&file)?.len());
+//! // Its weights stay in the file until somebody reads them.
+//! assert_eq!(model.network.layers[1].parameters[0].values()?.len(), 6 * 5 * 5);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub(crate) mod attribute;
 mod builder;

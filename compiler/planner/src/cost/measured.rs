@@ -6,6 +6,26 @@
 //! A plan asks for rows per firing that were not measured, and for partitions that share memory with others. So a
 //! measurement does not replace the model but corrects it. At the measured rows, the time is the measured one. Between
 //! two measurements, the time is linear in the number of firings (Eq. 5 of the main paper: a sum over firings).
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::measured::{Measured, Sample, scenario};
+//! use csdfc_input::device::{DeviceProfile, Processor};
+//! use csdfc_planner::cost::measured::fastest;
+//! use csdfc_planner::open::open;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let conv = &application.cnns[0].network.layers[1];
+//! let sample = |ns: f64| vec![Sample { rows: conv.rows() as u64, ns, spread: 0.0 }];
+//! let other = "im2row-strip-hwc-hwc";
+//! let times = [(conv.primitive().name().into(), sample(3e4)), (other.into(), sample(2e4))].into();
+//! let measured = vec![Measured { scenario: scenario(conv), threads: 1, times }];
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let cpu = Processor { measured, ..device.processor("cpu")?.clone() };
+//! assert_eq!(fastest(&cpu, conv, 1, 1e-4).map(|primitive| primitive.name()), Some(other));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdfc_input::device::Processor;
 use csdfc_input::device::measured::{Measured, Sample, scenario};

@@ -10,9 +10,29 @@
 //! - *Workers.* N workers make a firing with enough work 1 + (N − 1) · efficiency times as fast: a firing of several
 //!   rows, or any firing of a convolution. Each such firing costs a hand-over per worker. One core makes every other
 //!   firing. Cores share the bandwidth of memory, so it is divided by the number of cores that may be busy.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_network::LayerId;
+//! use csdfc_planner::cost::ProcessorShare;
+//! use csdfc_planner::open::open;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let network = &application.cnns[0].network;
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let share = ProcessorShare::alone(device.processor("cpu")?, 1);
+//!
+//! // The first convolution, by parts and in one firing.
+//! let (conv, height) = (LayerId(1), network.layer(LayerId(1)).rows() as u64);
+//! let [by_parts, whole] = [1, height].map(|rows| share.layer(network, conv, rows, false));
+//! assert!(by_parts.wall_ns > whole.wall_ns);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod measured;
-pub mod stages;
+mod stages;
 pub mod timing;
 
 use csdfc_input::device::Processor;

@@ -22,11 +22,36 @@
 //! that frames come no faster than the rate. A CNN whose partitions run at the same time in several sets (elements of
 //! J) takes turns with itself, frame by frame.
 //!
-//! Partitions that wait for each other within a frame are one stage ([`stages`](crate::cost::stages)). `P` is the time of the
+//! Partitions that wait for each other within a frame are one stage (`cost::stages`). `P` is the time of the
 //! slowest stage, of whatever kind.
 //!
 //! In the papers each partition has a processor to itself, whole. The profile `jetson-tx2-paper` is for their
 //! pipelines.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::app::spec::PartitionSpec;
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::cost::timing::Timing;
+//! use csdfc_planner::frame::{choice::Choice, task};
+//! use csdfc_planner::open::open;
+//!
+//! // A pipeline of two stages.
+//! let mut opened = open("builtin:lenet5")?;
+//! let first = PartitionSpec { upto: Some("S2".into()), ..PartitionSpec::default() };
+//! opened.spec.cnns[0].partitions = vec![first, PartitionSpec::default()];
+//! opened.spec.parallel = vec![vec!["lenet5".into()]];
+//! let application = opened.resolve()?;
+//! let (tasks, elements) = (task::tasks(&application), task::elements(&application));
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let timing = &Timing::of(&application, &tasks, &elements, &device)?[0];
+//!
+//! // The second frame begins before the first has ended.
+//! let frame = timing.frame(&tasks[0], &Choice::none(tasks[0].network).rows, &[]);
+//! assert!(frame.period_ns < frame.latency_ns);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::ops::Range;
 

@@ -1,5 +1,20 @@
 //! Makes the plan, which is plain data with names, from the chosen design points. Only its part `search` depends on how the
 //! plan was found.
+//!
+//! ```
+//! use csdfc_network::pass::Precision;
+//! use csdfc_planner::driver::assemble::{parameters_resident, parameters_resident_at};
+//! use csdfc_planner::frame::task;
+//! use csdfc_planner::open::open;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let tasks = task::tasks(&application);
+//! let bytes = parameters_resident(&tasks);
+//! // At least 4 bytes each.
+//! assert!(bytes >= 4 * application.cnns[0].network.parameters());
+//! assert!(parameters_resident_at(&tasks, Precision::Half) < bytes);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdf::Rates;
 use csdfc_input::app::resolve::Application;

@@ -6,7 +6,7 @@
 //!
 //! 1. the CNNs are cut into partitions, and the timing of their frames is derived;
 //! 2. a method makes design points of each CNN (`design_points`), each executed, placed and timed; or it finds design
-//!    points for all CNNs at once ([`paper`](crate::search::paper));
+//!    points for all CNNs at once (`search::paper`);
 //! 3. one design point of each CNN is chosen (`choose`);
 //! 4. their rings are placed with patience, and the plan is written (`finalise`, [`assemble`]);
 //! 5. the caller validates the plan. If it refuses the plan, the plan is dropped, and the next best is chosen.

@@ -7,6 +7,30 @@
 //! that a frame begins. So the capacity of the first channel is the number of tiles that are being read or kept at a
 //! time, and [`csdf::pareto`] trades it for time. This analysis does not count bytes: tiles differ in size, and the
 //! planner decides where each finds room.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::app::spec::WeightsPlace;
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_plan::timeline::timeline;
+//! use csdfc_planner::driver;
+//! use csdfc_planner::explain::flight::flights;
+//! use csdfc_planner::open::open;
+//!
+//! let mut opened = open("builtin:lenet5")?;
+//! opened.spec.weights = WeightsPlace::Streamed;
+//! let application = opened.resolve()?;
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let plan = driver::plan(&application, &device, vec!["builtin:lenet5".into()])?.plan;
+//! let timeline = timeline(&plan).map_err(|violations| violations[0].to_string())?;
+//! let flights = flights(&plan, &timeline, 0);
+//!
+//! // Each tile more in flight makes the frame shorter.
+//! assert!(flights.len() > 1);
+//! assert!(flights.windows(2).all(|pair| pair[0].tiles < pair[1].tiles && pair[0].ns > pair[1].ns));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdf::{Actor, Budget, Channel, Graph, Rates, Reader, StorageOptions, Throughput};
 use csdfc_plan::plan::Plan;

@@ -1,4 +1,21 @@
 //! What limits a plan: the tensors of its peak, and the gain from more memory.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::driver;
+//! use csdfc_planner::explain::limits;
+//! use csdfc_planner::open::open;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let plan = driver::plan(&application, &device, vec!["builtin:lenet5".into()])?.plan;
+//! // The mean pool reads all of C1, and stores its own output beside it.
+//! let text = limits::text(&plan);
+//! assert!(text.starts_with("memory peaks while S2 fires:"), "{text}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdfc_input::units::grouped;
 use csdfc_plan::plan::{ParetoPoint, PeakWitness, Plan, StorageModel, Tensor};

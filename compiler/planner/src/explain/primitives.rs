@@ -1,4 +1,24 @@
 //! A table of the primitives that could compute a layer of a plan, with reasons.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::driver;
+//! use csdfc_planner::explain::primitives;
+//! use csdfc_planner::open::open;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let plan = driver::plan(&application, &device, vec!["builtin:lenet5".into()])?.plan;
+//! let explanation = driver::explain(&plan, &application, &device, "lenet5", "C1")?.ok_or("no such layer")?;
+//!
+//! // Nobody has measured this device, so no primitive is known to be faster than the first.
+//! let text = primitives::text(&explanation);
+//! assert!(text.contains("indirect-gemm-hwc-hwc"), "{text}");
+//! assert!(text.contains("more primitives compute this layer and were not measured"), "{text}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use super::table::table;
 use crate::driver::{Alternative, Explanation};

@@ -1,4 +1,22 @@
 //! What can be reached if constraints cannot be met, in words.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::driver;
+//! use csdfc_planner::explain::shortfall;
+//! use csdfc_planner::open::open;
+//!
+//! let mut opened = open("builtin:lenet5")?;
+//! opened.spec.constraints.fps.every = Some(1e9);
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let planned = driver::plan(&opened.resolve()?, &device, vec!["builtin:lenet5".into()])?;
+//! let nearest = planned.shortfall.ok_or("a billion frames per second")?;
+//! let text = shortfall::text(&planned.plan, &nearest);
+//! assert!(text.contains("the best frame rates in any memory: lenet5 "), "{text}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,12 @@
 //! Columns of text.
+//!
+//! ```
+//! use csdfc_planner::explain::table::table;
+//!
+//! let row = |layer: &str, bytes: &str| vec![layer.to_owned(), bytes.to_owned()];
+//! let text = table(&[row("layer", "bytes"), row("C1", "672")], &[1]);
+//! assert_eq!(text, "layer  bytes\nC1       672\n");
+//! ```
 
 /// Most characters of a name in a table. TFLite joins the names of fused operators, of hundreds of characters.
 const LONGEST: usize = 48;

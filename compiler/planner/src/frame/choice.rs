@@ -8,6 +8,17 @@
 //! 2. The choice has *barriers*: layers after which a segment ends. The extended search uses them.
 //! 3. Otherwise, each run of layers that process their data by parts is a segment, together with the layers of a
 //!    single row within the run. Every other layer is a segment of its own.
+//!
+//! ```
+//! use csdfc_planner::frame::choice::Choice;
+//!
+//! // An input of 32 rows, and a convolution that makes 32.
+//! let network = csdfc_input::builtin::network("paper_pair")?;
+//! assert_eq!(Choice::none(&network).rows, [32, 32]);
+//! assert_eq!(Choice::all(&network).rows, [1, 1]);
+//! assert_eq!(Choice::prefix(&network, 1).rows, [1, 32]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_network::{LayerId, Network};

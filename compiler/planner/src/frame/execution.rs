@@ -1,5 +1,28 @@
 //! The execution of one frame of a CNN under a choice: the order in which the layers fire, how many rows each ring must
 //! hold, and from when to when it must hold them.
+//!
+//! ```
+//! use csdfc_network::LayerId;
+//! use csdfc_plan::plan::StorageModel;
+//! use csdfc_planner::frame::choice::Choice;
+//! use csdfc_planner::frame::execution::{Rings, execute};
+//! use csdfc_planner::frame::lower::RateTable;
+//! use csdfc_planner::frame::task;
+//! use csdfc_planner::open::open;
+//!
+//! // An input of 32 rows and a 5×5 convolution with padding.
+//! let application = open("builtin:paper_pair")?.resolve()?;
+//! let task = &task::tasks(&application)[0];
+//! let (rates, choice) = (RateTable::new(task.network), Choice::all(task.network));
+//! let execution = execute(task, &rates, &choice, StorageModel::Tensors, Rings::OnDemand)?;
+//!
+//! // Three rows of the input, then one more for each row of the output, as long as there are any.
+//! let order: Vec<LayerId> = execution.orders[0].order().collect();
+//! let [input, conv] = [LayerId(0), LayerId(1)];
+//! assert_eq!(order[..7], [input, input, input, conv, input, conv, input]);
+//! assert_eq!(order.len(), 64);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -3,6 +3,21 @@
 //!
 //! The graph is consistent by construction: an iteration is one frame, in which every actor runs its Φ firings once.
 //! [`Lowering::channels`] says what each channel stands for.
+//!
+//! ```
+//! use csdfc_network::LayerId;
+//! use csdfc_planner::frame::lower::{firings, operand_rates};
+//!
+//! // A 5×5 convolution of 32 rows, two rows per firing.
+//! let network = csdfc_input::builtin::network("paper_pair")?;
+//! let conv = LayerId(1);
+//! assert_eq!(firings(&network, conv, 2), 16);
+//! // The first firing reads four rows below the padding. Each other reads two more, but the last needs only padding.
+//! let rates = operand_rates(&network, conv, 0, 2);
+//! assert_eq!(rates.acquire[..3], [4, 2, 2]);
+//! assert_eq!(rates.acquire.iter().sum::<u64>(), 32);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

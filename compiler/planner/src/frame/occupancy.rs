@@ -24,6 +24,27 @@
 //! released. So a kernel never writes what it reads. `run` and the emitted crate hand the kernel the rows that it reads
 //! as a ring of their own, and one row to write. A mistake in a plan could therefore give wrong figures, but no slice
 //! would cover another. The checker replays exactly this in an arena of tags.
+//!
+//! ```
+//! use csdfc_plan::plan::StorageModel;
+//! use csdfc_planner::frame::choice::Choice;
+//! use csdfc_planner::frame::execution::{Rings, execute};
+//! use csdfc_planner::frame::lower::RateTable;
+//! use csdfc_planner::frame::task;
+//! use csdfc_planner::open::open;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let task = &task::tasks(&application)[0];
+//! let (rates, choice) = (RateTable::new(task.network), Choice::none(task.network));
+//! let execution = execute(task, &rates, &choice, StorageModel::Tensors, Rings::OnDemand)?;
+//!
+//! // When the 2×2 pool makes row o, the rows of its operand below 2 o are free: [6, 28] floats each.
+//! let sweep = execution.sharing.sweeps.iter().find(|sweep| task.network.layer(sweep.layer).name == "S2");
+//! let sweep = sweep.ok_or("the pool makes its rows at once")?;
+//! let free = &sweep.operands[0].free;
+//! assert_eq!(free[..3], [0, 2 * 672, 4 * 672]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::sync::Arc;
 

@@ -1,5 +1,23 @@
 //! Requests for storage within one frame: rings, with their rows and lives; the workspaces of layers; and the blocks
 //! that weights are read into.
+//!
+//! ```
+//! use csdfc_plan::plan::StorageModel;
+//! use csdfc_planner::frame::choice::Choice;
+//! use csdfc_planner::frame::execution::{Rings, execute};
+//! use csdfc_planner::frame::lower::RateTable;
+//! use csdfc_planner::frame::task;
+//! use csdfc_planner::open::open;
+//!
+//! // A 5×5 convolution that makes a row per firing needs five rows of its input, [3, 32, 32] floats.
+//! let application = open("builtin:paper_pair")?.resolve()?;
+//! let task = &task::tasks(&application)[0];
+//! let (rates, choice) = (RateTable::new(task.network), Choice::all(task.network));
+//! let execution = execute(task, &rates, &choice, StorageModel::Tensors, Rings::OnDemand)?;
+//! let ring = execution.requests.iter().find(|request| request.is_ring()).ok_or("no ring")?;
+//! assert_eq!((ring.ring_rows, ring.bytes), (5, 5 * 3 * 32 * 4));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::ops::Range;

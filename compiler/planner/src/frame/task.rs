@@ -1,4 +1,20 @@
 //! A CNN as its frames are executed: its layers, its partitions, and which of these run at the same time.
+//!
+//! ```
+//! use csdfc_input::app::spec::PartitionSpec;
+//! use csdfc_planner::frame::task;
+//! use csdfc_planner::open::open;
+//!
+//! let mut opened = open("builtin:lenet5")?;
+//! let first = PartitionSpec { upto: Some("S2".into()), ..PartitionSpec::default() };
+//! opened.spec.cnns[0].partitions = vec![first, PartitionSpec::default()];
+//! let application = opened.resolve()?;
+//! let task = &task::tasks(&application)[0];
+//! assert_eq!(task.partitions.len(), 2);
+//! // They do not run at the same time unless `parallel` says so.
+//! assert!(!task.together[0][1]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdfc_input::app::partition::Partition;
 use csdfc_input::app::resolve::{Application, Cnn};

@@ -9,6 +9,16 @@
 //! `end` stands for `upper`, but includes the last moment, in gaps too. In a gap, the buffer is not in use, or only its
 //! bytes `low` to `high` are (`@low:high`). `offset`, `alignment` and `gaps` may be missing or empty. A buffer with an
 //! offset is fixed there. `hint`, where MiniMalloc's search tries a buffer first, may be there and is not used.
+//!
+//! ```
+//! use csdfc_planner::minimalloc::parse;
+//!
+//! let buffers = parse("id,lower,upper,size\nb1,0,9,4\nb2,9,12,8\n")?;
+//! assert_eq!(buffers[1].life.block.bytes, 8);
+//! // The second begins when the first has ended, so they can share addresses.
+//! assert!(buffers[0].life.upper <= buffers[1].life.lower);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -13,9 +13,36 @@
 //!
 //! Most of a hundred primitives are far from the fastest. One that takes three times as long as the fastest is timed
 //! once.
+//!
+//! ```
+//! use csdfc_input::device::measured::scenario;
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::profile::{Request, measure};
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let request = Request { threads: 1, rounds: 1, only: Some("im2row".into()) };
+//! let mut known = Vec::new();
+//! measure(&application, 0, &request, &mut known, &mut |_, _| Ok(true))?;
+//!
+//! // The first convolution with its first primitive and with others, row by row and in one firing.
+//! let of_conv = scenario(&application.cnns[0].network.layers[1]);
+//! let measured = known.iter().find(|measured| measured.scenario == of_conv).ok_or("not measured")?;
+//! assert!(measured.times.contains_key("indirect-gemm-hwc-hwc"));
+//! assert!(measured.times.contains_key("im2row-strip-hwc-hwc"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod board;
 mod frames;
+/// The processor of this machine, and its caches.
+///
+/// ```
+/// use csdfc_planner::profile::machine;
+///
+/// assert_eq!(machine::named("processor\t: 0\nmodel name\t: Cortex-A57\n"), Some("Cortex-A57"));
+/// assert_eq!(machine::named("processor\t: 0\n"), None);
+/// ```
+// The example stands here, since a crate that measures a board has a copy of the file.
 pub mod machine;
 mod rates;
 mod speeds;

@@ -3,6 +3,26 @@
 //! For each CNN, a saved front states the model for which it was found, and the number of its layers. Its choices are
 //! [codes](crate::search::code). A code depends on the order of layers, so the front also states that order. A plan
 //! states all this too, and can be read as a front.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::driver;
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::saved::front::SavedFront;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let plan = driver::plan(&application, &device, vec!["builtin:lenet5".into()])?.plan;
+//!
+//! let text = serde_json::to_string(&SavedFront::of(&plan))?;
+//! let front = SavedFront::parse(&text, "front.json")?;
+//! // The choices of its first plan, one for each CNN: rows per firing of every layer.
+//! let choices = front.pick(1, &application)?;
+//! assert_eq!(choices[0].rows.len(), application.cnns[0].network.layers.len());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,25 @@
 //! The identity of the model from which a plan was made: its path as the plan states it, its size and its hash.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::driver;
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::saved::identity;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let folder = Path::new("");
+//! let path = identity::path_from(folder, &application.cnns[0].model);
+//! let mut plan = driver::plan(&application, &device, vec![path])?.plan;
+//! identity::verify(folder, &plan.cnns[0])?;
+//!
+//! // Another network is not the one that was planned.
+//! plan.cnns[0].model.path = "builtin:resnet8".into();
+//! assert!(identity::verify(folder, &plan.cnns[0]).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::path::{Component, Path, PathBuf};
 

@@ -1,5 +1,23 @@
 //! Loads the networks of a plan again from its models. `run` and `emit` need the values of their weights, and `check`
 //! compares the plan's layers with those of its models.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::driver;
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::saved::reload::reload;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let plan = driver::plan(&application, &device, vec!["builtin:lenet5".into()])?.plan;
+//!
+//! let networks = reload(&plan, Path::new(""))?;
+//! // The filters of the first convolution: 6 of 5×5×1.
+//! assert_eq!(networks.parameter(0, 1, 0)?.len(), 150);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,29 @@
 //! The methods with which the main paper compares itself (Table 12): no reduction, greedy reuse as in Pisarchyk and Lee
 //! (2020, its \[23\]), and parts everywhere as in Minakova and Stefanov (2020, its \[17\]). They do not search. Each is
 //! one design point of each CNN and a way to share buffers, in storage model `edges`.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::cost::timing::Timing;
+//! use csdfc_planner::frame::choice::Choice;
+//! use csdfc_planner::frame::task;
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::search::baseline;
+//! use csdfc_planner::storage::edges::BufferSharing;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let (tasks, device) = (task::tasks(&application), DeviceProfile::find("generic", Path::new(""))?);
+//! let timing = Timing::alone(device.processor("cpu")?, 1);
+//! let choice = Choice::none(tasks[0].network);
+//! let bytes = |sharing: BufferSharing| -> Result<u64, csdf::Error> {
+//!     Ok(baseline::front(&tasks[0], &timing, &choice, sharing)?.design_points[0].buffers)
+//! };
+//! // Greedy reuse saves bytes over no reduction.
+//! assert!(bytes(BufferSharing::Cnn)? < bytes(BufferSharing::Nothing)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::Method;

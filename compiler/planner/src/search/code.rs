@@ -5,6 +5,17 @@
 //! come segment barriers. `66*1; barriers 5,12,20-31` ends a segment after the 5th layer, after the 12th, and after each from the
 //! 20th to the 31st. `; barriers none` says that all layers of a partition are one segment. Last come the layers that may make
 //! the rows of a firing one by one at a price, if there are any: `56*h; one by one 40,43-45`.
+//!
+//! ```
+//! use csdfc_planner::search::code;
+//!
+//! // An input of 32 rows and a 5×5 convolution.
+//! let network = csdfc_input::builtin::network("paper_pair")?;
+//! let choice = code::read("1,h; barriers none", &network)?;
+//! assert_eq!(choice.rows, [1, 32]);
+//! assert_eq!(code::write(&choice, &network), "1,h; barriers none");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::fmt::Write;
 use std::ops::RangeInclusive;
@@ -86,17 +97,6 @@ fn written(layers: &[LayerId]) -> String {
 ///
 /// # Errors
 /// If the text is not of the form above, or has another number of layers.
-///
-/// ```
-/// use csdfc_planner::search::code;
-///
-/// // An input of 32 rows and a 5×5 convolution.
-/// let network = csdfc_input::builtin::network("paper_pair")?;
-/// let choice = code::read("1,h; barriers none", &network)?;
-/// assert_eq!(choice.rows, [1, 32]);
-/// assert_eq!(code::write(&choice, &network), "1,h; barriers none");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub fn read(text: &str, network: &Network) -> Result<Choice, CodeError> {
     let (rows, mut rest) = match text.split_once(';') {
         Some((rows, rest)) => (rows, Some(rest.trim())),

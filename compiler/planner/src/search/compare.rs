@@ -1,4 +1,19 @@
 //! Fronts of plans beside each other.
+//!
+//! ```
+//! use csdfc_plan::plan::ParetoPoint;
+//! use csdfc_planner::search::compare::{dominates, hypervolume};
+//!
+//! let plan = |memory: u64, fps: f64| ParetoPoint {
+//!     memory,
+//!     fps: [("lenet5".into(), fps)].into(),
+//!     choices: Default::default(),
+//! };
+//! let ours = [plan(1000, 50.0), plan(3000, 80.0)];
+//! let theirs = [plan(2000, 40.0)];
+//! assert!(dominates(&ours, &theirs) && !dominates(&theirs, &ours));
+//! assert!(hypervolume(&ours, 4000) > hypervolume(&theirs, 4000));
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,24 @@
 //! The cost of a choice: executes one frame of a CNN, places it in memory, and computes its time.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::cost::timing::Timing;
+//! use csdfc_planner::frame::{choice::Choice, execution::Rings, task};
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::search::evaluate::Evaluator;
+//! use csdfc_planner::storage::Effort;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let (tasks, device) = (task::tasks(&application), DeviceProfile::find("generic", Path::new(""))?);
+//! let timing = Timing::alone(device.processor("cpu")?, 1);
+//! let evaluator = Evaluator::new(&tasks[0], &timing, application.storage);
+//! let choice = Choice::all(tasks[0].network);
+//! let execution = evaluator.execute(&choice, Rings::OnDemand)?;
+//! assert!(evaluator.buffers(&execution, Effort::Candidate) >= evaluator.bound(&execution));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdfc_network::LayerId;
 use csdfc_plan::plan::StorageModel;

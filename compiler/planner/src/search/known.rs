@@ -1,4 +1,27 @@
 //! The knowledge before a search: the choices of old plans, or the plan itself if it is picked.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::driver;
+//! use csdfc_planner::frame::choice::Choice;
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::search::known::Start;
+//! use csdfc_planner::search::watch::Watch;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let watch = Watch::unwatched();
+//! let planned = |choice: Choice| {
+//!     let (start, paths) = (Start::Picked(vec![choice]), vec!["builtin:lenet5".into()]);
+//!     driver::plan_from(&start, &application, &device, paths, &watch, &driver::validate)
+//! };
+//! let network = &application.cnns[0].network;
+//! let [none, all] = [planned(Choice::none(network))?.plan, planned(Choice::all(network))?.plan];
+//! assert!(all.memory.buffers < none.memory.buffers && all.cnns[0].fps < none.cnns[0].fps);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdfc_network::Network;
 use rayon::prelude::*;

@@ -1,8 +1,8 @@
 //! Finding a plan: which layers process their data by parts.
 //!
-//! Most search methods make design points of each CNN, and [`select`] picks one for each within the budgets. These methods
+//! Most search methods make design points of each CNN, and `select` picks one for each within the budgets. These methods
 //! are [`extended`], the default; [`simple`], which enumerates; and [`baseline`], the methods with which the main paper
-//! compares itself. [`paper`], Algorithm 2 of that paper, searches for all CNNs at once.
+//! compares itself. `paper`, Algorithm 2 of that paper, searches for all CNNs at once.
 //!
 //! Often no search is needed. A layer is never slower if it fires once and makes all its rows at once, so the plan
 //! without parts is the fastest. Only that plan and the one with all layers by parts are made in these cases:
@@ -12,20 +12,43 @@
 //! - The parameters alone exceed the memory. No plan fits.
 //!
 //! If a front is asked for (`--pareto`), there always is a search ([`watch::Scope`]).
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::cost::timing::Timing;
+//! use csdfc_planner::frame::task;
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::search::evaluate::Evaluator;
+//! use csdfc_planner::search::watch::Watch;
+//! use csdfc_planner::search::{extended, simple};
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let (tasks, device) = (task::tasks(&application), DeviceProfile::find("generic", Path::new(""))?);
+//! let timing = Timing::alone(device.processor("cpu")?, 1);
+//! let evaluator = Evaluator::new(&tasks[0], &timing, application.storage);
+//!
+//! // The fastest comes first, and the smallest last.
+//! let simple = simple::front(&evaluator)?.design_points;
+//! let extended = extended::front(&evaluator, 1, "lenet5", &[], &Watch::unwatched())?.design_points;
+//! assert!(extended[extended.len() - 1].buffers <= simple[simple.len() - 1].buffers);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod baseline;
 pub mod code;
 pub mod compare;
 pub mod evaluate;
 pub mod extended;
-pub mod joint;
+pub(crate) mod joint;
 pub mod known;
-pub mod paper;
-pub mod problem;
-pub mod select;
+pub(crate) mod paper;
+pub(crate) mod problem;
+pub(crate) mod select;
 pub mod simple;
 pub mod watch;
-pub mod ways;
+pub(crate) mod ways;
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,27 @@
 //! The simple plans, without a search: no parts, all parts, and for every prefix of the layers "prefix by rows, rest
 //! layer by layer".
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::cost::timing::Timing;
+//! use csdfc_planner::frame::task;
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::search::evaluate::Evaluator;
+//! use csdfc_planner::search::simple;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let (tasks, device) = (task::tasks(&application), DeviceProfile::find("generic", Path::new(""))?);
+//! let timing = Timing::alone(device.processor("cpu")?, 1);
+//! let evaluator = Evaluator::new(&tasks[0], &timing, application.storage);
+//!
+//! // The fastest plan has no parts.
+//! let front = simple::front(&evaluator)?;
+//! assert_eq!(front.design_points[0].name, "none");
+//! assert!(front.design_points.len() > 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdfc_network::Network;
 use csdfc_plan::plan::StorageModel;

@@ -1,4 +1,26 @@
 //! How long a search goes on, what it leaves out, and who watches it.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::driver;
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::search::known::Start;
+//! use csdfc_planner::search::watch::{Limit, Watch};
+//!
+//! let application = open("builtin:resnet8")?.resolve()?;
+//! let device = DeviceProfile::find("generic", Path::new(""))?;
+//! let watch = Watch {
+//!     limit: Limit::Evaluations(100),
+//!     progress: &|now| eprintln!("{}: {} choices evaluated", now.of, now.evaluations),
+//!     ..Watch::unwatched()
+//! };
+//! let (start, paths) = (Start::default(), vec!["builtin:resnet8".into()]);
+//! let plan = driver::plan_from(&start, &application, &device, paths, &watch, &driver::validate)?.plan;
+//! assert_eq!(plan.search.stopped, "evaluations");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};

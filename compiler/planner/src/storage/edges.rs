@@ -1,5 +1,27 @@
 //! Whole buffers for edges. Algorithm 1 of the main paper reuses buffers greedily among edges, CNNs and partitions. The
 //! methods with which the paper compares it are here, too.
+//!
+//! ```
+//! use csdfc_plan::plan::StorageModel;
+//! use csdfc_planner::frame::choice::Choice;
+//! use csdfc_planner::frame::execution::{Rings, execute};
+//! use csdfc_planner::frame::{lower::RateTable, task};
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::storage::edges::{reuse_buffers, total};
+//! use csdfc_planner::storage::{Effort, Storage};
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let (tasks, elements) = (task::tasks(&application), task::elements(&application));
+//! let (rates, choice) = (RateTable::new(tasks[0].network), Choice::none(tasks[0].network));
+//! let execution = execute(&tasks[0], &rates, &choice, StorageModel::Edges, Rings::OnDemand)?;
+//! let storage = Storage { executions: vec![&execution], elements: &elements };
+//!
+//! // A chain needs two buffers, which its edges take in turn.
+//! let buffers = reuse_buffers(&storage, Effort::Final);
+//! assert_eq!(buffers.len(), 2);
+//! assert!(total(&buffers) < execution.requests.iter().map(|request| request.bytes).sum());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use super::item::Item;
 use crate::storage::{Arrangement, Effort, Storage};

@@ -6,6 +6,28 @@
 //! - `edges` is the main paper's: one buffer for each edge, shared as a whole by its Algorithm 1 ([`edges`]).
 //! - `tensors` is ours: one ring for each tensor, however many readers it has, packed by address (`pack`). Two rings
 //!   may share addresses while both live (`distance`).
+//!
+//! ```
+//! use csdfc_plan::plan::StorageModel;
+//! use csdfc_planner::frame::choice::Choice;
+//! use csdfc_planner::frame::execution::{Rings, execute};
+//! use csdfc_planner::frame::{lower::RateTable, task};
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::storage::{Effort, Storage, arrange};
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let (tasks, elements) = (task::tasks(&application), task::elements(&application));
+//! let (rates, choice) = (RateTable::new(tasks[0].network), Choice::all(tasks[0].network));
+//! let model = StorageModel::Tensors;
+//! let execution = execute(&tasks[0], &rates, &choice, model, Rings::OnDemand)?;
+//! let storage = Storage { executions: vec![&execution], elements: &elements };
+//! let arrangement = arrange(&storage, model, Effort::Final);
+//!
+//! // Rings share addresses, and no placement is below the liveness bound.
+//! assert!(arrangement.bytes < storage.items().iter().map(|item| item.request.bytes).sum());
+//! assert!(arrangement.bytes >= arrangement.bound.bytes);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod distance;
 pub mod edges;

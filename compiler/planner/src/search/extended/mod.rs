@@ -1,12 +1,12 @@
 //! The extended search, the default: rows per firing for each layer, and where segments end.
 //!
-//! A network is a chain of blocks with *cut tensors* between them ([`cuts`]). The search has these steps:
+//! A network is a chain of blocks with *cut tensors* between them (`cuts`). The search has these steps:
 //!
-//! 1. *Segments* ([`stream`]). Which rows a layer makes, and when, depends only on the layers after it. So one
+//! 1. *Segments* (`stream`). Which rows a layer makes, and when, depends only on the layers after it. So one
 //!    execution on demand, from the first layer to a cut, gives the bytes and time of every segment that ends at this
 //!    cut. A few hundred executions give those of thousands of segments, each with some twenty numbers of firings per
 //!    frame.
-//! 2. *Chains* ([`chains`]). The bytes of a chain of segments are those of its largest segment. Its time is the sum of
+//! 2. *Chains* (`chains`). The bytes of a chain of segments are those of its largest segment. Its time is the sum of
 //!    all times. Keeping the undominated chains at each cut therefore gives the exact front.
 //! 3. *Evolution* (`design_space`, `evolve`). NSGA-II starts from that front, from the simple choices, and from the choices
 //!    of old plans (`--from`). It changes single layers, runs of layers, and barriers, and evaluates sketched
@@ -20,14 +20,36 @@
 //! - Inception networks have several tensors between their modules. For such a network, one more choice streams row by
 //!   row from each such place to the next. Chains of such segments are not searched for. The chain model assumes that a
 //!   segment makes its outputs in step. But a segment whose input image is whole makes them one after another.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use csdfc_input::device::DeviceProfile;
+//! use csdfc_planner::cost::timing::Timing;
+//! use csdfc_planner::frame::task;
+//! use csdfc_planner::open::open;
+//! use csdfc_planner::search::evaluate::Evaluator;
+//! use csdfc_planner::search::extended;
+//! use csdfc_planner::search::watch::Watch;
+//!
+//! let application = open("builtin:lenet5")?.resolve()?;
+//! let (tasks, device) = (task::tasks(&application), DeviceProfile::find("generic", Path::new(""))?);
+//! let timing = Timing::alone(device.processor("cpu")?, 1);
+//! let evaluator = Evaluator::new(&tasks[0], &timing, application.storage);
+//! let front = extended::front(&evaluator, 1, "lenet5", &[], &Watch::unwatched())?.design_points;
+//!
+//! // Each design point is slower than the one before it, and smaller.
+//! assert!(front.windows(2).all(|pair| pair[0].fps() >= pair[1].fps() && pair[0].buffers > pair[1].buffers));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-pub mod chains;
-pub mod cuts;
+mod chains;
+mod cuts;
 pub(super) mod design_space;
 mod evolve;
 mod moments;
 mod refine;
-pub mod segment;
+pub(super) mod segment;
 
 #[cfg(test)]
 mod tests;
