@@ -52,6 +52,22 @@
 //!    `certificate.claimed`. It refuses a claim that is not above the bound, or that is above the arena.
 //!
 //! Every check is bounded: a plan beyond the limits below is refused as [`Violation::TooLarge`].
+//!
+//! ```
+//! use csdfc_plan::check::check;
+//! use csdfc_plan::plan::{Plan, Ring};
+//!
+//! // A 5×5 convolution of an image of 32 rows, row by row.
+//! let text = std::fs::read_to_string("../../tests/plan_format/version_1/pair_5x5.json")?;
+//! let mut plan = Plan::parse(&text)?;
+//! let report = check(&plan).map_err(|violations| violations[0].to_string())?;
+//! assert_eq!((report.layers, report.rings, report.peak_bytes), (2, 1, 5 * 384));
+//!
+//! // The window reads five rows, so a ring of four is too small.
+//! plan.tensors[0].ring = Some(Ring { ring_rows: 4, offset: 0, bytes: 4 * 384 });
+//! assert!(check(&plan).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod bound;
 mod concurrent;
