@@ -11,7 +11,7 @@
 //! let plan = Plan::parse(&text)?;
 //! assert!(csdfc_plan::check(&plan).is_ok());
 //! assert_eq!((plan.memory.arena, plan.memory.proven), (1920, true));
-//! # Ok::<(), csdfc_plan::file::FileError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod check;
