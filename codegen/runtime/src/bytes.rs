@@ -1,4 +1,13 @@
 //! Bytes that begin at the start of a cache line, so that elements of every type lie at multiples of their size.
+//!
+//! ```
+//! use csdfc_runtime::bytes::{Bytes, LINE};
+//!
+//! let bytes = Bytes::zeros(100).ok_or("no memory")?;
+//! assert_eq!(bytes.len(), 100);
+//! assert_eq!(bytes.as_ptr().addr() % LINE, 0);
+//! # Ok::<(), &str>(())
+//! ```
 
 use std::ops::{Deref, DerefMut};
 

@@ -1,4 +1,11 @@
 //! Names of files.
+//!
+//! ```
+//! use csdfc_runtime::file_name::file_name;
+//!
+//! assert_eq!(file_name("Relu_6.out-1"), "Relu_6.out-1");
+//! assert_eq!(file_name("block/conv:0"), "block%2Fconv%3A0");
+//! ```
 
 /// Most bytes of a name. File systems take 255, endings included.
 const LONGEST: usize = 240;

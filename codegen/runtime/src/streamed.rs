@@ -1,5 +1,38 @@
 //! Bound layers whose weights are streamed: their tiles in the store, the blocks that tiles are read into, and the calls
 //! that make their output channels. `run` and `emit` read weights by the same tables.
+//!
+//! ```
+//! use csdfc_plan::check::resolve;
+//! use csdfc_plan::plan::{Block, PagedWeights, Plan, Store};
+//! use csdfc_runtime::bind::bind_layer;
+//! use csdfc_runtime::paged::Paged;
+//!
+//! let text = std::fs::read_to_string("../../tests/plan_format/version_1/pair_5x5.json")?;
+//! let mut plan = Plan::parse(&text)?;
+//! # plan.store = Some(Store { bytes: 2496, bytes_per_second: None });
+//! # (plan.memory.parameters_resident, plan.memory.arena, plan.memory.bound) = (Some(0), 4416, 4416);
+//! # plan.cnns[0].bytes_read = Some(2496);
+//! # if let Some(witness) = &mut plan.certificate.bound {
+//! #     witness.tensors.push("block 0 of pair/l2".into());
+//! #     witness.bytes = 4416;
+//! # }
+//! // A convolution of 8 filters of 5·5·3 weights. Each frame reads them in one slice, to above the ring of its input.
+//! let block = Block { offset: 1920, bytes: 2496, after: None };
+//! let paged = PagedWeights { at: 0, filters: None, slices: "2496".into(), blocks: vec![block] };
+//! plan.cnns[0].layers[1].paged = Some(paged);
+//!
+//! let resolved = resolve(&plan).map_err(|violations| violations[0].to_string())?;
+//! let call = bind_layer(&resolved.index.cnns[0], &resolved.stores[0], 1, 32)?.ok_or("nothing to compute")?;
+//! let paged = Paged::of(&resolved, 0, 1, &call)?.ok_or("its weights stay in memory")?;
+//! assert_eq!((paged.slices.len(), paged.block(0).range.clone()), (1, 1920..4416));
+//! let mut store = Vec::new();
+//! paged.pack(&call, &|parameter| Ok(vec![1.0; [600, 8][parameter]].into()), &mut |slice| {
+//!     store.extend_from_slice(slice);
+//!     Ok(())
+//! })?;
+//! assert_eq!(store.len(), 2496);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::ops::Range;
 

@@ -1,4 +1,24 @@
 //! The packed parameters of a plan.
+//!
+//! A product of 84 inputs and 10 units, in a panel of 16:
+//!
+//! ```
+//! use csdfc_plan::operator::{Gemm, Operator};
+//! use csdfc_plan::shape::Shape;
+//! use csdfc_runtime::bind::{Primitive, Site, bind};
+//! use csdfc_runtime::weights::{Blob, packed_len};
+//!
+//! let gemm = Operator::Gemm(Gemm { inner: 84, units: 10, transposed: true, bias: true, activation: None });
+//! let (x, y) = (Shape::new([1, 84]), Shape::new([1, 10]));
+//! let call = bind(Primitive::of(&gemm, &[&x]), &Site::whole(&gemm, [(&x, &x)].into_iter(), &y))?;
+//! // 84 weights and a bias for each unit, and 6 zeros.
+//! assert_eq!(packed_len(&call), 4 * (10 * (84 + 1) + 6));
+//! let mut blob = Blob::for_layers([&call].into_iter()).ok_or("no memory")?;
+//! blob.push(&call, &|parameter| Ok(vec![0.5; [840, 10][parameter]].into()))?;
+//! // Layers begin at the start of a cache line.
+//! assert_eq!(blob.bytes() % 64, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -9,6 +9,42 @@
 //! The layers of a partition fire in topological order. A segment ends where the partition waits for another one, and
 //! where another one waits for it ([`stops`]). So the segments of a component have an order in which each finds the
 //! tensors that it reads, and no choice of rows can deadlock the partitions.
+//!
+//! A partition with a branch on another processor, and the same layers in a chain:
+//!
+//! ```
+//! use csdfc_network::component::{components, stops};
+//! # use csdfc_network::{Layer, LayerId, Network, Operand};
+//! # use csdfc_plan::operator::{ElementWise, Function, Input, InputElement, Operator};
+//! # use csdfc_plan::shape::Shape;
+//! # let mut network = Network::default();
+//! # let shape = Shape::image(2, 4, 4);
+//! # for (at, name) in ["image", "relu1", "relu2", "relu3"].into_iter().enumerate() {
+//! #     let operator = match at {
+//! #         0 => Operator::Input(Input { element: InputElement::F32, camera: None }),
+//! #         _ => Operator::ElementWise(ElementWise { function: Function::Relu }),
+//! #     };
+//! #     let inputs = at.checked_sub(1).map(|at| Operand { layer: LayerId(at), shape: shape.clone() });
+//! #     network.add(Layer {
+//! #         name: name.into(),
+//! #         onnx_nodes: Vec::new(),
+//! #         operator,
+//! #         inputs: inputs.into_iter().collect(),
+//! #         parameters: Vec::new(),
+//! #         output: name.into(),
+//! #         shape: shape.clone(),
+//! #         primitive: None,
+//! #         quantisation: None,
+//! #     });
+//! # }
+//!
+//! // `network` is an image and three Relus, each of which reads the layer before it.
+//! let branch = [0, 0, 1, 0];
+//! assert_eq!(components(&network, &branch, 2), [[0, 1]]);
+//! assert_eq!(stops(&network, &branch, &[vec![0, 1]]), [LayerId(1), LayerId(2)]);
+//! let chain = [0, 0, 1, 2];
+//! assert_eq!(components(&network, &chain, 3), [[0], [1], [2]]);
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,6 +4,32 @@
 //! to dataflow reads it. Each layer has one output, so a tensor and the layer that makes it share an id. A `Split`
 //! becomes several layers, a slice for each of its outputs that is read. Views (reshape, flatten, squeeze, identity,
 //! dropout) are not layers. An [`Operand`] says in which shape a layer sees the tensor that it reads.
+//!
+//! ```
+//! use csdfc_network::{Layer, Network, Operand};
+//! use csdfc_plan::operator::{ElementWise, Function, Input, InputElement, Operator};
+//! use csdfc_plan::shape::Shape;
+//!
+//! let image = Shape::image(3, 32, 32);
+//! let layer = |name: &str, operator, inputs| Layer {
+//!     name: name.into(),
+//!     onnx_nodes: Vec::new(),
+//!     operator,
+//!     inputs,
+//!     parameters: Vec::new(),
+//!     output: name.into(),
+//!     shape: image.clone(),
+//!     primitive: None,
+//!     quantisation: None,
+//! };
+//! let mut network = Network::default();
+//! let input = Operator::Input(Input { element: InputElement::F32, camera: None });
+//! let relu = Operator::ElementWise(ElementWise { function: Function::Relu });
+//! let x = network.add(layer("x", input, vec![]));
+//! let y = network.add(layer("relu", relu, vec![Operand { layer: x, shape: image.clone() }]));
+//! assert_eq!(network.readers(), [vec![y], vec![]]);
+//! assert_eq!((network.layer(y).rows(), network.layer(y).row_bytes()), (32, 3 * 32 * 4));
+//! ```
 
 pub mod component;
 pub mod operators;

@@ -3,6 +3,39 @@
 //! Two layers share parameters if these are the same in the model, and if both layers would keep the same bytes of them.
 //! A convolution or a product keeps panels that do not depend on the size of its image or on its activation. So heads
 //! that are applied to several levels of a pyramid share, and so do the two branches of a siamese network.
+//!
+//! Two branches with the same product, as in a siamese network:
+//!
+//! ```
+//! use csdfc_network::sharing::owners;
+//! use csdfc_network::weights::Weights;
+//! use csdfc_network::{Layer, LayerId, Network, Operand};
+//! # use csdfc_plan::operator::{Gemm, Input, InputElement, Operator};
+//! # use csdfc_plan::shape::Shape;
+//! # let shape = Shape::new([1, 84]);
+//! # let layer = |name: &str, operator, reads: &[usize], parameters| Layer {
+//! #     name: name.into(),
+//! #     onnx_nodes: Vec::new(),
+//! #     operator,
+//! #     inputs: reads.iter().map(|at| Operand { layer: LayerId(*at), shape: shape.clone() }).collect(),
+//! #     parameters,
+//! #     output: name.into(),
+//! #     shape: shape.clone(),
+//! #     primitive: None,
+//! #     quantisation: None,
+//! # };
+//! # let input = Operator::Input(Input { element: InputElement::F32, camera: None });
+//! # let gemm = Operator::Gemm(Gemm { inner: 84, units: 84, transposed: true, bias: false, activation: None });
+//!
+//! let weights = vec![Weights::of([84, 84], vec![0.5; 84 * 84])];
+//! let mut network = Network::default();
+//! network.add(layer("left", input.clone(), &[], vec![]));
+//! network.add(layer("right", input, &[], vec![]));
+//! network.add(layer("fc1", gemm.clone(), &[0], weights.clone()));
+//! network.add(layer("fc2", gemm, &[1], weights));
+//! // `fc2` uses the parameters of `fc1`.
+//! assert_eq!(owners(&network, |_, _| true), [None, None, None, Some(LayerId(2))]);
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,13 @@
 //! Near misses: finds the known name that a user may have meant, and formats names for messages.
+//!
+//! ```
+//! use csdfc_network::suggest::{help, nearest};
+//!
+//! let names = ["conv1", "relu1", "pool1"];
+//! assert_eq!(nearest("cnov1", names), Some("conv1"));
+//! assert_eq!(nearest("softmax", names), None);
+//! assert_eq!(help("cnov1", "layers", names), "did you mean `conv1`? layers: conv1, relu1, pool1");
+//! ```
 
 /// Longest text that a message shows whole, in characters.
 const SHOWN: usize = 60;

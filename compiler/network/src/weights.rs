@@ -3,6 +3,18 @@
 //! Planning needs only the sizes of parameters, so csdfc plans a model of half a gigabyte without converting one of its
 //! floats. Folding a batch norm into a convolution multiplies each filter by a constant. This multiplication, too,
 //! waits until the values are read.
+//!
+//! Two filters, and the factors of a batch norm that was folded into them:
+//!
+//! ```
+//! use csdfc_network::weights::Weights;
+//!
+//! let filters = Weights::of([2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+//! let folded = filters.scaled(0, &[10.0, 0.5]);
+//! assert_eq!(folded.elements(), 6);
+//! assert_eq!(folded.values()?, [10.0, 20.0, 30.0, 2.0, 2.5, 3.0]);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::borrow::Cow;
 use std::path::PathBuf;

@@ -1,4 +1,17 @@
 //! Lower bounds on all strategies.
+//!
+//! ```
+//! use csdfc_offload::bound::lower_bound;
+//! use csdfc_offload::problem::Options;
+//! use csdfc_offload::{Accelerator, Convolution, Problem, Spec};
+//!
+//! // A 3×3 window over 5×5 pixels, two patches per step: 25 pixels at least, in five steps.
+//! let layer = Convolution::new(Spec::new([5, 5], 1, [3, 3], 1))?;
+//! let options = Options { group: Some(2), ..Options::default() };
+//! let problem = Problem::new(layer, Accelerator::default(), &options)?;
+//! assert_eq!(lower_bound(&problem), 30);
+//! # Ok::<(), csdfc_offload::OffloadError>(())
+//! ```
 
 use super::problem::Problem;
 

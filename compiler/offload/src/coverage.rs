@@ -1,4 +1,19 @@
 //! How many pixels groups of patches cover.
+//!
+//! ```
+//! use csdfc_offload::coverage::Coverage;
+//! use csdfc_offload::{Convolution, Spec};
+//!
+//! let layer = Convolution::new(Spec::new([5, 5], 1, [3, 3], 1))?;
+//! let mut coverage = Coverage::new(&layer);
+//! // Two neighbouring patches of nine pixels have six in common.
+//! assert_eq!(coverage.size(&[0, 1]), 12);
+//! // After them, the third patch of the row needs one more column.
+//! let mut loaded = Vec::new();
+//! coverage.fresh(&[0, 1], &[2], |pixel| loaded.push(pixel));
+//! assert_eq!(loaded, [4, 9, 14]);
+//! # Ok::<(), csdfc_offload::OffloadError>(())
+//! ```
 
 use super::convolution::Convolution;
 

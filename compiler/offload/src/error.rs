@@ -1,6 +1,6 @@
 //! What can be wrong with a layer, an accelerator or a strategy.
 
-use super::simulate::violation::Violation;
+use super::simulate::Violation;
 
 /// Why a layer cannot be offloaded as asked. Figures are in the units that their names say.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

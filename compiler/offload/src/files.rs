@@ -1,4 +1,18 @@
 //! Strategies as files: JSON and RON with a field `groups`, or CSV with the patches of a step on each line.
+//!
+//! ```
+//! use csdfc_offload::files::{Form, parse, print};
+//! use csdfc_offload::problem::Options;
+//! use csdfc_offload::{Accelerator, Convolution, Problem, Spec};
+//!
+//! // A 2×2 window over 3×3 pixels: four patches.
+//! let layer = Convolution::new(Spec::new([3, 3], 1, [2, 2], 1))?;
+//! let problem = Problem::new(layer, Accelerator::default(), &Options::default())?;
+//! let groups = parse(r#"{"groups": [[0, 1], [3, 2]]}"#, Form::Json, &problem)?;
+//! assert_eq!(print(&groups, Form::Csv)?, "0,1\n3,2\n");
+//! assert!(parse("0,1\n3,4\n", Form::Csv, &problem).is_err());
+//! # Ok::<(), csdfc_offload::OffloadError>(())
+//! ```
 
 use serde::{Deserialize, Serialize};
 

@@ -2,18 +2,18 @@
 //!
 //! This follows the paper "CNN offloading in steps: S1 strategies". [`Problem`] is its section 2.1, [`steps`] its
 //! Definitions 1 and 2, [`Convolution`] its section 3, [`Strategy`] its Definition 16, [`program`] its section 5 and
-//! [`mod@simulate`] its section 6. [`mod@exact`], [`mod@anneal`] and [`bound`] go beyond the paper. Planning and
-//! offloading share nothing but the network.
+//! [`mod@simulate`] its section 6. `exact`, `anneal` and [`bound`] go beyond the paper. Planning and offloading share
+//! nothing but the network.
 //!
 //! A strategy divides a layer's patches into groups, one per step. A step loads those pixels of its group that the
 //! group right before it did not hold, and forgets all pixels that its group does not cover. So the duration of a
 //! strategy depends on how much each group shares with the one before. The question is which patches form a group, and
 //! in which order.
 //!
-//! [`shapes`] are heuristics. [`mod@anneal`] improves a strategy by small changes. [`mod@exact`] finds shortest paths
-//! over sets of done patches, and [`program`] solves the paper's integer program. [`optimise`](mod@optimise) conducts
-//! them. [`bound`] is a lower bound for all of them. [`mod@simulate`] executes the steps and knows nothing of how they
-//! were made.
+//! [`shapes`] are heuristics. `anneal` improves a strategy by small changes. `exact` finds shortest paths over sets of
+//! done patches, and [`program`] solves the paper's integer program. [`optimise`](mod@optimise) conducts them.
+//! [`bound`] is a lower bound for all of them. [`mod@simulate`] executes the steps and knows nothing of how they were
+//! made.
 //!
 //! ```
 //! use csdfc_offload::problem::Options;
@@ -28,15 +28,15 @@
 //! # Ok::<(), csdfc_offload::OffloadError>(())
 //! ```
 
-pub mod accelerator;
-pub mod anneal;
+mod accelerator;
+mod anneal;
 pub mod bound;
-pub mod convolution;
+mod convolution;
 pub mod coverage;
 mod error;
-pub mod exact;
+mod exact;
 pub mod files;
-pub mod limits;
+mod limits;
 pub mod model;
 pub mod optimise;
 pub mod problem;

@@ -1,4 +1,21 @@
 //! Every convolution of a network on one accelerator.
+//!
+//! ```
+//! use csdfc_offload::model::{convolutions, map};
+//! use csdfc_offload::problem::Options;
+//! use csdfc_offload::{Accelerator, Budget};
+//!
+//! let network = csdfc_input::builtin::network("lenet5")?;
+//! let layers = convolutions(&network);
+//! let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
+//! assert_eq!(names, ["C1", "C3", "C5"]);
+//!
+//! let small = Accelerator { mem: Some(256), ..Accelerator::default() };
+//! let options = Options { group: Some(4), ..Options::default() };
+//! let (problem, answer) = map(&layers[0].spec, &small, &options, Budget::Work(1000), 1)?;
+//! assert!(problem.cost(&answer.strategy.groups).memory <= 256);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdfc_network::{Network, operators};
 use csdfc_plan::operator::Operator;

@@ -1,4 +1,19 @@
 //! The best strategy: heuristics first, then the methods that prove or improve them.
+//!
+//! For a small layer, a proof that no strategy is faster:
+//!
+//! ```
+//! use csdfc_offload::optimise::{Budget, prove};
+//! use csdfc_offload::problem::Options;
+//! use csdfc_offload::{Accelerator, Convolution, Problem, Spec};
+//!
+//! let layer = Convolution::new(Spec::new([5, 5], 1, [3, 3], 1))?;
+//! let options = Options { group: Some(2), ..Options::default() };
+//! let problem = Problem::new(layer, Accelerator::default(), &options)?;
+//! let answer = prove(&problem, Budget::Default)?;
+//! assert_eq!((problem.cost(&answer.strategy.groups).duration, answer.bound), (31, 31));
+//! # Ok::<(), csdfc_offload::OffloadError>(())
+//! ```
 
 use std::time::{Duration, Instant};
 

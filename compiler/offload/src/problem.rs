@@ -1,4 +1,19 @@
 //! The problem: a layer, an accelerator, and the bounds on a strategy. Also the cost of a strategy.
+//!
+//! ```
+//! use csdfc_offload::problem::{Options, Problem};
+//! use csdfc_offload::{Accelerator, Convolution, Spec};
+//!
+//! // A patch takes 36 multiply-accumulates, so two of them fit a step.
+//! let layer = Convolution::new(Spec::new([5, 5], 2, [3, 3], 2))?;
+//! let accelerator = Accelerator { pe: Some(72), ..Accelerator::default() };
+//! let problem = Problem::new(layer, accelerator, &Options::default())?;
+//! assert_eq!(problem.group, 2);
+//! // A cycle for each of 31 loads and five steps.
+//! let cost = problem.cost(&[vec![0, 1], vec![2, 5], vec![4, 3], vec![6, 7], vec![8]]);
+//! assert_eq!((cost.pixels_loaded, cost.steps, cost.duration), (31, 5, 36));
+//! # Ok::<(), csdfc_offload::OffloadError>(())
+//! ```
 
 use serde::Serialize;
 

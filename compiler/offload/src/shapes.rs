@@ -1,4 +1,20 @@
 //! The heuristics: orders in which patches are walked, cut into groups (the paper's section 7.2, and shapes beyond).
+//!
+//! The first layer of LeNet-5, one patch per step (the paper's Figure 11):
+//!
+//! ```
+//! use csdfc_offload::problem::Options;
+//! use csdfc_offload::shapes::{Kind, best};
+//! use csdfc_offload::{Accelerator, Convolution, Problem, Spec};
+//!
+//! let layer = Convolution::new(Spec::new([32, 32], 1, [5, 5], 1))?;
+//! let options = Options { group: Some(1), ..Options::default() };
+//! let problem = Problem::new(layer, Accelerator::default(), &options)?;
+//! let [row, zigzag] = [best(&problem, Kind::Row)?, best(&problem, Kind::ZigZag)?];
+//! assert_eq!(problem.cost(&row.groups).duration, 5264);
+//! assert_eq!(problem.cost(&zigzag.groups).duration, 4724);
+//! # Ok::<(), csdfc_offload::OffloadError>(())
+//! ```
 
 use super::accelerator::Accelerator;
 use super::error::OffloadError;

@@ -1,4 +1,22 @@
 //! n-step computations (the paper's Definitions 1 and 2), and the computation of a strategy (Definition 16).
+//!
+//! ```
+//! use csdfc_offload::problem::Options;
+//! use csdfc_offload::steps::Computation;
+//! use csdfc_offload::{Accelerator, Convolution, Problem, Spec};
+//!
+//! // A 2×2 window over 3×3 pixels, two patches per step.
+//! let layer = Convolution::new(Spec::new([3, 3], 1, [2, 2], 1))?;
+//! let options = Options { group: Some(2), ..Options::default() };
+//! let problem = Problem::new(layer, Accelerator::default(), &options)?;
+//! let computation = Computation::new(&problem, &[vec![0, 1], vec![3, 2]]);
+//! // The second step forgets the first row of pixels, writes the results of the first step, and loads the last row.
+//! let second = &computation.steps[1];
+//! assert_eq!(second.free_pixels, [0, 1, 2]);
+//! assert_eq!(second.write.patches, [0, 1]);
+//! assert_eq!(second.load_pixels, [6, 7, 8]);
+//! # Ok::<(), csdfc_offload::OffloadError>(())
+//! ```
 
 use std::ops::Range;
 

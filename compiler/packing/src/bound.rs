@@ -6,6 +6,16 @@
 //! lowest stack is a travelling salesman problem. The bound relaxes it to an assignment, which gives each block another
 //! block that lies next above it. An assignment is never longer than the shortest path, and is quick to compute. This
 //! bound is often the least height.
+//!
+//! ```
+//! use csdfc_packing::{Block, Life, bound, lives};
+//!
+//! let life = |bytes, lower, upper| Life { block: Block::of_bytes(bytes), lower, upper, gaps: Vec::new() };
+//! // The first two buffers are in use together from 3 to 5, the last two from 6 to 8.
+//! let problem = lives::problem(&[life(300, 0, 5), life(200, 3, 8), life(400, 6, 9)])?;
+//! assert_eq!(bound::liveness(&problem), 600);
+//! # Ok::<(), csdfc_packing::PackError>(())
+//! ```
 
 use std::cmp::Reverse;
 

@@ -1,5 +1,16 @@
 //! Greedy packings: blocks come in some order, and each goes into the lowest or the tightest gap among those before it.
 //! A packing in a given order takes O(n · d · log d) time for n blocks of d neighbours each.
+//!
+//! ```
+//! use csdfc_packing::{Block, Life, greedy, lives};
+//!
+//! let life = |bytes, lower, upper| Life { block: Block::of_bytes(bytes), lower, upper, gaps: Vec::new() };
+//! // The largest buffer lies at 0. The other two are in use one after the other, and share the bytes above it.
+//! let problem = lives::problem(&[life(200, 0, 5), life(300, 0, 10), life(100, 5, 10)])?;
+//! let packing = greedy::by_size(&problem);
+//! assert_eq!((packing.offsets, packing.bytes), (vec![300, 0, 300], 500));
+//! # Ok::<(), csdfc_packing::PackError>(())
+//! ```
 
 use std::cmp::Reverse;
 

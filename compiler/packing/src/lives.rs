@@ -1,4 +1,18 @@
 //! Problems stated as lives. A life says from when to when a buffer is in use, and which bytes of it.
+//!
+//! A buffer may lie in the gap of another one's life:
+//!
+//! ```
+//! use csdfc_packing::{Block, Budget, Gap, Life, Limit, lives, pack};
+//!
+//! let life = |bytes, lower, upper, gaps| Life { block: Block::of_bytes(bytes), lower, upper, gaps };
+//! let gap = Gap { lower: 4, upper: 6, window: None };
+//! let problem = lives::problem(&[life(300, 0, 10, vec![gap]), life(200, 4, 6, Vec::new())])?;
+//! let solution = pack(&problem, &mut Budget::new(Limit::Work(1_000)));
+//! assert_eq!(solution.packing.offsets, [0, 0]);
+//! assert_eq!(solution.packing.bytes, 300);
+//! # Ok::<(), csdfc_packing::PackError>(())
+//! ```
 
 use super::problem::{Block, Link, Member, PackError, Problem};
 

@@ -2,6 +2,19 @@
 //!
 //! The RON form has one struct `(key: value)` for each JSON object, variants as strings as in JSON, so that both
 //! hold the same tree. The same plan always gives the same text.
+//!
+//! ```
+//! use csdfc_plan::file::FileError;
+//! use csdfc_plan::plan::Plan;
+//!
+//! let text = std::fs::read_to_string("../../tests/plan_format/version_1/pair_5x5.json")?;
+//! let plan = Plan::parse(&text)?;
+//! assert_eq!(Plan::parse(&plan.to_json())?, plan);
+//! assert_eq!(Plan::parse(&plan.to_ron())?, plan);
+//! let other = Plan::parse(r#"{"format": "csdfc-plan/9"}"#);
+//! assert_eq!(other, Err(FileError::Format { found: "csdfc-plan/9".into() }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use serde_json::Value;
 

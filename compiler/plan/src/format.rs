@@ -14,6 +14,18 @@
 //! rings and the checker need no special rule for this layout: the image is a tensor of one large row.
 //!
 //! The elements of a tensor that is not an image lie in the order of its dimensions. Its layout is always HWC.
+//!
+//! ```
+//! use csdfc_plan::format::{Element, Format, Layout};
+//! use csdfc_plan::shape::Shape;
+//!
+//! let image = Shape::image(3, 120, 160);
+//! let hwc = Format { layout: Layout::Hwc, element: Element::F16 };
+//! assert_eq!((hwc.rows(&image), hwc.row_elements(&image)), (120, 160 * 3));
+//! assert_eq!(hwc.row_elements(&image) as u64 * hwc.element.bytes(), 960);
+//! let chw = Format { layout: Layout::Chw, ..hwc };
+//! assert_eq!((chw.rows(&image), chw.row_elements(&image)), (1, 3 * 120 * 160));
+//! ```
 
 use serde::{Deserialize, Serialize};
 

@@ -3,6 +3,19 @@
 //!
 //! Sizes are in bytes and heights in rows. The name of a layer or of a tensor is unique within its CNN. [`FORMAT`] is the
 //! version of the file format.
+//!
+//! ```
+//! use csdfc_plan::plan::Plan;
+//!
+//! // A 5×5 convolution of an image of 32 rows of 384 bytes, row by row: five rows are stored.
+//! let text = std::fs::read_to_string("../../tests/plan_format/version_1/pair_5x5.json")?;
+//! let plan = Plan::parse(&text)?;
+//! let ring = plan.tensors[0].ring.ok_or("stored nowhere")?;
+//! assert_eq!((ring.ring_rows, ring.offset, ring.bytes), (5, 0, 5 * 384));
+//! assert_eq!((plan.memory.arena, plan.memory.naive), (5 * 384, 32 * 384));
+//! assert_eq!(plan.partitions[0].notation, "[l1]×3,[l2],([l1],[l2])×29,[l2]×2");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -26,6 +26,19 @@
 //! divided into other rows (`bind::Input`). Some views no kernel can read as their elements lie: for example, a
 //! convolution cannot read an image that was cut into other rows. For such a view, the compiler inserts a layer that
 //! moves the elements (`pass/copies.rs`).
+//!
+//! # Example
+//!
+//! ```
+//! use csdfc_plan::shape::{Order, Shape};
+//!
+//! let image = Shape::image(3, 120, 160);
+//! assert_eq!((image.rows(), image.row_elements()), (120, 3 * 160));
+//! // A row is the same in both orders of dimensions. A vector is one row, with the elements in another order.
+//! let last = Shape { dims: vec![1, 120, 160, 3], order: Order::ChannelsLast };
+//! assert!(image.keeps_rows(&last));
+//! assert!(!image.keeps_rows(&Shape::new([1, 57_600])));
+//! ```
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,22 @@
 //! The baselines of the papers. All of them choose only the primitives of convolutions. Then the other layers take the
 //! layouts that cost least.
+//!
+//! ```
+//! use csdfc_select::baselines::{SUM2D, everywhere, family};
+//! use csdfc_select::{Instance, Problem};
+//!
+//! let instance = Instance::parse(
+//!     r#"{"layers": [{"name": "conv1", "kind": "conv", "options": [
+//!             {"primitive": "sum2d", "in": "CHW", "out": "CHW", "time": 90, "memory": 10},
+//!             {"primitive": "im2row-hwc", "in": "HWC", "out": "HWC", "time": 40, "memory": 80}]}],
+//!         "edges": []}"#,
+//! )?;
+//! let problem = Problem::new(&instance, false)?;
+//! let selection = everywhere(&problem, &problem.all(), SUM2D)?;
+//! assert_eq!(problem.cost(&selection).map(|cost| problem.times.value(cost.time)), Some(90.0));
+//! assert_eq!(family("im2row-hwc"), "im2row");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use crate::budget::{self, Nothing};
 use crate::instance::LayerKind;

@@ -1,4 +1,24 @@
 //! Why no selection has a path of conversions on every edge.
+//!
+//! ```
+//! use csdfc_select::blocked::blocked;
+//! use csdfc_select::{Instance, Problem};
+//!
+//! // The first layer writes HWC, the second reads CHW, and no conversion leads from one to the other.
+//! let instance = Instance::parse(
+//!     r#"{"layers": [
+//!             {"name": "conv1", "kind": "conv", "options": [
+//!                 {"primitive": "im2row", "in": "HWC", "out": "HWC", "time": 40, "memory": 80}]},
+//!             {"name": "conv2", "kind": "conv", "options": [
+//!                 {"primitive": "sum2d", "in": "CHW", "out": "CHW", "time": 70, "memory": 10}]}],
+//!         "edges": [{"from": "conv1", "to": "conv2", "conversions": []}]}"#,
+//! )?;
+//! let problem = Problem::new(&instance, false)?;
+//! let found = blocked(&problem, &problem.all());
+//! assert_eq!((found.len(), found[0].edge), (1, 0));
+//! assert_eq!(found[0].pairs, [("HWC".to_string(), "CHW".to_string())]);
+//! # Ok::<(), csdfc_select::InstanceError>(())
+//! ```
 
 use crate::model::{MOST_CELLS, Model, Weights};
 use crate::problem::{Allowed, Problem};

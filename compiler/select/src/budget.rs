@@ -5,12 +5,31 @@
 //! minimised (a Lagrangian relaxation). For any weights, elimination gives a selection on the convex hull of all
 //! selections, and a lower bound. Newton's method finds the two neighbours on the hull between which the budget lies.
 //! The first keeps to the budget, and the second gives the bound. The optimum is between the two. It need not be on the
-//! hull, so the undominated sums ([`mod@crate::front`]) are enumerated. A sum is given up as soon as it cannot lead to
-//! a selection that keeps to the budget and costs at most a certain amount. This amount starts next to the bound, and
-//! rises until a selection is found. Few sums are left then, because few selections lie so near to the hull.
+//! hull, so the undominated sums (`front`) are enumerated. A sum is given up as soon as it cannot lead to a selection
+//! that keeps to the budget and costs at most a certain amount. This amount starts next to the bound, and rises until a
+//! selection is found. Few sums are left then, because few selections lie so near to the hull.
 //!
 //! If elimination is not exact, or there is too much to enumerate, the bound still holds. The selection is then the
 //! best that was met on the way, improved by [`crate::descent`].
+//!
+//! ```
+//! use csdfc_select::budget::{Nothing, least};
+//! use csdfc_select::quantity::Axis;
+//! use csdfc_select::{Instance, Problem};
+//!
+//! let instance = Instance::parse(
+//!     r#"{"layers": [{"name": "conv1", "kind": "conv", "options": [
+//!             {"primitive": "sum2d", "in": "CHW", "out": "CHW", "time": 90, "memory": 10},
+//!             {"primitive": "im2col", "in": "CHW", "out": "CHW", "time": 40, "memory": 80}]}],
+//!         "edges": []}"#,
+//! )?;
+//! let problem = Problem::new(&instance, false)?;
+//! let fastest = |kib| least(&problem, &problem.all(), Axis::Time, Some(problem.memories.budget(kib)));
+//! assert_eq!(fastest(80.0).map(|least| least.selection), Ok(vec![1]));
+//! assert_eq!(fastest(50.0).map(|least| least.selection), Ok(vec![0]));
+//! assert!(matches!(fastest(5.0), Err(Nothing::OverBudget(_))));
+//! # Ok::<(), csdfc_select::InstanceError>(())
+//! ```
 
 use crate::descent::descend;
 use crate::front::{Limits, SumRange, undominated};

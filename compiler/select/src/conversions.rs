@@ -3,6 +3,18 @@
 //! PBQP paper, section 3.1: layouts and the routines that convert between them make the data-layout transformation
 //! graph, and the cost of a conversion is the length of the shortest path. The times of routines depend on the size of
 //! the tensor, so every edge has a graph of its own.
+//!
+//! ```
+//! use csdfc_select::conversions::Paths;
+//! use csdfc_select::instance::Layout;
+//!
+//! let [chw, hcw, hwc] = [0, 1, 2].map(Layout);
+//! // Two conversions one after the other take 2 + 3, less than the direct one.
+//! let paths = Paths::new(&[(chw, hcw, 2), (hcw, hwc, 3), (chw, hwc, 10)]);
+//! assert_eq!(paths.time(chw, hwc), Some(5));
+//! assert_eq!(paths.chain(chw, hwc), [chw, hcw, hwc]);
+//! assert_eq!(paths.time(hwc, chw), None);
+//! ```
 
 use crate::instance::Layout;
 

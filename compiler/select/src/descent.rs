@@ -1,4 +1,23 @@
 //! Improves a selection by changing one layer at a time.
+//!
+//! ```
+//! use csdfc_select::descent::descend;
+//! use csdfc_select::quantity::Axis;
+//! use csdfc_select::{Instance, Problem};
+//!
+//! let instance = Instance::parse(
+//!     r#"{"layers": [{"name": "conv1", "kind": "conv", "options": [
+//!             {"primitive": "sum2d", "in": "CHW", "out": "CHW", "time": 90, "memory": 10},
+//!             {"primitive": "kn2col", "in": "CHW", "out": "CHW", "time": 60, "memory": 30},
+//!             {"primitive": "im2col", "in": "CHW", "out": "CHW", "time": 40, "memory": 80}]}],
+//!         "edges": []}"#,
+//! )?;
+//! let problem = Problem::new(&instance, false)?;
+//! // From sum2d to the fastest primitive of at most 50 KiB.
+//! let budget = problem.memories.budget(50.0);
+//! assert_eq!(descend(&problem, &problem.all(), Axis::Time, budget, vec![0]), [1]);
+//! # Ok::<(), csdfc_select::InstanceError>(())
+//! ```
 
 use crate::problem::{Allowed, Cost, Problem, Selection};
 use crate::quantity::Axis;

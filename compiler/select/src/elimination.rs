@@ -13,6 +13,21 @@
 //! and Dechter 2001). It gives the variables their values in the reverse order. Each value loses something against the
 //! messages, and these losses add up to the difference from the bound. If no tables were divided, some value of each
 //! variable loses nothing, and the first descent is optimal.
+//!
+//! A layer that writes one of two layouts, and one that reads one of them:
+//!
+//! ```
+//! use csdfc_select::elimination::Tree;
+//!
+//! // The times of the first layer, of the second, and of the conversion from one layout to another.
+//! let tables = [vec![90, 40], vec![70, 80], vec![0, 5, 50, 0]];
+//! let tree = Tree::new(vec![2, 2], &[&[0], &[1], &[0, 1]], 1 << 18);
+//! let messages = tree.messages(&tables);
+//! assert_eq!(messages.bound, 40 + 80);
+//! let found = tree.search(&tables, &messages, 1000).ok_or("nothing is possible")?;
+//! assert_eq!((found.values, found.optimal), (vec![1, 1], true));
+//! # Ok::<(), &str>(())
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 

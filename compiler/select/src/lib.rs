@@ -24,13 +24,13 @@
 //! | [`elimination`] | the least sum of tables |
 //! | [`budget`] | the least of one quantity under a budget of the other |
 //! | [`descent`] | selections made better, one layer at a time |
-//! | [`workspace`] | the least workspace, and its front |
-//! | [`mod@front`] | undominated sums |
-//! | [`program`] | the integer program, with which the above is compared |
+//! | `workspace` | the least workspace, and its front |
+//! | `front` | undominated sums |
+//! | `program` | the integer program, with which the above is compared |
 //! | [`baselines`] | what the papers compare with |
 //! | [`mod@blocked`] | why there is no selection at all |
 //! | [`quantity`] | the quantities that are minimised and limited |
-//! | [`query`] | what is asked and answered |
+//! | `query` | what is asked and answered |
 //!
 //! Every answer has a bound. It equals the answer, unless the graph is so dense that a table of the elimination would
 //! have more than 2^18 cells, which takes more than 11 variables of three layouts. In that case, a search goes on from
@@ -71,15 +71,15 @@ pub mod budget;
 pub mod conversions;
 pub mod descent;
 pub mod elimination;
-pub mod front;
+mod front;
 pub mod instance;
 pub mod model;
 pub mod problem;
-pub mod program;
+mod program;
 pub mod quantity;
-pub mod query;
+mod query;
 pub mod scale;
-pub mod workspace;
+mod workspace;
 
 pub use instance::{Instance, InstanceError};
 pub use problem::Problem;

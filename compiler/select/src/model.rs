@@ -5,6 +5,25 @@
 //! and writes. A layer is a table over its two layouts. Each cell has the candidates of that pair of layouts, except
 //! those that another candidate beats in time and memory. An edge is a table over the layout written and the layout
 //! read. A layer that keeps its layout is a table over one variable.
+//!
+//! ```
+//! use csdfc_select::model::{Model, Weights};
+//! use csdfc_select::{Instance, Problem};
+//!
+//! let instance = Instance::parse(
+//!     r#"{"layers": [{"name": "conv1", "kind": "conv", "options": [
+//!             {"primitive": "sum2d", "in": "CHW", "out": "CHW", "time": 90, "memory": 10},
+//!             {"primitive": "direct", "in": "CHW", "out": "CHW", "time": 95, "memory": 10},
+//!             {"primitive": "im2row", "in": "CHW", "out": "HWC", "time": 40, "memory": 80}]}],
+//!         "edges": []}"#,
+//! )?;
+//! let problem = Problem::new(&instance, false)?;
+//! let model = Model::new(&problem, &problem.all());
+//! // One table, over the layout read and the layout written. `sum2d` beats `direct` in the cell of both.
+//! assert_eq!((model.tables.len(), model.tables[0].cells.len()), (1, 2));
+//! assert_eq!(model.candidates(), [[0, 2]]);
+//! # Ok::<(), csdfc_select::InstanceError>(())
+//! ```
 
 use crate::elimination::Tree;
 use crate::instance::Layout;

@@ -1,4 +1,23 @@
 //! An instance in whole numbers: the candidates of each layer, the costs of edges, and the cost of a selection.
+//!
+//! ```
+//! use csdfc_select::{Instance, Problem};
+//!
+//! let instance = Instance::parse(
+//!     r#"{"layers": [
+//!             {"name": "conv1", "kind": "conv", "options": [
+//!                 {"primitive": "im2row", "in": "CHW", "out": "HWC", "time": 40, "memory": 80}]},
+//!             {"name": "conv2", "kind": "conv", "options": [
+//!                 {"primitive": "sum2d", "in": "CHW", "out": "CHW", "time": 70, "memory": 10}]}],
+//!         "edges": [{"from": "conv1", "to": "conv2", "conversions": [{"in": "HWC", "out": "CHW", "time": 5.5}]}]}"#,
+//! )?;
+//! let problem = Problem::new(&instance, false)?;
+//! let cost = problem.cost(&vec![0, 0]).ok_or("no path")?;
+//! assert_eq!(problem.times.value(cost.time), 40.0 + 5.5 + 70.0);
+//! assert_eq!(problem.memories.value(cost.memory), 90.0);
+//! assert_eq!(problem.memories.value(cost.workspace), 80.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use crate::conversions::Paths;
 use crate::instance::{Instance, InstanceError, LayerKind, Layout};

@@ -1,4 +1,15 @@
 //! The quantities that selections minimise, and limit.
+//!
+//! ```
+//! use csdfc_select::Quantity;
+//! use csdfc_select::problem::Cost;
+//! use csdfc_select::quantity::Axis;
+//!
+//! let cost = Cost { time: 115, memory: 90, workspace: 80 };
+//! assert_eq!(Quantity::Workspace.of(&cost), 80);
+//! assert_eq!(Axis::Time.of(&cost), 115);
+//! assert_eq!(Axis::Time.other(), Axis::Memory);
+//! ```
 
 use crate::model::Weights;
 use crate::problem::Cost;

@@ -3,6 +3,16 @@
 //! Sums of floats depend on their order, so two selections of the same cost might differ in the last bit, and a budget of
 //! exactly that cost might be missed. So a number becomes a whole multiple of 10^-k, with the largest k up to 12 for
 //! which no sum exceeds 2^53. Numbers of up to k decimals are then exact, and so are all sums.
+//!
+//! ```
+//! use csdfc_select::scale::Scale;
+//!
+//! let scale = Scale::for_sums(1000.0).ok_or("too large")?;
+//! assert_ne!(0.1 + 0.2, 0.3);
+//! assert_eq!(scale.whole(0.1) + scale.whole(0.2), scale.whole(0.3));
+//! assert_eq!(scale.value(scale.whole(115.5)), 115.5);
+//! # Ok::<(), &str>(())
+//! ```
 
 /// Most decimals that are kept.
 const MOST_DECIMALS: i32 = 12;

@@ -10,6 +10,23 @@
 //! A kernel sees an operand in one of three ways. If its elements lie as the rows of an image, the kernel sees rows,
 //! even if only a part of them is stored. If its elements lie in the row-major order of the dimensions seen, the kernel
 //! sees pixels, divided among the rows of the output. All other operands are seen element by element.
+//!
+//! ```
+//! use csdfc_plan::operator::{ElementWise, Function, Operator};
+//! use csdfc_plan::shape::Shape;
+//! use csdfc_runtime::bind::{Form, Literal, Primitive, Site, bind};
+//!
+//! let relu = Operator::ElementWise(ElementWise { function: Function::Relu });
+//! let image = Shape::image(8, 32, 32);
+//! let primitive = Primitive::of(&relu, &[&image]);
+//! assert_eq!(primitive.name(), "own-kernel-hwc-hwc");
+//! let call = bind(primitive, &Site::whole(&relu, [(&image, &image)].into_iter(), &image))?;
+//! assert!(matches!(&call.form, Form::Rows(rows) if rows.inputs.len() == 1));
+//! assert!(matches!(call.literal(), Literal::Type { name: "ElementWise", .. }));
+//! assert!(call.constants.is_empty());
+//! # Ok::<(), csdfc_runtime::LayerError>(())
+//! ```
+
 mod access;
 mod choice;
 mod constants;

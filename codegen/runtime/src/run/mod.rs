@@ -11,6 +11,25 @@
 //!
 //! The caller's memory lies beside the arena: network outputs, and inputs that are delivered whole, as rows. In model
 //! `edges`, a layer writes into the buffer of its first edge, and rows are copied to the buffers of its other edges.
+//!
+//! ```
+//! use csdfc_plan::plan::Plan;
+//! use csdfc_runtime::run::{Data, Runner, Value};
+//!
+//! // A 5×5 convolution with same padding of an image of ones. Its weights are ones, too, and its 8 biases are zeros.
+//! let text = std::fs::read_to_string("../../tests/plan_format/version_1/pair_5x5.json")?;
+//! let plan = Plan::parse(&text)?;
+//! let ones = vec![1.0; 8 * 3 * 5 * 5];
+//! let parameter = |number| if number == 0 { ones.clone() } else { vec![0.0; 8] };
+//! let mut runner = Runner::new(&plan, &|_cnn, _layer, number| Ok(parameter(number).into()))?;
+//! let image = Value { dims: vec![1, 3, 32, 32], data: Data::F32(vec![1.0; 3 * 32 * 32]) };
+//! let outputs = runner.infer(0, &[image])?;
+//! assert_eq!(outputs[0].dims, [1, 8, 32, 32]);
+//! let Data::F32(sums) = &outputs[0].data else { panic!("other elements") };
+//! // 3·3 pixels of three channels in the corner, 5·5 within.
+//! assert_eq!((sums[0], sums[16 * 32 + 16]), (27.0, 75.0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod arena;
 mod error;

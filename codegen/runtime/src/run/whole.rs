@@ -1,4 +1,22 @@
 //! Computes single layers without a plan, from tensors that lie whole in memory. Import computes nodes of constants so.
+//!
+//! ```
+//! use csdfc_plan::format::Element;
+//! use csdfc_plan::operator::{ElementWise, Function, Operator};
+//! use csdfc_plan::shape::Shape;
+//! use csdfc_runtime::bind::{Primitive, Site};
+//! use csdfc_runtime::run::whole::{make, store};
+//! use csdfc_runtime::run::{Data, read};
+//!
+//! let relu = Operator::ElementWise(ElementWise { function: Function::Relu });
+//! let image = Shape::image(1, 2, 2);
+//! let x = store(&image, vec![-1.0, 2.0, -3.0, 4.0])?;
+//! let site = Site::whole(&relu, [(&image, &image)].into_iter(), &image);
+//! let y = make(Primitive::of(&relu, &[&image]), &site, 16, &[&x], &|_| Ok(Vec::new().into()))?;
+//! let made = read(&y, Element::F32, &image, &image);
+//! assert_eq!(made.data, Data::F32(vec![0.0, 2.0, 0.0, 4.0]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::kernel::Context;

@@ -2,6 +2,26 @@
 //!
 //! There is one file for each family of operators. Every function here matches all variants of [`Operator`], so that
 //! rustc points out what a new operator needs. The checker has a row table of its own and shares none of this.
+//!
+//! The first layer of LeNet-5:
+//!
+//! ```
+//! use csdfc_network::operators::{macs, output_shape, parameter_dims};
+//! use csdfc_plan::operator::{Conv, Operator};
+//! use csdfc_plan::shape::Shape;
+//!
+//! let (kernel, stride, dilation, pads) = ([5; 2], [1; 2], [1; 2], [0; 4]);
+//! let (filters, groups, bias) = (6, 1, true);
+//! let (pre, residual, activation) = (None, false, None);
+//! let conv = Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation };
+//! let conv = Operator::Conv(conv);
+//! let inputs = [Shape::image(1, 32, 32)];
+//! let output = output_shape(&conv, &inputs)?;
+//! assert_eq!(output, Shape::image(6, 28, 28));
+//! assert_eq!(parameter_dims(&conv, &inputs), [vec![6, 1, 5, 5], vec![6]]);
+//! assert_eq!(macs(&conv, &inputs, &output), 6 * 28 * 28 * 25);
+//! # Ok::<(), csdfc_network::operators::ShapeError>(())
+//! ```
 
 use csdfc_plan::operator::{Function, Operator};
 use csdfc_plan::shape::{Order, Shape};

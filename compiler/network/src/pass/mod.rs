@@ -14,6 +14,43 @@
 //! `tensors` also makes residual additions (`residual`) and concats (`parts`) operands of convolutions. A plan does
 //! not state its level, so `saved::reload` of the compiler tries them all. `inspect` shows each storage model
 //! at its own level.
+//!
+//! A Relu becomes the epilogue of the product before it:
+//!
+//! ```
+//! use csdfc_network::pass::{Fusion, normalise};
+//! # use csdfc_network::weights::Weights;
+//! # use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
+//! # use csdfc_plan::operator::{ElementWise, Function, Gemm, Input, InputElement, Operator};
+//! # use csdfc_plan::shape::Shape;
+//! # let [x, y] = [Shape::new([1, 84]), Shape::new([1, 10])];
+//! # let read = |at, shape: &Shape| Operand { layer: LayerId(at), shape: shape.clone() };
+//! # let layer = |name: &str, operator, inputs, parameters, shape: &Shape| Layer {
+//! #     name: name.into(),
+//! #     onnx_nodes: Vec::new(),
+//! #     operator,
+//! #     inputs,
+//! #     parameters,
+//! #     output: name.into(),
+//! #     shape: shape.clone(),
+//! #     primitive: None,
+//! #     quantisation: None,
+//! # };
+//! # let mut network = Network::default();
+//! # let input = Operator::Input(Input { element: InputElement::F32, camera: None });
+//! # let gemm = Operator::Gemm(Gemm { inner: 84, units: 10, transposed: true, bias: true, activation: None });
+//! # let relu = Operator::ElementWise(ElementWise { function: Function::Relu });
+//! # let weights = vec![Weights::of([10, 84], vec![0.5; 840]), Weights::of([10], vec![0.0; 10])];
+//! # network.add(layer("x", input, vec![], vec![], &x));
+//! # network.add(layer("fc", gemm, vec![read(0, &x)], weights, &y));
+//! # network.add(layer("relu", relu, vec![read(1, &y)], vec![], &y));
+//! # network.outputs.push(NetworkOutput { name: "y".into(), operand: read(2, &y) });
+//!
+//! // `network` is an input, a Gemm and a Relu.
+//! let network = normalise(network, Fusion::Full);
+//! assert_eq!(network.layers.len(), 2);
+//! assert!(network.layers[1].operator.activation().is_some());
+//! ```
 
 use csdfc_plan::plan::StorageModel;
 
@@ -30,7 +67,7 @@ mod movements;
 mod names;
 mod narrow;
 mod numbering;
-pub mod order;
+mod order;
 mod parts;
 mod pools;
 mod precision;

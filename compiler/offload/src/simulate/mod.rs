@@ -8,11 +8,28 @@
 //!   of a step uses all of them, and the accelerator must be able to do it;
 //! - Eq. 12: everything fits the memory;
 //! - in the end every result has been computed and written once, and the memory is empty.
+//!
+//! ```
+//! use csdfc_offload::problem::Options;
+//! use csdfc_offload::simulate::{Data, Rules, convolve, simulate};
+//! use csdfc_offload::steps::Computation;
+//! use csdfc_offload::{Accelerator, Convolution, Problem, Spec};
+//!
+//! let layer = Convolution::new(Spec::new([3, 3], 1, [2, 2], 1))?;
+//! let options = Options { group: Some(2), ..Options::default() };
+//! let problem = Problem::new(layer.clone(), Accelerator::default(), &options)?;
+//! let computation = Computation::new(&problem, &[vec![0, 1], vec![3, 2]]);
+//! let data = Data::random(&layer, 1);
+//! let (trace, results) = simulate(&layer, &Rules::of(&problem), &computation, Some(&data))?;
+//! assert_eq!(trace.pixels_loaded, 9);
+//! assert_eq!(results, convolve(&layer, &data));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod data;
 mod memory;
 mod trace;
-pub mod violation;
+mod violation;
 
 use self::memory::Memory;
 use super::convolution::Convolution;

@@ -52,6 +52,23 @@
 //!    `certificate.claimed`. It refuses a claim that is not above the bound, or that is above the arena.
 //!
 //! Every check is bounded: a plan beyond the limits below is refused as [`Violation::TooLarge`].
+//!
+//! ```
+//! use csdfc_plan::check::{Violation, check};
+//! use csdfc_plan::plan::{Plan, Ring};
+//!
+//! // A 5×5 convolution of an image of 32 rows, row by row.
+//! let text = std::fs::read_to_string("../../tests/plan_format/version_1/pair_5x5.json")?;
+//! let mut plan = Plan::parse(&text)?;
+//! let report = check(&plan).map_err(|violations| violations[0].to_string())?;
+//! assert_eq!((report.layers, report.rings, report.peak_bytes), (2, 1, 5 * 384));
+//!
+//! // The window reads five rows. In a ring of four, the fifth lies where the first is still needed.
+//! plan.tensors[0].ring = Some(Ring { ring_rows: 4, offset: 0, bytes: 4 * 384 });
+//! let violations = check(&plan).err().unwrap_or_default();
+//! assert!(violations.iter().any(|violation| matches!(violation, Violation::OverwritesNeeded { .. })));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod allocation;
 mod bound;

@@ -1,4 +1,13 @@
 //! How many parameters an operator has, from its attributes and from the shapes of its inputs.
+//!
+//! ```
+//! use csdfc_plan::check::parameters::elements;
+//! use csdfc_plan::operator::{Gemm, Operator};
+//! use csdfc_plan::shape::Shape;
+//!
+//! let gemm = Operator::Gemm(Gemm { inner: 84, units: 10, transposed: true, bias: true, activation: None });
+//! assert_eq!(elements(&gemm, &[&Shape::new([1, 84])]), Some(84 * 10 + 10));
+//! ```
 
 use crate::operator::{Function, Operator};
 use crate::shape::Shape;

@@ -3,6 +3,23 @@
 //! This table is the checker's own. A test compares it with the kernels: it executes plans with every primitive, in an
 //! arena between guards, whose released rows become NaN (`tests/run/layouts.rs`). The second part of the table, for
 //! primitives of families, is `families`.
+//!
+//! ```
+//! use csdfc_plan::check::primitives::all;
+//! use csdfc_plan::operator::Operator;
+//! use csdfc_plan::shape::Shape;
+//!
+//! let conv: Operator = serde_json::from_str(
+//!     r#"{"op": "conv", "attributes": {"filters": 8, "kernel": [5, 5], "stride": [1, 1], "dilation": [1, 1],
+//!         "pads": [2, 2, 2, 2], "groups": 1, "bias": true}}"#,
+//! )?;
+//! let (image, output) = (Shape::image(3, 32, 32), Shape::image(8, 32, 32));
+//! let im2row = all().find(|primitive| primitive.name == "im2row-strip-hwc-hwc").ok_or("not known")?;
+//! assert!((im2row.computes)(&conv, &[&image]));
+//! // The windows of an output row: 32 times 5·5 pixels of three channels.
+//! assert_eq!((im2row.workspace)(&conv, &[&image], &output), Some(32 * 5 * 5 * 3 * 4));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use crate::format::Element::{F16, F32, I64, U8};
 use crate::format::Layout::{Chw, Hcw, Hwc};

@@ -1,5 +1,18 @@
 //! The operators of a network, with every attribute normalised: defaults filled in, axes counted from 0, padding
 //! explicit. A plan holds them as they stand here, so that it can be checked, run and emitted without the model.
+//!
+//! ```
+//! use csdfc_plan::operator::{Function, Operator};
+//!
+//! let mut gemm: Operator = serde_json::from_str(
+//!     r#"{"op": "gemm", "attributes": {"inner": 84, "units": 10, "transposed": true, "bias": true}}"#,
+//! )?;
+//! assert_eq!((gemm.kind(), gemm.activation()), ("gemm", None));
+//! // A Relu after it becomes its epilogue.
+//! *gemm.activation_mut().ok_or("it takes none")? = Some(Function::Relu);
+//! assert_eq!(gemm.activation(), Some(&Function::Relu));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod search;
 mod windows;

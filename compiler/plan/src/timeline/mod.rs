@@ -8,6 +8,21 @@
 //! time.
 //!
 //! Times are simulated (`simulate`): each firing takes its share of the time that the plan states of its layer.
+//!
+//! ```
+//! use csdfc_plan::plan::Plan;
+//! use csdfc_plan::timeline::timeline;
+//!
+//! let text = std::fs::read_to_string("../../tests/plan_format/version_1/pair_5x5.json")?;
+//! let plan = Plan::parse(&text)?;
+//! let timeline = timeline(&plan).map_err(|violations| violations[0].to_string())?;
+//! // An input and a convolution, 32 firings each. The ring between them is all that lies in the arena.
+//! assert_eq!((timeline.firings.len(), timeline.places.len()), (64, 1));
+//! assert_eq!((timeline.places[0].name.as_str(), timeline.places[0].bytes()), ("pair/l1", 1920));
+//! let most = timeline.usage.iter().map(|[_, bytes]| *bytes).fold(0.0, f64::max);
+//! assert_eq!(most, plan.memory.bound as f64);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod occupancy;
 mod simulate;
