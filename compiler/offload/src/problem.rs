@@ -18,7 +18,7 @@ pub enum Unit {
     Elements,
 }
 
-/// Options of a strategy, beside the layer and the accelerator.
+/// Options of a strategy, other than the layer and the accelerator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Most patches of a group. If absent, as many as the accelerator's `pe` allows.

@@ -137,7 +137,7 @@ pub struct Memory {
     pub external: External,
 }
 
-/// Memory of the caller, in bytes, beside the arena.
+/// Memory of the caller, in bytes, in addition to the arena.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct External {
@@ -378,8 +378,8 @@ pub struct Partition {
     /// The processor.
     pub processor: String,
     /// How many of the processor's cores the partition keeps busy on average, as modelled, while it and the partitions
-    /// beside it run at their rates. The loads of one element of [`Plan::parallel`] on one processor add up to at most
-    /// its cores. Plans of older versions do not state this.
+    /// that run at the same time run at their rates. The loads of one element of [`Plan::parallel`] on one processor
+    /// add up to at most its cores. Plans of older versions do not state this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// The firings of one frame, in order.
@@ -406,7 +406,7 @@ pub enum Step {
     },
 }
 
-/// One tensor of a CNN and, in model `tensors`, its ring of rows. In a file the ring's fields stand beside the
+/// One tensor of a CNN and, in model `tensors`, its ring of rows. In a file, the ring's fields are next to the
 /// tensor's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "TensorFields", into = "TensorFields")]

@@ -323,7 +323,7 @@ fn unmet(problem: &Problem<'_>, allowed: &Allowed, quantity: Quantity, nothing: 
     }
 }
 
-/// A baseline's selection beside the exact answer.
+/// A baseline's selection compared with the exact answer.
 fn judged(
     problem: &Problem<'_>,
     minimise: Quantity,

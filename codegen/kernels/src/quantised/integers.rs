@@ -34,7 +34,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     type Factors: Copy;
     /// As many floats.
     type Scales: Copy;
-    /// The data that [`Requantise`] needs beside sums and scales.
+    /// The data that [`Requantise`] needs besides sums and scales.
     type Clamp: Copy;
     /// Sums of a vector: [`LANES`], or a panel.
     const LANES: usize;

@@ -73,7 +73,7 @@ pub struct Blocked {
     pub actor: String,
     /// The channel that it reads or writes.
     pub channel: String,
-    /// What the actor lacks there: `tokens` or `space`.
+    /// What is missing there so that the actor can fire: `tokens` or `space`.
     pub lacks: &'static str,
     /// How many tokens or places.
     pub missing: u64,

@@ -280,7 +280,7 @@ fn planned(opened: &Opened, application: &Application, folder: &Path) -> Result<
     }
 }
 
-/// Files beside the models that hold weights.
+/// Files next to the models that hold weights.
 fn external(application: &Application) -> Vec<PathBuf> {
     let layers = application.cnns.iter().flat_map(|cnn| &cnn.network.layers);
     let mut files: Vec<PathBuf> = layers

@@ -168,7 +168,7 @@ impl Builder {
     }
 
     /// If channels-first tensors are seen channels-last, a function of their elements as a layer on the tensors as they
-    /// are, so that it can become a part of the layers beside it.
+    /// are, so that it can become a part of neighbouring layers.
     fn layer_of_pixels(
         &mut self,
         node: &Node,

@@ -69,7 +69,7 @@ pub struct Candidate<'a> {
     undo: Undo,
 }
 
-/// How to take the last change back, beside its loads.
+/// How to take the last change back, apart from its loads.
 #[derive(Debug, Default)]
 struct Undo {
     edit: Option<Edit>,
@@ -262,7 +262,7 @@ impl<'a> Candidate<'a> {
             if here == 1 {
                 continue;
             }
-            // It is a run of its own, unless it joins the runs beside it.
+            // It is a run of its own, unless it joins the neighbouring runs.
             let loads = 1 - before - after;
             self.loads.change(pixel, if joins { loads } else { -loads });
             let size = &mut self.size[group as usize];
