@@ -152,11 +152,11 @@ pub struct External {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constraints {
-    /// Most bytes that [`Memory::total`] may take.
+    /// Maximum number of bytes that [`Memory::total`] may take.
     pub memory: Option<u64>,
     /// Fewest frames per second, by CNN.
     pub fps: BTreeMap<String, f64>,
-    /// Most nanoseconds from a frame's first input to its last output ([`Cnn::latency_ns`]), by CNN.
+    /// Maximum number of nanoseconds from a frame's first input to its last output ([`Cnn::latency_ns`]), by CNN.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_ns: BTreeMap<String, u64>,
     /// Whether the plan meets them.

@@ -4,7 +4,7 @@
 //! exactly that cost might be missed. So a number becomes a whole multiple of 10^-k, with the largest k up to 12 for
 //! which no sum exceeds 2^53. Numbers of up to k decimals are then exact, and so are all sums.
 
-/// Most decimals that are kept.
+/// Maximum number of decimals that are kept.
 const MOST_DECIMALS: i32 = 12;
 
 /// Sums stay below this, so that each is a whole `f64`.

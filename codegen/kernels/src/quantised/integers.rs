@@ -47,7 +47,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// The number that is subtracted from elements before they are multiplied: 0, or 128 if products are of signed
     /// bytes.
     const MIDDLE: u8 = 0;
-    /// Most pixels of a tile of one panel or two.
+    /// Maximum number of pixels of a tile of one panel or two.
     const TILE: usize;
     /// Panels that are computed together: either one panel of one or more vectors, or at most four panels of one vector
     /// each.

@@ -105,7 +105,7 @@ pub struct Distribution {
 pub struct ScheduleReport {
     /// One iteration on one processor, as loops.
     pub sequential: String,
-    /// Most bytes of tokens that are stored at a time in that order.
+    /// Maximum number of bytes of tokens that are stored at a time in that order.
     pub peak_bytes: u64,
     /// Start times on as many processors as there are firings at a time. `None` if the budget ended.
     pub self_timed: Option<StartTimes>,

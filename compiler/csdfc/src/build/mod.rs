@@ -98,8 +98,8 @@ impl Build {
         }
     }
 
-    /// Most bytes that parameters, buffers and workspace may take together: `2MB`, `512KiB`, or `min` for as few as
-    /// possible.
+    /// Maximum number of bytes that parameters, buffers and workspace may take together: `2MB`, `512KiB`, or `min` for
+    /// as few as possible.
     pub fn memory(mut self, most: impl Into<String>) -> Self {
         self.memory = Some(most.into());
         self

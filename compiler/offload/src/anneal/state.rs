@@ -13,7 +13,7 @@ use crate::strategy::Groups;
 /// The penalty of one load beyond the bound, in loads.
 const PENALTY: i64 = 20;
 
-/// Most groups of a run that is reversed.
+/// Maximum number of groups of a run that is reversed.
 const LONGEST_RUN: usize = 200;
 
 /// A change of a strategy. Groups have numbers, which they keep when they change places.

@@ -35,7 +35,7 @@ const SLICED: [&str; 14] = [
 /// Output channels of a panel.
 const PANEL: u64 = 16;
 
-/// Most slices of a layer.
+/// Maximum number of slices of a layer.
 const MAX_SLICES: u64 = 1 << 14;
 
 /// Bytes that a layer keeps of its parameters, of `filters` output channels if that is given.

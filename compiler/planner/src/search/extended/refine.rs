@@ -15,7 +15,7 @@ use crate::search::evaluate::Evaluator;
 use crate::search::{DesignPoint, ways};
 use crate::storage::Effort;
 
-/// Most changes, one after another.
+/// Maximum number of changes, one after another.
 const CHANGES: usize = 64;
 
 /// A choice that takes fewer bytes than `smallest`, if changes of it lead there.
