@@ -17,8 +17,8 @@ use csdfc_runtime::run::{Data, Runner, Value, input_dims};
 use csdfc_tests::crates::{emitted, run};
 use csdfc_tests::{app, application, models, plan, skipped};
 
-/// Bytes of a process beside the plan's total and the caller's frames: the program itself, its stacks and the system's
-/// libraries.
+/// Bytes of a process in addition to the plan's total and the caller's frames: the program itself, its stacks and the
+/// system's libraries.
 const PROCESS: u64 = 4_000_000;
 
 /// Frames of each CNN.

@@ -1,5 +1,5 @@
-//! Whole fronts beside each other: the default method's is never worse than that of the paper's method, and twice the
-//! evaluations hardly make it better.
+//! Whole fronts compared with each other: the default method's is never worse than that of the paper's method, and
+//! twice the evaluations hardly make it better.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

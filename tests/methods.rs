@@ -23,7 +23,7 @@ use csdfc_tests::{app, generate};
 /// Genomes that the extended search evaluates for each of hundreds of CNNs.
 const SHORT: u64 = 60;
 
-/// Most layers with a choice of the applications that are searched by exhaustion.
+/// Maximum number of layers with a choice of the applications that are searched by exhaustion.
 const MOST_GENES: usize = 8;
 
 /// A device on which all firings take equally long, whatever they do.

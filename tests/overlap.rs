@@ -1,4 +1,4 @@
-//! Rings that share addresses row by row, beside a replay that lists the rows in use one by one.
+//! Rings that share addresses row by row, compared with a replay that lists the rows in use one by one.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -162,7 +162,7 @@ fn weights_that_do_not_fit_are_streamed() {
         let memory = &plan.memory;
         let limit = plan.constraints.memory.unwrap();
         assert!(plan.constraints.met && memory.total <= limit, "{}", memory.total);
-        // The limit is tight: the weights of one more large layer would not fit beside the rest.
+        // The limit is tight: the weights of one more large layer would not fit in addition to the rest.
         assert!(memory.total > limit / 10 * 9 && memory.parameters_resident > Some(0), "{}", memory.total);
         let cnn = &plan.cnns[0];
         let (read, computing) = (cnn.read_ns.unwrap(), cnn.computing_ns.unwrap());
@@ -206,8 +206,8 @@ fn loads_of_stages_overlap_computing() {
     }
 }
 
-/// The plan is as fast as by either simple rule: that no weight stays, or as many as fit beside the smallest plan, the
-/// largest first. In between, it is faster.
+/// The plan is as fast as by either simple rule: that no weight stays, or as many as fit in addition to the smallest
+/// plan, the largest first. In between, it is faster.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn what_stays_is_worth_its_room() {

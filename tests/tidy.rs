@@ -214,7 +214,7 @@ fn the_guide_lists_the_operators() {
     for (page, supported) in
         [(onnx, csdfc_input::import::SUPPORTED), (tflite, csdfc_input::import::SUPPORTED_BY_TFLITE)]
     {
-        // Operators have capitals; an option of the command may be named beside them.
+        // Operators have capitals; an option of the command may be named with them.
         let words = page.split('`').skip(1).step_by(2);
         let words: BTreeSet<&str> = words.filter(|word| word.starts_with(char::is_uppercase)).collect();
         let supported: BTreeSet<&str> = supported.iter().copied().collect();

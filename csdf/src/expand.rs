@@ -7,7 +7,7 @@
 
 use crate::{ActorId, Error, Graph, Rates, RepetitionVector, repetition_vector};
 
-/// Most firings of one iteration that are walked through, and most rates written out for it.
+/// Maximum number of firings of one iteration that are walked through, and of rates written out for it.
 pub const MAX_FIRINGS: u64 = 1 << 26;
 
 /// A consistent graph with its rates written out phase by phase. All analyses that walk through an iteration use it.
@@ -140,7 +140,7 @@ pub(crate) struct State<'e, 'g> {
     freed: Vec<u64>,
     acquired: Vec<u64>,
     released: Vec<u64>,
-    /// Most tokens held at any time, by channel.
+    /// Maximum number of tokens held at any time, by channel.
     pub(crate) peaks: Vec<u64>,
 }
 

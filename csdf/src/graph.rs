@@ -4,7 +4,7 @@ use std::num::NonZero;
 
 use crate::{Error, Rates};
 
-/// Most phases of an actor; each analysis is at least linear in them.
+/// Maximum number of phases of an actor; each analysis is at least linear in them.
 pub const MAX_PHASES: u64 = 1 << 26;
 
 /// An actor of a [`Graph`].
@@ -86,7 +86,7 @@ pub struct Channel {
     pub initial_tokens: u64,
     /// Size of a token in bytes.
     pub token_bytes: u64,
-    /// Most tokens that it may hold; unbounded if none.
+    /// Maximum number of tokens that it may hold; unbounded if none.
     pub capacity: Option<u64>,
 }
 

@@ -8,7 +8,7 @@ use num_traits::CheckedMul;
 
 use crate::{ActorId, Error, Graph};
 
-/// Most firings of an actor in an iteration.
+/// Maximum number of firings of an actor in an iteration.
 const MAX_FIRINGS_OF_ACTOR: u64 = 1 << 63;
 
 /// How often each actor fires in one iteration. An iteration is the shortest sequence of firings after which every

@@ -34,9 +34,9 @@ pub struct Settings<'a> {
     pub seed: u64,
     /// Individuals of a generation, at least 2.
     pub population: usize,
-    /// Most generations after the first.
+    /// Maximum number of generations after the first.
     pub generations: Option<u64>,
-    /// Most genomes to evaluate. If a generation has more, the last ones of it are left out.
+    /// Maximum number of genomes to evaluate. If a generation has more, the last ones of it are left out.
     pub evaluations: Option<u64>,
     /// The longest wall time. If there is one, the result depends on the machine.
     pub time: Option<Duration>,

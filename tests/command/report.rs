@@ -380,7 +380,7 @@ fn modelled_and_measured_traces_have_one_shape() {
         all.map(|event| event["args"]["name"].to_string()).collect()
     };
     assert_eq!(threads(&modelled), threads(&measured));
-    // The times that the plan states stand beside the measured ones.
+    // The times that the plan states are next to the measured ones.
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     for (shown, layer) in report["cnns"][0]["profile"].as_array().unwrap().iter().zip(&plan.cnns[0].layers) {
         assert_eq!(shown["modelled"].as_f64(), layer.time.map(|time| time.ns / 1e6), "{}", layer.name);

@@ -1,5 +1,5 @@
-//! Every field of every type in real plans: changed, removed, and with an unknown one beside it. `csdfc check` refuses
-//! all of these, but for what [`ACCEPTED`] lists.
+//! Every field of every type in real plans: changed, removed, and with an unknown field next to it. `csdfc check`
+//! refuses all of these, but for what [`ACCEPTED`] lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -134,8 +134,8 @@ pub fn element_of_no_kernel(plan: &mut Plan, random: &mut Random) -> Option<()> 
     Some(())
 }
 
-/// Invalid because a layer that its windows are copied for has its own place for them, of the size that they need, in the
-/// arena and beside all that lives while it fires.
+/// Invalid because a layer that its windows are copied for has its own place for them, of the size that they need, in
+/// the arena and apart from all that lives while it fires.
 pub fn workspace_wrong(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let with_workspace = |layer: &&mut Layer| layer.workspace.bytes > 0;
     let mut all: Vec<&mut Layer> =

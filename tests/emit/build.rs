@@ -83,7 +83,7 @@ fn package(folder: &Path, source: &str, program: &str) {
     fs::write(folder.join("src").join(source), program).expect("a file");
 }
 
-/// Writes an application beside a package, and its module among the package's sources.
+/// Writes an application file next to a package, and its module among the package's sources.
 fn emit(folder: &Path, path: &str, text: &str) -> Plan {
     let (parents, name) = path.rsplit_once("::").unwrap_or(("", path));
     let file = folder.join(format!("{name}.ron"));

@@ -19,8 +19,8 @@ fn all_at_once_and_by_rows() {
     }
 }
 
-/// Tiles of 16-bit floats, and of integers beside them. The last tile is shorter, and its channels are made in the
-/// caller's memory.
+/// Weight tiles of 16-bit floats, and of integers for tensors of 16-bit floats. The last tile has fewer channels, and
+/// its channels are made in the caller's memory.
 #[test]
 fn of_half_and_mixed_precision() {
     for precision in ["half", "mixed"] {

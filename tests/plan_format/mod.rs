@@ -483,8 +483,8 @@ fn the_replay_and_the_checker_agree() {
     assert!(of_scaled > 50 && again > 20, "{of_scaled}, {again}");
 }
 
-/// CNN `b` runs beside the middle one of three partitions. Then `b` must not use the memory of what the first makes for
-/// the last.
+/// CNN `b` runs at the same time as the middle one of three partitions. Then `b` must not use the memory of what the
+/// first makes for the last.
 #[test]
 fn what_lives_over_a_partition_is_not_for_those_beside_it() {
     let text = r#"(

@@ -156,8 +156,8 @@ fn logits_take_a_row() {
         plan(&Application { rows, ..application }).memory.buffers
     };
     let (whole, by_parts) = (rows(RowsChoice::None), rows(RowsChoice::All));
-    // Whole, the logits and their softmax beside them: nobody asks for less, and a row at a time takes longer. By parts, a
-    // few rows of each tensor.
+    // Whole, the logits and also their softmax: nobody asks for less, and a row at a time takes longer. By parts, a few
+    // rows of each tensor.
     assert!(whole >= 2 * 40 * 50 * 4 && by_parts < 40 * 50 * 4 / 4, "{whole} {by_parts}");
 }
 

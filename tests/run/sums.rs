@@ -1,9 +1,10 @@
 //! Sums of arbitrary real numbers whose terms cancel: the result is as near the truth as additions in 32 bits allow.
 //!
-//! The model of errors: a sum of n products is within γₙ Σ|x||w| of the truth, in whatever order it is added up and with
-//! fused multiply-add or without; γₙ = n·u / (1 − n·u), u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms,
-//! 2nd edition, inequality 3.5). A bias is a term more, a division by the number of terms two. That an error is small
-//! beside the largest element of a tensor says nothing of an element whose terms cancel; this does.
+//! The model of errors: a sum of n products is within γₙ Σ|x||w| of the truth, in whatever order it is added up and
+//! with fused multiply-add or without; γₙ = n·u / (1 − n·u), u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical
+//! Algorithms, 2nd edition, inequality 3.5). A bias counts as one more term, a division by the number of terms as two
+//! more. An error that is small in relation to the largest element of a tensor may be large for an element whose terms
+//! cancel; this bound holds for every element.
 
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_network::operators::{output_shape, parameter_dims};

@@ -1,5 +1,6 @@
-//! Layers whose weights are read in tiles, executed: the same bytes as with all weights in memory, of floats of 32 and of
-//! 16 bits, of integers beside these, and of integers alone, with an offset or without.
+//! Layers whose weights are read in weight tiles, executed: the same bytes as with all weights in memory, for weights
+//! that are floats of 32 or 16 bits, integers for tensors of floats, and integers for tensors of integers, with an
+//! offset or without.
 
 use std::collections::{BTreeMap, BTreeSet};
 

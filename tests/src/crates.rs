@@ -20,7 +20,7 @@ pub fn emitted(application: &Application, plan: &Plan) -> Vec<(PathBuf, Vec<u8>)
     csdfc_emit::emit(plan, &values, &Options { crate_name: Some("emitted".into()) }).expect("a crate")
 }
 
-/// Writes the crate of a plan into `folder/emitted`, and beside it a program `harness` that uses it.
+/// Writes the crate of a plan into `folder/emitted`, and next to it a program `harness` that uses it.
 pub fn write_with_harness(folder: &Path, application: &Application, plan: &Plan, harness: &str) {
     csdfc_command::write_crate(&folder.join("emitted"), &emitted(application, plan)).expect("files");
     let source = folder.join("harness/src");

@@ -1,4 +1,4 @@
-//! The code that whole-program tests of csdfc share. The tests are in the files beside this folder.
+//! The code that whole-program tests of csdfc share. The tests are in the files next to this folder.
 
 #![expect(clippy::expect_used, reason = "a panic is how a test fails")]
 #![expect(clippy::print_stdout, reason = "what is skipped is told")]
@@ -32,7 +32,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The models that are not in the repository; none if nobody has put them beside it.
+/// The models that are not in the repository; none if nobody has put them next to it.
 pub fn models() -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(root().join("../shared/models")) else { return Vec::new() };
     let files = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));

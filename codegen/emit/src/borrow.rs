@@ -60,7 +60,7 @@ impl Reads {
     }
 }
 
-/// What a call borrows beside the ring that it writes.
+/// What a call borrows besides the ring that it writes.
 pub(super) struct Borrow {
     /// The rings that it reads, and their names.
     pub rings: Vec<String>,

@@ -32,7 +32,7 @@ pub(super) fn modules(call: &Call) -> impl Iterator<Item = &'static str> {
     [Some(call.literal().type_name()), slopes].into_iter().flatten().map(kernels::module_of)
 }
 
-/// The other arguments of a firing, beside its tensors.
+/// The arguments of a firing other than its tensors.
 #[derive(Clone, Copy)]
 pub(super) struct CallContext {
     /// The bytes among which its parameters are, and where they begin there.

@@ -38,7 +38,7 @@ pub(super) struct Model<'r> {
     pub weights: Vec<Range<usize>>,
     /// Each layer's tiles in the store, if its weights are streamed.
     pub streamed: Vec<Option<StreamedLayer>>,
-    /// Most loads that are under way at once.
+    /// Maximum number of loads that are under way at once.
     pub loads_at_once: usize,
     /// Network inputs.
     pub inputs: Vec<InputField<'r>>,

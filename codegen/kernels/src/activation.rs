@@ -29,7 +29,7 @@ pub enum Activation {
     LeakyRelu {
         alpha: f32,
     },
-    /// `x < 0 ? slope·x : x`; slopes are handed over beside the elements.
+    /// `x < 0 ? slope·x : x`; slopes are handed over together with the elements.
     PRelu,
     Elu {
         alpha: f32,
@@ -87,7 +87,7 @@ impl Activation {
         isa.run(Apply { activation: self, values, slopes });
     }
 
-    /// Lower and upper bound, if the function consists only of bounds.
+    /// Lower and upper bound, if the function only clamps.
     #[inline(always)]
     pub(crate) fn bounds(self) -> Option<[f32; 2]> {
         match self {

@@ -46,7 +46,7 @@ use super::elements::{Elements, ElementsMut};
 use super::rows::{RowShape, Rows, RowsMut};
 use super::workers::Workers;
 
-/// The other arguments of a firing, beside its tensors.
+/// The arguments of a firing other than its tensors.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The instruction set of vector code.

@@ -44,16 +44,16 @@ pub struct Panels {
     pub kind: Kind,
 }
 
-/// What the weights of a panel are, beside the tensors' elements. All of a panel is counted in weights.
+/// What the weights of a panel are, which may differ from the tensors' elements. All of a panel is counted in weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Elements like those of the tensors.
     Elements,
-    /// Integers of 8 bits beside halves, with a scale for each output channel.
+    /// Integers of 8 bits for tensors of halves, with a scale for each output channel.
     Mixed,
-    /// Integers of 8 bits beside floats, with a scale for each output channel.
+    /// Integers of 8 bits for tensors of floats, with a scale for each output channel.
     Bytes,
-    /// Halves beside floats, with a scale for each output channel.
+    /// Halves for tensors of floats, with a scale for each output channel.
     Halves,
 }
 

@@ -60,11 +60,11 @@ pub enum Right<'a> {
     /// `panel::Panels` lie with one step, the biases, before the others. If `before` is 0 and `each` is k, only the
     /// matrix is stored.
     Panels {
-        /// The matrix, and what lies beside it in the panels.
+        /// The matrix, and what else the panels have.
         elements: &'a [f32],
         /// Numbers of each column before the first step.
         before: usize,
-        /// Numbers of each column, of the steps and beside them.
+        /// Numbers of each column, those of the steps and others.
         each: usize,
     },
 }

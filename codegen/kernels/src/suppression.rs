@@ -28,7 +28,7 @@ use super::kernel::{Context, ElementKernel};
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct NonMaxSuppression {
-    /// Most boxes that are kept of a class. They fit the output.
+    /// Maximum number of boxes that are kept of a class. They fit the output.
     pub most: usize,
     /// Two boxes overlap if their intersection is more than this share of their union.
     pub overlap: f32,

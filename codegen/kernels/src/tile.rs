@@ -334,10 +334,10 @@ pub(crate) unsafe fn finish<S: Simd, const N: usize, E: Element>(
     }
 }
 
-/// Most pixels whose sums wait.
+/// Maximum number of pixels whose sums wait.
 pub(crate) const MOST_PIXELS: usize = 12;
 
-/// Most output channels whose sums wait: as many panels as the widest tile has.
+/// Maximum number of output channels whose sums wait: as many panels as the widest tile has.
 pub(crate) const MOST_CHANNELS: usize = 8 * PANEL;
 
 /// The place where sums wait as floats, for the rest of their products or for an activation that is not done in

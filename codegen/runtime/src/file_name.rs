@@ -7,7 +7,7 @@
 //! assert_eq!(file_name("block/conv:0"), "block%2Fconv%3A0");
 //! ```
 
-/// Most bytes of a name. File systems take 255, endings included.
+/// Maximum number of bytes of a name. File systems take 255, endings included.
 const LONGEST: usize = 240;
 
 /// The name of the file for a tensor or a CNN. Different names have different files. Letters, digits and `._-` stay;

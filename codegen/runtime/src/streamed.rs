@@ -3,9 +3,9 @@
 //!
 //! ```
 //! use csdfc_plan::check::resolve;
-//! use csdfc_plan::plan::{Block, PagedWeights, Plan, Store};
+//! use csdfc_plan::plan::{Block, StreamedWeights, Plan, Store};
 //! use csdfc_runtime::bind::bind_layer;
-//! use csdfc_runtime::paged::Paged;
+//! use csdfc_runtime::streamed::Streamed;
 //!
 //! let text = std::fs::read_to_string("../../tests/plan_format/version_1/pair_5x5.json")?;
 //! let mut plan = Plan::parse(&text)?;
@@ -16,18 +16,18 @@
 //! #     witness.tensors.push("block 0 of pair/l2".into());
 //! #     witness.bytes = 4416;
 //! # }
-//! // A convolution of 8 filters of 5·5·3 weights. Each frame reads them in one slice, to above the ring of its input.
+//! // A convolution of 8 filters of 5·5·3 weights. Each frame reads them in one tile, to above the ring of its input.
 //! let block = Block { offset: 1920, bytes: 2496, after: None };
-//! let paged = PagedWeights { at: 0, filters: None, slices: "2496".into(), blocks: vec![block] };
-//! plan.cnns[0].layers[1].paged = Some(paged);
+//! let streamed = StreamedWeights { at: 0, filters: None, tiles: "2496".into(), blocks: vec![block] };
+//! plan.cnns[0].layers[1].streamed = Some(streamed);
 //!
 //! let resolved = resolve(&plan).map_err(|violations| violations[0].to_string())?;
 //! let call = bind_layer(&resolved.index.cnns[0], &resolved.stores[0], 1, 32)?.ok_or("nothing to compute")?;
-//! let paged = Paged::of(&resolved, 0, 1, &call)?.ok_or("its weights stay in memory")?;
-//! assert_eq!((paged.slices.len(), paged.block(0).range.clone()), (1, 1920..4416));
+//! let streamed = Streamed::of(&resolved, 0, 1, &call)?.ok_or("its weights stay in memory")?;
+//! assert_eq!((streamed.tiles.len(), streamed.block(0).range.clone()), (1, 1920..4416));
 //! let mut store = Vec::new();
-//! paged.pack(&call, &|parameter| Ok(vec![1.0; [600, 8][parameter]].into()), &mut |slice| {
-//!     store.extend_from_slice(slice);
+//! streamed.pack(&call, &|parameter| Ok(vec![1.0; [600, 8][parameter]].into()), &mut |tile| {
+//!     store.extend_from_slice(tile);
 //!     Ok(())
 //! })?;
 //! assert_eq!(store.len(), 2496);

@@ -20,7 +20,7 @@ use csdfc_runtime::run::{Data, Value};
 /// The beginning of every file.
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Most dimensions of a tensor.
+/// Maximum number of dimensions of a tensor.
 const MAX_RANK: usize = 32;
 
 /// Why bytes are not a tensor that csdfc takes.

@@ -93,9 +93,9 @@ fn tensors<'n>(network: &'n Network, layer: &'n Layer) -> Vec<(&'n Shape, &'n Sh
     read.chain([(&layer.shape, &layer.shape, layer.quantisation)]).collect()
 }
 
-/// The operator of a layer that keeps its parameters in panels, without the attributes on which these do not depend. All
-/// of it matters to other layers, to slopes, which may lie beside the panels, and to a product that sees an image as a
-/// vector.
+/// The operator of a layer that keeps its parameters in panels, without the attributes on which these do not depend.
+/// All of it matters to other layers, to slopes, which may lie outside the panels, and to a product that sees an image
+/// as a vector.
 fn packed(network: &Network, layer: &Layer) -> Option<Operator> {
     if !layer.primitive().has_panels() || matches!(layer.operator.activation(), Some(Function::PRelu { .. }))
     {

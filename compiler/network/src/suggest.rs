@@ -12,7 +12,7 @@
 /// Longest text that a message shows whole, in characters.
 const SHOWN: usize = 60;
 
-/// Most names that a message lists.
+/// Maximum number of names that a message lists.
 const LISTED: usize = 16;
 
 /// A text on one line and of bearable length.

@@ -96,7 +96,7 @@ pub enum OffloadError {
     Method {
         /// `exact` or `program`.
         method: &'static str,
-        /// Most patches.
+        /// Maximum number of patches.
         most: usize,
         /// The layer's.
         patches: usize,

@@ -1,13 +1,13 @@
 //! How large a layer may be.
 
-/// Most patches of a layer.
+/// Maximum number of patches of a layer.
 pub const MOST_PATCHES: usize = 1 << 20;
 
-/// Most pixels of a layer's padded input.
+/// Maximum number of pixels of a layer's padded input.
 pub const MOST_PIXELS: usize = 1 << 23;
 
-/// Most pixels, summed over the patches of a layer. One evaluation of a strategy visits them all.
+/// Maximum number of pixels, summed over the patches of a layer. One evaluation of a strategy visits them all.
 pub const MOST_TAPS: usize = 1 << 26;
 
-/// Most channels or filters.
+/// Maximum number of channels or filters.
 pub const MOST_CHANNELS: usize = 1 << 16;

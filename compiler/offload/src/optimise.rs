@@ -33,7 +33,7 @@ const CHAINS: u64 = 4;
 /// Changes that a chain proposes per patch, by default.
 const CHANGES_PER_PATCH: u64 = 10_000;
 
-/// Least and most changes that a chain proposes by default.
+/// Minimum and maximum number of changes that a chain proposes by default.
 const CHANGES: [u64; 2] = [20_000, 1_000_000];
 
 /// Pixels that one chain may visit by default.

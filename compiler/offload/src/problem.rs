@@ -33,10 +33,10 @@ pub enum Unit {
     Elements,
 }
 
-/// Options of a strategy, beside the layer and the accelerator.
+/// Options of a strategy, other than the layer and the accelerator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Most patches of a group. If absent, as many as the accelerator's `pe` allows.
+    /// Maximum number of patches of a group. If absent, as many as the accelerator's `pe` allows.
     pub group: Option<usize>,
     /// Filters that are in memory at a time. If absent, all of them.
     pub filters_at_once: Option<usize>,
@@ -64,7 +64,7 @@ pub struct Problem {
     pub group: usize,
     /// Filters in memory at a time, at least 1 and at most all.
     pub filters_at_once: usize,
-    /// Most loads of a pixel in one pass.
+    /// Maximum number of loads of a pixel in one pass.
     pub reload: Option<u32>,
     /// Unit of loads and writes.
     pub unit: Unit,
@@ -83,7 +83,7 @@ pub struct Cost {
     pub pixels_loaded: u64,
     /// The most often that one pixel is loaded in one pass.
     pub most_loads: u32,
-    /// Most elements in memory during a step (Eq. 12).
+    /// Maximum number of elements in memory during a step (Eq. 12).
     pub memory: u64,
 }
 

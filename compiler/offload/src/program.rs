@@ -38,11 +38,11 @@ use super::exact::Grid;
 use super::problem::Problem;
 use super::strategy::Groups;
 
-/// Most patches of a layer that is solved.
+/// Maximum number of patches of a layer that is solved.
 pub const MOST_PATCHES: usize = 16;
 
-/// Most patches of a layer that the program is known to solve within its time. With 16 patches in groups of two or three it
-/// is not done after 50 s; the paper's solver, a commercial one, took hours for 12×12 inputs.
+/// Maximum number of patches of a layer that the program is known to solve within its time. With 16 patches in groups
+/// of two or three it is not done after 50 s; the paper's solver, a commercial one, took hours for 12×12 inputs.
 pub const SOLVED_PATCHES: usize = 9;
 
 /// The answer of the program.

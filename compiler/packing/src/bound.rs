@@ -101,7 +101,7 @@ fn spared(part: &Subproblem, lower: &Member, upper: &Member) -> i64 {
     (part.blocks[lower.block].bytes as i64 - above).max(0)
 }
 
-/// Most units of the heights that are listed one by one.
+/// Maximum number of units of the heights that are listed one by one.
 const MOST_HEIGHTS: u64 = 1 << 20;
 
 /// The heights that a packing can have at all. If all blocks are pushed down, every block lies on another one or on the

@@ -80,7 +80,7 @@ fn upwards(part: &Subproblem, enough: u64) -> Packing {
     }
 }
 
-/// Most rounds of [`mend`], and most links that its rounds look at together.
+/// Maximum number of rounds of [`mend`], and of links that its rounds look at together.
 const MENDING_ROUNDS: usize = 30;
 const MENDING_WORK: usize = 1_000_000;
 

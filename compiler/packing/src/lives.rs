@@ -49,7 +49,7 @@ struct Piece {
     high: u64,
 }
 
-/// Most pairs of buffers that live at the same time. They take some 800 MB.
+/// Maximum number of pairs of buffers that live at the same time. They take some 800 MB.
 pub const MOST_PAIRS: usize = 12_500_000;
 
 /// The problem of packing these buffers, in their order.

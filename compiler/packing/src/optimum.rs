@@ -112,7 +112,7 @@ pub(super) fn optimum(
 const WIDTHS: std::ops::RangeInclusive<usize> = 4..=2048;
 const WIDER: usize = 4;
 
-/// Most steps of searches along time.
+/// Maximum number of steps of searches along time.
 const STEPS_ALONG_TIME: u64 = 20_000_000;
 
 /// After a search that settled nothing, the next heights are skipped: this fraction, one in 64, of the gap to the best.

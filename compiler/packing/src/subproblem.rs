@@ -3,7 +3,8 @@
 use super::graph::BitSet;
 use super::problem::{Block, Link, Member, Problem};
 
-/// Most blocks of a part for methods that take more than quadratic time. Larger parts are only packed greedily.
+/// Maximum number of blocks of a part for methods that take more than quadratic time. Larger parts are only packed
+/// greedily.
 pub(super) const MOST_BLOCKS: usize = 1000;
 
 /// Some of a problem's blocks, with what links them.

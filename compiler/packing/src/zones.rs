@@ -20,17 +20,18 @@ use super::problem::Block;
 use super::search::Answer;
 use super::subproblem::{Subproblem, gcd, next_multiple};
 
-/// Most nodes of a zone, since each takes one bit. A block can have no more neighbours among the blocks before it.
+/// Maximum number of nodes of a zone, since each takes one bit. A block can have no more neighbours among the blocks
+/// before it.
 const MOST_NODES: usize = 64;
 
 /// The most zones into which one zone is divided when a block is added that can lie in more ways than that. The limit
 /// varies between these two numbers.
 const CHILDREN: std::ops::RangeInclusive<usize> = 8..=64;
 
-/// Most differences that are stored at once.
+/// Maximum number of differences that are stored at once.
 const MOST_DIFFERENCES: usize = 1 << 22;
 
-/// Most steps to find the ways in which a block may lie in one zone.
+/// Maximum number of steps to find the ways in which a block may lie in one zone.
 const MOST_STEPS: u64 = 1 << 18;
 
 /// Looks for a packing of at most `capacity` bytes among all blocks of an unfixed part, which come in this order, keeping up
@@ -186,7 +187,7 @@ struct Expansion<'a> {
     /// The nodes that remain beside the ground. The block's own node comes after the others.
     kept: &'a [usize],
     parent: u32,
-    /// Most children.
+    /// Maximum number of children.
     most: usize,
     children: Vec<Zone>,
     work: u64,

@@ -1,6 +1,6 @@
 //! Whether a text has the fields of the plan that was read from it, no more and no less.
 //!
-//! serde's derived readers pass over unknown fields beside those of an enum, take a missing field for `null`, and take a
+//! serde's derived readers ignore unknown fields next to those of an enum, take a missing field for `null`, and take a
 //! list of values for a struct. So a plan that was read is written again, and the two are compared: an optional field
 //! that says nothing is absent, and all others are there.
 

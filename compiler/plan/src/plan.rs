@@ -156,7 +156,7 @@ pub struct Memory {
     pub external: External,
 }
 
-/// Memory of the caller, in bytes, beside the arena.
+/// Memory of the caller, in bytes, in addition to the arena.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct External {
@@ -171,11 +171,11 @@ pub struct External {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constraints {
-    /// Most bytes that [`Memory::total`] may take.
+    /// Maximum number of bytes that [`Memory::total`] may take.
     pub memory: Option<u64>,
     /// Fewest frames per second, by CNN.
     pub fps: BTreeMap<String, f64>,
-    /// Most nanoseconds from a frame's first input to its last output ([`Cnn::latency_ns`]), by CNN.
+    /// Maximum number of nanoseconds from a frame's first input to its last output ([`Cnn::latency_ns`]), by CNN.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_ns: BTreeMap<String, u64>,
     /// Whether the plan meets them.
@@ -397,8 +397,8 @@ pub struct Partition {
     /// The processor.
     pub processor: String,
     /// How many of the processor's cores the partition keeps busy on average, as modelled, while it and the partitions
-    /// beside it run at their rates. The loads of one element of [`Plan::parallel`] on one processor add up to at most
-    /// its cores. Plans of older versions do not state this.
+    /// that run at the same time run at their rates. The loads of one element of [`Plan::parallel`] on one processor
+    /// add up to at most its cores. Plans of older versions do not state this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// The firings of one frame, in order.
@@ -425,7 +425,7 @@ pub enum Step {
     },
 }
 
-/// One tensor of a CNN and, in model `tensors`, its ring of rows. In a file the ring's fields stand beside the
+/// One tensor of a CNN and, in model `tensors`, its ring of rows. In a file, the ring's fields are next to the
 /// tensor's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "TensorFields", into = "TensorFields")]

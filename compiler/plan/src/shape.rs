@@ -53,8 +53,8 @@ pub enum Order {
     ChannelsLast,
 }
 
-/// Most rows of a tensor that is not an image. A longer list, of boxes or points for example, counts as one row,
-/// because each row would be a step of a plan.
+/// Maximum number of rows of a tensor that is not an image. A longer list, of boxes or points for example, counts as
+/// one row, because each row would be a step of a plan.
 pub const MAX_LINES: usize = 4096;
 
 /// The shape of a tensor as ONNX sees it (the batch, 1, included) and its order of dimensions.

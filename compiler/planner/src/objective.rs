@@ -33,7 +33,7 @@ use crate::search::Rate;
 /// What is asked of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Objective {
-    /// Most bytes in total.
+    /// Maximum number of bytes in total.
     pub limit: Option<u64>,
     /// What is least in the best of the plans that meet the limit and the demands.
     pub least: Least,

@@ -42,7 +42,7 @@ pub(super) fn steps(open: usize, layers: &[Alternatives]) -> Vec<Step> {
         let (mut saved, mut square) = (0.0, 0.0);
         for (precision, alternative) in [(Precision::Half, half), (Precision::Mixed, mixed)] {
             let Some(Alternative { saves, error }) = *alternative else { continue };
-            // Half precision is worth it even if the layer itself saves nothing: layers beside it then need no
+            // Half precision is worth it even if the layer itself saves nothing: neighbouring layers then need no
             // conversion.
             if precision == Precision::Mixed && saves <= saved {
                 continue;

@@ -33,7 +33,7 @@ pub struct Blocked {
     pub pairs: Vec<(String, String)>,
 }
 
-/// Most edges that are named.
+/// Maximum number of edges that are named.
 const MOST_EDGES: usize = 8;
 
 /// Edges that together leave no selection, although there would be one without any one of them. If there are more than

@@ -188,7 +188,7 @@ struct Enumeration {
     weights: Weights,
     /// The cost of the best known selection, in the axis and in the other quantity.
     best_cost: (u64, u64),
-    /// Most pairs of sums that may be looked at.
+    /// Maximum number of pairs of sums that may be looked at.
     work: u64,
 }
 

@@ -22,7 +22,7 @@
 use crate::problem::{Allowed, Cost, Problem, Selection};
 use crate::quantity::Axis;
 
-/// Most rounds over all layers.
+/// Maximum number of rounds over all layers.
 const ROUNDS: usize = 100;
 
 /// Changes layer after layer to the candidate that lowers `axis` most; of equal ones, to the one that lowers the other

@@ -337,7 +337,7 @@ impl Tree {
         let mut least: Vec<Vec<u128>> = vec![Vec::new(); self.buckets.len()];
         for (at, bucket) in self.buckets.iter().enumerate().rev() {
             let own = match bucket.scope.len() {
-                // Only other components are beside it.
+                // There are only other components besides it.
                 1 => vec![messages.bound.saturating_sub(messages.cells[at][0])],
                 _ => std::mem::take(&mut outside[at]),
             };

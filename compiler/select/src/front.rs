@@ -18,18 +18,18 @@ pub struct SumRange<'m> {
     pub messages: &'m Messages,
     /// For each bucket and combination of values, the least weight of a selection with these values.
     pub least_with: &'m [Vec<u128>],
-    /// Most weight of a selection.
+    /// Maximum weight of a selection.
     pub most: u128,
 }
 
 /// Limits on the sums that are looked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most time.
+    /// Maximum time.
     pub time: u64,
-    /// Most memory.
+    /// Maximum memory.
     pub memory: u64,
-    /// Most pairs that may be looked at.
+    /// Maximum number of pairs that may be looked at.
     pub work: u64,
 }
 

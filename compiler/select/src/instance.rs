@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Most layouts of an instance.
+/// Maximum number of layouts of an instance.
 pub const MOST_LAYOUTS: usize = 64;
 
 /// A layout, as its place among an instance's layouts.
@@ -43,9 +43,9 @@ pub struct Instance {
     pub layers: Vec<Layer>,
     /// The tensors between them; the graph is acyclic.
     pub edges: Vec<Edge>,
-    /// Most memory, summed over layers, in KiB.
+    /// Maximum memory, summed over layers, in KiB.
     pub memory_budget: Option<f64>,
-    /// Most time, in µs.
+    /// Maximum time, in µs.
     pub time_budget: Option<f64>,
     /// Names of the layouts.
     pub layouts: Vec<String>,

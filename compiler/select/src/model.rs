@@ -29,10 +29,10 @@ use crate::elimination::Tree;
 use crate::instance::Layout;
 use crate::problem::{Allowed, Problem, Selection};
 
-/// Most cells of a sum in the elimination: the width limit. It holds 11 variables of 3 layouts.
+/// Maximum number of cells of a sum in the elimination: the width limit. It holds 11 variables of 3 layouts.
 pub(crate) const MOST_CELLS: usize = 1 << 18;
 
-/// Most cells of all sums.
+/// Maximum number of cells of all sums.
 const MOST_CELLS_IN_ALL: usize = 1 << 24;
 
 /// A time and a memory, and the candidate that has them.

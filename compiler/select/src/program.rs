@@ -35,9 +35,9 @@ pub enum ProgramError {
 /// Budgets in whole numbers of the problem's scales.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
-    /// Most time.
+    /// Maximum time.
     pub time: Option<u64>,
-    /// Most memory, summed over layers.
+    /// Maximum memory, summed over layers.
     pub memory: Option<u64>,
 }
 

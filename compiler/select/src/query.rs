@@ -33,11 +33,11 @@ pub struct Query {
     /// The quantity that is minimised. Among equal selections, a least time has the least memory, a least memory or
     /// workspace has the least time, and a least time within a workspace has the least workspace.
     pub minimise: Quantity,
-    /// Most time, in µs.
+    /// Maximum time, in µs.
     pub time: Option<f64>,
-    /// Most memory, summed over layers, in KiB.
+    /// Maximum memory, summed over layers, in KiB.
     pub memory: Option<f64>,
-    /// Most memory of a layer, in KiB.
+    /// Maximum memory of a layer, in KiB.
     pub workspace: Option<f64>,
     /// The method.
     pub method: Method,
@@ -86,13 +86,13 @@ pub struct FrontAnswer {
     pub complete: bool,
 }
 
-/// Most pairs of sums that are looked at for a front.
+/// Maximum number of pairs of sums that are looked at for a front.
 const FRONT_WORK: u64 = 200_000_000;
 
 /// If a front is too large to be computed as a whole, it is computed at this number of budgets.
 const SAMPLES: u64 = 64;
 
-/// Most pairs of sums that are looked at for each of them.
+/// Maximum number of pairs of sums that are looked at for each of them.
 const SAMPLE_WORK: u64 = 2_000_000;
 
 impl Quantity {
@@ -323,7 +323,7 @@ fn unmet(problem: &Problem<'_>, allowed: &Allowed, quantity: Quantity, nothing: 
     }
 }
 
-/// A baseline's selection beside the exact answer.
+/// A baseline's selection compared with the exact answer.
 fn judged(
     problem: &Problem<'_>,
     minimise: Quantity,

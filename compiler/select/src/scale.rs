@@ -14,7 +14,7 @@
 //! # Ok::<(), &str>(())
 //! ```
 
-/// Most decimals that are kept.
+/// Maximum number of decimals that are kept.
 const MOST_DECIMALS: i32 = 12;
 
 /// Sums stay below this, so that each is a whole `f64`.

@@ -10,10 +10,10 @@ use crate::{Actor, ActorId, Channel, Error, Graph, MAX_PHASES, Rates, Reader};
 
 /// Largest file, in bytes.
 const LARGEST: usize = 64 << 20;
-/// Most nodes of the XML tree.
+/// Maximum number of nodes of the XML tree.
 const MOST_NODES: u32 = 4 << 20;
-/// Most quotation marks between one `<` and the next, and most namespaces declared: the time of the XML parser
-/// rises with the square of both.
+/// Maximum number of quotation marks between one `<` and the next, and of namespaces declared: the time of the XML
+/// parser rises with the square of both.
 const MOST_QUOTES: usize = 256;
 const MOST_NAMESPACES: usize = 100;
 /// Longest part of a user's text that a message repeats, in characters.

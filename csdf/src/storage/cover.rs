@@ -17,7 +17,7 @@ pub(crate) struct Variable {
     pub(crate) cost: u64,
 }
 
-/// At least one of these variables is at least as great as the number beside it.
+/// At least one of these variables is at least as great as the number with it.
 pub(crate) type Clause = Vec<(usize, u64)>;
 
 /// Variables and conflicts, and the optimum of each connected set that has not changed since.

@@ -13,7 +13,7 @@ use crate::budget::Meter;
 use crate::layout::{Layout, Scope};
 use crate::{ActorId, ChannelId, Dependency, Error, Ratio, Reason};
 
-/// Most dependencies that are written out; they take a few hundred megabytes.
+/// Maximum number of dependencies that are written out; they take a few hundred megabytes.
 const MAX_EDGES: usize = 1 << 24;
 
 /// From this concurrency on, an actor never waits for itself, since this many firings are never under way at once.

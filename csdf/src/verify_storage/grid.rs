@@ -89,8 +89,9 @@ impl Grid {
         Ok(ways)
     }
 
-    /// The least total that takes a way out of each conflict. Conflicts that share no channel are independent. For
-    /// conflicts that share channels, combinations are tried, the most promising first.
+    /// The least total with which every conflict is resolved, each by raising the capacity of one of its channels.
+    /// Conflicts that share no channel are independent. For conflicts that share channels, combinations are tried, the
+    /// most promising first.
     pub(super) fn least_total(&self, conflicts: &[Escapes], meter: &mut Meter) -> Result<u128, Error> {
         let mut values: Vec<u64> = self.channels.iter().map(|choice| choice.least).collect();
         for way in conflicts.iter().filter(|ways| ways.len() == 1).flatten() {
@@ -124,7 +125,7 @@ impl Grid {
         Ok(total)
     }
 
-    /// The least cost beyond `start` of capacities that take a way out of each conflict.
+    /// The least cost, beyond that of `start`, of capacities that resolve every conflict.
     fn cheapest(
         &self,
         start: &BTreeMap<usize, u64>,

@@ -4,7 +4,7 @@ use std::num::NonZero;
 
 use csdf::{Actor, ActorId, Channel, Graph, Rates, Reader};
 
-/// The features of a random graph beside rates, times and initial tokens.
+/// The features of a random graph other than rates, times and initial tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
     /// Nothing: cyclo-static dataflow with one reader a channel, one firing of an actor at a time.

@@ -4,7 +4,7 @@ use csdf::{Graph, StorageOptions, Unit};
 
 use crate::oracle::{Model, Speed};
 
-/// Most distributions that are tried; a graph that needs more has no known truth.
+/// Maximum number of distributions that are tried; a graph that needs more has no known truth.
 const MOST: usize = 60_000;
 
 /// The truth about a graph.

@@ -29,7 +29,7 @@ pub fn check_apart(plan: &Plan<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a layer writes one ring where it reads the other, though it may not.
+/// Whether a layer writes one of these rings and reads the other, but must not write where it reads.
 fn over(cnn: &Cnn, read: &Ring, written: &Ring) -> bool {
     if !read.readers.contains(&written.tensor) {
         return false;

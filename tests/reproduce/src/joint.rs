@@ -1,5 +1,5 @@
-//! Primitives, rows and segments chosen together, beside the same chosen one after the other: the time of a frame at
-//! several budgets.
+//! Primitives, rows and segments chosen together, compared with the same chosen one after the other: the time of a
+//! frame at several budgets.
 
 use std::fmt::Write;
 use std::path::Path;

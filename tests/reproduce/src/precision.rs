@@ -1,5 +1,5 @@
-//! "Memory-throughput trade-off for CNN-based applications at the edge": its Tables 4 to 7 and 13, of precisions, beside
-//! csdfc's figures.
+//! "Memory-throughput trade-off for CNN-based applications at the edge": its Tables 4 to 7 and 13, of precisions,
+//! compared with csdfc's figures.
 
 use std::fmt::Write;
 
@@ -184,7 +184,7 @@ impl Table {
         Ok(self.rows(elements(&found)))
     }
 
-    /// Its rows beside those that follow from this many millions of elements.
+    /// Its rows compared with those that follow from this many millions of elements.
     fn rows(&self, elements: [f64; 2]) -> String {
         let mut text = format!("\n### {}\n\n", self.title);
         text.push_str(

@@ -22,7 +22,7 @@ const SIZES: std::ops::RangeInclusive<usize> = 4..=12;
 /// Sizes of groups of section 7.1.
 const GROUPS: std::ops::RangeInclusive<usize> = 2..=10;
 
-/// Most loads of a pixel (section 2.3).
+/// Maximum number of loads of a pixel (section 2.3).
 const RELOAD: u32 = 2;
 
 /// Layers that are larger than the paper's: size of the input and of the group, with 3x3 filters.

@@ -1,4 +1,4 @@
-//! What each strategy of the planner is worth: plans with all strategies, beside plans without one of them.
+//! What each strategy of the planner is worth: plans with all strategies, compared with plans without one of them.
 
 use std::fmt::Write;
 use std::path::Path;

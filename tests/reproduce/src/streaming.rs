@@ -1,4 +1,4 @@
-//! Streamed weights: memory and frame rate with slow and fast stores, beside loading layer by layer.
+//! Streamed weights: memory and frame rate with slow and fast stores, compared with loading layer by layer.
 
 use std::fmt::Write;
 use std::path::Path;

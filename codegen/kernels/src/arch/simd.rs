@@ -30,7 +30,7 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     const LANES: usize;
     /// Vector registers.
     const REGISTERS: usize;
-    /// Most pixels of a tile.
+    /// Maximum number of pixels of a tile.
     const PIXELS: usize;
     /// Vectors of output channels of a tile of this many pixels; a multiple of a panel's vectors.
     const VECTORS: usize;

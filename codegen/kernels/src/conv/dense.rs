@@ -79,7 +79,7 @@ impl Pixels for F16 {
     }
 }
 
-/// The same for several parts.
+/// The same for an image in several parts.
 struct AsItIs<'a, W>(Dense<'a, f32, W>);
 
 impl<W: Weight> Job for AsItIs<'_, W> {
@@ -89,7 +89,8 @@ impl<W: Weight> Job for AsItIs<'_, W> {
     }
 }
 
-/// The same by way of a block. It is a function of its own, so that no other function has the block on its stack.
+/// The same for pixels that are first copied into a block, with the prologue applied. It is a function of its own, so
+/// that no other function has the block on its stack.
 struct WithBefore<'a, E, W, const PARTS: bool>(Dense<'a, E, W>, Before<'a, E>);
 
 impl<E: Pixels, W: Weight, const PARTS: bool> Job for WithBefore<'_, E, W, PARTS> {
@@ -103,7 +104,7 @@ impl<E: Pixels, W: Weight, const PARTS: bool> Job for WithBefore<'_, E, W, PARTS
 }
 
 impl<E: Pixels, W: Weight> Dense<'_, E, W> {
-    /// Makes everything from one image or from several `PARTS`.
+    /// Makes all outputs, from one image or, with `PARTS`, from an image in several parts.
     ///
     /// # Safety
     /// In [`Job::run`].

@@ -1,6 +1,6 @@
 //! Convolution.
 //!
-//! A convolution does the work of layers beside it, to the bit:
+//! A convolution does the work of neighbouring layers, to the bit:
 //!
 //! - *Before it.* A batch norm or an activation of its input ([`Pre`]).
 //! - *A concat.* A convolution of one group may be given its image in parts, which hold its channels one after

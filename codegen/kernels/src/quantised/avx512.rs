@@ -127,7 +127,7 @@ unsafe fn fours<const V: usize>(rows: [__m512i; 4]) -> [__m512i; V] {
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Integers for Avx512 {
     type Sums = __m512i;
-    /// Fours of bytes.
+    /// Vectors of 4 bytes for each sum.
     type Factors = __m512i;
     type Scales = __m512;
     type Clamp = Clamp;

@@ -40,7 +40,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     type Factors: Copy;
     /// As many floats.
     type Scales: Copy;
-    /// The data that [`Requantise`] needs beside sums and scales.
+    /// The data that [`Requantise`] needs besides sums and scales.
     type Clamp: Copy;
     /// Sums of a vector: [`LANES`], or a panel.
     const LANES: usize;
@@ -53,7 +53,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// The number that is subtracted from elements before they are multiplied: 0, or 128 if products are of signed
     /// bytes.
     const MIDDLE: u8 = 0;
-    /// Most pixels of a tile of one panel or two.
+    /// Maximum number of pixels of a tile of one panel or two.
     const TILE: usize;
     /// Panels that are computed together: either one panel of one or more vectors, or at most four panels of one vector
     /// each.

@@ -1,5 +1,5 @@
-//! Kernels of halves beside the same kernels of floats: given the same numbers, what the one makes is what the other makes,
-//! rounded once, to the bit.
+//! Kernels of halves compared with the same kernels of floats: given the same numbers, what the one makes is what the
+//! other makes, rounded once, to the bit.
 
 use core::slice::from_ref;
 

@@ -2,7 +2,7 @@
 
 use csdfc_kernels::math::*;
 
-/// Compares with `reference` on a grid and at the extremes; `absolute` is allowed beside 1e-6 of the result.
+/// Compares with `reference` on a grid and at the extremes; `absolute` is allowed in addition to 1e-6 of the result.
 fn check(name: &str, f: fn(f32) -> f32, reference: fn(f64) -> f64, low: f32, high: f32) {
     for i in 0..=40_000 {
         let x = low + (high - low) * (i as f32 / 40_000.0);

@@ -1,4 +1,4 @@
-//! Suppression beside its definition on sorted lists.
+//! Suppression compared with its definition on sorted lists.
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::elements::{ElementShape, Elements, ElementsMut};

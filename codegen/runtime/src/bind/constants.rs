@@ -102,7 +102,7 @@ pub enum Packing {
     },
     /// The panels of a convolution or of a matrix product, with weights of 8 bits and everything else of 16 bits.
     Mixed(Box<Packing>),
-    /// The panels of a convolution or of a matrix product, with weights of 8 or 16 bits beside floats.
+    /// The panels of a convolution or of a matrix product, with weights of 8 or 16 bits for tensors of floats.
     Scaled {
         /// The panels of floats.
         panels: Box<Packing>,

@@ -31,11 +31,11 @@ struct Row {
     computes: fn(&Operator, &[&Shape]) -> bool,
     /// Bytes of workspace, for operands as seen and this output.
     workspace: fn(&Operator, &[&Shape], &Shape) -> u64,
-    /// Whether it keeps weights as 8-bit integers beside 16-bit floats.
+    /// Whether it keeps weights as 8-bit integers, for tensors of 16-bit floats.
     is_mixed: bool,
     /// Whether an offset is added to each of its weights, which are 8-bit integers.
     has_offset: bool,
-    /// Bytes of a weight, if weights are 8-bit integers or 16-bit floats beside 32-bit floats, with scales.
+    /// Bytes of a weight, if weights are 8-bit integers or 16-bit floats with scales, for tensors of 32-bit floats.
     scaled: Option<u64>,
     /// Elements that it keeps of this number of parameters; bytes if it reads 8-bit integers.
     stored: fn(&Operator, &[&Shape], u64) -> u64,
@@ -399,12 +399,12 @@ impl Primitive {
         Format { layout: self.layouts()[1], element }
     }
 
-    /// Whether its weights are 8-bit integers beside 16-bit floats.
+    /// Whether its weights are 8-bit integers, for tensors of 16-bit floats.
     pub fn is_mixed(self) -> bool {
         matches!(self.0, Entry::Row(Row { is_mixed: true, .. }))
     }
 
-    /// Bytes of a weight, if its weights are 8-bit integers or 16-bit floats with a scale for each output channel, beside
+    /// Bytes of a weight, if its weights are 8-bit integers or 16-bit floats with a scale for each output channel, for
     /// tensors of 32-bit floats. The scales are one more parameter, after all others.
     pub fn scaled_weight(self) -> Option<u64> {
         match self.0 {

@@ -1,4 +1,4 @@
-//! Weights as a model's file has them, beside tensors of 32-bit floats: which kernel computes a layer whose weights are
+//! Weights as a model's file has them, for tensors of 32-bit floats: which kernel computes a layer whose weights are
 //! 8-bit integers or 16-bit floats with a scale for each output channel. The scales are one more parameter, the last.
 
 use csdfc_kernels::conv::Conv;

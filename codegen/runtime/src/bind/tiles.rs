@@ -141,9 +141,9 @@ enum Panels {
     Single(Conv),
     /// Of 16-bit floats.
     Half(Conv),
-    /// Of 8-bit integers beside 16-bit floats.
+    /// Of 8-bit integers, for tensors of 16-bit floats.
     Mixed(MixedConv),
-    /// Of weights of 8 or 16 bits beside 32-bit floats.
+    /// Of weights of 8 or 16 bits, for tensors of 32-bit floats.
     Scaled(ScaledConv),
     /// Of 8-bit integers.
     Integers(QConv),
@@ -212,7 +212,7 @@ impl Panels {
         }
     }
 
-    /// Bytes of all panels, of the zeros that follow them, and of the data beside them.
+    /// Bytes of all panels, of the zeros that follow them, and of the data stored with them.
     fn len(self) -> usize {
         match self {
             Panels::Single(conv) => conv.packed_len() * size_of::<f32>(),
@@ -223,7 +223,7 @@ impl Panels {
         }
     }
 
-    /// Bytes of the data beside the panels.
+    /// Bytes of the data stored with the panels.
     fn beside(self) -> usize {
         match self {
             Panels::Integers(integers) => integers.beside(),
@@ -233,7 +233,7 @@ impl Panels {
 }
 
 /// The two byte ranges, among the packed parameters of the whole layer, that some output channels need: the parameters
-/// of the channels, and the data that every tile has beside them. Between the two, a tile has zeros.
+/// of the channels, and the data that every weight tile has in addition. Between the two, a tile has zeros.
 pub(crate) fn packed(call: &Call, filters: Range<usize>) -> Option<[Range<usize>; 2]> {
     let panels = Panels::of(call)?;
     let (each, all) = (panels.each(), panels.len());

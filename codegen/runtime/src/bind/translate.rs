@@ -10,7 +10,7 @@ use csdfc_plan::operator::{
 };
 use csdfc_plan::shape::Shape;
 
-/// A function of one element; a PRelu's slopes are beside it.
+/// A function of one element; a PRelu's slopes are kept apart from it.
 pub(crate) fn activation(function: Option<&Function>) -> Activation {
     let Some(function) = function else { return Activation::None };
     match *function {

@@ -9,7 +9,7 @@
 //! rows become NaN as soon as no reader needs them any more, before another ring may use their bytes, and writes beyond
 //! the arena are detected.
 //!
-//! The caller's memory lies beside the arena: network outputs, and inputs that are delivered whole, as rows. In model
+//! The caller's memory lies outside the arena: network outputs, and inputs that are delivered whole, as rows. In model
 //! `edges`, a layer writes into the buffer of its first edge, and rows are copied to the buffers of its other edges.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! What kernels do beside making rows.
+//! What kernels do besides making rows.
 
 use csdfc_kernels::kernel::Context;
 use csdfc_kernels::span::SpanMut;

@@ -9,7 +9,7 @@ use crate::cli::{CheckArgs, Format};
 use crate::error::{Error, Outcome};
 use crate::report;
 
-/// Most violations of a refused plan that are shown.
+/// Maximum number of violations of a refused plan that are shown.
 const VIOLATION_LINES: usize = 20;
 
 /// Checks a plan: its replay finds nothing wrong, and its layers are those of its models.

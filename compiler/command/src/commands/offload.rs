@@ -26,10 +26,10 @@ const METHODS: [&str; 3] = ["best", "exact", "program"];
 /// Largest file of an accelerator, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// Most results of a layer that is replayed.
+/// Maximum number of results of a layer that is replayed.
 const MOST_RESULTS: u64 = 1 << 26;
 
-/// Most multiply-accumulates of a layer that is computed.
+/// Maximum number of multiply-accumulates of a layer that is computed.
 const MOST_MACS: u64 = 1 << 33;
 
 /// A layer with at most this many pixels, summed over its patches, is always replayed.

@@ -24,7 +24,7 @@ pub fn print(text: &str) -> Result<(), Error> {
 
 /// Writes a file, or standard output for `-`.
 ///
-/// A file appears under its name whole or not at all: it is written beside it and renamed.
+/// A file appears under its name whole or not at all: it is written under another name in the same folder and renamed.
 ///
 /// # Errors
 /// When it cannot be written; the old content is then unharmed.

@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::svg::{Anchor, Rect, Svg};
 
-/// Most squares of a picture: what browsers draw at once.
+/// Maximum number of squares of a picture: what browsers draw at once.
 const MOST_SQUARES: usize = 60_000;
 
 /// Steps side by side.

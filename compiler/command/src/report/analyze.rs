@@ -73,7 +73,7 @@ pub struct Blocked {
     pub actor: String,
     /// The channel that it reads or writes.
     pub channel: String,
-    /// What the actor lacks there: `tokens` or `space`.
+    /// What is missing there so that the actor can fire: `tokens` or `space`.
     pub lacks: &'static str,
     /// How many tokens or places.
     pub missing: u64,
@@ -105,7 +105,7 @@ pub struct Distribution {
 pub struct ScheduleReport {
     /// One iteration on one processor, as loops.
     pub sequential: String,
-    /// Most bytes of tokens that are stored at a time in that order.
+    /// Maximum number of bytes of tokens that are stored at a time in that order.
     pub peak_bytes: u64,
     /// Start times on as many processors as there are firings at a time. `None` if the budget ended.
     pub self_timed: Option<StartTimes>,

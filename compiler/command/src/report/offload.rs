@@ -8,7 +8,7 @@ use csdfc_offload::{Answer, Groups, OffloadError, Problem, Unit};
 use csdfc_planner::explain::table::table;
 use serde::Serialize;
 
-/// Most lines of groups that are shown to people.
+/// Maximum number of lines of groups that are shown to people.
 const GROUP_LINES: usize = 12;
 
 /// A layer's strategy.
@@ -16,7 +16,7 @@ const GROUP_LINES: usize = 12;
 pub struct LayerReport {
     /// The layer.
     pub layer: LayerFacts,
-    /// Most patches of a group.
+    /// Maximum number of patches of a group.
     pub group: usize,
     /// Filters in memory at a time.
     pub filters_at_once: usize,
@@ -44,7 +44,7 @@ pub struct LayerReport {
     pub pixels_loaded: u64,
     /// The most often that a pixel is loaded in one pass.
     pub most_loads: u32,
-    /// Most elements in memory in a step.
+    /// Maximum number of elements in memory in a step.
     pub memory: u64,
     /// Whether the limits on memory and loads are kept.
     pub met: bool,

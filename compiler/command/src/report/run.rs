@@ -62,7 +62,7 @@ pub struct Output {
     pub top: Vec<(usize, f64)>,
 }
 
-/// A tensor beside its reference.
+/// A tensor compared with its reference.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
     /// Its name.
@@ -82,7 +82,7 @@ pub struct Comparison {
 pub struct LayerDifference {
     /// The layer.
     pub layer: String,
-    /// Its tensor beside the reference.
+    /// Its tensor compared with the reference.
     pub comparison: Comparison,
 }
 

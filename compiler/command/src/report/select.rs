@@ -9,7 +9,7 @@ use csdfc_planner::selection::Modelled;
 use csdfc_select::{Answer, Chosen, FrontAnswer, Method, Problem, Quantity, Query};
 use serde::Serialize;
 
-/// Most points of a front that are shown to people.
+/// Maximum number of points of a front that are shown to people.
 const POINTS: usize = 40;
 
 /// An answer as data.
@@ -59,11 +59,11 @@ pub struct SelectReport {
 /// Budgets.
 #[derive(Debug, Clone, Serialize)]
 pub struct Budgets {
-    /// Most time.
+    /// Maximum time.
     pub time: Option<f64>,
-    /// Most memory, summed over layers.
+    /// Maximum memory, summed over layers.
     pub memory: Option<f64>,
-    /// Most memory of a layer.
+    /// Maximum memory of a layer.
     pub workspace: Option<f64>,
 }
 

@@ -98,8 +98,8 @@ impl Build {
         }
     }
 
-    /// Most bytes that parameters, buffers and workspace may take together: `2MB`, `512KiB`, or `min` for as few as
-    /// possible.
+    /// Maximum number of bytes that parameters, buffers and workspace may take together: `2MB`, `512KiB`, or `min` for
+    /// as few as possible.
     pub fn memory(mut self, most: impl Into<String>) -> Self {
         self.memory = Some(most.into());
         self
@@ -280,7 +280,7 @@ fn planned(opened: &Opened, application: &Application, folder: &Path) -> Result<
     }
 }
 
-/// Files beside the models that hold weights.
+/// Files next to the models that hold weights.
 fn external(application: &Application) -> Vec<PathBuf> {
     let layers = application.cnns.iter().flat_map(|cnn| &cnn.network.layers);
     let mut files: Vec<PathBuf> = layers

@@ -26,7 +26,7 @@ use super::locate::PathStep;
 use super::partition::find_layer;
 use super::spec::CnnSpec;
 
-/// Most random frames.
+/// Maximum number of random frames.
 const MOST_FRAMES: u64 = 1_000;
 
 /// Checks what needs no model. `path` is that of the CNN.

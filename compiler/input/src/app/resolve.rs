@@ -39,7 +39,7 @@ use super::spec::{
 };
 use crate::units::{MemoryGoal, Nanoseconds};
 
-/// Most workers that may share one firing.
+/// Maximum number of workers that may share one firing.
 const MOST_THREADS: usize = 256;
 
 /// An application with every name bound.
@@ -105,11 +105,12 @@ pub struct Cnn {
 /// What a plan must meet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Constraints {
-    /// Most bytes that the application may take.
+    /// Maximum number of bytes that the application may take.
     pub memory: Option<MemoryGoal>,
     /// Fewest frames per second, by CNN; CNNs without a floor are absent.
     pub fps: BTreeMap<String, f64>,
-    /// Most nanoseconds from a frame's first input to its last output, by CNN; CNNs without a limit are absent.
+    /// Maximum number of nanoseconds from a frame's first input to its last output, by CNN; CNNs without a limit are
+    /// absent.
     pub latency_ns: BTreeMap<String, u64>,
 }
 
@@ -125,7 +126,7 @@ impl Constraints {
 pub struct Demand {
     /// Fewest frames per second.
     pub fps: Option<f64>,
-    /// Most nanoseconds from a frame's first input to its last output.
+    /// Maximum number of nanoseconds from a frame's first input to its last output.
     pub latency_ns: Option<u64>,
 }
 

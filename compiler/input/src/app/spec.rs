@@ -320,7 +320,7 @@ pub enum Numbers {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename = "constraints")]
 pub struct ConstraintsSpec {
-    /// Most bytes that the application may take.
+    /// Maximum number of bytes that the application may take.
     #[serde(default)]
     pub memory: Option<MemoryGoal>,
     /// Fewest frames per second.

@@ -47,7 +47,7 @@ pub struct Builder {
     of_kind: BTreeMap<&'static str, usize>,
 }
 
-/// What a convolution does beside its filters. The default: stride 1, no padding, one group, no dilation, no bias.
+/// What a convolution does besides its filters. The default: stride 1, no padding, one group, no dilation, no bias.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConvOptions {
     /// Stride in y and x.

@@ -144,7 +144,7 @@ fn module_d(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildEr
     b.named(format!("{name}.concat")).concat(&[&three, &seven, &pool])
 }
 
-/// `InceptionE`: 1×1, two branches that end in a row and a column of three beside each other, and an average pool that
+/// `InceptionE`: 1×1, two branches that end in a row and a column of three next to each other, and an average pool that
 /// is projected.
 fn module_e(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildError> {
     let one = basic(b, &format!("{name}.branch1x1"), x, square(320, 1))?;

@@ -39,7 +39,7 @@ use csdfc_network::Network;
 /// version 1.17.
 pub const OPSET: i64 = 20;
 
-/// Most bytes of a model in one file: protobuf counts them in 31 bits.
+/// Maximum number of bytes of a model in one file: protobuf counts them in 31 bits.
 const LARGEST: u64 = i32::MAX as u64;
 
 /// Why a network cannot be written as an ONNX model.

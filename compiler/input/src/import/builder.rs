@@ -25,16 +25,16 @@ use super::error::{Fault, fault};
 use super::node::{Node, Tensor};
 use super::ops::{gather, line};
 
-/// Most layers of a network, and nodes of a model.
+/// Maximum number of layers of a network, and nodes of a model.
 pub(super) const MAX_LAYERS: usize = 100_000;
 
-/// Most rows of a tensor.
+/// Maximum number of rows of a tensor.
 const MAX_ROWS: usize = 1 << 18;
 
-/// Most dimensions that every kernel sees.
+/// Maximum number of dimensions that every kernel sees.
 const MAX_DIMENSIONS: usize = 6;
 
-/// Most views between two layers.
+/// Maximum number of views between two layers.
 const MAX_VIEWS: usize = 256;
 
 /// The most elements that import computes in all.
@@ -168,7 +168,7 @@ impl Builder {
     }
 
     /// If channels-first tensors are seen channels-last, a function of their elements as a layer on the tensors as they
-    /// are, so that it can become a part of the layers beside it.
+    /// are, so that it can become a part of neighbouring layers.
     fn layer_of_pixels(
         &mut self,
         node: &Node,

@@ -13,10 +13,10 @@ use csdfc_network::weights::{StoredElement, WeightSource, Weights, transposed};
 /// Highest rank of a tensor.
 pub(super) const MAX_RANK: usize = 8;
 
-/// Most elements of a tensor.
+/// Maximum number of elements of a tensor.
 pub(super) const MAX_ELEMENTS: usize = 1 << 31;
 
-/// Most elements of a constant whose values are read at import.
+/// Maximum number of elements of a constant whose values are read at import.
 pub(super) const MAX_READ: usize = 1 << 27;
 
 /// A tensor known at import. A dimension may be 0, for instance in the absent `scales` of a Resize.

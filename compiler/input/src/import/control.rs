@@ -14,14 +14,14 @@ use super::ops::{self, is_onnx};
 /// The operators of ONNX that run bodies.
 pub(super) const OPERATORS: [&str; 2] = ["If", "Loop"];
 
-/// Most bodies and functions within each other.
+/// Maximum number of bodies and functions within each other.
 const MAX_DEPTH: usize = 32;
 
 /// What a `Loop` repeats.
 struct Repetition<'a> {
     /// It has an output for the condition and for each value carried, and then those that are collected.
     body: &'a GraphProto,
-    /// Most iterations.
+    /// Maximum number of iterations.
     count: Option<i64>,
     condition: Option<bool>,
     /// What goes from each iteration to the next.

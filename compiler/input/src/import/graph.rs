@@ -217,7 +217,7 @@ impl<'a> Graph<'a> {
         if known { Ok(()) } else { Err(self.wrong(format!("no node computes {name}, which {reader} needs"))) }
     }
 
-    /// Checks that csdfc knows the operators of these nodes. `is_known` says which ones beside ONNX's.
+    /// Checks that csdfc knows the operators of these nodes. `is_known` says which ones it knows besides ONNX's.
     pub fn check_supported(
         &self,
         order: &[usize],

@@ -129,7 +129,7 @@ fn import_named(
         let built = inputs::one_frame(|options| tflite::build(model, &all, place.file, options), options)?;
         (all.len() as u64, Sha256::digest(&all), built)
     } else {
-        // The file is read three times, so that it need not lie in memory beside its weights.
+        // The file is read three times, so that it need not be in memory together with its weights.
         let mut hash = Sha256::new();
         let bytes = std::io::copy(&mut source, &mut hash).map_err(cannot)?;
         let proto = wire::decode(source).map_err(|reason| not_a_model(model, reason))?;

@@ -18,7 +18,7 @@ use super::messages::{Function, Model, SparseTensor, refer};
 /// Deepest nesting of messages. An attribute's tensor is at depth 5, and each graph within a graph adds 3.
 const MAX_DEPTH: usize = 32;
 
-/// Most messages in a file. A decoded message takes a few hundred bytes, however few it takes in the file.
+/// Maximum number of messages in a file. A decoded message takes a few hundred bytes, however few it takes in the file.
 const MAX_MESSAGES: usize = 4_000_000;
 
 /// Decodes a model from the start of a source. The bytes of its weights are read once, and are never in memory twice.

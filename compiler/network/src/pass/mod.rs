@@ -1,6 +1,6 @@
 //! Passes over a network: the same function from fewer layers.
 //!
-//! Batch norms, activations, additions and concats become part of the convolutions beside them, so the tensors between
+//! Batch norms, activations, additions and concats become part of neighbouring convolutions, so the tensors between
 //! them need no memory. (How a kernel does this: `conv/mod.rs` of `csdfc-kernels`.)
 //!
 //! [`normalise`] conducts the passes that rewrite a network. Once primitives are chosen, [`legalise`] adds the
@@ -92,8 +92,8 @@ pub use reorder::{PartitionLayers, reorder};
 pub enum Fusion {
     /// No fusion: the layers of the source.
     None,
-    /// Layers as the papers count them: padding, batch norms and activations go into the layers beside them, while
-    /// concats and additions are layers.
+    /// Layers as the papers count them: padding, batch norms and activations go into neighbouring layers, while concats
+    /// and additions are layers.
     Paper,
     /// All that there is a pass for.
     #[default]
@@ -170,8 +170,8 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     narrow::weights(fuse_integers(network, fusion))
 }
 
-/// Applies the eighth and the eleventh pass of [`normalise`] to layers that compute on integers ([`integers`]). Networks
-/// without integers stay as they are.
+/// Applies two passes of [`normalise`] to layers that compute on integers ([`integers`]): prologues (8) and parts (11).
+/// Networks without integers stay as they are.
 pub fn fuse_integers(network: Network, fusion: Fusion) -> Network {
     if fusion == Fusion::None || network.layers.iter().all(|layer| layer.quantisation.is_none()) {
         return network;

@@ -20,10 +20,10 @@ use super::rewrite::drop_dead;
 use crate::operators::{output_shape, runs};
 use crate::{Layer, LayerId, Network, Operand};
 
-/// Most layers of a chain.
+/// Maximum number of layers of a chain.
 const MOST_LAYERS: usize = 16;
 
-/// Most slices from which reordered channels are put together.
+/// Maximum number of slices from which reordered channels are put together.
 const MOST_SLICES: usize = 32;
 
 /// Replaces the last layer of each chain that moves the elements of an image row by row. Its tensor becomes the image

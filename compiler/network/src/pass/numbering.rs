@@ -183,7 +183,7 @@ fn space_to_depth(channels: &[Digit], outer: [&[Digit]; 2], from: Size) -> Optio
     Some(steps)
 }
 
-/// Most channels that are listed.
+/// Maximum number of channels that are listed.
 const MOST_CHANNELS: usize = 1 << 16;
 
 /// The channels that digits count, in order, where a digit counts in steps of `step`.

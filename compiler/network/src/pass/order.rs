@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use crate::{LayerId, Network};
 
-/// Most sets of one size that are kept, in a stretch of any length.
+/// Maximum number of sets of one size that are kept, in a stretch of any length.
 const MOST_SETS: usize = 4096;
 /// The number of sets of one size that are kept, times the square of the stretch's number of layers. This limits the
 /// cost of the search.

@@ -15,9 +15,9 @@ use csdfc_plan::shape::Order;
 use super::rewrite::drop_dead;
 use crate::{Layer, LayerId, Network, Operand};
 
-/// Most parts of an image: concats of one tensor with itself, one after another, double them each time.
+/// Maximum number of parts of an image: concats of one tensor with itself, one after another, double them each time.
 const MOST_PARTS: usize = 256;
-/// Most pools that one pool becomes.
+/// Maximum number of pools that one pool becomes.
 const MOST_POOLS: usize = 16;
 
 /// Removes each concat of whole feature maps along their channels that is no network output, if all its readers can do

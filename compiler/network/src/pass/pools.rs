@@ -7,12 +7,12 @@ use super::names::Names;
 use super::rewrite;
 use crate::{Layer, Network, Operand};
 
-/// A global pool stays as it is if rows of its image and what becomes of them would take more than this part of the image.
-/// So those of classifiers, of 7×7 or 14×14, stay.
+/// A global pool stays one layer if a few rows of its image and the output of the first pool would together take more
+/// than one over this number of the image. So the global pools of classifiers, of 7×7 or 14×14, stay one layer.
 const PART: usize = 8;
 
 /// A global pool needs its image whole. Here, a mean, maximum or norm of a large image that no other layer reads
-/// becomes a pooling of a few rows each, which goes by rows, and the global pool of what that makes.
+/// becomes two layers: a pool whose windows are a few whole rows, which goes by rows, and a global pool of its output.
 pub(super) fn in_two(network: Network) -> Network {
     let uses = rewrite::uses(&network);
     let is_alone = |layer: &Layer| layer.inputs.first().is_some_and(|operand| uses[operand.layer.0] == 1);
@@ -21,7 +21,7 @@ pub(super) fn in_two(network: Network) -> Network {
     rewrite::with_layers_before(network, |result, id, layer| {
         let reads_rows = |operand: &Operand| result.layer(operand.layer).shape.keeps_rows(&operand.shape);
         let begins = reads_alone[id.0] && layer.inputs.first().is_some_and(reads_rows);
-        // What the pooling makes of a very large image is large, too.
+        // The first pool's output for a very large image is large, too.
         while begins && let Some((pool, seen)) = rows_of(layer) {
             let mut unique = |base: &str| names.unique(format!("{base}_rows"));
             let pool = Layer { name: unique(&layer.name), output: unique(&layer.output), ..pool };
@@ -30,8 +30,8 @@ pub(super) fn in_two(network: Network) -> Network {
     })
 }
 
-/// A layer that pools a few whole rows each, with which a global pool may begin; and its operand as the global pool then
-/// sees it. The layer has no names yet.
+/// The first of the two layers that a global pool may become, whose windows are a few whole rows; and the shape in
+/// which the global pool then sees its output. The layer has no names yet.
 fn rows_of(layer: &Layer) -> Option<(Layer, Shape)> {
     let (Operator::Reduce(reduce), [operand], None) =
         (&layer.operator, layer.inputs.as_slice(), layer.quantisation)

@@ -13,7 +13,7 @@ use crate::strategy::Groups;
 /// The penalty of one load beyond the bound, in loads.
 const PENALTY: i64 = 20;
 
-/// Most groups of a run that is reversed.
+/// Maximum number of groups of a run that is reversed.
 const LONGEST_RUN: usize = 200;
 
 /// A change of a strategy. Groups have numbers, which they keep when they change places.
@@ -69,7 +69,7 @@ pub struct Candidate<'a> {
     undo: Undo,
 }
 
-/// How to take the last change back, beside its loads.
+/// How to take the last change back, apart from its loads.
 #[derive(Debug, Default)]
 struct Undo {
     edit: Option<Edit>,
@@ -262,7 +262,7 @@ impl<'a> Candidate<'a> {
             if here == 1 {
                 continue;
             }
-            // It is a run of its own, unless it joins the runs beside it.
+            // It is a run of its own, unless it joins the neighbouring runs.
             let loads = 1 - before - after;
             self.loads.change(pixel, if joins { loads } else { -loads });
             let size = &mut self.size[group as usize];

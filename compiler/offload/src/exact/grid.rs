@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::problem::Problem;
 
-/// Most patches of a layer that is searched.
+/// Maximum number of patches of a layer that is searched.
 pub const MOST_PATCHES: usize = 64;
 
-/// Most classes of pixels: the bits of a set of them.
+/// Maximum number of classes of pixels: the bits of a set of them.
 const MOST_CLASSES: usize = 128;
 
 /// A layer as bit sets. Pixels that the same patches cover are one class. Pixels that only one patch covers are in no

@@ -21,7 +21,7 @@ use super::strategy::Groups;
 
 pub use self::grid::{Grid, MOST_PATCHES};
 
-/// Most bits in which drops of a pixel are counted.
+/// Maximum number of bits in which drops of a pixel are counted.
 const COUNTERS: usize = 2;
 
 /// Groups tried between two looks at the clock.
@@ -41,9 +41,9 @@ pub struct ExactAnswer {
 /// Limits of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most groups tried.
+    /// Maximum number of groups tried.
     pub work: u64,
-    /// Most states kept.
+    /// Maximum number of states kept.
     pub states: usize,
     /// When to stop at the latest.
     pub deadline: Option<Instant>,

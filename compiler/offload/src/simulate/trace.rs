@@ -8,13 +8,13 @@ use crate::steps::{Closing, Step};
 /// The rules that a computation must keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// Most patches of a group.
+    /// Maximum number of patches of a group.
     pub group: usize,
     /// Multiply-accumulates of a step.
     pub pe: Option<u64>,
     /// Elements that the memory holds.
     pub mem: Option<u64>,
-    /// Most loads of a pixel.
+    /// Maximum number of loads of a pixel.
     pub reload: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ pub struct Trace {
     pub steps: Vec<StepTrace>,
     /// What followed them.
     pub closing: Closing,
-    /// Most elements in memory.
+    /// Maximum number of elements in memory.
     pub memory: u64,
     /// Pixels loaded.
     pub pixels_loaded: u64,

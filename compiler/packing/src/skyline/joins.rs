@@ -30,7 +30,7 @@ pub fn apart(line: &TimeLine) -> Vec<Piece> {
     (0..line.sizes.len()).map(piece).collect()
 }
 
-/// Most pieces that are stacked on one side of a joint, and on both.
+/// Maximum number of pieces that are stacked on one side of a joint, and on both.
 const MOST_STACKED: usize = 3;
 const MOST_OF_A_JOINT: usize = 5;
 
@@ -38,7 +38,7 @@ const MOST_OF_A_JOINT: usize = 5;
 /// two.
 const MANY: [usize; 2] = [10, 40];
 
-/// Most looks at stacks.
+/// Maximum number of looks at stacks.
 const MOST_LOOKS: u64 = 1 << 20;
 
 /// A joint is not made if at least this many joints like it are expected by accident. One of these limits is drawn.

@@ -3,7 +3,7 @@
 use super::joins::Piece;
 use super::table::{Table, mix};
 
-/// Most sums of sizes that are listed to find levels.
+/// Maximum number of sums of sizes that are listed to find levels.
 const MOST_SUMS: usize = 4096;
 
 /// A block: its sections and size.

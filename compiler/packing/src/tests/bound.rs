@@ -1,4 +1,4 @@
-//! How high cliques stack, beside every assignment and every way to place a few buffers.
+//! How high cliques stack, compared with every assignment and every way to place a few buffers.
 
 use rand::RngExt;
 

@@ -1,4 +1,4 @@
-//! Optima by trying every order, beside those of the search.
+//! Optima by trying every order, compared with those of the search.
 
 use proptest::prelude::*;
 use rand::RngExt;

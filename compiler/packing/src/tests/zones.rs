@@ -1,4 +1,4 @@
-//! The search along time beside all ways of laying pairs one above the other, and beside the search by offset.
+//! The search along time, compared with all ways of laying pairs one above the other, and with the search by offset.
 
 use rand::RngExt;
 

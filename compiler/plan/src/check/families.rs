@@ -136,8 +136,8 @@ impl Sizes {
         })
     }
 
-    /// Points of the transform of a row: the least power of two above 1 for which a window beside the row covers none
-    /// of the row.
+    /// Points of the transform of a row: the least power of two above 1 for which a window just outside the row covers
+    /// none of the row.
     fn points(&self) -> Option<u64> {
         self.points_along(1)
     }

@@ -124,8 +124,8 @@ fn lives<'a>(
 }
 
 /// Checks that no two rings share bytes that this rule keeps apart. It allows rings to share bytes if neither is
-/// exclusive, or if one is exclusive and the other lives beside its life or has free bytes there. The replay checks
-/// these.
+/// exclusive, or if one is exclusive and the other is not live at the same time or has free bytes there. The replay
+/// checks these.
 fn check_disjoint(index: &Index<'_>, rates: &Rates, lives: &[Vec<Life<'_>>], findings: &mut Findings) {
     let mut places: Vec<(Addresses, &Life<'_>)> = lives
         .iter()

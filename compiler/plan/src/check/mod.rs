@@ -116,27 +116,27 @@ use storage::Accesses;
 pub use streamed::{TilesError, tiles};
 pub use violation::{Addresses, Violation};
 
-/// Most layers, tensors, edges, or other named things of one kind.
+/// Maximum number of layers, tensors, edges, or other named things of one kind.
 const MAX_NAMES: usize = 20_000;
-/// Most partitions.
+/// Maximum number of partitions.
 const MAX_PARTITIONS: usize = 1_000;
-/// Most workers that share a firing.
+/// Maximum number of workers that share a firing.
 const MAX_THREADS: usize = 256;
-/// Most rows of one tensor.
+/// Maximum number of rows of one tensor.
 const MAX_ROWS: u64 = 1_000_000;
-/// Most dimensions of one tensor.
+/// Maximum number of dimensions of one tensor.
 const MAX_RANK: usize = 16;
-/// Most elements of one tensor.
+/// Maximum number of elements of one tensor.
 const MAX_ELEMENTS: u64 = 1 << 48;
-/// Most rows of all rings, rows of all operands, and firings of one frame, each.
+/// Maximum number of rows of all rings, rows of all operands, and firings of one frame, each.
 const MAX_TABLE: u64 = 1 << 23;
-/// Most loops within each other in a schedule.
+/// Maximum number of loops within each other in a schedule.
 const MAX_DEPTH: usize = 64;
-/// Most tags read or written by one replay.
+/// Maximum number of tags read or written by one replay.
 const MAX_WORK: u64 = 1 << 30;
-/// Most bytes of the arena.
+/// Maximum number of bytes of the arena.
 const MAX_ARENA: u64 = 1 << 40;
-/// Most violations reported by one rule.
+/// Maximum number of violations reported by one rule.
 const MAX_VIOLATIONS: usize = 100;
 
 /// Counts of the replay of an accepted plan.
@@ -160,7 +160,7 @@ pub struct Report {
     pub rows_written: u64,
     /// Rows read and found intact, over all replays.
     pub rows_read: u64,
-    /// Most bytes of rings occupied at the same time.
+    /// Maximum number of bytes of rings occupied at the same time.
     pub peak_bytes: u64,
 }
 

@@ -95,7 +95,7 @@ impl<'a> TimeLine<'a> {
             + self.allocations.len() as u64
     }
 
-    /// Most bytes that the rings counted occupy at a moment of these firings.
+    /// Maximum number of bytes that the rings counted occupy at a moment of these firings.
     pub fn peak(&self, counted: &[bool], window: &Range<usize>) -> u64 {
         let mut most = 0;
         self.walk(counted, window.end, &mut |event| {

@@ -74,8 +74,8 @@ fn sum<'a>(mut tensors: impl Iterator<Item = &'a [usize]>) -> Option<u64> {
 
 /// Bytes that a layer keeps of its parameters, by the rule that the module `bind::constants` states. Each output
 /// channel of a convolution or matrix product has its weights, room for a bias and, if there is one per channel, a
-/// slope. Zeros fill up a group's channels to a multiple of 16. The scales and shifts of a prologue lie beside them.
-/// The sum is rounded up to 64.
+/// slope. Zeros fill up a group's channels to a multiple of 16. The scales and shifts of a prologue come in addition.
+/// The sum is rounded up to a multiple of 64.
 pub(super) fn stored(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     stored_elements(operator, inputs)?.checked_mul(4)?.checked_next_multiple_of(64)
 }
@@ -95,7 +95,7 @@ pub(super) fn stored_mixed(operator: &Operator, inputs: &[&Shape]) -> Option<u64
     let is_depthwise = groups == filters && groups == channels(operator, inputs)? as u64;
     let each = if is_depthwise { filters } else { filters / groups.max(1) };
     let zeros = each.div_ceil(16) * 16 - each;
-    // Panels keep biases even if there are none. Slopes that differ within a channel lie beside the panels. Both have
+    // Panels keep biases even if there are none. Slopes that differ within a channel lie outside the panels. Both have
     // two bytes.
     let beside = elements(operator, inputs)?.checked_sub(weights)?;
     let has_bias = match operator {
@@ -131,9 +131,9 @@ pub(super) fn scaled_bytes(operator: &Operator, inputs: &[&Shape], width: u64) -
     floats.checked_mul(4)?.checked_add(weights.checked_mul(width)?)
 }
 
-/// Bytes that such a layer keeps of them: a scale and a bias of each output channel, whether or not there are biases, and
-/// zeros as wide as weights, which fill up a group's channels to a multiple of 16, and then four bytes. The scales and
-/// shifts of a prologue lie beside them.
+/// Bytes that such a layer keeps of them: a scale and a bias of each output channel, whether or not there are biases,
+/// and zeros as wide as weights, which fill up a group's channels to a multiple of 16, and then four bytes. The scales
+/// and shifts of a prologue come in addition.
 pub(super) fn stored_scaled(operator: &Operator, inputs: &[&Shape], width: u64) -> Option<u64> {
     let [weights, filters] = weights_and_filters(operator, inputs)?;
     let groups = if let Operator::Conv(conv) = operator { conv.groups as u64 } else { 1 };
@@ -184,7 +184,7 @@ fn stored_elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     };
     let all = groups.checked_mul(filters)?;
     let (in_panels, beside) = match operator.activation() {
-        // A slope for each channel lies in the panels: as many elements as if they lay beside them.
+        // A slope for each channel lies in the panels: as many elements as if they lay outside them.
         Some(Function::PRelu { slope }) => {
             match slope.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))? {
                 1 => (1, 0),

@@ -18,7 +18,7 @@ pub struct Primitive {
     pub layouts: [Layout; 2],
     /// Elements that it reads, and elements that it writes.
     pub elements: [Element; 2],
-    /// Whether its weights are 8-bit integers beside 16-bit floats.
+    /// Whether its weights are 8-bit integers, for tensors of 16-bit floats.
     pub is_mixed: bool,
     /// Whether an offset of 4 bytes is added to each of its weights, which are 8-bit integers.
     pub has_offset: bool,
@@ -55,13 +55,13 @@ impl Primitive {
         Primitive { is_mixed: true, stored, ..Primitive::half(name, computes) }
     }
 
-    /// The same with weights of 8-bit integers beside 32-bit floats.
+    /// The same with weights of 8-bit integers, for tensors of 32-bit floats.
     pub(super) const fn w8(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
         let stored = |operator: &Operator, inputs: &[&Shape]| parameters::stored_scaled(operator, inputs, 1);
         Primitive { scaled: Some(1), stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }
     }
 
-    /// The same with weights of 16-bit floats beside 32-bit floats.
+    /// The same with weights of 16-bit floats, for tensors of 32-bit floats.
     pub(super) const fn w16(name: &'static str, computes: fn(&Operator, &[&Shape]) -> bool) -> Self {
         let stored = |operator: &Operator, inputs: &[&Shape]| parameters::stored_scaled(operator, inputs, 2);
         Primitive { scaled: Some(2), stored, ..Primitive::new(name, computes, [Hwc, Hwc]) }

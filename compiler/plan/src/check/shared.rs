@@ -3,7 +3,7 @@
 //!
 //! What a layer keeps follows from its parameters, its primitive, its attributes and its tensors. Of convolutions and
 //! products whose filters lie in panels, fewer attributes and no sizes of images matter. The plan does not hold the
-//! parameters themselves: whether they are the same is compared when the plan is read beside its model.
+//! parameters themselves: whether they are the same is compared when the plan is read together with its model.
 
 use crate::format::Quantisation;
 use crate::operator::{Conv, ConvTranspose, Function, Gemm, Operator};
@@ -74,8 +74,8 @@ fn tensors<'a>(cnn: &CnnIndex<'a>, l: usize) -> Vec<(&'a Shape, &'a Shape, Optio
     entry.inputs.iter().chain([&l]).zip(seen).map(tensor).collect()
 }
 
-/// The operator of a layer with panels, without the attributes on which these do not depend. `None` for all other layers,
-/// and if slopes may lie beside the panels, or a product sees its operand through a view.
+/// The operator of a layer with panels, without the attributes on which these do not depend. `None` for all other
+/// layers, and if slopes may lie outside the panels, or a product sees its operand through a view.
 fn packed(layer: &Layer) -> Option<Operator> {
     let has_panels = PANELS.iter().any(|family| layer.primitive.starts_with(family));
     if !has_panels || matches!(layer.operator.activation(), Some(Function::PRelu { .. })) {

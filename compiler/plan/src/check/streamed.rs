@@ -35,7 +35,7 @@ const TILED: [&str; 14] = [
 /// Output channels of a panel.
 const PANEL: u64 = 16;
 
-/// Most tiles of a layer.
+/// Maximum number of tiles of a layer.
 const MAX_TILES: u64 = 1 << 14;
 
 /// Bytes that a layer keeps of its parameters, of `filters` output channels if that is given.

@@ -20,9 +20,10 @@ const MORE_FRAMES: u64 = 2;
 /// Longest time of a layer, in nanoseconds: some days. Nobody checks the times that a plan states.
 const LONGEST_NS: f64 = 1e15;
 
-/// Most rows and firings of all frames of a CNN, and most tiles that all layers read. Less than this is drawn in a moment.
+/// Maximum number of rows and firings of all frames of a CNN, and of tiles that all layers read. Less than this is
+/// drawn in a moment.
 const MOST: u64 = 1 << 22;
-/// Most firings of all CNNs, times partitions.
+/// Maximum number of firings of all CNNs, times partitions.
 const MOST_STEPS: u64 = 1 << 30;
 
 /// A firing.
@@ -162,7 +163,7 @@ struct Goal {
     last: usize,
     /// Frames of that stage.
     frames: u64,
-    /// Most frames of the partition itself: as many as the last stage, plus one for each stage after it.
+    /// Maximum number of frames of the partition itself: as many as the last stage, plus one for each stage after it.
     most: u64,
 }
 

@@ -99,10 +99,10 @@ impl<'d> ProcessorShare<'d> {
 
     /// The time of a layer in one frame, at `rows` rows per firing: the larger of its arithmetic and its traffic, plus
     /// the cost of its firings. If weights are too large for the cache, every firing reads them again. This is the
-    /// price of processing by parts, beside the cost of the firings themselves. Workers share the firings that are work
-    /// enough: those of several rows, and large rows of a convolution. A layer that makes the rows of a firing one by
-    /// one reads its filters again for every row but the first, from a cache that is `CACHE_SPEED` times as fast as
-    /// memory. It hands each row to its workers, if a row is work enough.
+    /// price of processing by parts, in addition to the cost of the firings themselves. Workers share the firings that
+    /// are work enough: those of several rows, and large rows of a convolution. A layer that makes the rows of a firing
+    /// one by one reads its filters again for every row but the first, from a cache that is `CACHE_SPEED` times as fast
+    /// as memory. It hands each row to its workers, if a row is work enough.
     pub fn layer(&self, network: &Network, id: LayerId, rows: u64, one_by_one: bool) -> LayerTime {
         let layer = network.layer(id);
         if layer.is_input() {

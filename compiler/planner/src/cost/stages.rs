@@ -4,8 +4,8 @@
 //! of a component is that of a frame which finds all its partitions idle. The layers of its partitions are cut into
 //! pieces. A piece ends where its partition waits for another one, or where another one waits for it. A piece starts
 //! once two things have ended: the piece before it in its partition, and all pieces that make what it reads. So pieces
-//! beside the longest path through a frame cost nothing. This time is an upper bound, because a piece may pass on rows
-//! before it has ended.
+//! that are not on the longest path through a frame add no time. This time is an upper bound, because a piece may pass
+//! on rows before it has ended.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

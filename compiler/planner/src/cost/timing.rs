@@ -4,7 +4,7 @@
 //! their workers, and `c` the number of cores. While at most `c` workers have work, each goes as fast as it does alone.
 //! While more have, all are slowed down alike, at most `N / c` times. So each stage takes at most `N / c` times its own
 //! time: it is *stretched*. A pipeline is as fast as its slowest stage. This holds whatever the other partitions do, of
-//! the same CNN or of another. A CNN that runs beside others is planned with this bound.
+//! the same CNN or of another. A CNN that runs at the same time as others is planned with this bound.
 //!
 //! A CNN that has its processor to itself does better, because its stages wait for each other and leave cores free.
 //! Let `P` be the time of its slowest stage, and `W` the core time of a frame. The time of a frame has two parts. In

@@ -54,7 +54,7 @@ pub struct Parts<'a> {
     pub search: plan::Search,
     /// The front that was seen.
     pub pareto: Vec<plan::ParetoPoint>,
-    /// Most bytes in total that were asked for.
+    /// Maximum number of bytes in total that were asked for.
     pub memory_limit: Option<u64>,
     /// Path of each CNN's model, as the plan shall state it.
     pub model_paths: Vec<String>,

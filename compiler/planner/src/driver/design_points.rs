@@ -44,7 +44,8 @@ pub(super) fn search<'a>(
 }
 
 /// The design points of every CNN that are worth choosing. A method makes them. Without a method, they follow from the
-/// choice that is picked or from the rows that the application gives. Each method that makes design points has its arm here.
+/// choice that is picked or from the rows that the application gives. Each method that makes design points has a match
+/// arm here.
 fn evaluate(
     start: &Start,
     problem: &PlanningProblem<'_>,

@@ -8,7 +8,8 @@
 //! assert_eq!(text, "layer  bytes\nC1       672\n");
 //! ```
 
-/// Most characters of a name in a table. TFLite joins the names of fused operators, of hundreds of characters.
+/// Maximum number of characters of a name in a table. TFLite joins the names of fused operators, of hundreds of
+/// characters.
 const LONGEST: usize = 48;
 
 /// Formats rows as lines of columns. Each column is as wide as its widest cell, and columns are two spaces apart. The

@@ -29,7 +29,7 @@ use csdfc_packing::{Block, Gap, Life};
 #[cfg(test)]
 mod tests;
 
-/// Most buffers of a file.
+/// Maximum number of buffers of a file.
 pub const MOST_ROWS: usize = 100_000;
 
 /// A line of the file.

@@ -75,7 +75,7 @@ pub struct Request {
     pub threads: usize,
     /// How often each layer is timed with each primitive.
     pub rounds: usize,
-    /// If given, only primitives whose name contains this are tried, beside the first one of each layer.
+    /// If given, only primitives whose name contains this are tried, in addition to the first one of each layer.
     pub only: Option<String>,
 }
 

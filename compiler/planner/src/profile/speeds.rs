@@ -1,21 +1,21 @@
-//! The rates of a core, from what layers took. A crate that measures a board has a copy of this file.
+//! The rates of a core, computed from the times of layers. A crate that measures a board has a copy of this file.
 
-/// Which rate a layer shows.
+/// Which rate can be computed from the time of a layer.
 #[derive(Debug, Clone, Copy)]
 pub enum Rate {
-    /// That of dense convolutions.
+    /// The rate of dense convolutions.
     Dense,
-    /// That of depthwise ones.
+    /// The rate of depthwise convolutions.
     Depthwise,
-    /// That of layers that multiply nothing.
+    /// The rate of layers without multiplications.
     Elements,
-    /// None but that of firings.
+    /// None, except the time that a firing takes beyond its work.
     Other,
 }
 
 /// The work of a layer, and how long it took with its first primitive and one worker.
 pub struct MeasuredWork {
-    /// Which rate it shows.
+    /// Which rate can be computed from it.
     pub kind: Rate,
     /// Multiplications and additions, or elements.
     pub amount: f64,
@@ -30,13 +30,13 @@ pub struct MeasuredWork {
 /// The rates of a core.
 #[derive(Clone, Copy)]
 pub struct Speeds {
-    /// Multiplications and additions of dense convolutions, a second.
+    /// Multiply-accumulates of dense convolutions per second.
     pub macs_per_second: f64,
-    /// Share of that which depthwise ones reach.
+    /// The share of that rate which depthwise convolutions reach.
     pub depthwise_efficiency: f64,
-    /// Elements of layers that multiply nothing, a second.
+    /// Elements per second of layers without multiplications.
     pub elements_per_second: f64,
-    /// Nanoseconds of a firing beyond its work.
+    /// Nanoseconds that each firing takes in addition to its work.
     pub firing_ns: f64,
 }
 

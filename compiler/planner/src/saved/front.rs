@@ -1,4 +1,5 @@
-//! Fronts as files: the plans that a search saw, saved beside the plan that it chose, and read again to start from.
+//! Fronts as files: the plans that a search saw, saved together with the plan that it chose, and read again to start
+//! from.
 //!
 //! For each CNN, a saved front states the model for which it was found, and the number of its layers. Its choices are
 //! [codes](crate::search::code). A code depends on the order of layers, so the front also states that order. A plan

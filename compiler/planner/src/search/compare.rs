@@ -1,4 +1,4 @@
-//! Fronts of plans beside each other.
+//! Fronts of plans compared with each other.
 //!
 //! ```
 //! use csdfc_plan::plan::ParetoPoint;

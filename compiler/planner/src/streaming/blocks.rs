@@ -17,7 +17,7 @@ use crate::search::DesignPoint;
 use crate::search::problem::PlanningProblem;
 use crate::storage::{Arrangement, Effort, Item, Storage};
 
-/// Shares of the room beside a block that are tried, as divisors: 2 stands for one half.
+/// Shares of the room that a block leaves, as divisors: 2 stands for one half.
 const SHARES: [u64; 4] = [1, 2, 4, 8];
 
 /// How early loads may start, and how many sixteenths of the room they may use. Packing needs some slack, because

@@ -13,7 +13,7 @@ use csdfc_planner::error::Error as PlannerError;
 
 use crate::error::Error;
 
-/// How often all pairs are equalised. More than once, because equalising a pair changes the pairs beside it.
+/// How often all pairs are equalised. More than once, because equalising a pair changes the neighbouring pairs.
 const ROUNDS: usize = 8;
 
 /// A convolution, and the convolution that is the only reader of its output.

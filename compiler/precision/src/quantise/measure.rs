@@ -170,7 +170,7 @@ impl LayerNetwork {
     }
 }
 
-/// The errors of the quantised network, beside the own error of each layer.
+/// The errors of the quantised network, in addition to the own error of each layer.
 pub(super) fn whole(
     network: &Network,
     reference: &Simulation,

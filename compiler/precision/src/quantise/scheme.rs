@@ -263,7 +263,7 @@ fn quantise_parameters(layer: &mut Layer, read: Option<Quantisation>) -> Result<
         *scale = scale.max(w.abs() / 127.0);
     }
     for (channel, scale) in scales.iter_mut().enumerate() {
-        // A bias has 31 bits beside its sign, and sums need some of them.
+        // A bias has 31 bits besides its sign, and sums need some of them.
         let bias = bias.as_ref().map_or(0.0, |bias| bias[channel].abs());
         *scale = scale.max(bias / read / (1_u32 << 30) as f32);
         if !scale.is_normal() {

@@ -1,4 +1,5 @@
-//! Ranges beside their definitions, equalisation beside the network that it came from, and small networks as a whole.
+//! Ranges compared with their definitions, equalisation compared with the network that it came from, and small networks
+//! as a whole.
 
 use csdfc_input::builtin::{Builder, ConvOptions, Padding, PoolWindow, flatten};
 use csdfc_input::export::export;
@@ -155,7 +156,8 @@ fn norm(network: &mut Network, x: LayerId, by_power: bool) -> LayerId {
     push(network, of_two(BinaryFunction::Div), &[centred, root], vec![])
 }
 
-/// Rows without variance have an epsilon as their variance, which 8 bits do not hold beside the variances of others.
+/// Rows without variance have an epsilon as their variance, which 8 bits do not represent together with the variances
+/// of others.
 #[test]
 fn the_insides_of_norms_stay_with_floats() {
     for by_power in [false, true] {

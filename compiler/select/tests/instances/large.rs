@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// Primitives of a convolution.
 const PRIMITIVES: usize = 57;
 
-/// Families with the time and the memory of their primitives, beside the plain loops.
+/// Families with the time and the memory of their primitives, other than the plain loops.
 const FAMILIES: [(&str, f64, f64); 6] = [
     ("direct", 1.0, 1.0),
     ("im2col", 0.35, 6.0),

@@ -1,4 +1,4 @@
-//! Small random instances beside all selections that there are.
+//! Small random instances, compared with all selections that there are.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

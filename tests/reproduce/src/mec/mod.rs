@@ -1,5 +1,5 @@
 //! "MEC: Memory-efficient convolution for deep neural network" (Cho and Brand, 2017): its Tables 2 and 3, Figure 4a and
-//! headlines beside csdfc's figures.
+//! headlines, compared with csdfc's figures.
 
 mod layers;
 mod methods;

@@ -1,5 +1,5 @@
-//! Papers on the choice of primitives: the answers of `csdfc select` for their networks on a device profile, beside the
-//! printed figures. All times are predicted from the profile.
+//! Papers on the choice of primitives: the answers of `csdfc select` for their networks on a device profile, compared
+//! with the printed figures. All times are predicted from the profile.
 
 pub mod pbqp;
 pub mod taso;

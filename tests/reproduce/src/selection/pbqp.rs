@@ -1,5 +1,5 @@
 //! "Optimal DNN primitive selection with partitioned boolean quadratic programming" (Anderson and Gregg, CGO 2018): the
-//! bars of its Figures 5 to 7, and the ratios of its Tables 2 and 3, beside csdfc's figures.
+//! bars of its Figures 5 to 7, and the ratios of its Tables 2 and 3, compared with csdfc's figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

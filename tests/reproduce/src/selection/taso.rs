@@ -1,5 +1,6 @@
-//! "TASO: Time and space optimization for memory-constrained DNN inference" (Wen et al., 2020): fronts of time and memory, and of
-//! time and workspace, as in its Figures 6 to 9; the greedy algorithm, Figure 10; and its headlines, beside csdfc's.
+//! "TASO: Time and space optimization for memory-constrained DNN inference" (Wen et al., 2020): fronts of time and
+//! memory, and of time and workspace, as in its Figures 6 to 9; the greedy algorithm, Figure 10; and its headlines,
+//! compared with csdfc's.
 
 use std::fmt::Write;
 use std::time::Instant;
@@ -156,8 +157,8 @@ fn values(problem: &Problem<'_>, points: &[(u64, u64)]) -> Vec<Point> {
     points.iter().map(value).collect()
 }
 
-/// The exact method beside the greedy one, at budgets between the least memory and that of the fastest selection; and
-/// the milliseconds of the slowest exact answer.
+/// The exact method compared with the greedy one, at budgets between the least memory and that of the fastest
+/// selection; and the milliseconds of the slowest exact answer.
 fn compared(problem: &Problem<'_>, most: f64, front: &[Point]) -> (Vec<(f64, f64, Option<f64>)>, f64) {
     let least = front.first().map_or(most, |point| point[0]);
     let (mut all, mut slowest) = (Vec::new(), 0.0);

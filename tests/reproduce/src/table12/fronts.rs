@@ -1,4 +1,4 @@
-//! The default method's front beside that of Algorithm 2.
+//! The default method's front compared with that of Algorithm 2.
 
 use std::fmt::Write;
 

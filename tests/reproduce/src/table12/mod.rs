@@ -1,4 +1,5 @@
-//! "Memory-throughput trade-off for CNN-based applications at the edge": its Tables 1, 8, 9 and 12 beside csdfc's figures.
+//! "Memory-throughput trade-off for CNN-based applications at the edge": its Tables 1, 8, 9 and 12 compared with
+//! csdfc's figures.
 
 mod cuts;
 mod fronts;
@@ -128,7 +129,7 @@ fn edge_name(edge: &Edge) -> String {
     format!("e{}{}^{}{half}", number(&edge.tensor), number(&edge.consumer), number(&edge.cnn))
 }
 
-/// The buffers of a plan beside the printed ones.
+/// The buffers of a plan compared with the printed ones.
 fn buffers(plan: &Plan, printed: Buffers) -> String {
     let mut text = String::from("| edges | print | csdfc |\n| --- | --- | --- |\n");
     let mut rest: Vec<(String, u64)> = plan

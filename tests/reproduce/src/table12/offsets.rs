@@ -11,7 +11,7 @@ use csdfc_planner::frame::task;
 use csdfc_planner::search::baseline;
 use csdfc_planner::storage::Storage;
 
-/// Bytes of all CNNs' arenas, one beside the other: a place for every edge (model `edges`) or every tensor (`tensors`).
+/// Bytes of all CNNs' arenas together: a place for every edge (model `edges`) or every tensor (`tensors`).
 ///
 /// # Errors
 /// Those of the dataflow analyses.

@@ -56,7 +56,7 @@ impl Row {
         Ok(Row { printed, baselines, offsets, paper, as_printed, cuts, extended })
     }
 
-    /// The default method beside Algorithm 2 at its least memory, which the last of the constraints asks for.
+    /// The default method compared with Algorithm 2 at its least memory, which the last of the constraints asks for.
     pub fn fronts(&self) -> String {
         match (self.baselines.first(), self.paper.last()) {
             (Some(none), Some(paper)) => fronts::line(self.printed, none, paper, &self.extended),
@@ -164,7 +164,7 @@ pub fn beginning(printed: &Application, baselines: &[Plan]) -> String {
     format!("| {} | min | {} | ", printed.name, cells.join(" | "))
 }
 
-/// \[23\] as published, beside its stand-in.
+/// \[23\] as published, compared with its stand-in.
 pub fn published(printed: &Application, baselines: &[Plan], offsets: &[f64; 2]) -> String {
     let print = printed.baselines[1].memory;
     let stand_in = baselines.get(1).map_or(f64::NAN, size);

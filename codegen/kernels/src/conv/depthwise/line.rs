@@ -16,7 +16,7 @@ use super::super::features;
 use super::super::parameters::inside;
 use super::work::{Depthwise, activate, columns, lanes};
 
-/// Most pixels at either side of those whose windows have all columns.
+/// Maximum number of pixels at either side of those whose windows have all columns.
 const BORDER: usize = 2;
 
 /// A line of an output row.

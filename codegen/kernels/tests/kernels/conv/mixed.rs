@@ -152,7 +152,8 @@ fn sums_are_those_of_the_integers() {
     }
 }
 
-/// Weights that are halves or integers times scales, beside floats: the sums are those of these weights as floats.
+/// Weights that are halves or integers times scales, for tensors of floats: the sums are those of these weights as
+/// floats.
 #[test]
 fn scaled_weights_are_numbers_times_scales() {
     let mut random = Random(78);

@@ -245,7 +245,7 @@ fn sums_become_the_nearest_elements() {
     };
     let all = Requantise { zero_point: 100, low: 0, high: 255 };
     for sum in -2000..2000 {
-        // Ties, and what is just beside them.
+        // Ties, and the numbers next to them.
         for multiplier in [0.5, 0.25, 0.125, 0.1, 1.0, 1.5, 0.499_999_97, 0.500_000_06, 1.0 / 3.0] {
             check(sum, multiplier, all);
         }

@@ -165,7 +165,7 @@ fn of_pixels(builder: &mut Builder, node: &Node, image: &Tensor, matrix: &Consta
     Ok(builder.reordered(&product).unwrap_or(product))
 }
 
-/// Most matrices of a constant.
+/// Maximum number of matrices of a constant.
 const MAX_MATRICES: usize = 256;
 
 /// A product by several constant matrices, one for each index of the leading dimensions. It becomes a product of slices

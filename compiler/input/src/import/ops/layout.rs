@@ -86,7 +86,7 @@ pub(super) fn split(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fa
     Ok(parts)
 }
 
-/// Most parts of a tensor that one node may take or join along a dimension.
+/// Maximum number of parts of a tensor that one node may take or join along a dimension.
 pub(super) const MAX_PARTS: usize = 256;
 
 /// Tensors after each other along a dimension.

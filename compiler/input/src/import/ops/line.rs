@@ -82,7 +82,7 @@ pub(super) fn of_windows(
     line(builder, node, &made, added)
 }
 
-/// The dimension that images have beside the lines as which a tensor is seen.
+/// The dimension that images have in addition to those of the lines as which a tensor is seen.
 pub(super) fn added(builder: &Builder, x: &Tensor) -> Option<AddedDimension> {
     AddedDimension::of(&builder.network.layer(x.operand.layer).shape, &x.operand.shape)
 }

@@ -278,7 +278,7 @@ fn layer(
     scales: &[Scale],
 ) -> Result<Tensor, Fault> {
     let is_crop = matches!(coordinates, Coordinates::TfCropAndResize(_));
-    // There is nothing to compute. If scales are given beside equal sizes, ONNX Runtime ignores them too.
+    // There is nothing to compute. If scales are given in addition to equal sizes, ONNX Runtime ignores them too.
     if sizes == x.dims() && !is_crop {
         return builder.identity(node, x);
     }

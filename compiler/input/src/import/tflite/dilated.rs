@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::codes::OperatorCode;
 use super::schema::{Model, Operator, Tensor};
 
-/// Most operators of such a chain.
+/// Maximum number of operators of such a chain.
 const LONGEST: usize = 16;
 
 /// Largest block, padding, window or dilation.

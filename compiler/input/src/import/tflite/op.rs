@@ -149,7 +149,7 @@ impl<'a, 'b> Op<'a, 'b> {
         if !is_integer || stated.quantisation.is_none() {
             return Ok(moved.into());
         }
-        // Biases beside activations of 16 bits are beyond the integers of weights.
+        // With activations of 16 bits, biases are beyond the integers of weights.
         if stated.element == DataType::INT64 {
             return self.wide(&moved, stated);
         }

@@ -22,13 +22,13 @@ const IDENTIFIER: &[u8] = b"TFL3";
 /// Where they are.
 const IDENTIFIER_AT: usize = 4;
 
-/// Most tables of a kind.
+/// Maximum number of tables of a kind.
 const MAX_TABLES: usize = 1 << 16;
 
-/// Most operands, or outputs, of an operator.
+/// Maximum number of operands, or outputs, of an operator.
 const MAX_OPERANDS: usize = 1 << 12;
 
-/// Most operands and outputs of all operators.
+/// Maximum number of operands and outputs of all operators.
 const MAX_ALL_OPERANDS: usize = 1 << 20;
 
 /// Longest name. Of a longer one the beginning is taken.

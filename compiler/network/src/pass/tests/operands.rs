@@ -1,4 +1,5 @@
-//! Operands of a convolution beside one image: residuals that it adds, and parts of concats that are no longer needed.
+//! Operands of a convolution other than one image: residuals that it adds, and parts of concats that are no longer
+//! needed.
 
 use csdfc_plan::operator::{Concat, Conv, Function, Operator, Pool, PoolKind};
 use proptest::prelude::*;

@@ -291,7 +291,7 @@ pub fn pipelined() -> Plan {
     plan
 }
 
-/// Adds relu, relu and a relu beside it, concatenated, and a relu, all whole: 4 rows of 32 bytes a tensor.
+/// Adds relu, relu and a relu parallel to them, concatenated, and a relu, all whole: 4 rows of 32 bytes a tensor.
 fn add_branch(plan: &mut Plan, at: [At; 5]) {
     let image = || Shape::image(2, 4, 4);
     let whole = |tensor| (tensor, "4", "4");

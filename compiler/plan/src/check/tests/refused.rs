@@ -652,7 +652,7 @@ fn sums() {
     table.iter().for_each(|&(name, plan, corrupt, variant)| refused(name, plan(), corrupt, variant));
 }
 
-/// Of a partition that runs beside another one.
+/// Of a partition that runs at the same time as another one.
 #[test]
 fn a_firing_is_named_by_its_place_in_its_partition() {
     let mut plan = pipelined();

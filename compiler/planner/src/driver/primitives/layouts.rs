@@ -37,8 +37,8 @@ pub(super) fn optimum(
     is_other.then_some((changed, stored))
 }
 
-/// The application with the layouts of two optima: one at the least price at which the stored bytes fit beside an arena
-/// of this size, and one at a higher price. None if everything fits, or nothing does.
+/// The application with the layouts of two optima: one at the least price at which the stored bytes fit in addition to
+/// an arena of this size, and one at a higher price. None if everything fits, or nothing does.
 pub(super) fn within(
     application: &Application,
     device: &DeviceProfile,

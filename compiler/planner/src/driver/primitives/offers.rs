@@ -17,7 +17,7 @@ use crate::objective::{Figures, Objective};
 use crate::search::joint::{self, Offer};
 use crate::search::watch::Watch;
 
-/// Most offers that are planned.
+/// Maximum number of offers that are planned.
 const TRIES: usize = 6;
 /// Prices of a stored byte for several CNNs: 0, and powers of 2. The unit is the time of a frame for all stored bytes.
 const PRICES: std::ops::RangeInclusive<i32> = -8..=8;

@@ -13,7 +13,7 @@ use crate::frame::task::PartitionedCnn;
 /// Rows of the tallest tensor that a firing makes, in the choices looked at.
 const ROWS: [u64; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 
-/// Most prefixes that a search starts from.
+/// Maximum number of prefixes that a search starts from.
 const MOST_PREFIXES: usize = 250;
 
 /// The choices for one CNN. A genome has two genes for each layer: its step on the ladder, and whether a segment ends

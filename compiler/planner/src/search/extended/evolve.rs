@@ -12,8 +12,8 @@ use crate::search::watch::{Budget, Progress, Stopped, Watch};
 use crate::storage::Effort;
 use crate::strategy::Strategy;
 
-/// Genomes that are evaluated by default, beside those from which the search starts. Chains of segments are already so
-/// good that twice as many evaluations enlarge the front's hypervolume by far less than one percent.
+/// Genomes that are evaluated by default, in addition to those from which the search starts. Chains of segments are
+/// already so good that twice as many evaluations enlarge the front's hypervolume by far less than one percent.
 const EVALUATIONS: u64 = 800;
 
 /// Layers that are evaluated in them at most. Each takes time, and networks of hundreds of layers take minutes otherwise.

@@ -15,7 +15,7 @@ use crate::search::evaluate::Evaluator;
 use crate::search::{DesignPoint, ways};
 use crate::storage::Effort;
 
-/// Most changes, one after another.
+/// Maximum number of changes, one after another.
 const CHANGES: usize = 64;
 
 /// A choice that takes fewer bytes than `smallest`, if changes of it lead there.
@@ -118,7 +118,7 @@ fn changes(evaluator: &Evaluator<'_>, choice: &Choice, layer: LayerId) -> Vec<Ch
     }
     push(&[], 0..0, start..end + 1);
     push(&[], start..end + 1, 0..0);
-    // With the segments beside it, or a part of them.
+    // With the neighbouring segments, or a part of them.
     if start > 0 {
         let before = (0..start - 1).rev().find(ends).map_or(0, |before| before + 1);
         push(&[start - 1], 0..0, before..end + 1);

@@ -20,8 +20,8 @@ pub struct Segment {
     pub to: usize,
     /// How often each of its layers fires. A layer with fewer rows fires once per row.
     pub firings: u64,
-    /// Most bytes in use at once. They count its rings, the tensor with which it begins, and everything that is kept
-    /// for later segments.
+    /// Maximum number of bytes in use at once. They count its rings, the tensor with which it begins, and everything
+    /// that is kept for later segments.
     pub bytes: u64,
     /// Modelled nanoseconds of its firings.
     pub time_ns: f64,

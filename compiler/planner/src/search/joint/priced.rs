@@ -48,7 +48,7 @@ pub(super) struct PathOffer {
     pub(super) time_ns: f64,
     /// Stored bytes of all segments.
     pub(super) stored: u64,
-    /// Bytes of the segment that takes most, with its workspace.
+    /// Bytes of the segment that takes the most memory, with its workspace.
     pub(super) arena: u64,
     /// The segments, as indices, each with the options of its layers.
     pub(super) segments: Vec<(usize, Vec<usize>)>,

@@ -1,6 +1,6 @@
-//! The chromosomes with which the genetic search begins, beside random ones: simple chromosomes, and those of a descent
-//! from the best of them to less memory. The reason for the descent: often several buffers of one size make up the
-//! peak, and then no single gene lowers it.
+//! The chromosomes with which the genetic search begins, in addition to random ones: simple chromosomes, and those of a
+//! descent from the best of them to less memory. The reason for the descent: often several buffers of one size make up
+//! the peak, and then no single gene lowers it.
 
 use std::collections::BTreeSet;
 

@@ -5,7 +5,7 @@ use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Value};
 use crate::import::tflite::op::{Op, dims, list, reordered, scalar};
 
-/// Most outputs or slices that one operator may become.
+/// Maximum number of outputs or slices that one operator may become.
 const MAX_PARTS: usize = 256;
 
 pub(super) fn concatenation(op: &mut Op) -> Result<Vec<Value>, Fault> {
