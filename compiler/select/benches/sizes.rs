@@ -1,82 +1,74 @@
-//! How long instances of the size of GoogLeNet take: `cargo bench -p csdfc-select --bench sizes`. Files of other instances may
-//! follow, as `-- FILE.json`.
+//! How long instances of the size of GoogLeNet take: `cargo bench -p csdfc-select`.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints what it measures")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark of a wrong answer is worth nothing")]
 
 #[path = "../tests/instances/large.rs"]
 mod large;
 
-use std::time::Instant;
-
 use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer, front};
+use divan::Bencher;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
+/// 57 convolutions with 57 primitives each, and with 13 pools among them.
+const INSTANCES: [&str; 2] = ["57 convolutions", "70 layers"];
+
+const FASTEST: Query =
+    Query { minimise: Quantity::Time, time: None, memory: None, workspace: None, method: Method::Exact };
+
 fn main() {
-    let files: Vec<String> =
-        std::env::args().skip(1).filter(|argument| argument.ends_with(".json")).collect();
-    for file in &files {
-        println!("{file}");
-        let instance = Instance::parse(&std::fs::read_to_string(file).unwrap()).unwrap();
-        measure(&Problem::new(&instance, false).unwrap());
-    }
-    if !files.is_empty() {
-        return;
-    }
-    for (name, pools) in [("57 convolutions × 57", false), ("70 layers × 57", true)] {
-        for seed in 1..4 {
-            let text = large::googlenet(pools, ChaCha8Rng::seed_from_u64(seed));
-            let began = Instant::now();
-            let instance = Instance::parse(&text).unwrap();
-            let problem = Problem::new(&instance, false).unwrap();
-            println!("{name}, seed {seed}: read in {:.4} s", began.elapsed().as_secs_f64());
-            measure(&problem);
-        }
-    }
+    divan::main();
 }
 
-fn measure(problem: &Problem<'_>) {
-    let free =
-        Query { minimise: Quantity::Time, time: None, memory: None, workspace: None, method: Method::Exact };
-    let timed = |what: &str, query: &Query| {
-        let began = Instant::now();
-        let Ok(Answer::Met(found)) = answer(problem, query) else { return None };
-        let (seconds, cost) = (began.elapsed().as_secs_f64(), found.cost);
-        let (time, memory) = (problem.times.value(cost.time), problem.memories.value(cost.memory));
-        let gap = query.minimise.of(&cost) - found.bound;
-        let proof = if gap == 0 { "" } else { ", not proven" };
-        println!("  {what:<28} {seconds:.4} s  {time:.0} us, {memory:.0} KiB{proof}");
-        Some((time, memory, problem.memories.value(cost.workspace)))
+fn instance(name: &str) -> Instance {
+    let text = large::googlenet(name == INSTANCES[1], ChaCha8Rng::seed_from_u64(1));
+    Instance::parse(&text).unwrap()
+}
+
+/// Times one query of an instance, made for its problem.
+fn bench(bencher: Bencher<'_, '_>, name: &str, query: impl Fn(&Problem<'_>) -> Query) {
+    let instance = instance(name);
+    let problem = Problem::new(&instance, false).unwrap();
+    let query = query(&problem);
+    bencher.bench(|| {
+        let found = answer(divan::black_box(&problem), &query).unwrap();
+        assert!(matches!(found, Answer::Met(_)));
+        found
+    });
+}
+
+/// Half way from the memory of the smallest selection to that of the fastest.
+fn half_of_the_memory(problem: &Problem<'_>) -> f64 {
+    let memory = |query: &Query| match answer(problem, query).unwrap() {
+        Answer::Met(found) => problem.memories.value(found.cost.memory),
+        other => panic!("{other:?}"),
     };
-    let (Some(fast), Some(small)) =
-        (timed("time", &free), timed("memory", &Query { minimise: Quantity::Memory, ..free }))
-    else {
-        return;
-    };
-    for share in [0.02, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95] {
-        let between = |low: f64, high: f64| Some(low * (1.0 - share) + high * share);
-        let memory = between(small.1, fast.1);
-        timed(&format!("time, memory at {share}"), &Query { memory, ..free });
-        let time = between(fast.0, small.0);
-        timed(&format!("memory, time at {share}"), &Query { minimise: Quantity::Memory, time, ..free });
-    }
-    let time = Some(fast.0 * 1.2);
-    timed("workspace, time 1.2", &Query { minimise: Quantity::Workspace, time, ..free });
-    timed("time, workspace half", &Query { workspace: Some(fast.2 / 2.0), ..free });
-    timed("program", &Query { method: Method::Program, ..free });
-    if std::env::args().any(|argument| argument == "--program") {
-        let memory = Some((small.1 + fast.1) / 2.0);
-        timed("program, memory at 0.5", &Query { memory, method: Method::Program, ..free });
-    }
-    for (what, minimise) in [("workspace", Quantity::Workspace), ("memory", Quantity::Time)] {
-        let began = Instant::now();
-        let front = front(problem, &Query { minimise, ..free }).unwrap();
-        let seconds = began.elapsed().as_secs_f64();
-        println!(
-            "  {:<28} {seconds:.4} s  {} points, all: {}",
-            format!("front of {what}"),
-            front.points.len(),
-            front.complete
-        );
-    }
+    f64::midpoint(memory(&FASTEST), memory(&Query { minimise: Quantity::Memory, ..FASTEST }))
+}
+
+#[divan::bench(args = INSTANCES)]
+fn least_time(bencher: Bencher<'_, '_>, name: &str) {
+    bench(bencher, name, |_| FASTEST);
+}
+
+#[divan::bench(args = INSTANCES)]
+fn least_memory(bencher: Bencher<'_, '_>, name: &str) {
+    bench(bencher, name, |_| Query { minimise: Quantity::Memory, ..FASTEST });
+}
+
+#[divan::bench(args = INSTANCES, sample_count = 10)]
+fn least_time_in_half_of_the_memory(bencher: Bencher<'_, '_>, name: &str) {
+    bench(bencher, name, |problem| Query { memory: Some(half_of_the_memory(problem)), ..FASTEST });
+}
+
+#[divan::bench(args = INSTANCES, sample_count = 10)]
+fn least_time_by_the_integer_program(bencher: Bencher<'_, '_>, name: &str) {
+    bench(bencher, name, |_| Query { method: Method::Program, ..FASTEST });
+}
+
+#[divan::bench(args = INSTANCES, sample_count = 10)]
+fn front_of_time_and_memory(bencher: Bencher<'_, '_>, name: &str) {
+    let instance = instance(name);
+    let problem = Problem::new(&instance, false).unwrap();
+    bencher.bench(|| front(divan::black_box(&problem), &FASTEST).unwrap());
 }

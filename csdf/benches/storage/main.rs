@@ -1,63 +1,53 @@
-//! How long the analyses take on the graphs of convolutional networks.
-//!
-//! Each analysis runs several times; the least, the median and the most of a run are printed.
+//! How long the analyses take on the graphs of convolutional networks: `cargo bench -p csdf`.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark of a wrong answer is worth nothing")]
-#![expect(clippy::print_stdout, reason = "the times are the result")]
+#![expect(clippy::unwrap_used, reason = "a benchmark of a wrong answer is worth nothing")]
 
 mod networks;
 
-use std::hint::black_box;
-use std::time::{Duration, Instant};
-
-use csdf::{Budget, Goal, Graph, StorageOptions, smallest, throughput};
-
-/// Runs of an analysis that are timed: as many as take this long, but at least [`LEAST`].
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The fewest runs for which a median is meaningful.
-const LEAST: usize = 10;
-
-/// Times an analysis, after one run that is not counted.
-fn time<T>(name: &str, mut analysis: impl FnMut() -> T) {
-    black_box(analysis());
-    let mut times = Vec::new();
-    let start = Instant::now();
-    while times.len() < LEAST || start.elapsed() < PATIENCE {
-        let one = Instant::now();
-        black_box(analysis());
-        times.push(one.elapsed());
-    }
-    times.sort();
-    let (least, median, most) = (times[0], times[times.len() / 2], times[times.len() - 1]);
-    println!("{name}: {median:.1?} (of {} runs, {least:.1?} to {most:.1?})", times.len());
-}
-
-/// Times both ends of the storage space of a graph, each of which must be proven.
-fn both_ends(name: &str, graph: &Graph) {
-    let options = StorageOptions::default();
-    for (end, goal) in [("deadlock-free", Goal::DeadlockFree), ("full throughput", Goal::Maximal)] {
-        time(&format!("{name}, {end}"), || {
-            let storage = smallest(black_box(graph), goal, &options).unwrap();
-            if storage.total * 20 > storage.bound * 21 {
-                panic!("{name}, {end}: {} is more than 5 % above the bound {}", storage.total, storage.bound);
-            }
-            storage
-        });
-    }
-}
+use csdf::{Budget, Goal, Graph, Storage, StorageOptions, smallest, throughput};
+use divan::Bencher;
 
 fn main() {
-    for layers in [5, 20, 60] {
-        both_ends(&format!("chain of {layers}"), &networks::window_chain(layers));
-    }
-    both_ends("skip of 32 rows", &networks::skip(32));
-    both_ends("residual", &networks::residual());
-    both_ends("dense", &networks::dense());
+    divan::main();
+}
 
+/// The smallest capacities of a graph, which must be proven to be within 5 % of the least.
+fn proven(graph: &Graph, goal: Goal) -> Storage {
+    let storage = smallest(graph, goal, &StorageOptions::default()).unwrap();
+    assert!(storage.total * 20 <= storage.bound * 21, "{} bytes, bound {}", storage.total, storage.bound);
+    storage
+}
+
+/// The graphs whose capacities are searched for, by name.
+const GRAPHS: [(&str, fn() -> Graph); 6] = [
+    ("chain of 5", || networks::window_chain(5)),
+    ("chain of 20", || networks::window_chain(20)),
+    ("chain of 60", || networks::window_chain(60)),
+    ("skip of 32 rows", || networks::skip(32)),
+    ("residual", networks::residual),
+    ("dense", networks::dense),
+];
+
+fn graph(name: &str) -> Graph {
+    GRAPHS.iter().find(|(known, _)| *known == name).map(|(_, make)| make()).unwrap()
+}
+
+#[divan::bench(args = GRAPHS.map(|(name, _)| name))]
+fn free_of_deadlock(bencher: Bencher<'_, '_>, name: &str) {
+    let graph = graph(name);
+    bencher.bench(|| proven(divan::black_box(&graph), Goal::DeadlockFree));
+}
+
+#[divan::bench(args = GRAPHS.map(|(name, _)| name))]
+fn full_throughput(bencher: Bencher<'_, '_>, name: &str) {
+    let graph = graph(name);
+    bencher.bench(|| proven(divan::black_box(&graph), Goal::Maximal));
+}
+
+/// The throughput of 600 actors that fire 20 million times in an iteration.
+#[divan::bench(sample_count = 10)]
+fn throughput_of_many_firings(bencher: Bencher<'_, '_>) {
     let graph = networks::large();
     let unbounded = graph.capacities();
-    time("600 actors, 20 million firings, throughput", || {
-        throughput(black_box(&graph), &unbounded, &Budget::default()).unwrap()
-    });
+    bencher.bench(|| throughput(divan::black_box(&graph), &unbounded, &Budget::default()).unwrap());
 }
