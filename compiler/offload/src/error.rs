@@ -4,6 +4,7 @@ use super::simulate::Violation;
 
 /// Why a layer cannot be offloaded as asked. Figures are in the units that their names say.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OffloadError {
     /// A size of 0.
     #[error("the {what} is 0")]

@@ -76,6 +76,7 @@ pub struct Problem {
 
 /// Why blocks cannot be packed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PackError {
     /// Sums of sizes and offsets must stay below 2^62 bytes.
     #[error("sizes, alignments and offsets add up to 2^62 bytes or more")]

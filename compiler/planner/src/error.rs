@@ -20,6 +20,7 @@ use miette::Diagnostic;
 
 /// Why an application cannot be planned, profiled or read again.
 #[derive(Debug, thiserror::Error, Diagnostic)]
+#[non_exhaustive]
 pub enum Error {
     /// The application is wrong.
     #[error(transparent)]

@@ -111,6 +111,7 @@ pub struct Conversion {
 
 /// What is wrong with an instance.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InstanceError {
     /// The text is not JSON, or not of this form.
     #[error("{0}")]

@@ -23,6 +23,7 @@ use crate::quantity::Quantity;
 
 /// Why the program gives no selection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProgramError {
     /// No selection keeps to the budgets.
     #[error("the integer program has no solution")]

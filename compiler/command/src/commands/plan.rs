@@ -273,7 +273,7 @@ fn start(
         return saved.pick(number, application).map(Start::Picked).map_err(|error| Error::Input {
             help: Some(match error {
                 PickError::Number { .. } => "give the number of a plan as `csdfc plan` lists it".into(),
-                PickError::Mismatch(_) => "plan the application again, with --from and without --pick".into(),
+                _ => "plan the application again, with --from and without --pick".into(),
             }),
             message: format!("{name}: {error}"),
         });

@@ -81,8 +81,8 @@ pub fn select(args: &SelectArgs) -> Result<Outcome, Error> {
         ProgramError::Infeasible => {
             Error::Bug("the exact method finds what the integer program denies".into())
         }
-        ProgramError::Solver(_) => Error::Input {
-            message: error.to_string(),
+        other => Error::Input {
+            message: other.to_string(),
             help: Some("`--method exact` needs no integer program".into()),
         },
     })?;

@@ -43,6 +43,7 @@ pub struct BufferRow {
 
 /// Why a file is not in this format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CsvError {
     /// There is no line with the names of the columns.
     #[error("the file is empty; its first line names the columns: id,lower,upper,size")]

@@ -302,6 +302,7 @@ fn read(number: usize, cnn: &Cnn, text: &str) -> Result<Choice, Mismatch> {
 
 /// Why a plan of a saved front cannot be picked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PickError {
     /// There is no plan of this number.
     #[error("there is no plan {number}: its plans are 1 to {plans}")]

@@ -27,6 +27,7 @@ use crate::frame::choice::Choice;
 
 /// Why a text is no choice for a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CodeError {
     /// An item that does not state rows per firing.
     #[error(
