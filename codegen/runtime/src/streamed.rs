@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use csdfc_plan::check::resolve;
-//! use csdfc_plan::plan::{Block, StreamedWeights, Plan, Store};
+//! use csdfc_plan::plan::{Block, Plan, Store, StreamedWeights};
 //! use csdfc_runtime::bind::bind_layer;
 //! use csdfc_runtime::streamed::Streamed;
 //!
@@ -22,7 +22,7 @@
 //! plan.cnns[0].layers[1].streamed = Some(streamed);
 //!
 //! let resolved = resolve(&plan).map_err(|violations| violations[0].to_string())?;
-//! let call = bind_layer(&resolved.index.cnns[0], &resolved.stores[0], 1, 32)?.ok_or("nothing to compute")?;
+//! let call = bind_layer(&resolved.index.cnns[0], &resolved.allocations[0], 1, 32)?.ok_or("nothing to compute")?;
 //! let streamed = Streamed::of(&resolved, 0, 1, &call)?.ok_or("its weights stay in memory")?;
 //! assert_eq!((streamed.tiles.len(), streamed.block(0).range.clone()), (1, 1920..4416));
 //! let mut store = Vec::new();

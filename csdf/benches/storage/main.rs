@@ -18,8 +18,11 @@ fn proven(graph: &Graph, goal: Goal) -> Storage {
     storage
 }
 
-/// The graphs whose capacities are searched for, by name.
-const GRAPHS: [(&str, fn() -> Graph); 6] = [
+/// A name, and the graph of this name.
+type Named = (&'static str, fn() -> Graph);
+
+/// The graphs whose capacities are searched for.
+const GRAPHS: [Named; 6] = [
     ("chain of 5", || networks::window_chain(5)),
     ("chain of 20", || networks::window_chain(20)),
     ("chain of 60", || networks::window_chain(60)),
