@@ -39,7 +39,6 @@ const DIRECTION: [(&str, &[&str]); 16] = [
 
 const PLANNER: &[&str] = &[
     "csdf",
-    "csdfc-emit",
     "csdfc-ga",
     "csdfc-input",
     "csdfc-network",

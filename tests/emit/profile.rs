@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use csdfc_emit::Options;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::device::DeviceProfile;
 use csdfc_input::device::measured::Measured;
-use csdfc_planner::profile::{self, Request};
+use csdfc_plan::plan::Plan;
+use csdfc_planner::profile::{self, Board, Request};
 use csdfc_tests::{application, crates};
 
 /// The crate `board`, in a folder of its own. It measures an application with the primitives that the request names.
@@ -19,7 +21,12 @@ pub fn board(application: &Application, request: &Request) -> tempfile::TempDir 
 fn files(application: &Application, request: &Request) -> Vec<(PathBuf, Vec<u8>)> {
     let generic = DeviceProfile::find("generic", Path::new("")).expect("a profile");
     let like = generic.processor("cpu").expect("a processor");
-    profile::board(application, request, (like, generic.store.as_ref()), "board").expect("a crate")
+    let like = (like, generic.store.as_ref());
+    let Board { plans, files } = profile::board(application, request, like, "board").expect("trials");
+    let plans: Vec<&Plan> = plans.iter().collect();
+    let code =
+        csdfc_emit::emit_trials(&plans, &Options { crate_name: Some("board".into()) }).expect("a crate");
+    csdfc_emit::listed(code.into_iter().chain(files).collect())
 }
 
 /// The profile that a program printed.

@@ -61,6 +61,10 @@ pub enum Error {
         #[help]
         help: Option<String>,
     },
+    /// A plan cannot be written as a crate.
+    #[error(transparent)]
+    #[diagnostic(code(csdfc::input))]
+    Emit(#[from] EmitError),
     /// A network cannot be written as an ONNX model.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -116,12 +120,6 @@ impl From<csdf::Error> for Error {
 
 impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
-        PlannerError::from(error).into()
-    }
-}
-
-impl From<EmitError> for Error {
-    fn from(error: EmitError) -> Self {
         PlannerError::from(error).into()
     }
 }

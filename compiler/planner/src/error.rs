@@ -11,7 +11,6 @@
 
 use std::path::{Path, PathBuf};
 
-use csdfc_emit::EmitError;
 use csdfc_input::app::AppError;
 use csdfc_input::app::load::LoadError;
 use csdfc_input::device::DeviceError;
@@ -70,10 +69,6 @@ pub enum Error {
     #[error("the dataflow analysis refuses the graph")]
     #[diagnostic(code(csdfc::dataflow))]
     Dataflow(#[from] csdf::Error),
-    /// The crate that measures a board cannot be written.
-    #[error(transparent)]
-    #[diagnostic(code(csdfc::input))]
-    Emit(#[from] EmitError),
     /// A mistake of csdfc's own.
     #[error("{0}")]
     #[diagnostic(code(csdfc::bug), help("this is a mistake in csdfc, not in its input: please report it"))]

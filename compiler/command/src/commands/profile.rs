@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-use csdfc_emit::module_name;
+use csdfc_emit::{Options, module_name};
 use csdfc_input::app::resolve::Application;
 use csdfc_input::device::{DeviceProfile, HOST, Origin, Processor, host_path};
 use csdfc_network::Network;
+use csdfc_plan::plan::Plan;
 use csdfc_planner::open;
 use csdfc_planner::profile::{self, Progress, Request, machine};
 use tracing::info;
@@ -97,7 +98,10 @@ fn emit(application: &Application, request: &Request, folder: &Path) -> Result<O
     let generic = DeviceProfile::find("generic", Path::new(""))?;
     let like = (generic.processor(CPU)?, generic.store.as_ref());
     let name = format!("profile-{}", module_name(&application.name).replace('_', "-"));
-    let files = profile::board(application, request, like, &name)?;
+    let profile::Board { plans, files } = profile::board(application, request, like, &name)?;
+    let plans: Vec<&Plan> = plans.iter().collect();
+    let code = csdfc_emit::emit_trials(&plans, &Options { crate_name: Some(name) })?;
+    let files = csdfc_emit::listed(code.into_iter().chain(files).collect());
     super::emit::write_crate(folder, &files)?;
     info!(folder = %folder.display(), files = files.len(), "emitted");
     Ok(Outcome::Yes)

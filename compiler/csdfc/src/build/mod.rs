@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use csdfc_emit::ModuleOptions;
+use csdfc_emit::{EmitError, ModuleOptions};
 use csdfc_input::app::name::default_name;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::FpsSpec;
@@ -73,6 +73,9 @@ pub enum BuildError {
     /// An input is wrong, or a file cannot be read or written.
     #[error("{}", explained(.0))]
     Failed(#[from] Error),
+    /// The plan cannot be written as code.
+    #[error(transparent)]
+    Emit(#[from] EmitError),
     /// No plan meets the constraints.
     #[error("{text}")]
     Unmet {
@@ -196,7 +199,7 @@ impl Build {
         let plan = planned(&opened, &application, &folder)?;
         let values = |cnn: usize, layer, parameter| application.cnns[cnn].network.parameter(layer, parameter);
         let options = ModuleOptions { path: &path, std: self.std };
-        let mut written = csdfc_emit::emit_module(&plan, &values, &options).map_err(Error::from)?;
+        let mut written = csdfc_emit::emit_module(&plan, &values, &options)?;
         written.push(("plan.json".into(), plan.to_json().into_bytes()));
         let written = written.into_iter().map(|(file, content)| (folder.join(file), content));
         for (file, content) in written.chain([(out.join(format!("{name}.rs")), included(&name).into_bytes())])

@@ -2,7 +2,7 @@
 
 use csdfc_plan::operator::Function;
 
-use super::builder::{BuildError, Builder, ConvOptions, Padding};
+use super::builder::{Builder, BuilderError, ConvOptions, Padding};
 use csdfc_network::Operand;
 
 /// ReLU6.
@@ -38,16 +38,22 @@ impl Square {
     }
 
     /// Adds it to the network.
-    pub fn conv(self, b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildError> {
+    pub fn conv(self, b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuilderError> {
         self.grouped(b, name, x, 1)
     }
 
     /// Adds it as a depthwise convolution, one filter for each channel; `filters` is to be the number of channels.
-    pub fn depthwise(self, b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildError> {
+    pub fn depthwise(self, b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuilderError> {
         self.grouped(b, name, x, x.shape.channels())
     }
 
-    fn grouped(self, b: &mut Builder, name: &str, x: &Operand, groups: usize) -> Result<Operand, BuildError> {
+    fn grouped(
+        self,
+        b: &mut Builder,
+        name: &str,
+        x: &Operand,
+        groups: usize,
+    ) -> Result<Operand, BuilderError> {
         let Square { filters, kernel, stride, pads, bias } = self;
         let options = ConvOptions { stride: [stride; 2], pads, groups, bias, ..ConvOptions::default() };
         b.named(name).conv(x, filters, [kernel; 2], options)
@@ -61,7 +67,7 @@ pub(super) fn norm_relu(
     norm: &str,
     relu: &str,
     function: Function,
-) -> Result<Operand, BuildError> {
+) -> Result<Operand, BuilderError> {
     let x = b.named(norm).batch_norm(x)?;
     b.named(relu).activation(&x, function)
 }

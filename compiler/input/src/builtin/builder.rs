@@ -36,7 +36,7 @@ use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
 /// assert_eq!(network.parameters(), 3 * 8 * 25 + 2 * 8 + 8 * 10 + 10);
 /// assert_eq!(network.layers[1].name, "stem");
 /// assert_eq!(network.layers[2].name, "batch_norm1");
-/// # Ok::<(), csdfc_input::builtin::BuildError>(())
+/// # Ok::<(), csdfc_input::builtin::BuilderError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Builder {
@@ -117,7 +117,7 @@ impl PoolWindow {
 /// Why a layer cannot be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[non_exhaustive]
-pub enum BuildError {
+pub enum BuilderError {
     /// The operator cannot take inputs of these shapes, or a tensor or parameter is too large.
     #[error("layer {layer}: {source}")]
     #[diagnostic(code(csdfc::builder::shape))]
@@ -165,7 +165,7 @@ impl Builder {
     ///
     /// # Errors
     /// When the name is taken or the shape is too large.
-    pub fn input(&mut self, name: &str, shape: impl Into<Vec<usize>>) -> Result<Operand, BuildError> {
+    pub fn input(&mut self, name: &str, shape: impl Into<Vec<usize>>) -> Result<Operand, BuilderError> {
         self.named(name);
         let name = self.take_name("input")?;
         let operator = Operator::Input(Input { element: InputElement::F32, camera: None });
@@ -182,7 +182,7 @@ impl Builder {
         filters: usize,
         kernel: [usize; 2],
         options: ConvOptions,
-    ) -> Result<Operand, BuildError> {
+    ) -> Result<Operand, BuilderError> {
         let ConvOptions { stride, pads, groups, dilation, bias } = options;
         let pads = pads.resolve(&x.shape, kernel, stride, dilation);
         let conv = Conv {
@@ -204,7 +204,7 @@ impl Builder {
     ///
     /// # Errors
     /// When the input is a scalar.
-    pub fn batch_norm(&mut self, x: &Operand) -> Result<Operand, BuildError> {
+    pub fn batch_norm(&mut self, x: &Operand) -> Result<Operand, BuilderError> {
         let channels = x.shape.channels();
         self.add_layer(Operator::BatchNorm(BatchNorm { channels, activation: None }), &[x])
     }
@@ -213,7 +213,7 @@ impl Builder {
     ///
     /// # Errors
     /// When the slope of a PRelu does not broadcast to the input.
-    pub fn activation(&mut self, x: &Operand, function: Function) -> Result<Operand, BuildError> {
+    pub fn activation(&mut self, x: &Operand, function: Function) -> Result<Operand, BuilderError> {
         self.add_layer(Operator::ElementWise(ElementWise { function }), &[x])
     }
 
@@ -221,7 +221,7 @@ impl Builder {
     ///
     /// # Errors
     /// When the input is not an image or the window does not fit it.
-    pub fn max_pool(&mut self, x: &Operand, window: PoolWindow) -> Result<Operand, BuildError> {
+    pub fn max_pool(&mut self, x: &Operand, window: PoolWindow) -> Result<Operand, BuilderError> {
         self.pool(x, PoolKind::Max, window)
     }
 
@@ -234,7 +234,7 @@ impl Builder {
         x: &Operand,
         window: PoolWindow,
         count_include_pad: bool,
-    ) -> Result<Operand, BuildError> {
+    ) -> Result<Operand, BuilderError> {
         self.pool(x, PoolKind::Average { count_include_pad }, window)
     }
 
@@ -242,7 +242,7 @@ impl Builder {
     ///
     /// # Errors
     /// When the input has no height and width.
-    pub fn global_average_pool(&mut self, x: &Operand) -> Result<Operand, BuildError> {
+    pub fn global_average_pool(&mut self, x: &Operand) -> Result<Operand, BuilderError> {
         let reduce = Reduce { function: ReduceFunction::Mean, axes: vec![2, 3], keep_dims: true };
         self.add_layer(Operator::Reduce(reduce), &[x])
     }
@@ -251,7 +251,7 @@ impl Builder {
     ///
     /// # Errors
     /// When the input is a scalar.
-    pub fn gemm(&mut self, x: &Operand, units: usize, bias: bool) -> Result<Operand, BuildError> {
+    pub fn gemm(&mut self, x: &Operand, units: usize, bias: bool) -> Result<Operand, BuilderError> {
         let inner = x.shape.dims.last().copied().unwrap_or(1);
         let gemm = Gemm { inner, units, transposed: true, bias, activation: None };
         self.add_layer(Operator::Gemm(gemm), &[x])
@@ -261,7 +261,7 @@ impl Builder {
     ///
     /// # Errors
     /// When the shapes do not broadcast.
-    pub fn add(&mut self, a: &Operand, b: &Operand) -> Result<Operand, BuildError> {
+    pub fn add(&mut self, a: &Operand, b: &Operand) -> Result<Operand, BuilderError> {
         self.binary(BinaryFunction::Add, a, b)
     }
 
@@ -269,7 +269,7 @@ impl Builder {
     ///
     /// # Errors
     /// When the shapes do not broadcast.
-    pub fn mul(&mut self, a: &Operand, b: &Operand) -> Result<Operand, BuildError> {
+    pub fn mul(&mut self, a: &Operand, b: &Operand) -> Result<Operand, BuilderError> {
         self.binary(BinaryFunction::Mul, a, b)
     }
 
@@ -277,7 +277,7 @@ impl Builder {
     ///
     /// # Errors
     /// When there is no input, or they differ in another dimension.
-    pub fn concat(&mut self, inputs: &[&Operand]) -> Result<Operand, BuildError> {
+    pub fn concat(&mut self, inputs: &[&Operand]) -> Result<Operand, BuilderError> {
         self.add_layer(Operator::Concat(Concat { axis: 1 }), inputs)
     }
 
@@ -285,7 +285,7 @@ impl Builder {
     ///
     /// # Errors
     /// When the input is a scalar.
-    pub fn softmax(&mut self, x: &Operand) -> Result<Operand, BuildError> {
+    pub fn softmax(&mut self, x: &Operand) -> Result<Operand, BuilderError> {
         let axis = x.shape.rank().saturating_sub(1);
         self.add_layer(Operator::Softmax(Softmax { axes: vec![axis], log: false }), &[x])
     }
@@ -294,7 +294,7 @@ impl Builder {
     ///
     /// # Errors
     /// When the input is not an image.
-    pub fn lrn(&mut self, x: &Operand, lrn: Lrn) -> Result<Operand, BuildError> {
+    pub fn lrn(&mut self, x: &Operand, lrn: Lrn) -> Result<Operand, BuilderError> {
         self.add_layer(Operator::Lrn(lrn), &[x])
     }
 
@@ -302,9 +302,9 @@ impl Builder {
     ///
     /// # Errors
     /// When another output has that name.
-    pub fn output(&mut self, name: &str, x: &Operand) -> Result<(), BuildError> {
+    pub fn output(&mut self, name: &str, x: &Operand) -> Result<(), BuilderError> {
         if self.network.outputs.iter().any(|output| output.name == name) {
-            return Err(BuildError::Name { name: name.into() });
+            return Err(BuilderError::Name { name: name.into() });
         }
         self.check_made_here(name, x)?;
         self.network.outputs.push(NetworkOutput { name: name.into(), operand: x.clone() });
@@ -316,20 +316,25 @@ impl Builder {
         self.network
     }
 
-    fn pool(&mut self, x: &Operand, kind: PoolKind, window: PoolWindow) -> Result<Operand, BuildError> {
+    fn pool(&mut self, x: &Operand, kind: PoolKind, window: PoolWindow) -> Result<Operand, BuilderError> {
         let PoolWindow { kernel, stride, pads, ceil } = window;
         let dilation = [1, 1];
         let pads = pads.resolve(&x.shape, kernel, stride, dilation);
         self.add_layer(Operator::Pool(Pool { kind, kernel, stride, dilation, pads, ceil }), &[x])
     }
 
-    fn binary(&mut self, function: BinaryFunction, a: &Operand, b: &Operand) -> Result<Operand, BuildError> {
+    fn binary(
+        &mut self,
+        function: BinaryFunction,
+        a: &Operand,
+        b: &Operand,
+    ) -> Result<Operand, BuilderError> {
         let binary = Binary { function, constant: None, activation: None };
         self.add_layer(Operator::Binary(binary), &[a, b])
     }
 
     /// Adds a layer and infers its shape.
-    fn add_layer(&mut self, operator: Operator, inputs: &[&Operand]) -> Result<Operand, BuildError> {
+    fn add_layer(&mut self, operator: Operator, inputs: &[&Operand]) -> Result<Operand, BuilderError> {
         let name = self.take_name(operator.kind())?;
         for input in inputs {
             self.check_made_here(&name, input)?;
@@ -337,7 +342,7 @@ impl Builder {
         let inputs: Vec<Operand> = inputs.iter().map(|&input| input.clone()).collect();
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape.clone()).collect();
         let shape = output_shape(&operator, &shapes)
-            .map_err(|source| BuildError::Shape { layer: name.clone(), source })?;
+            .map_err(|source| BuilderError::Shape { layer: name.clone(), source })?;
         self.push(name, operator, inputs, shape)
     }
 
@@ -348,11 +353,11 @@ impl Builder {
         operator: Operator,
         inputs: Vec<Operand>,
         shape: Shape,
-    ) -> Result<Operand, BuildError> {
+    ) -> Result<Operand, BuilderError> {
         let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape.clone()).collect();
         let dims = parameter_dims(&operator, &shapes);
         for tensor in dims.iter().cloned().map(Shape::new).chain([shape.clone()]) {
-            check_size(&tensor).map_err(|source| BuildError::Shape { layer: name.clone(), source })?;
+            check_size(&tensor).map_err(|source| BuilderError::Shape { layer: name.clone(), source })?;
         }
         let parameters = (0..)
             .zip(dims)
@@ -378,9 +383,9 @@ impl Builder {
     }
 
     /// The name given to the next layer, or one after its kind.
-    fn take_name(&mut self, kind: &'static str) -> Result<String, BuildError> {
+    fn take_name(&mut self, kind: &'static str) -> Result<String, BuilderError> {
         if let Some(name) = self.next_name.take() {
-            return if self.names.contains(&name) { Err(BuildError::Name { name }) } else { Ok(name) };
+            return if self.names.contains(&name) { Err(BuilderError::Name { name }) } else { Ok(name) };
         }
         let number = self.of_kind.entry(kind).or_default();
         loop {
@@ -393,11 +398,11 @@ impl Builder {
     }
 
     /// Checks that this builder made the tensor, and that the tensor can be seen in this shape.
-    fn check_made_here(&self, layer: &str, x: &Operand) -> Result<(), BuildError> {
+    fn check_made_here(&self, layer: &str, x: &Operand) -> Result<(), BuilderError> {
         let LayerId(index) = x.layer;
         match self.network.layers.get(index) {
             Some(made) if elements(&made.shape) == elements(&x.shape) => Ok(()),
-            _ => Err(BuildError::Foreign { layer: layer.into() }),
+            _ => Err(BuilderError::Foreign { layer: layer.into() }),
         }
     }
 }

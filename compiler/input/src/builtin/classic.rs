@@ -3,12 +3,12 @@
 use csdfc_plan::operator::Function;
 
 use super::blocks::square;
-use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};
+use super::builder::{Builder, BuilderError, Padding, PoolWindow, flatten};
 use csdfc_network::{Network, Operand};
 
 /// LeCun et al., "Gradient-based learning applied to document recognition" (1998), figure 2, as it is read today: C3
 /// sees all six maps of S2, subsampling is a plain mean, and the output layer is fully connected.
-pub(super) fn lenet5() -> Result<Network, BuildError> {
+pub(super) fn lenet5() -> Result<Network, BuilderError> {
     let mut b = Builder::new(9);
     let mut x = b.input("input", [1, 1, 32, 32])?;
     for (conv, filters, pool) in [("C1", 6, Some("S2")), ("C3", 16, Some("S4")), ("C5", 120, None)] {
@@ -26,7 +26,7 @@ pub(super) fn lenet5() -> Result<Network, BuildError> {
 }
 
 /// Krizhevsky, "One weird trick for parallelizing convolutional neural networks" (2014): one column.
-pub(super) fn alexnet() -> Result<Network, BuildError> {
+pub(super) fn alexnet() -> Result<Network, BuilderError> {
     let mut b = Builder::new(10);
     let x = b.input("input", [1, 3, 224, 224])?;
     let convs = [
@@ -48,27 +48,27 @@ pub(super) fn alexnet() -> Result<Network, BuildError> {
 }
 
 /// Simonyan and Zisserman, "Very deep convolutional networks" (2014), table 1, B.
-pub(super) fn vgg_b() -> Result<Network, BuildError> {
+pub(super) fn vgg_b() -> Result<Network, BuilderError> {
     vgg(14, [&[3, 3]; 5])
 }
 
 /// Column C: the third convolution of the last three blocks has 1×1 filters.
-pub(super) fn vgg_c() -> Result<Network, BuildError> {
+pub(super) fn vgg_c() -> Result<Network, BuilderError> {
     vgg(15, [&[3, 3], &[3, 3], &[3, 3, 1], &[3, 3, 1], &[3, 3, 1]])
 }
 
 /// Column D.
-pub(super) fn vgg16() -> Result<Network, BuildError> {
+pub(super) fn vgg16() -> Result<Network, BuilderError> {
     vgg(11, [&[3, 3], &[3, 3], &[3; 3], &[3; 3], &[3; 3]])
 }
 
 /// Column E.
-pub(super) fn vgg_e() -> Result<Network, BuildError> {
+pub(super) fn vgg_e() -> Result<Network, BuilderError> {
     vgg(16, [&[3, 3], &[3, 3], &[3; 4], &[3; 4], &[3; 4]])
 }
 
 /// Five blocks of convolutions of these kernels, each with a pool behind it, in torchvision's places.
-fn vgg(seed: u64, blocks: [&[usize]; 5]) -> Result<Network, BuildError> {
+fn vgg(seed: u64, blocks: [&[usize]; 5]) -> Result<Network, BuilderError> {
     let mut b = Builder::new(seed);
     let mut x = b.input("input", [1, 3, 224, 224])?;
     let mut place = 0;
@@ -85,7 +85,7 @@ fn vgg(seed: u64, blocks: [&[usize]; 5]) -> Result<Network, BuildError> {
 }
 
 /// Two hidden layers of 4096 units and the scores, in these places of torchvision's `classifier`.
-fn classifier(mut b: Builder, x: &Operand, places: [usize; 3]) -> Result<Network, BuildError> {
+fn classifier(mut b: Builder, x: &Operand, places: [usize; 3]) -> Result<Network, BuilderError> {
     let mut x = flatten(x);
     for place in &places[..2] {
         x = b.named(format!("classifier.{place}")).gemm(&x, 4096, true)?;

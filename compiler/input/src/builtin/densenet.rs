@@ -3,7 +3,7 @@
 use csdfc_plan::operator::Function;
 
 use super::blocks::{norm_relu, square};
-use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};
+use super::builder::{Builder, BuilderError, Padding, PoolWindow, flatten};
 use csdfc_network::{Network, Operand};
 
 /// New channels of each dense layer.
@@ -11,7 +11,7 @@ const GROWTH: usize = 32;
 
 /// Huang et al., "Densely connected convolutional networks" (2016), table 1, growth 32. As in the authors' own code,
 /// each dense layer appends its channels to those that its block has so far.
-pub(super) fn densenet121() -> Result<Network, BuildError> {
+pub(super) fn densenet121() -> Result<Network, BuilderError> {
     let mut b = Builder::new(7);
     let x = b.input("input", [1, 3, 224, 224])?;
     let x = square(64, 7).stride(2).conv(&mut b, "features.conv0", &x)?;
@@ -34,7 +34,7 @@ pub(super) fn densenet121() -> Result<Network, BuildError> {
     Ok(b.finish())
 }
 
-fn dense_layer(b: &mut Builder, name: &str, input: &Operand) -> Result<Operand, BuildError> {
+fn dense_layer(b: &mut Builder, name: &str, input: &Operand) -> Result<Operand, BuilderError> {
     let x = norm_relu(b, input, &format!("{name}.norm1"), &format!("{name}.relu1"), Function::Relu)?;
     let x = square(4 * GROWTH, 1).conv(b, &format!("{name}.conv1"), &x)?;
     let x = norm_relu(b, &x, &format!("{name}.norm2"), &format!("{name}.relu2"), Function::Relu)?;
@@ -43,7 +43,7 @@ fn dense_layer(b: &mut Builder, name: &str, input: &Operand) -> Result<Operand, 
 }
 
 /// Half the channels, half the size.
-fn transition(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildError> {
+fn transition(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuilderError> {
     let x = norm_relu(b, x, &format!("{name}.norm"), &format!("{name}.relu"), Function::Relu)?;
     let x = square(x.shape.channels() / 2, 1).conv(b, &format!("{name}.conv"), &x)?;
     b.named(format!("{name}.pool")).average_pool(&x, PoolWindow::new(2, 2), false)

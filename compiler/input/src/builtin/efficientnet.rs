@@ -3,11 +3,11 @@
 use csdfc_plan::operator::Function;
 
 use super::blocks::{norm_relu, square};
-use super::builder::{BuildError, Builder, Padding, flatten};
+use super::builder::{Builder, BuilderError, Padding, flatten};
 use csdfc_network::{Network, Operand};
 
 /// Tan and Le, "EfficientNet" (2019), table 1.
-pub(super) fn efficientnet_b0() -> Result<Network, BuildError> {
+pub(super) fn efficientnet_b0() -> Result<Network, BuilderError> {
     let mut b = Builder::new(3);
     let x = b.input("input", [1, 3, 224, 224])?;
     let x = square(32, 3).stride(2).pads(Padding::Same).conv(&mut b, "stem_conv", &x)?;
@@ -49,7 +49,7 @@ struct MbConv {
 }
 
 impl MbConv {
-    fn add(self, b: &mut Builder, name: &str, input: &Operand) -> Result<Operand, BuildError> {
+    fn add(self, b: &mut Builder, name: &str, input: &Operand) -> Result<Operand, BuilderError> {
         let in_channels = input.shape.channels();
         let expanded = in_channels * self.expansion;
         let mut x = input.clone();

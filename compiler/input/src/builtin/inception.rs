@@ -3,12 +3,12 @@
 use csdfc_plan::operator::Function;
 
 use super::blocks::{Square, norm_relu, square};
-use super::builder::{BuildError, Builder, ConvOptions, Padding, PoolWindow, flatten};
+use super::builder::{Builder, BuilderError, ConvOptions, Padding, PoolWindow, flatten};
 use csdfc_network::{Network, Operand};
 
 /// Szegedy et al., "Going deeper with convolutions" (2014), table 1, as torchvision has it: with batch norm, without
 /// the auxiliary classifiers, and 3×3 filters where the paper has 5×5.
-pub(super) fn googlenet() -> Result<Network, BuildError> {
+pub(super) fn googlenet() -> Result<Network, BuilderError> {
     let mut builder = Builder::new(12);
     let b = &mut builder;
     let pool = || PoolWindow::new(3, 2).ceil();
@@ -56,14 +56,14 @@ pub(super) fn googlenet() -> Result<Network, BuildError> {
 }
 
 /// torchvision's `BasicConv2d`.
-fn basic(b: &mut Builder, name: &str, x: &Operand, conv: Square) -> Result<Operand, BuildError> {
+fn basic(b: &mut Builder, name: &str, x: &Operand, conv: Square) -> Result<Operand, BuilderError> {
     let x = conv.conv(b, &format!("{name}.conv"), x)?;
     norm_relu(b, &x, &format!("{name}.bn"), &format!("{name}.relu"), Function::Relu)
 }
 
 /// Szegedy et al., "Rethinking the Inception architecture for computer vision" (2015), as torchvision has it: 299×299,
 /// without the auxiliary classifier.
-pub(super) fn inception_v3() -> Result<Network, BuildError> {
+pub(super) fn inception_v3() -> Result<Network, BuilderError> {
     let mut builder = Builder::new(17);
     let b = &mut builder;
     let valid = |filters, kernel| square(filters, kernel).pads(Padding::Valid);
@@ -93,7 +93,7 @@ pub(super) fn inception_v3() -> Result<Network, BuildError> {
 }
 
 /// torchvision's `InceptionA`: 1×1, 5×5, two 3×3, and an average pool that is projected.
-fn module_a(b: &mut Builder, name: &str, x: &Operand, projected: usize) -> Result<Operand, BuildError> {
+fn module_a(b: &mut Builder, name: &str, x: &Operand, projected: usize) -> Result<Operand, BuilderError> {
     let one = basic(b, &format!("{name}.branch1x1"), x, square(64, 1))?;
     let five = basic(b, &format!("{name}.branch5x5_1"), x, square(48, 1))?;
     let five = basic(b, &format!("{name}.branch5x5_2"), &five, square(64, 5))?;
@@ -105,7 +105,7 @@ fn module_a(b: &mut Builder, name: &str, x: &Operand, projected: usize) -> Resul
 }
 
 /// `InceptionB`, which halves the size: 3×3, two 3×3, and a pool.
-fn module_b(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildError> {
+fn module_b(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuilderError> {
     let halved = |filters| square(filters, 3).stride(2).pads(Padding::Valid);
     let three = basic(b, &format!("{name}.branch3x3"), x, halved(384))?;
     let double = basic(b, &format!("{name}.branch3x3dbl_1"), x, square(64, 1))?;
@@ -116,7 +116,7 @@ fn module_b(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildEr
 }
 
 /// `InceptionC`: 1×1, 7×7 in two lines, twice that, and an average pool that is projected.
-fn module_c(b: &mut Builder, name: &str, x: &Operand, inner: usize) -> Result<Operand, BuildError> {
+fn module_c(b: &mut Builder, name: &str, x: &Operand, inner: usize) -> Result<Operand, BuilderError> {
     let one = basic(b, &format!("{name}.branch1x1"), x, square(192, 1))?;
     let seven = basic(b, &format!("{name}.branch7x7_1"), x, square(inner, 1))?;
     let seven = line(b, &format!("{name}.branch7x7_2"), &seven, inner, [1, 7])?;
@@ -132,7 +132,7 @@ fn module_c(b: &mut Builder, name: &str, x: &Operand, inner: usize) -> Result<Op
 }
 
 /// `InceptionD`, which halves the size: 3×3, 7×7 in two lines and 3×3, and a pool.
-fn module_d(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildError> {
+fn module_d(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuilderError> {
     let halved = |filters| square(filters, 3).stride(2).pads(Padding::Valid);
     let three = basic(b, &format!("{name}.branch3x3_1"), x, square(192, 1))?;
     let three = basic(b, &format!("{name}.branch3x3_2"), &three, halved(320))?;
@@ -146,7 +146,7 @@ fn module_d(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildEr
 
 /// `InceptionE`: 1×1, two branches that end in a row and a column of three next to each other, and an average pool that
 /// is projected.
-fn module_e(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildError> {
+fn module_e(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuilderError> {
     let one = basic(b, &format!("{name}.branch1x1"), x, square(320, 1))?;
     let three = basic(b, &format!("{name}.branch3x3_1"), x, square(384, 1))?;
     let row = line(b, &format!("{name}.branch3x3_2a"), &three, 384, [1, 3])?;
@@ -162,7 +162,7 @@ fn module_e(b: &mut Builder, name: &str, x: &Operand) -> Result<Operand, BuildEr
 }
 
 /// A 3×3 average, with its padding, and so many 1×1 filters.
-fn projected_pool(b: &mut Builder, name: &str, x: &Operand, filters: usize) -> Result<Operand, BuildError> {
+fn projected_pool(b: &mut Builder, name: &str, x: &Operand, filters: usize) -> Result<Operand, BuilderError> {
     let window = PoolWindow::new(3, 1).pads(Padding::Each(1));
     let pool = b.named(format!("{name}.branch_avg")).average_pool(x, window, true)?;
     basic(b, &format!("{name}.branch_pool"), &pool, square(filters, 1))
@@ -175,7 +175,7 @@ fn line(
     x: &Operand,
     filters: usize,
     kernel: [usize; 2],
-) -> Result<Operand, BuildError> {
+) -> Result<Operand, BuilderError> {
     let options = ConvOptions { pads: Padding::Same, bias: false, ..ConvOptions::default() };
     let x = b.named(format!("{name}.conv")).conv(x, filters, kernel, options)?;
     norm_relu(b, &x, &format!("{name}.bn"), &format!("{name}.relu"), Function::Relu)
@@ -183,7 +183,7 @@ fn line(
 
 /// Ioffe and Szegedy, "Batch normalization" (2015), figure 5, as its Caffe model has it: 224×224, plain 7×7 stem,
 /// convolutions with biases before the batch norms.
-pub(super) fn inception_v2() -> Result<Network, BuildError> {
+pub(super) fn inception_v2() -> Result<Network, BuilderError> {
     let mut builder = Builder::new(13);
     let b = &mut builder;
     let pool = || PoolWindow::new(3, 2).ceil();
@@ -238,7 +238,13 @@ pub(super) fn inception_v2() -> Result<Network, BuildError> {
 }
 
 /// A convolution `{block}_{part}` with bias, batch norm and rectifier.
-fn caffe(b: &mut Builder, block: &str, part: &str, x: &Operand, conv: Square) -> Result<Operand, BuildError> {
+fn caffe(
+    b: &mut Builder,
+    block: &str,
+    part: &str,
+    x: &Operand,
+    conv: Square,
+) -> Result<Operand, BuilderError> {
     let x = conv.bias().conv(b, &format!("{block}_{part}"), x)?;
     norm_relu(b, &x, &format!("{block}_{part}_bn"), &format!("{block}_relu_{part}"), Function::Relu)
 }

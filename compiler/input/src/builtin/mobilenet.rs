@@ -1,11 +1,11 @@
 //! MobileNetV1 and V2, with the layer names of Keras and TensorFlow's padding.
 
 use super::blocks::{RELU6, norm_relu, square};
-use super::builder::{BuildError, Builder, Padding, flatten};
+use super::builder::{Builder, BuilderError, Padding, flatten};
 use csdfc_network::{Network, Operand};
 
 /// Howard et al., "MobileNets" (2017), table 1; `percent` is the width multiplier in hundredths.
-pub(super) fn mobilenet_v1(percent: usize) -> Result<Network, BuildError> {
+pub(super) fn mobilenet_v1(percent: usize) -> Result<Network, BuilderError> {
     let width = |filters: usize| filters * percent / 100;
     let mut b = Builder::new(1);
     let x = b.input("input", [1, 3, 224, 224])?;
@@ -44,7 +44,7 @@ pub(super) fn mobilenet_v1(percent: usize) -> Result<Network, BuildError> {
 }
 
 /// Sandler et al., "MobileNetV2" (2018), table 2, width 1.
-pub(super) fn mobilenet_v2() -> Result<Network, BuildError> {
+pub(super) fn mobilenet_v2() -> Result<Network, BuilderError> {
     let mut b = Builder::new(2);
     let x = b.input("input", [1, 3, 224, 224])?;
     let x = square(32, 3).stride(2).pads(Padding::Same).conv(&mut b, "Conv1", &x)?;
@@ -86,7 +86,7 @@ fn inverted_residual(
     expansion: usize,
     channels: usize,
     stride: usize,
-) -> Result<Operand, BuildError> {
+) -> Result<Operand, BuilderError> {
     let mut x = input.clone();
     if expansion != 1 {
         let expand = format!("{name}_expand");

@@ -33,7 +33,7 @@ mod paper;
 mod resnet;
 mod squeezenet;
 
-pub use builder::{BuildError, Builder, ConvOptions, Padding, PoolWindow, flatten};
+pub use builder::{Builder, BuilderError, ConvOptions, Padding, PoolWindow, flatten};
 pub use fingerprint::fingerprint;
 
 use csdfc_network::Network;
@@ -87,7 +87,7 @@ pub enum BuiltinError {
     /// Its description is wrong: a bug of csdfc.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Build(#[from] BuildError),
+    Build(#[from] BuilderError),
 }
 
 /// The built-in network of this name, one of [`NAMES`] or [`PAPER_NAMES`].

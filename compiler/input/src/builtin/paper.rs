@@ -3,11 +3,11 @@
 use csdfc_plan::operator::Function;
 
 use super::blocks::square;
-use super::builder::{BuildError, Builder, Padding, flatten};
+use super::builder::{Builder, BuilderError, Padding, flatten};
 use csdfc_network::Network;
 
 /// CNN1 of the example application (section 2.3).
-pub(super) fn cnn1() -> Result<Network, BuildError> {
+pub(super) fn cnn1() -> Result<Network, BuilderError> {
     let mut b = Builder::new(21);
     let l1 = b.input("l1", [1, 3, 32, 32])?;
     let l2 = square(8, 5).bias().conv(&mut b, "l2", &l1)?;
@@ -19,7 +19,7 @@ pub(super) fn cnn1() -> Result<Network, BuildError> {
 }
 
 /// CNN2 of the example application (section 2.3).
-pub(super) fn cnn2() -> Result<Network, BuildError> {
+pub(super) fn cnn2() -> Result<Network, BuilderError> {
     let mut b = Builder::new(22);
     let l1 = b.input("l1", [1, 3, 32, 32])?;
     let l2 = square(8, 5).bias().pads(Padding::Valid).conv(&mut b, "l2", &l1)?;
@@ -30,7 +30,7 @@ pub(super) fn cnn2() -> Result<Network, BuildError> {
 }
 
 /// The input and convolution that section 2.5 processes by parts.
-pub(super) fn pair() -> Result<Network, BuildError> {
+pub(super) fn pair() -> Result<Network, BuilderError> {
     let mut b = Builder::new(23);
     let l1 = b.input("l1", [1, 3, 32, 32])?;
     let l2 = square(8, 5).bias().conv(&mut b, "l2", &l1)?;

@@ -3,23 +3,28 @@
 use csdfc_plan::operator::Function;
 
 use super::blocks::{norm_relu, square};
-use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};
+use super::builder::{Builder, BuilderError, Padding, PoolWindow, flatten};
 use csdfc_network::{Network, Operand};
 
 /// He et al., "Deep residual learning" (2015), table 1, 18 layers.
-pub(super) fn resnet18() -> Result<Network, BuildError> {
+pub(super) fn resnet18() -> Result<Network, BuilderError> {
     imagenet(4, [2, 2, 2, 2], 1, basic)
 }
 
 /// The same with 50 layers; the stride is in the 3×3 convolution ("v1.5").
-pub(super) fn resnet50() -> Result<Network, BuildError> {
+pub(super) fn resnet50() -> Result<Network, BuilderError> {
     imagenet(5, [3, 4, 6, 3], 4, bottleneck)
 }
 
 /// A residual branch: builder, name of the block, input, width, stride.
-type Branch = fn(&mut Builder, &str, &Operand, usize, usize) -> Result<Operand, BuildError>;
+type Branch = fn(&mut Builder, &str, &Operand, usize, usize) -> Result<Operand, BuilderError>;
 
-fn imagenet(seed: u64, blocks: [usize; 4], expansion: usize, branch: Branch) -> Result<Network, BuildError> {
+fn imagenet(
+    seed: u64,
+    blocks: [usize; 4],
+    expansion: usize,
+    branch: Branch,
+) -> Result<Network, BuilderError> {
     let mut b = Builder::new(seed);
     let x = b.input("input", [1, 3, 224, 224])?;
     let x = square(64, 7).stride(2).conv(&mut b, "conv1", &x)?;
@@ -53,7 +58,7 @@ fn basic(
     x: &Operand,
     width: usize,
     stride: usize,
-) -> Result<Operand, BuildError> {
+) -> Result<Operand, BuilderError> {
     let x = square(width, 3).stride(stride).conv(b, &format!("{name}.conv1"), x)?;
     let x = norm_relu(b, &x, &format!("{name}.bn1"), &format!("{name}.relu1"), Function::Relu)?;
     let x = square(width, 3).conv(b, &format!("{name}.conv2"), &x)?;
@@ -66,7 +71,7 @@ fn bottleneck(
     x: &Operand,
     width: usize,
     stride: usize,
-) -> Result<Operand, BuildError> {
+) -> Result<Operand, BuilderError> {
     let x = square(width, 1).conv(b, &format!("{name}.conv1"), x)?;
     let x = norm_relu(b, &x, &format!("{name}.bn1"), &format!("{name}.relu1"), Function::Relu)?;
     let x = square(width, 3).stride(stride).conv(b, &format!("{name}.conv2"), &x)?;
@@ -77,7 +82,7 @@ fn bottleneck(
 
 /// The image classifier of MLPerf Tiny (Banbury et al., 2021), for CIFAR-10: three stacks of one block, convolutions
 /// with biases, shortcuts without batch norm, TensorFlow's padding.
-pub(super) fn resnet8() -> Result<Network, BuildError> {
+pub(super) fn resnet8() -> Result<Network, BuilderError> {
     let mut b = Builder::new(6);
     let same = |filters, kernel| square(filters, kernel).bias().pads(Padding::Same);
     let x = b.input("input", [1, 3, 32, 32])?;

@@ -3,11 +3,11 @@
 use csdfc_plan::operator::Function;
 
 use super::blocks::{Square, square};
-use super::builder::{BuildError, Builder, Padding, PoolWindow, flatten};
+use super::builder::{Builder, BuilderError, Padding, PoolWindow, flatten};
 use csdfc_network::{Network, Operand};
 
 /// Iandola et al., "SqueezeNet" (2016), table 1.
-pub(super) fn squeezenet1_0() -> Result<Network, BuildError> {
+pub(super) fn squeezenet1_0() -> Result<Network, BuilderError> {
     let mut b = Builder::new(8);
     let x = b.input("input", [1, 3, 224, 224])?;
     let stem = square(96, 7).stride(2).pads(Padding::Valid);
@@ -48,7 +48,7 @@ fn fire(
     x: &Operand,
     squeezed: usize,
     expanded: usize,
-) -> Result<Operand, BuildError> {
+) -> Result<Operand, BuilderError> {
     let squeeze = format!("{name}.squeeze");
     let x = conv_relu(b, square(squeezed, 1), &squeeze, &format!("{squeeze}_activation"), x)?;
     let one = format!("{name}.expand1x1");
@@ -64,7 +64,7 @@ fn conv_relu(
     name: &str,
     relu: &str,
     x: &Operand,
-) -> Result<Operand, BuildError> {
+) -> Result<Operand, BuilderError> {
     let x = square.bias().conv(b, name, x)?;
     b.named(relu).activation(&x, Function::Relu)
 }

@@ -290,7 +290,7 @@ fn names_are_given_or_after_the_kind() {
 #[test]
 fn nonsense_is_an_error() {
     #[track_caller]
-    fn check(build: impl Fn(&mut Builder, &Operand) -> Result<Operand, BuildError>, expected: &str) {
+    fn check(build: impl Fn(&mut Builder, &Operand) -> Result<Operand, BuilderError>, expected: &str) {
         let mut b = Builder::new(0);
         let x = b.input("x", [1, 4, 8, 8]).unwrap();
         let error = build(&mut b, &x).unwrap_err().to_string();
@@ -327,5 +327,5 @@ fn nonsense_is_an_error() {
     let mut b = Builder::new(0);
     let x = b.input("x", [1, 2]).unwrap();
     b.output("y", &x).unwrap();
-    assert_eq!(b.output("y", &x), Err(BuildError::Name { name: "y".into() }));
+    assert_eq!(b.output("y", &x), Err(BuilderError::Name { name: "y".into() }));
 }

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use csdfc_emit::Options;
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::device::Processor;
 use csdfc_input::device::measured::scenario;
@@ -63,21 +62,29 @@ fn tried(network: &Network, choices: &[Option<Primitive>]) -> BTreeSet<String> {
     chosen.map(|(layer, _)| layer.name.clone()).collect()
 }
 
-/// The files of the crate that measures the layers of an application, by their paths in its folder. Figures that it
-/// cannot measure come from `like`, a processor and a store.
+/// A crate that measures a board, but for the code of its plans and what comes with it (`csdfc_emit::emit_trials`).
+pub struct Board {
+    /// The plans of the trials.
+    pub plans: Vec<Plan>,
+    /// The program's other files, by their paths in the crate's folder.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+/// Plans the trials of a crate with this name, which measures the layers of an application. Figures that it cannot measure
+/// come from `like`, a processor and a store.
 ///
 /// # Errors
-/// When a network cannot be planned, or a plan not emitted.
+/// When a network cannot be planned.
 pub fn board(
     application: &Application,
     request: &Request,
     (like, store): (&Processor, Option<&Store>),
     name: &str,
-) -> Result<Vec<(PathBuf, Vec<u8>)>, Error> {
+) -> Result<Board, Error> {
     let cnns = (0..application.cnns.len()).map(|cnn| Trials::plan(application, cnn, request));
     let cnns = cnns.collect::<Result<Vec<Trials>, Error>>()?;
-    let plans: Vec<&Plan> = cnns.iter().flat_map(Trials::all).map(Planned::plan).collect();
-    let mut files = csdfc_emit::emit_trials(&plans, &Options { crate_name: Some(name.into()) })?;
+    let plans = cnns.iter().flat_map(Trials::all).map(|planned| planned.plan().clone()).collect();
+    let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     let mut add = |path: &str, text: String| files.push((Path::new(path).into(), text.into_bytes()));
     let library = name.replace('-', "_");
     add(
@@ -92,7 +99,7 @@ pub fn board(
     let networks: Vec<&Network> = application.cnns.iter().map(|cnn| &cnn.network).collect();
     add("src/table.rs", table(&cnns, &networks, request, (like, store)));
     add("README.md", readme(name, &application.name));
-    Ok(csdfc_emit::listed(files))
+    Ok(Board { plans, files })
 }
 
 /// The tables of the program: scenarios, trials, the work from which rates follow, and the figures that are not

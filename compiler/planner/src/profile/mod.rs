@@ -61,7 +61,7 @@ use self::tally::{Key, Mode, Tally};
 use self::trial::Trial;
 use crate::error::Error;
 
-pub use board::board;
+pub use board::{Board, board};
 pub use rates::processor;
 pub use store::{Reading, store};
 

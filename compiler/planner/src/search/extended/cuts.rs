@@ -73,7 +73,7 @@ fn last_reads(network: &Network, layers: &[LayerId]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use csdfc_input::builtin::{self, BuildError, Builder, ConvOptions};
+    use csdfc_input::builtin::{self, BuilderError, Builder, ConvOptions};
     use csdfc_network::Operand;
     use csdfc_network::pass::{self, Fusion};
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     /// A layer of 16 channels, two branches of `branch` channels, a layer of 16 channels that reads both, and an end.
-    fn module(branch: usize) -> Result<Network, BuildError> {
+    fn module(branch: usize) -> Result<Network, BuilderError> {
         let mut builder = Builder::new(1);
         let b = &mut builder;
         let point = |b: &mut Builder, name: &str, image: &Operand, filters| {
