@@ -1,12 +1,12 @@
 //! Explains why a capacity is too small, by a few buffers that already do not fit.
 //!
 //! ```
-//! use csdfc_packing::{Block, Budget, Life, Limit, infeasible, lives};
+//! use csdfc_packing::{Block, Budget, Life, Meter, infeasible, lives};
 //!
 //! let life = |bytes, lower, upper| Life { block: Block::of_bytes(bytes), lower, upper, gaps: Vec::new() };
 //! let problem = lives::problem(&[life(300, 0, 5), life(200, 3, 8), life(400, 6, 9)])?;
 //! // 500 bytes do not hold the last two, which are in use together.
-//! let core = infeasible::core(&problem, 500, &mut Budget::new(Limit::Work(1_000))).ok_or("they may fit")?;
+//! let core = infeasible::core(&problem, 500, &mut Meter::new(Budget::Work(1_000))).ok_or("they may fit")?;
 //! assert_eq!(core.blocks, [1, 2]);
 //! assert!(core.irreducible);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -3,18 +3,18 @@
 //! A buffer may lie in the gap of another one's life:
 //!
 //! ```
-//! use csdfc_packing::{Block, Budget, Gap, Life, Limit, lives, pack};
+//! use csdfc_packing::{Block, Budget, Gap, Life, Meter, lives, pack};
 //!
 //! let life = |bytes, lower, upper, gaps| Life { block: Block::of_bytes(bytes), lower, upper, gaps };
 //! let gap = Gap { lower: 4, upper: 6, window: None };
 //! let problem = lives::problem(&[life(300, 0, 10, vec![gap]), life(200, 4, 6, Vec::new())])?;
-//! let solution = pack(&problem, &mut Budget::new(Limit::Work(1_000)));
+//! let solution = pack(&problem, &mut Meter::new(Budget::Work(1_000)));
 //! assert_eq!(solution.packing.offsets, [0, 0]);
 //! assert_eq!(solution.packing.bytes, 300);
 //! # Ok::<(), csdfc_packing::PackError>(())
 //! ```
 
-use super::problem::{Block, Link, Member, PackError, Problem};
+use super::problem::{Block, Link, MOST_PAIRS, Member, PackError, Problem};
 
 /// A buffer and when it is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,9 +48,6 @@ struct Piece {
     low: u64,
     high: u64,
 }
-
-/// Maximum number of pairs of buffers that live at the same time. They take some 800 MB.
-pub const MOST_PAIRS: usize = 12_500_000;
 
 /// The problem of packing these buffers, in their order.
 ///

@@ -3,26 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use csdfc_plan::format::Element;
-use csdfc_plan::operator::{Input, InputElement, Operator};
 use csdfc_plan::shape::{Order, Shape};
 use rten_onnx::onnx::{
     AttributeProto, DataType, Dimension, GraphProto, NodeProto, TensorProto, TensorShapeProto, TypeProto,
     TypeProtoTensor, ValueInfoProto,
 };
 
-use super::nodes::Nodes;
-use super::{ExportError, LARGEST, constants, operators};
+use super::{ExportError, LARGEST, constants};
 use crate::import::attribute::ints;
 use csdfc_network::{Layer, LayerId, Network, Operand};
 
+/// A graph that grows.
+#[derive(Default)]
 pub(super) struct Graph {
-    proto: GraphProto,
+    pub proto: GraphProto,
     /// Bytes of the constants.
     bytes: u64,
     tensors: Names,
     nodes: Names,
     /// Names of the layers' tensors, and their shapes.
-    made: Vec<(String, Shape)>,
+    pub made: Vec<(String, Shape)>,
     /// Names of tensors seen in other shapes.
     views: BTreeMap<(LayerId, Shape), String>,
 }
@@ -42,35 +42,9 @@ impl Names {
     }
 }
 
-/// The graph of a network.
-pub(super) fn graph(network: &Network) -> Result<GraphProto, ExportError> {
-    let mut graph = Graph {
-        proto: GraphProto::default(),
-        bytes: 0,
-        tensors: Names::default(),
-        nodes: Names::default(),
-        made: Vec::new(),
-        views: BTreeMap::new(),
-    };
-    graph.name_tensors(network);
-    for id in network.ids() {
-        graph.layer(network, id)?;
-    }
-    for output in &network.outputs {
-        let seen = graph.operand(&output.operand);
-        if seen != output.name {
-            let name = graph.nodes.unique(&output.name);
-            graph.node("Identity", name, vec![seen], output.name.clone(), Vec::new());
-        }
-        let element = element(network.layer(output.operand.layer));
-        graph.proto.output.push(value(&output.name, element, &output.operand.shape));
-    }
-    Ok(graph.proto)
-}
-
 impl Graph {
     /// Names the tensors of all layers. A tensor that is a network output has the name of that output.
-    fn name_tensors(&mut self, network: &Network) {
+    pub fn name_tensors(&mut self, network: &Network) {
         self.tensors.0.extend(network.outputs.iter().map(|output| output.name.clone()));
         let inputs = network.layers.iter().filter(|layer| layer.is_input());
         self.tensors.0.extend(inputs.map(|layer| layer.name.clone()));
@@ -88,28 +62,8 @@ impl Graph {
         }
     }
 
-    fn layer(&mut self, network: &Network, id: LayerId) -> Result<(), ExportError> {
-        let layer = network.layer(id);
-        let name = self.made[id.0].0.clone();
-        if let Operator::Input(input) = &layer.operator {
-            let Input { element: InputElement::F32, camera: None } = input else {
-                let reason = "an ONNX model takes floats, not the bytes of a camera".into();
-                return Err(ExportError::Layer { layer: layer.name.clone(), reason });
-            };
-            self.proto.input.push(value(&name, DataType::FLOAT, &layer.shape));
-            return Ok(());
-        }
-        let operands: Vec<String> = layer.inputs.iter().map(|operand| self.operand(operand)).collect();
-        let read = |operand: &Operand| network.layer(operand.layer).quantisation;
-        let read = layer.inputs.iter().map(read).collect();
-        let mut nodes = Nodes::new(self, layer, read);
-        let made = operators::operator(&mut nodes, operands)?;
-        nodes.finish(&made, name);
-        Ok(())
-    }
-
     /// The tensor of an operand in the shape in which it is seen.
-    fn operand(&mut self, operand: &Operand) -> String {
+    pub fn operand(&mut self, operand: &Operand) -> String {
         let (name, own) = self.made[operand.layer.0].clone();
         let seen = &operand.shape;
         if *seen == own {
@@ -192,7 +146,7 @@ impl Graph {
 }
 
 /// Type of the elements of a layer's tensor.
-fn element(layer: &Layer) -> DataType {
+pub(super) fn element(layer: &Layer) -> DataType {
     match layer.format().element {
         Element::I64 => DataType::INT64,
         Element::U8 => DataType::UINT8,
@@ -200,7 +154,7 @@ fn element(layer: &Layer) -> DataType {
     }
 }
 
-fn value(name: &str, element: DataType, shape: &Shape) -> ValueInfoProto {
+pub(super) fn value(name: &str, element: DataType, shape: &Shape) -> ValueInfoProto {
     let dim = |dim: &usize| Dimension { dim_value: Some(*dim as i64), dim_param: None };
     let shape = Some(TensorShapeProto { dim: shape.dims.iter().map(dim).collect() });
     let tensor_type = Some(TypeProtoTensor { elem_type: Some(element), shape });

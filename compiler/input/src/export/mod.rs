@@ -4,10 +4,11 @@
 //! sum or a concat, that becomes a node of its own. A view becomes a Reshape or a Transpose. 8-bit integers become
 //! pairs of QuantizeLinear and DequantizeLinear, and weights that are integers stay so, behind a DequantizeLinear.
 //!
-//! 1. `graph` gives names to tensors, and collects nodes and constants.
-//! 2. `operators` has an arm for each operator. Families of them are files of their own.
-//! 3. `constants` are values in the order of their dimensions.
-//! 4. `file` encodes all of it.
+//! 1. `layers` goes from layer to layer.
+//! 2. `graph` gives names to tensors, and collects nodes and constants.
+//! 3. `operators` has an arm for each operator. Families of them are files of their own.
+//! 4. `constants` are values in the order of their dimensions.
+//! 5. `file` encodes all of it.
 //!
 //! Weights are read, or drawn, for all layers: the model lies in memory twice.
 //!
@@ -28,6 +29,7 @@ mod constants;
 mod file;
 mod functions;
 mod graph;
+mod layers;
 mod movement;
 mod nodes;
 mod operators;
@@ -80,7 +82,7 @@ pub enum ExportError {
 /// When a layer has no counterpart in ONNX, weights cannot be read, or the model is too large for one file.
 pub fn export(network: &Network) -> Result<Vec<u8>, ExportError> {
     let _span = tracing::info_span!("export", layers = network.layers.len()).entered();
-    file::bytes(graph::graph(network)?)
+    file::bytes(layers::graph(network)?)
 }
 
 #[cfg(test)]

@@ -11,9 +11,6 @@ use super::messages::Function;
 use super::node::{Node, Value};
 use super::ops::{self, is_onnx};
 
-/// The operators of ONNX that run bodies.
-pub(super) const OPERATORS: [&str; 2] = ["If", "Loop"];
-
 /// Maximum number of bodies and functions within each other.
 const MAX_DEPTH: usize = 32;
 

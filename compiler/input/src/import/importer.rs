@@ -7,6 +7,7 @@ use std::rc::Rc;
 use csdfc_plan::operator::Operator;
 use rten_onnx::onnx::{AttributeProto, DataType, ModelProto, NodeProto, ValueInfoProto};
 
+use super::ImportOptions;
 use super::builder::{Builder, MAX_LAYERS, NodeName};
 use super::constant;
 use super::error::{Fault, ImportError, OnnxError};
@@ -15,8 +16,10 @@ use super::inputs::{self, InputSeat};
 use super::messages::{Function, Model, referred};
 use super::node::{Node, Value};
 use super::ops::{self, integers, is_onnx, layout};
-use super::{ImportOptions, control};
 use csdfc_network::{Network, NetworkOutput};
+
+/// The operators of ONNX that run bodies.
+const WITH_BODIES: [&str; 2] = ["If", "Loop"];
 
 /// Oldest operator set that is understood: the first with ONNX's broadcasting.
 const OLDEST_OPSET: i64 = 7;
@@ -143,8 +146,7 @@ impl<'a> Importer<'a> {
     /// Whether a node stands for nodes of a body or of a function.
     fn inlines(&self, node: &NodeProto) -> bool {
         let operator = node.op_type.as_deref().unwrap_or_default();
-        self.function(node).is_some()
-            || (is_onnx(node.domain.as_deref()) && control::OPERATORS.contains(&operator))
+        self.function(node).is_some() || (is_onnx(node.domain.as_deref()) && WITH_BODIES.contains(&operator))
     }
 
     /// Counts nodes, or iterations of a loop.

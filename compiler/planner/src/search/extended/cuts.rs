@@ -73,7 +73,7 @@ fn last_reads(network: &Network, layers: &[LayerId]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use csdfc_input::builtin::{self, BuilderError, Builder, ConvOptions};
+    use csdfc_input::builtin::{self, Builder, BuilderError, ConvOptions};
     use csdfc_network::Operand;
     use csdfc_network::pass::{self, Fusion};
 

@@ -4,7 +4,7 @@ use csdfc_plan::operator::Operator;
 
 use super::Field::{self, Byte, Int, Ints};
 use super::Model;
-use super::operators::text;
+use super::text;
 
 /// Fields of a convolution of stride 1 and of no padding.
 const VALID: [(usize, Field); 3] = [(0, Byte(1)), (1, Int(1)), (2, Int(1))];

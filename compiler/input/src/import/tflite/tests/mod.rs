@@ -7,6 +7,8 @@ mod integers;
 mod names;
 mod operators;
 
+use std::fmt::Write;
+
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, VOffsetT, WIPOffset};
 
 use crate::import::error::ImportError;
@@ -270,4 +272,21 @@ fn small() -> Model {
     model.operator("FULLY_CONNECTED", &[mean, weights, -1], &[z], &[]);
     model.outputs = vec![z];
     model
+}
+
+/// Layers as text: the operator of each, its operands, and the shapes in which it sees them.
+fn text(network: &Network) -> String {
+    let mut text = String::new();
+    for layer in &network.layers {
+        let inputs: Vec<String> =
+            layer.inputs.iter().map(|x| format!("{}:{:?}", x.layer.0, x.shape)).collect();
+        let parameters: Vec<&[usize]> =
+            layer.parameters.iter().map(|weights| weights.dims.as_slice()).collect();
+        let inputs = inputs.join(" ").replace("Shape ", "");
+        writeln!(text, "  {:?} of {inputs} {parameters:?}", layer.operator).unwrap();
+    }
+    for output in &network.outputs {
+        writeln!(text, "  → {}:{:?}", output.operand.layer.0, output.operand.shape).unwrap();
+    }
+    text
 }

@@ -4,26 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::Field::{Byte, Float, Int, Ints};
-use super::{F16, Field, I8, Model, Operator, Sparsity, Tensor};
+use super::{F16, Field, I8, Model, Operator, Sparsity, Tensor, text};
 use crate::import::SUPPORTED_BY_TFLITE;
-use csdfc_network::Network;
-
-/// Layers as text: the operator of each, its operands, and the shapes in which it sees them.
-pub(super) fn text(network: &Network) -> String {
-    let mut text = String::new();
-    for layer in &network.layers {
-        let inputs: Vec<String> =
-            layer.inputs.iter().map(|x| format!("{}:{:?}", x.layer.0, x.shape)).collect();
-        let parameters: Vec<&[usize]> =
-            layer.parameters.iter().map(|weights| weights.dims.as_slice()).collect();
-        let inputs = inputs.join(" ").replace("Shape ", "");
-        writeln!(text, "  {:?} of {inputs} {parameters:?}", layer.operator).unwrap();
-    }
-    for output in &network.outputs {
-        writeln!(text, "  → {}:{:?}", output.operand.layer.0, output.operand.shape).unwrap();
-    }
-    text
-}
 
 /// A model of one operator of inputs and then constants.
 fn of(
