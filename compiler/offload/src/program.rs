@@ -11,14 +11,14 @@
 //!
 //! ```
 //! use csdfc_offload::problem::Options;
-//! use csdfc_offload::shapes::{Kind, unbounded};
+//! use csdfc_offload::shapes::{Heuristic, unbounded};
 //! use csdfc_offload::{Accelerator, Convolution, Problem, Spec, program};
 //!
 //! // A 2×2 window over 3×4 pixels. The best strategy loads each of the 12 pixels once, in three steps.
 //! let layer = Convolution::new(Spec::new([3, 4], 1, [2, 2], 1))?;
 //! let options = Options { group: Some(2), ..Options::default() };
 //! let problem = Problem::new(layer, Accelerator::default(), &options)?;
-//! let start = unbounded(&problem, Kind::Baseline).groups;
+//! let start = unbounded(&problem, Heuristic::Baseline).groups;
 //! let answer = program::solve(&problem, &start, std::time::Duration::from_secs(60)).ok_or("too large")?;
 //! assert_eq!(answer.groups.map(|groups| problem.cost(&groups).duration), Some(15));
 //! assert!(answer.proved);

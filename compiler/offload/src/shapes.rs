@@ -4,13 +4,13 @@
 //!
 //! ```
 //! use csdfc_offload::problem::Options;
-//! use csdfc_offload::shapes::{Kind, best};
+//! use csdfc_offload::shapes::{Heuristic, best};
 //! use csdfc_offload::{Accelerator, Convolution, Problem, Spec};
 //!
 //! let layer = Convolution::new(Spec::new([32, 32], 1, [5, 5], 1))?;
 //! let options = Options { group: Some(1), ..Options::default() };
 //! let problem = Problem::new(layer, Accelerator::default(), &options)?;
-//! let [row, zigzag] = [best(&problem, Kind::Row)?, best(&problem, Kind::ZigZag)?];
+//! let [row, zigzag] = [best(&problem, Heuristic::Row)?, best(&problem, Heuristic::ZigZag)?];
 //! assert_eq!(problem.cost(&row.groups).duration, 5264);
 //! assert_eq!(problem.cost(&zigzag.groups).duration, 4724);
 //! # Ok::<(), csdfc_offload::OffloadError>(())

@@ -12,14 +12,14 @@
 //!
 //! ```
 //! use csdfc_select::Instance;
-//! use csdfc_select::instance::Kind;
+//! use csdfc_select::instance::LayerKind;
 //!
 //! let instance = Instance::parse(
 //!     r#"{"layers": [{"name": "pool1", "kind": "pass", "options": [
 //!             {"primitive": "max", "in": "CHW", "out": "CHW", "time": 8, "memory": 0}]}],
 //!         "edges": [], "memory_budget": 4096}"#,
 //! )?;
-//! assert_eq!((instance.layers[0].kind, instance.memory_budget), (Kind::Pass, Some(4096.0)));
+//! assert_eq!((instance.layers[0].kind, instance.memory_budget), (LayerKind::Pass, Some(4096.0)));
 //! assert_eq!(instance.layout(instance.layers[0].options[0].output), "CHW");
 //! assert!(Instance::parse(r#"{"layers": [], "edges": []}"#).is_err());
 //! # Ok::<(), csdfc_select::InstanceError>(())

@@ -7,12 +7,12 @@
 //! use csdfc_planner::driver;
 //! use csdfc_planner::open::open;
 //! use csdfc_planner::search::known::Start;
-//! use csdfc_planner::search::watch::{Limit, Watch};
+//! use csdfc_planner::search::watch::{Budget, Watch};
 //!
 //! let application = open("builtin:resnet8")?.resolve()?;
 //! let device = DeviceProfile::find("generic", Path::new(""))?;
 //! let watch = Watch {
-//!     limit: Limit::Evaluations(100),
+//!     budget: Budget::Evaluations(100),
 //!     progress: &|now| eprintln!("{}: {} choices evaluated", now.of, now.evaluations),
 //!     ..Watch::unwatched()
 //! };
