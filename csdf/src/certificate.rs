@@ -2,7 +2,7 @@
 
 use crate::{ActorId, ChannelId, Step};
 
-/// Evidence for the bound of a [`Storage`], and a schedule for its capacities.
+/// Evidence for the bound of a [`Storage`](crate::Storage), and a schedule for its capacities.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Certificate {
     /// Sets of limits that cannot all be kept; the bound is the least total that breaks one limit of each.

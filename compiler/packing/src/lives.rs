@@ -52,7 +52,7 @@ struct Piece {
 /// The problem of packing these buffers, in their order.
 ///
 /// # Errors
-/// Those of [`Problem::new`], and when more than [`MOST_PAIRS`] pairs live at the same time.
+/// Those of [`Problem::new`], and [`PackError::TooManyPairs`].
 pub fn problem(lives: &[Life]) -> Result<Problem, PackError> {
     let blocks: Vec<Block> = lives.iter().map(|life| life.block).collect();
     let pieces: Vec<Vec<Piece>> = lives.iter().map(pieces).collect();
