@@ -24,7 +24,7 @@ use csdfc_tests::{app, generate};
 const SHORT: u64 = 60;
 
 /// Maximum number of layers with a choice of the applications that are searched by exhaustion.
-const MOST_GENES: usize = 8;
+const MAX_GENES: usize = 8;
 
 /// A device on which all firings take equally long, whatever they do.
 fn constant_cost() -> DeviceProfile {
@@ -161,7 +161,7 @@ fn algorithm_2_finds_the_front_of_small_applications() {
     for seed in 0.. {
         let application = for_the_paper(generate::application(&bytes(seed), StorageModel::Edges));
         let genes = genes(&application).len();
-        if !(3..=MOST_GENES).contains(&genes) {
+        if !(3..=MAX_GENES).contains(&genes) {
             continue;
         }
         let device = if seed % 2 == 0 { generic() } else { constant_cost() };

@@ -137,19 +137,19 @@ fn wrong(
 
 #[test]
 fn all_small_sizes_are_exact() {
-    const LARGEST: usize = 64;
+    const MAX_SIZE: usize = 64;
     let mut cases = 0;
-    for size in 1..=LARGEST {
+    for size in 1..=MAX_SIZE {
         for coordinates in COORDINATES {
             let way = |made: usize, rounding| {
                 // Rows in one order of sizes and columns in the other, so that both see all.
-                let made = [made, LARGEST + 1 - made];
+                let made = [made, MAX_SIZE + 1 - made];
                 let ratio = |over: usize| Scale::Ratio(Ratio { over: over as u32, under: size as u32 });
                 let mode = ResizeMode::Nearest { rounding };
                 Resize { mode, coordinates, scales: made.map(ratio), size: made }
             };
             for rounding in ROUNDINGS {
-                let ways: Vec<Resize> = (1..=LARGEST).map(|made| way(made, rounding)).collect();
+                let ways: Vec<Resize> = (1..=MAX_SIZE).map(|made| way(made, rounding)).collect();
                 cases += ways.len();
                 let expected = |way: &Resize, axis: usize, at: usize| {
                     pixel(source(coordinates, at, size, way.size[axis]), rounding, size)
@@ -159,7 +159,7 @@ fn all_small_sizes_are_exact() {
             }
         }
     }
-    assert_eq!(cases, LARGEST * LARGEST * 16);
+    assert_eq!(cases, MAX_SIZE * MAX_SIZE * 16);
 }
 
 /// Coordinates as the standard's reference implementation computes them from a scale that a model states, and the pixel

@@ -18,7 +18,7 @@ use csdfc_plan::shape::Shape;
 use csdfc_planner::open::Opened;
 use csdfc_planner::search::code;
 use csdfc_planner::search::known::Start;
-use csdfc_precision::quantise::{Options, quantise};
+use csdfc_precision::quantize::{Options, quantize};
 use csdfc_runtime::run::{Data, Value};
 use csdfc_tests::{application, generate, outcome_from, plan, rates, tiled};
 
@@ -139,8 +139,8 @@ fn integers_take_a_fraction_of_their_weights() {
     let network = builtin::network("mobilenet_v2").unwrap();
     let pixels = generate::sixteenths(1).take(3 * 224 * 224).collect();
     let frame = Value { dims: vec![1, 3, 224, 224], data: Data::F32(pixels) };
-    let quantised = quantise(network, &[vec![frame]], Options::default()).unwrap();
-    let network = pass::normalise(quantised.network, pass::Fusion::Full);
+    let quantized = quantize(network, &[vec![frame]], Options::default()).unwrap();
+    let network = pass::normalise(quantized.network, pass::Fusion::Full);
     let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::Default);
     let constraints = Constraints { memory: Some(MemoryGoal::Min), ..Constraints::default() };
     let plan = plan(&Application { streamed: Some(Streamed::default()), constraints, ..application });

@@ -1,7 +1,7 @@
 //! Finding repeated patterns in a sequence.
 
 /// Longest pattern looked for: rate patterns are as long as a stride, rounds of a schedule likewise.
-const LONGEST_PATTERN: usize = 64;
+const MAX_PATTERN_LEN: usize = 64;
 
 /// A stretch of a sequence: `period` elements from `start`, `times` times over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) struct RepeatedPattern {
 /// total cost is the least of all cuts whose repetitions are as long as they can be. It takes O(length) time.
 pub(crate) fn stretches<T: PartialEq>(sequence: &[T]) -> Vec<RepeatedPattern> {
     let length = sequence.len();
-    let longest = LONGEST_PATTERN.min(length / 2);
+    let longest = MAX_PATTERN_LEN.min(length / 2);
     // For each period, how many elements from here on equal the element one period later.
     let mut equal = vec![0; longest + 1];
     let mut cost = vec![0; length + 1];

@@ -26,7 +26,7 @@ METHODS = {
 }
 # Frames of a round take about so many milliseconds, and are so many at most.
 ROUND_MS = 1500
-MOST_FRAMES = 30
+MAX_FRAMES = 30
 
 
 def run(*argv):
@@ -37,7 +37,7 @@ def run(*argv):
 
 
 def frames_of(milliseconds):
-    return max(1, min(MOST_FRAMES, round(ROUND_MS / milliseconds)))
+    return max(1, min(MAX_FRAMES, round(ROUND_MS / milliseconds)))
 
 
 def selected(csdfc, device, at, method):

@@ -12,7 +12,7 @@ mod pack;
 mod pages;
 mod precision;
 mod profile;
-mod quantised;
+mod quantized;
 mod report;
 mod select;
 mod strategies;

@@ -37,7 +37,7 @@ pub fn model(filters: &[i64], nodes: &[Node<'_>]) -> Vec<u8> {
 }
 
 /// An activation between 8-bit integers.
-pub fn quantised() -> Vec<u8> {
+pub fn quantized() -> Vec<u8> {
     let nodes: [Node<'_>; 5] = [
         ("QuantizeLinear", &["x", "s"], "q"),
         ("DequantizeLinear", &["q", "s"], "d"),

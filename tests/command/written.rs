@@ -1,4 +1,4 @@
-//! Models that csdfc writes: built-in networks, and quantised ones.
+//! Models that csdfc writes: built-in networks, and quantized ones.
 
 use csdfc_command::npy;
 use csdfc_plan::format::Element;
@@ -32,7 +32,7 @@ fn a_written_built_in_network_computes_the_same_bytes() {
 }
 
 #[test]
-fn a_quantised_built_in_network_is_planned_on_integers() {
+fn a_quantized_built_in_network_is_planned_on_integers() {
     let folder = folder();
     let quantize = |out: &str, more: &[&str]| {
         let arguments = [&["quantize", "builtin:lenet5", "-o", out, "--format", "json"], more].concat();
@@ -61,7 +61,7 @@ fn a_quantised_built_in_network_is_planned_on_integers() {
         assert!(error.contains(&format!("csdfc plan builtin:lenet5 --precision {precision}")), "{error}");
     }
     let error = fails(folder.path(), &["quantize", "a.onnx", "-o", "c.onnx", "--random", "1"]);
-    assert!(error.contains("quantised already"), "{error}");
+    assert!(error.contains("quantized already"), "{error}");
 }
 
 #[test]

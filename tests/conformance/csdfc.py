@@ -52,7 +52,7 @@ class Csdfc:
         """Plans, as which csdfc checks its plan."""
         self._call("plan", model, *options, "-o", plan)
 
-    def quantise(self, model, made):
+    def quantize(self, model, made):
         """The model in 8-bit integers, calibrated with random frames."""
         self._call("quantize", model, "-o", made, "--random", "2")
 

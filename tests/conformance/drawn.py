@@ -21,7 +21,7 @@ MODES = [["--rows", "none"], ["--rows", "all"], ["--mem", "min"]]
 SHORT = ["--budget", "100"]
 
 # So many pass at least; what is refused is seldom drawn.
-MOST = 0.9
+MAX = 0.9
 UNREAD = "ONNX Runtime cannot read it"
 # What is not compared, and what the guide does not claim, by the words in which it is refused.
 UNCLAIMED = [UNREAD, r"csdfc takes at most 256", r"its input is a batch of \d+ images"]
@@ -46,7 +46,7 @@ def run(tool, summary, only, seed, fresh, count):
                 print(f"{name}: {why}", flush=True)
             if number % 500 == 0:
                 print(f"drawn: {number} of {len(names)}", flush=True)
-    if passed < MOST * len(names):
+    if passed < MAX * len(names):
         summary.add("drawn", "all", FAILED, f"of {len(names)} networks {passed} pass; the others are refused or fail")
     summary.count("Networks drawn, of each operator", operators)
 

@@ -48,7 +48,7 @@ def run(tool, summary, only, seed):
             case = f"tflite {name} {draw}"
             if re.search(only, case):
                 summary.check("tflite operators", case, lambda: drawn(tool, make, [seed, number, draw]))
-    for number, (name, make) in enumerate(QUANTISED.items()):
+    for number, (name, make) in enumerate(QUANTIZED.items()):
         for kind in ["int8", "uint8"]:
             case = f"tflite {name} {kind}"
             if re.search(only, case):
@@ -798,7 +798,7 @@ def integer_movement(model, random, kind):
     return flat
 
 
-def integer_requantise(model, random, kind):
+def integer_requantize(model, random, kind):
     """From floats, to other integers, and to floats and back."""
     shape = [1, side(random), side(random), side(random, 1, 4)]
     x = model.input(shape)
@@ -840,10 +840,10 @@ def integer_network(model, random, kind):
     return [y, third]
 
 
-QUANTISED = {
+QUANTIZED = {
     "CONV_2D": integer_conv, "DEPTHWISE_CONV_2D": integer_depthwise, "FULLY_CONNECTED": integer_fully_connected,
     "ADD": integers_of_two("ADD", "Add"), "SUB": integers_of_two("SUB", "Sub"), "MUL": integers_of_two("MUL", "Mul"),
     "AVERAGE_POOL_2D": integer_pool("AVERAGE_POOL_2D"), "MAX_POOL_2D": integer_pool("MAX_POOL_2D"), "MEAN": integer_mean,
     "SOFTMAX": integer_function("SOFTMAX", 1 / 256, -128), "LOGISTIC": integer_function("LOGISTIC", 1 / 256, -128),
-    "TANH": integer_function("TANH", 1 / 128, 0), "movement": integer_movement, "QUANTIZE": integer_requantise, "network": integer_network,
+    "TANH": integer_function("TANH", 1 / 128, 0), "movement": integer_movement, "QUANTIZE": integer_requantize, "network": integer_network,
 }

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from layers import OPERATORS, divisors
 
 OPSETS = [7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26]
-MOST_ELEMENTS = 3000
+MAX_ELEMENTS = 3000
 
 # What may leave its operand as it is.
 MAY_BE_VIEWS = {"Expand", "Gather", "Max", "Mean", "Min", "Pad", "Resize", "Slice", "Sum", "Transpose", "Upsample"}
@@ -108,7 +108,7 @@ class Network:
 
     def node(self, operator, inputs, dims, **attributes):
         """A node that makes one tensor of floats of these dimensions; None where it would be large."""
-        if min(dims, default=1) < 1 or np.prod(dims, dtype=np.int64) > MOST_ELEMENTS:
+        if min(dims, default=1) < 1 or np.prod(dims, dtype=np.int64) > MAX_ELEMENTS:
             return None
         name = f"t{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))

@@ -13,7 +13,7 @@ ALLOWED = 1e-4
 ROUNDED = {"09_float16_bfloat16_weights": 5e-3, "15_weight_only_int8": 5e-3, "14_uint8_weights_zero_point_not_128": 2e-2,
            "21_missing_tflite_operators": 5e-3}
 # The most bytes that `--mem min` may take, by case: 1.2 times those of a friendlier spelling.
-MOST = {
+MAX = {
     "11_lines_as_images_of_one_row/image_1xL": 11_755,
     "11_lines_as_images_of_one_row/keras_conv1d_tflite": 11_755,
     "11_lines_as_images_of_one_row/unsqueeze_conv_squeeze": 11_755,
@@ -42,7 +42,7 @@ def _right(tool, model, case):
     plan, folder = tool.work / "reported.json", tool.work / "reported"
     tool.plan(model, ["--mem", "min"], plan)
     planned = json.loads(plan.read_text())
-    total, most = planned["memory"]["total"], MOST.get(case, float("inf"))
+    total, most = planned["memory"]["total"], MAX.get(case, float("inf"))
     if total > most:
         raise Failed(f"--mem min takes {total} bytes; {most:.0f} are enough")
     if not wanted:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "conformance"
-PARTS = ["models", "emitted", "joint", "quantised", "trained", "written", "graphs", "light", "suite", "drawn", "spelled", "tflite", "reported"]
+PARTS = ["models", "emitted", "joint", "quantized", "trained", "written", "graphs", "light", "suite", "drawn", "spelled", "tflite", "reported"]
 PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1", "ai-edge-litert==2.3.0", "pillow==13.0.0"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
 FLOORS = {"light": {"light (plans)": 9}, "tflite": {"tflite operators": 288, "tflite integers": 30},
@@ -98,7 +98,7 @@ def main():
     import graphs
     import litert
     import models
-    import quantised
+    import quantized
     import reported
     import spelled
     import suite
@@ -123,8 +123,8 @@ def main():
         models.run_emitted(tool, summary, given.models, given.only, given.seed)
     if "joint" in parts and not given.plan_only:
         models.run_joint(tool, summary, given.models, given.only, given.seed)
-    if "quantised" in parts and not given.plan_only:
-        quantised.run(tool, summary, given.models, given.only, given.seed)
+    if "quantized" in parts and not given.plan_only:
+        quantized.run(tool, summary, given.models, given.only, given.seed)
     if "trained" in parts and not given.plan_only:
         trained.run(tool, summary, given.models, given.only, given.seed)
     if "written" in parts and not given.plan_only:

@@ -84,7 +84,7 @@ def _beside(tool, name, drawn):
             if any(first[output].tobytes() != outputs[output].tobytes() for output in names):
                 raise Failed(f"{said}: not byte for byte what {' '.join(drawn.modes()[0])} gives")
     if drawn.seed % 4 == 0:
-        _quantised(csdfc, files[drawn.spelling], plan, feeds, names, folder)
+        _quantized(csdfc, files[drawn.spelling], plan, feeds, names, folder)
     least = {}
     for spelling, file in files.items():
         csdfc.plan_alone(file, ["--mem", "min", "--budget", "200"], plan)
@@ -96,20 +96,20 @@ def _beside(tool, name, drawn):
         file.unlink(missing_ok=True)
 
 
-def _quantised(csdfc, file, plan, feeds, names, folder):
-    """The network as csdfc quantises it gives the same however it is planned, and what ONNX Runtime makes of it."""
+def _quantized(csdfc, file, plan, feeds, names, folder):
+    """The network as csdfc quantizes it gives the same however it is planned, and what ONNX Runtime makes of it."""
     made = file.with_suffix(".int8.onnx")
-    csdfc.quantise(file, made)
+    csdfc.quantize(file, made)
     expected = models.start(made, optimise=False, threads=1).run(names, feeds)
     first = None
     for mode in (["--rows", "none"], ["--mem", "min", "--budget", "50"]):
         csdfc.plan_alone(made, mode, plan)
         outputs = dict(zip(dict.fromkeys(names), csdfc.run(plan, feeds, list(dict.fromkeys(names)), folder), strict=True))
         for output, theirs in zip(names, expected, strict=True):
-            _compare("quantised", output, outputs[output], theirs, ALLOWED["int8"])
+            _compare("quantized", output, outputs[output], theirs, ALLOWED["int8"])
         first = first or outputs
         if any(first[output].tobytes() != outputs[output].tobytes() for output in names):
-            raise Failed(f"quantised, {' '.join(mode)}: not byte for byte what --rows none gives")
+            raise Failed(f"quantized, {' '.join(mode)}: not byte for byte what --rows none gives")
     made.unlink()
 
 

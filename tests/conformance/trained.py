@@ -1,4 +1,4 @@
-"""A trained classifier that csdfc quantises answers as it did with floats, and as often as one that ONNX Runtime quantises.
+"""A trained classifier that csdfc quantizes answers as it did with floats, and as often as one that ONNX Runtime quantizes.
 
 The classifier says of an image of a text line whether it is upright or turned by half a circle. The lines are rendered: half of
 them are words, half random letters and digits, of which some look nearly the same when they are turned.
@@ -13,7 +13,7 @@ from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, Q
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 import models
-import quantised
+import quantized
 from csdfc import Failed
 from written import call
 
@@ -46,7 +46,7 @@ def run(tool, summary, folder, only, seed):
     if not re.search(only, CLASSIFIER):
         return
     if not file.exists():
-        print(f"skipped: agreement of a quantised classifier: there is no {file}")
+        print(f"skipped: agreement of a quantized classifier: there is no {file}")
         return
     summary.check("trained", CLASSIFIER, lambda: [f"{CLASSIFIER}: {agreement(tool, file, seed)}"])
 
@@ -63,7 +63,7 @@ def agreement(tool, file, seed):
     others = by_runtime(tool, file, lines, calibration)
     said = [f"{who} {kept(found, floats):.1%} (error {error(found, floats):.1e})"
             for who, found in {"csdfc": own, **others}.items()]
-    said = f"the share of {LINES} lines that keep their class, by quantiser: {'; '.join(said)}; {right:.1%} are right with floats"
+    said = f"the share of {LINES} lines that keep their class, by quantizer: {'; '.join(said)}; {right:.1%} are right with floats"
     best = max(kept(found, floats) for found in others.values())
     least = min(error(found, floats) for found in others.values())
     if kept(own, floats) < max(AGREEMENT, best) or error(own, floats) > least:
@@ -72,7 +72,7 @@ def agreement(tool, file, seed):
 
 
 def by_csdfc(tool, file, lines, calibration):
-    """The scores of lines where csdfc quantises and runs."""
+    """The scores of lines where csdfc quantizes and runs."""
     made, plan, folder = tool.work / "trained.onnx", tool.work / "trained.json", tool.work / "trained"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -86,8 +86,8 @@ def by_csdfc(tool, file, lines, calibration):
 
 
 def by_runtime(tool, file, lines, calibration):
-    """The scores of lines where ONNX Runtime quantises and runs, by the way in which it does so."""
-    source, made = quantised.prepared(tool, file), tool.work / "trained.runtime.onnx"
+    """The scores of lines where ONNX Runtime quantizes and runs, by the way in which it does so."""
+    source, made = quantized.prepared(tool, file), tool.work / "trained.runtime.onnx"
     feed = models.start(source).get_inputs()[0].name
     found = {}
     for method in (CalibrationMethod.MinMax, CalibrationMethod.Percentile):
@@ -127,11 +127,11 @@ def line(seed, stream, number):
     left, top, right, bottom = font.getbbox(text)
     margins = random.integers(1, 8, 4)
     background = random.integers(0, 256, 3)
-    colour = (background + random.integers(90, 167, 3)) % 256
+    color = (background + random.integers(90, 167, 3)) % 256
     size = (int(right - left + margins[0] + margins[1]), int(bottom - top + margins[2] + margins[3]))
     image = Image.new("RGB", size, tuple(map(int, background)))
     place = (int(margins[0] - left), int(margins[2] - top))
-    ImageDraw.Draw(image).text(place, text, font=font, fill=tuple(map(int, colour)))
+    ImageDraw.Draw(image).text(place, text, font=font, fill=tuple(map(int, color)))
     if number % 2:
         image = image.rotate(180)
     image = image.filter(ImageFilter.GaussianBlur(float(random.uniform(0, 1))))

@@ -1,4 +1,4 @@
-"""Models that csdfc writes, beside ONNX Runtime: built-in networks, and models that csdfc quantised."""
+"""Models that csdfc writes, beside ONNX Runtime: built-in networks, and models that csdfc quantized."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ SAME = 0.999
 
 def run(tool, summary, folder, only, seed):
     cases = [(f"builtin:{name}", lambda name=name: built_in(tool, name, seed)) for name in BUILT_IN]
-    cases += [(f"{file.stem}, quantised by csdfc", lambda file=file: quantised(tool, file, seed))
+    cases += [(f"{file.stem}, quantized by csdfc", lambda file=file: quantized(tool, file, seed))
               for file in sorted(folder.glob("*.onnx"))]
     for case, check in cases:
         if re.search(only, case):
@@ -50,7 +50,7 @@ def built_in(tool, name, seed):
     return models.beside_runtime(tool, file, seed, "fp32")
 
 
-def quantised(tool, file, seed):
+def quantized(tool, file, seed):
     """The written file is valid, and from csdfc's integers before a layer ONNX Runtime makes csdfc's integers after it.
 
     It computes with floats between conversions here: its products of 8-bit weights saturate on processors without
@@ -71,7 +71,7 @@ def quantised(tool, file, seed):
         same, total = same + np.count_nonzero(difference == 0), total + difference.size
     if not total or same < SAME * total:
         raise Failed(f"{total - same} of {total} 8-bit elements differ")
-    return [f"{file.stem}, quantised by csdfc: {total - same} of {total} 8-bit elements differ, by a step"]
+    return [f"{file.stem}, quantized by csdfc: {total - same} of {total} 8-bit elements differ, by a step"]
 
 
 def from_integers(made, feeds, given):

@@ -8,11 +8,11 @@ use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_network::pass::{Fusion, fuse_integers, integers};
 use csdfc_network::{Network, NetworkOutput, Operand};
 use csdfc_plan::check::check;
-use csdfc_plan::format::Quantisation;
+use csdfc_plan::format::Quantization;
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_planner::saved::reload;
-use csdfc_tests::quantised::{dense_block, quantised};
+use csdfc_tests::quantized::{dense_block, quantized};
 use csdfc_tests::{application, generate, plan, random, tiled};
 use serde_json::{Value, json};
 
@@ -90,10 +90,10 @@ fn cases() -> Vec<Case> {
     let dense = fuse_integers(dense_block(&mut random(0)), Fusion::Full);
     all.push(of_network("integers", dense, RowsChoice::None));
     for (name, network) in operators() {
-        let to = Some(Quantisation { scale: 0.031, zero_point: 129 });
+        let to = Some(Quantization { scale: 0.031, zero_point: 129 });
         let to: Vec<_> =
             network.layers.iter().map(|layer| to.filter(|_| !layer.operator.makes_indices())).collect();
-        let of_integers = integers(quantised(&network, &to));
+        let of_integers = integers(quantized(&network, &to));
         all.push(of_network(&format!("{name} of integers"), of_integers, RowsChoice::None));
         all.push(of_network(&name, network, RowsChoice::All));
     }

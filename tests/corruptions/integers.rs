@@ -2,10 +2,10 @@
 
 use csdfc_input::app::resolve::RowsChoice;
 use csdfc_network::pass::{Fusion, fuse_integers};
-use csdfc_plan::format::Quantisation;
+use csdfc_plan::format::Quantization;
 use csdfc_plan::operator::{Conv, Operator};
 use csdfc_plan::plan::{Plan, StorageModel};
-use csdfc_tests::quantised::dense_block;
+use csdfc_tests::quantized::dense_block;
 use csdfc_tests::{generate, plan, random};
 use rand::RngExt;
 
@@ -45,13 +45,13 @@ fn conv<'p>(plan: &'p mut Plan, random: &mut Random, suits: fn(&Conv) -> bool) -
 
 /// Invalid because the sums would be of floats.
 fn prologue_without_its_integers(plan: &mut Plan, random: &mut Random) -> Option<()> {
-    conv(plan, random, |conv| conv.pre.is_some())?.pre.as_mut()?.quantisation.take().map(|_| ())
+    conv(plan, random, |conv| conv.pre.is_some())?.pre.as_mut()?.quantization.take().map(|_| ())
 }
 
 /// Invalid because nothing can be divided by such a scale.
 fn prologue_of_no_scale(plan: &mut Plan, random: &mut Random) -> Option<()> {
-    let quantisation = conv(plan, random, |conv| conv.pre.is_some())?.pre.as_mut()?.quantisation.as_mut()?;
-    quantisation.scale = [0.0, -quantisation.scale, f32::NAN, f32::INFINITY][random.random_range(0..4)];
+    let quantization = conv(plan, random, |conv| conv.pre.is_some())?.pre.as_mut()?.quantization.as_mut()?;
+    quantization.scale = [0.0, -quantization.scale, f32::NAN, f32::INFINITY][random.random_range(0..4)];
     Some(())
 }
 
@@ -66,7 +66,7 @@ fn parts_of_other_integers(plan: &mut Plan, random: &mut Random) -> Option<()> {
         .collect();
     let name = (*pick(&all, random)?).to_owned();
     let tensor = plan.tensors.iter_mut().find(|tensor| tensor.name == name)?;
-    let Quantisation { scale, zero_point } = tensor.quantisation.as_mut()?;
+    let Quantization { scale, zero_point } = tensor.quantization.as_mut()?;
     if random.random_range(0..2) == 0 {
         *scale *= 2.0;
     } else {

@@ -10,7 +10,7 @@ use csdfc_kernels::sources::SOURCES;
 use csdfc_network::pass::Precision;
 use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc_plan::check::primitives;
-use csdfc_plan::format::{Layout, Quantisation};
+use csdfc_plan::format::{Layout, Quantization};
 use csdfc_plan::operator::{
     ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
     Crop, DepthToSpace, ElementWise, Filter, Function, GatherElements, Gemm, GridSample, InstanceNorm, Lrn,
@@ -21,7 +21,7 @@ use csdfc_plan::operator::{
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::bind::{self, Call, Form, Literal, Primitive, Site};
-use csdfc_tests::quantised::{dense_block, narrow, quantised};
+use csdfc_tests::quantized::{dense_block, narrow, quantized};
 use csdfc_tests::{generate, random, tiled};
 
 /// The forms in which kernels see tensors.
@@ -141,7 +141,7 @@ pub fn constant(
     left: bool,
     activation: Option<Function>,
 ) -> Operator {
-    let constant = Some(ConstantOperand { dims: dims.to_vec(), left, quantisation: None });
+    let constant = Some(ConstantOperand { dims: dims.to_vec(), left, quantization: None });
     Operator::Binary(Binary { function, constant, activation })
 }
 
@@ -164,7 +164,7 @@ fn windows() -> Vec<Group> {
     };
     let before = |filters, groups, affine, activation| {
         let (kernel, stride, dilation, pads) = ([3, 2], [1, 2], [1, 1], [1; 4]);
-        let (pre, after) = (Some(Pre { affine, activation, quantisation: None }), slopes(&[filters, 1, 1]));
+        let (pre, after) = (Some(Pre { affine, activation, quantization: None }), slopes(&[filters, 1, 1]));
         let conv = Conv {
             filters,
             kernel,
@@ -185,7 +185,7 @@ fn windows() -> Vec<Group> {
         let conv = Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation };
         Operator::Conv(conv)
     };
-    let norm = Some(Pre { affine: true, activation: Some(Function::Relu), quantisation: None });
+    let norm = Some(Pre { affine: true, activation: Some(Function::Relu), quantization: None });
     let convolutions = vec![
         conv(1, [3, 3], Some(Function::Relu)),
         conv(4, [3, 2], slopes(&[8, 1, 1])),
@@ -519,14 +519,14 @@ fn network(group: &Group, through: bool) -> Network {
     network
 }
 
-/// An image that is quantised as a vector, which becomes numbers as an image.
+/// An image that is quantized as a vector, which becomes numbers as an image.
 fn views_of_integers() -> Network {
     let mut network = Network::default();
     let mut operand = generate::input(&mut network, image());
-    let to = Quantisation { scale: 0.031, zero_point: 129 };
+    let to = Quantization { scale: 0.031, zero_point: 129 };
     let vector = Shape::new([1, image().elements()]);
-    let steps = [("quantise", vector, Some(to)), ("dequantise", image(), None)];
-    for (name, shape, quantisation) in steps {
+    let steps = [("quantize", vector, Some(to)), ("dequantize", image(), None)];
+    for (name, shape, quantization) in steps {
         let layer = network.add(Layer {
             name: name.into(),
             onnx_nodes: Vec::new(),
@@ -536,7 +536,7 @@ fn views_of_integers() -> Network {
             output: format!("{name}:0"),
             shape: shape.clone(),
             primitive: Primitive::find(&format!("convert-{name}-hwc-hwc")),
-            quantisation,
+            quantization,
         });
         operand = Operand { layer, shape };
     }
@@ -560,10 +560,10 @@ pub fn application() -> Application {
             csdfc_network::pass::in_precisions(network.clone(), &vec![precision; network.layers.len()])
         });
         // Numbers from −4 to 4, in steps that no tensor is made of.
-        let to = Some(Quantisation { scale: 0.031, zero_point: 129 });
-        let quantisations: Vec<_> =
+        let to = Some(Quantization { scale: 0.031, zero_point: 129 });
+        let quantizations: Vec<_> =
             network.layers.iter().map(|layer| to.filter(|_| !layer.operator.makes_indices())).collect();
-        let integers = csdfc_network::pass::integers(quantised(&network, &quantisations));
+        let integers = csdfc_network::pass::integers(quantized(&network, &quantizations));
         let all =
             [(String::new(), network), ("_16".into(), halved), ("_m".into(), mixed), ("_8".into(), integers)];
         for (name, network) in all.map(|(end, network)| (format!("{}{end}", group.name), network)) {
@@ -604,11 +604,11 @@ fn call(network: &Network, id: LayerId) -> Option<Call> {
     let mut site = Site::whole(&layer.operator, inputs, &layer.shape);
     [_, site.layout] = layer.primitive().layouts();
     site.elements = layer.primitive().elements();
-    (site.ring_rows, site.quantisation) = (layer.rows(), layer.quantisation);
+    (site.ring_rows, site.quantization) = (layer.rows(), layer.quantization);
     for (operand, read) in site.inputs.iter_mut().zip(&layer.inputs) {
         let read = network.layer(read.layer);
         (operand.layout, operand.ring_rows) = (read.format().layout, read.rows());
-        operand.quantisation = read.quantisation;
+        operand.quantization = read.quantization;
     }
     Some(bind::bind(layer.primitive(), &site).expect("a kernel"))
 }

@@ -357,7 +357,7 @@ fn without_buffers() -> Application {
         output: name.into(),
         shape: shape.clone(),
         primitive: None,
-        quantisation: None,
+        quantization: None,
     };
     let input = Operator::Input(Input { element: InputElement::F32, camera: None });
     let x = Operand { layer: network.add(layer("x", input, Vec::new())), shape: shape.clone() };

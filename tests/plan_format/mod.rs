@@ -14,7 +14,7 @@ use csdfc_network::pass::{Precision, in_precisions, integers, legalise};
 use csdfc_network::weights::Weights;
 use csdfc_network::{Network, NetworkOutput};
 use csdfc_plan::check;
-use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::format::{Element, Quantization};
 use csdfc_plan::operator::{Conv, Operator};
 use csdfc_plan::plan::{
     Buffer, FiringName, Layer, LayerInput, Plan, Step, StorageModel, StreamedWeights, Tensor,
@@ -22,7 +22,7 @@ use csdfc_plan::plan::{
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::bind::Primitive;
 use csdfc_tests::generate::{self, application};
-use csdfc_tests::quantised::{narrow, quantised};
+use csdfc_tests::quantized::{narrow, quantized};
 use csdfc_tests::tiled;
 use csdfc_tests::together::pushed;
 use csdfc_tests::{app, outcome, root};
@@ -252,7 +252,7 @@ fn every_primitive_is_as_the_page_says() {
             let x = generate::input(&mut network, image.clone());
             let mut conv = conv.clone();
             if let (Operator::Conv(conv), true) = (&mut conv, primitive.has_offset()) {
-                // `quantised` makes weights of an odd number of filters unsigned.
+                // `quantized` makes weights of an odd number of filters unsigned.
                 conv.filters = 5;
             }
             let operand = generate::push(&mut network, conv, vec![x]).unwrap();
@@ -267,8 +267,8 @@ fn every_primitive_is_as_the_page_says() {
             network.outputs.push(NetworkOutput { name: "out".into(), operand });
             let network = match primitive.elements() {
                 [Element::U8, _] => {
-                    let to = Some(Quantisation { scale: 0.03, zero_point: 100 });
-                    integers(quantised(&network, &vec![to; network.layers.len()]))
+                    let to = Some(Quantization { scale: 0.03, zero_point: 100 });
+                    integers(quantized(&network, &vec![to; network.layers.len()]))
                 }
                 _ => legalise(network),
             };
@@ -347,14 +347,14 @@ fn broken(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
 }
 
 /// Changes what the integers of a tensor stand for.
-fn requantised(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
+fn requantized(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
     let mut plan = plan.clone();
     let place = random.random_range(0..plan.tensors.len());
     let tensor = &mut plan.tensors[place];
-    tensor.quantisation = match (tensor.quantisation, random.random_range(0..3)) {
+    tensor.quantization = match (tensor.quantization, random.random_range(0..3)) {
         (Some(_), 0) => None,
-        (Some(own), 1) => Some(Quantisation { scale: -own.scale, ..own }),
-        (own, _) => Some(Quantisation { scale: 0.25, zero_point: own.map_or(1, |own| own.zero_point ^ 1) }),
+        (Some(own), 1) => Some(Quantization { scale: -own.scale, ..own }),
+        (own, _) => Some(Quantization { scale: 0.25, zero_point: own.map_or(1, |own| own.zero_point ^ 1) }),
     };
     plan
 }
@@ -410,14 +410,14 @@ fn the_replay_and_the_checker_agree() {
             let mut plans = vec![plan.clone()];
             let network = &drawn.cnns[0].network;
             if drawn.cnns.len() == 1 && drawn.cnns[0].partitions.len() == 1 && seed % 2 == 0 {
-                let to = Quantisation { scale: 0.03, zero_point: 100 };
+                let to = Quantization { scale: 0.03, zero_point: 100 };
                 let to = |layer: &csdfc_network::Layer| Some(to).filter(|_| !layer.operator.makes_indices());
                 let to: Vec<_> = network.layers.iter().map(to).collect();
-                let network = integers(quantised(network, &to));
+                let network = integers(quantized(network, &to));
                 let application = generate::of_one(network, storage, RowsChoice::All);
                 let plan = outcome(&application).plan;
                 of_integers += 1;
-                plans.extend((0..3).map(|_| requantised(&plan, &mut random)));
+                plans.extend((0..3).map(|_| requantized(&plan, &mut random)));
                 plans.push(plan);
             }
             if drawn.cnns.len() == 1 && drawn.cnns[0].partitions.len() == 1 && seed % 2 == 1 {

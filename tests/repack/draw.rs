@@ -4,12 +4,12 @@ use csdfc_input::app::resolve::{Application, RowsChoice, Streamed};
 use csdfc_input::units::MemoryGoal;
 use csdfc_network::pass::{Fusion, Precision, in_precisions, integers};
 use csdfc_network::{Network, NetworkOutput, Operand};
-use csdfc_plan::format::Quantisation;
+use csdfc_plan::format::Quantization;
 use csdfc_plan::operator::{Concat, Conv, ElementWise, Function, Operator, Softmax};
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::Shape;
 use csdfc_tests::generate;
-use csdfc_tests::quantised::quantised;
+use csdfc_tests::quantized::quantized;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -30,10 +30,10 @@ pub fn applications(seed: u64) -> Vec<(&'static str, Application)> {
     let layers = network.layers.len();
     all.push(("half", alone(in_precisions(network.clone(), &vec![Precision::Half; layers]), &mut random)));
     all.push(("mixed", alone(in_precisions(network.clone(), &vec![Precision::Mixed; layers]), &mut random)));
-    let to = Quantisation { scale: 0.03, zero_point: 100 };
-    let to: Vec<Option<Quantisation>> =
+    let to = Quantization { scale: 0.03, zero_point: 100 };
+    let to: Vec<Option<Quantization>> =
         network.layers.iter().map(|layer| Some(to).filter(|_| !layer.operator.makes_indices())).collect();
-    all.push(("integers", alone(integers(quantised(&network, &to)), &mut random)));
+    all.push(("integers", alone(integers(quantized(&network, &to)), &mut random)));
     let stacked = stacked(&mut random);
     all.push(("stacked", alone(stacked.clone(), &mut random)));
     let layers = stacked.layers.len();

@@ -1,15 +1,15 @@
-//! Layers of 8-bit integers, executed. Random networks whose tensors are quantised make the same bytes however they are
+//! Layers of 8-bit integers, executed. Random networks whose tensors are quantized make the same bytes however they are
 //! planned. A layer alone makes the textbook's result for the numbers that its integers stand for, rounded once.
 
 use std::collections::BTreeMap;
 
 use csdfc_network::pass::{Fusion, fuse_integers, integers};
 use csdfc_network::{Network, NetworkOutput, Operand};
-use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::format::{Element, Quantization};
 use csdfc_plan::operator::Function;
 use csdfc_plan::plan::StorageModel;
 use csdfc_runtime::bind::Primitive;
-use csdfc_tests::quantised::{after_norm, dense_block, quantisation, quantised};
+use csdfc_tests::quantized::{after_norm, dense_block, quantization, quantized};
 use csdfc_tests::{generate, random, until_all_are_tested};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
@@ -34,8 +34,8 @@ fn tensors(network: &Network) -> Vec<Vec<f64>> {
     textbook::evaluate(network, &inputs)
 }
 
-/// A quantisation for each tensor of numbers. It reaches from the least to the largest element, or not quite.
-fn quantisations(network: &Network, random: &mut ChaCha8Rng) -> Vec<Option<Quantisation>> {
+/// A quantization for each tensor of numbers. It reaches from the least to the largest element, or not quite.
+fn quantizations(network: &Network, random: &mut ChaCha8Rng) -> Vec<Option<Quantization>> {
     let ends = |tensor: &Vec<f64>, share: f64| {
         let end = |best: fn(f64, f64) -> f64| share * tensor.iter().copied().fold(0.0, best);
         [end(f64::min), end(f64::max)]
@@ -45,7 +45,7 @@ fn quantisations(network: &Network, random: &mut ChaCha8Rng) -> Vec<Option<Quant
         let share = [1.0, 0.8][random.random_range(0..2)];
         let ends = ends(tensor, share);
         let is_finite = ends.iter().all(|end| end.is_finite() && end.abs() < 1e30);
-        (is_finite && !layer.operator.makes_indices()).then(|| quantisation(ends))
+        (is_finite && !layer.operator.makes_indices()).then(|| quantization(ends))
     };
     network.layers.iter().zip(&tensors).map(of).collect()
 }
@@ -60,12 +60,12 @@ fn integers_are_the_same_however_they_are_planned() {
     until_all_are_tested(NETWORKS, 2, counts(), |stream, executed| {
         let random = &mut random(stream);
         let drawn = drawn(random);
-        let mut quantisations = quantisations(&drawn, random);
+        let mut quantizations = quantizations(&drawn, random);
         if random.random_range(0..2) == 0 {
             // Some layers stay with floats.
-            quantisations.iter_mut().for_each(|to| *to = to.filter(|_| random.random_range(0..4) > 0));
+            quantizations.iter_mut().for_each(|to| *to = to.filter(|_| random.random_range(0..4) > 0));
         }
-        let network = integers(quantised(&drawn, &quantisations));
+        let network = integers(quantized(&drawn, &quantizations));
         for layer in &network.layers {
             executed.entry(layer.primitive().name()).and_modify(|count| *count += 1);
         }
@@ -148,15 +148,15 @@ fn a_layer_rounds_once() {
         let layers = (0..drawn.layers.len()).filter(|&l| !drawn.layers[l].is_input());
         for l in layers {
             let alone = alone(&drawn, l);
-            let mut to = quantisations(&alone, random);
+            let mut to = quantizations(&alone, random);
             let Some(Some(made)) = to.last().copied() else { continue };
             // Inputs are sixteenths from −2 to 2 at most, so that they are what integers stand for.
             let count = to.len() - 1;
-            let sixteenths = Quantisation { scale: 0.0625, zero_point: 128 };
+            let sixteenths = Quantization { scale: 0.0625, zero_point: 128 };
             to[..count].fill(Some(sixteenths));
             let made = if random.random_range(0..2) == 0 { sixteenths } else { made };
             to[count] = Some(made);
-            let rounded = quantised(&alone, &to);
+            let rounded = quantized(&alone, &to);
             let network = integers(rounded.clone());
             let Some(layer) = network.layers.iter().find(|layer| layer.is_of_integers()) else { continue };
             executed.entry(layer.primitive().name()).and_modify(|count| *count += 1);

@@ -74,7 +74,7 @@ fn block(dims: &[usize]) -> Network {
     let scaled = made.layer(binary(BinaryFunction::Mul), &[&x, &mean]);
     let normed = made.layer(binary(BinaryFunction::Add), &[&scaled, &x]);
     let product = made.layer(Operator::MatMul, &[&normed, &weights]);
-    let constant = ConstantOperand { dims: vec![6], left: false, quantisation: None };
+    let constant = ConstantOperand { dims: vec![6], left: false, quantization: None };
     let bias =
         Binary { function: BinaryFunction::Add, constant: Some(constant), activation: Some(Function::Relu) };
     let biased = made.layer(Operator::Binary(bias), &[&product]);

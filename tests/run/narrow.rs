@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use csdfc_input::app::resolve::RowsChoice;
 use csdfc_plan::plan::StorageModel;
 use csdfc_runtime::bind::Primitive;
-use csdfc_tests::quantised::narrow;
+use csdfc_tests::quantized::narrow;
 use csdfc_tests::{plan, random, until_all_are_tested};
 
 use super::integers::drawn;

@@ -8,7 +8,7 @@ use csdfc_input::app::resolve::{Application, Constraints, RowsChoice, Streamed};
 use csdfc_input::units::MemoryGoal;
 use csdfc_network::pass::{Precision, in_precisions};
 use csdfc_plan::plan::StorageModel;
-use csdfc_tests::quantised::narrow;
+use csdfc_tests::quantized::narrow;
 use csdfc_tests::{plan, random, rates, tiled, until_all_are_tested};
 
 use super::layouts::application;

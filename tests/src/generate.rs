@@ -77,7 +77,7 @@ pub fn add(network: &mut Network, operator: Operator, inputs: Vec<Operand>, shap
         inputs,
         shape: shape.clone(),
         primitive: None,
-        quantisation: None,
+        quantization: None,
     });
     Operand { layer, shape }
 }

@@ -15,10 +15,10 @@ use csdfc_planner::search::known::Start;
 use csdfc_select::{Instance, Method, Problem, Quantity, Query};
 
 /// Actors and phases up to which a graph is analysed: all is linear in them at least.
-const MOST_PHASES: u64 = 10_000;
+const MAX_PHASES: u64 = 10_000;
 
 /// Options and edges up to which an instance is solved.
-const MOST_OPTIONS: usize = 200;
+const MAX_OPTIONS: usize = 200;
 
 /// A graph in SDF3 XML: a graph that was read can be written, read again, and analysed within a budget.
 ///
@@ -27,7 +27,7 @@ const MOST_OPTIONS: usize = 200;
 pub fn sdf3(bytes: &[u8]) {
     let Ok(sdf3::Document { name, graph }) = sdf3::read(bytes, NonZero::<u64>::MIN) else { return };
     let phases: u64 = graph.actors().iter().map(|actor| actor.phases).sum();
-    if phases > MOST_PHASES {
+    if phases > MAX_PHASES {
         return;
     }
     let written = sdf3::write(&graph, &name);
@@ -85,7 +85,7 @@ pub fn instance(bytes: &[u8]) {
     let (memory, time) = (instance.memory_budget, instance.time_budget);
     for pass_converts in [false, true] {
         let Ok(problem) = Problem::new(&instance, pass_converts) else { continue };
-        if options + instance.edges.len() > MOST_OPTIONS {
+        if options + instance.edges.len() > MAX_OPTIONS {
             return;
         }
         for (minimise, memory, time) in [

@@ -7,7 +7,7 @@ pub mod crates;
 pub mod generate;
 pub mod hostile;
 pub mod moments;
-pub mod quantised;
+pub mod quantized;
 pub mod tiled;
 pub mod together;
 

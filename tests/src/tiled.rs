@@ -4,14 +4,14 @@ use csdfc_input::app::resolve::{Application, Streamed};
 use csdfc_network::operators::output_shape;
 use csdfc_network::pass::integers;
 use csdfc_network::{Network, NetworkOutput, Operand};
-use csdfc_plan::format::Quantisation;
+use csdfc_plan::format::Quantization;
 use csdfc_plan::operator::{Conv, Function, Gemm, Operator};
 use csdfc_plan::shape::Shape;
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 
 use crate::generate;
-use crate::quantised::{quantisation, quantised};
+use crate::quantized::{quantization, quantized};
 
 /// The application with its weights streamed, but those named `resident`, and read again at each firing of a layer by parts.
 pub fn read_again(application: &Application) -> Application {
@@ -94,7 +94,7 @@ pub fn of_integers(network: &Network) -> Network {
     }
     let to = |[mean, deviation]: &[f64; 2]| {
         let ends = [mean - 2.0 * deviation, mean + 2.0 * deviation];
-        Some::<Quantisation>(quantisation(ends))
+        Some::<Quantization>(quantization(ends))
     };
-    integers(quantised(network, &all.iter().map(to).collect::<Vec<_>>()))
+    integers(quantized(network, &all.iter().map(to).collect::<Vec<_>>()))
 }

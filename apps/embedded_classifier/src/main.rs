@@ -5,7 +5,7 @@ include!(concat!(env!("OUT_DIR"), "/classifier.rs"));
 use classifier::{Arena, Inputs, Model, Outputs};
 
 fn main() {
-    // An image of 32 rows of 32 pixels of 3 colours.
+    // An image of 32 rows of 32 pixels of 3 colors.
     let image = std::array::from_fn(|at| (at % 96) as f32 / 96.0);
     let mut scores = [0.0; 10];
     let arena = Arena::take().expect("nobody else has taken it");

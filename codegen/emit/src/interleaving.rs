@@ -4,7 +4,7 @@ use csdfc_plan::check::{Resolved, RowOrder};
 use csdfc_plan::plan::Step;
 
 /// Longest body of a loop that is looked for, in firings.
-const LONGEST: usize = 64;
+const MAX_PERIOD: usize = 64;
 
 /// The layers of a group in the order in which they fire in a frame that begins with all rings empty. Each partition
 /// goes on as long as the rows that it waits for are written and there is room for the rows that it makes.
@@ -65,7 +65,7 @@ pub(super) fn loops(order: &[u32], name: &dyn Fn(u32) -> String) -> Vec<Step> {
         };
         // The period that covers the most firings; the shortest of equal ones.
         let covers = |&period: &usize| (repeats(period) * period, std::cmp::Reverse(period));
-        let periods = (1..=LONGEST.min(rest.len())).filter(|&period| period == 1 || repeats(period) > 1);
+        let periods = (1..=MAX_PERIOD.min(rest.len())).filter(|&period| period == 1 || repeats(period) > 1);
         let period = periods.max_by_key(covers).unwrap_or(1);
         let times = repeats(period);
         let body = match period {

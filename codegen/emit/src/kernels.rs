@@ -225,10 +225,10 @@ mod tests {
         assert!(!head.contains("mod mec;"));
         // A module that is left out leaves no condition behind, since the condition would apply to the next item.
         let sums =
-            adapt("quantised", "#[cfg(a)]\nmod avx2;\n#[cfg(b)]\nmod dense;\nfn f() {}\n", &BTreeSet::new());
+            adapt("quantized", "#[cfg(a)]\nmod avx2;\n#[cfg(b)]\nmod dense;\nfn f() {}\n", &BTreeSet::new());
         assert_eq!(sums, "fn f() {}\n");
-        let dense = BTreeSet::from(["quantised/dense"]);
-        let sums = adapt("quantised", "#[cfg(a)]\nmod avx2;\n#[cfg(b)]\nmod dense;\nfn f() {}\n", &dense);
+        let dense = BTreeSet::from(["quantized/dense"]);
+        let sums = adapt("quantized", "#[cfg(a)]\nmod avx2;\n#[cfg(b)]\nmod dense;\nfn f() {}\n", &dense);
         assert_eq!(sums, "#[cfg(b)]\nmod dense;\nfn f() {}\n");
     }
 }

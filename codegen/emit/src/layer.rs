@@ -2,7 +2,7 @@
 
 use csdfc_plan::check::{Held, RowOrder};
 use csdfc_plan::format::Element;
-use csdfc_plan::operator::{ColourOrder, Input, InputElement, Operator};
+use csdfc_plan::operator::{ColorOrder, Input, InputElement, Operator};
 use csdfc_runtime::bind::Call;
 use csdfc_runtime::streamed::Streamed;
 
@@ -188,8 +188,8 @@ fn write_conversion(source: &mut Source, field: &InputField<'_>, caller: &str, c
     source.list(&format!("const MEAN: [f32; {channels}] = ["), &numbers(&camera.mean), ";");
     source.list(&format!("const SCALE: [f32; {channels}] = ["), &numbers(&camera.scale), ";");
     let from = match camera.order {
-        ColourOrder::Rgb => "channel".to_owned(),
-        ColourOrder::Bgr => format!("{} - channel", channels - 1),
+        ColorOrder::Rgb => "channel".to_owned(),
+        ColorOrder::Bgr => format!("{} - channel", channels - 1),
     };
     let name = &field.name;
     if field.planar() {

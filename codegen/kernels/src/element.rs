@@ -30,7 +30,7 @@ pub trait Vectors: Sized {
     const IS_FLOAT: bool;
 
     /// The most elements of a piece.
-    const MOST: usize = if Self::IS_FLOAT { usize::MAX } else { PIECE };
+    const MAX_PIECE: usize = if Self::IS_FLOAT { usize::MAX } else { PIECE };
 
     /// The `LANES` elements at `p`.
     ///
@@ -207,9 +207,12 @@ impl Vectors for F16 {
 /// The pieces of a row of pixels of so many channels, each from its first element on: whole pixels, or parts of one.
 #[inline(always)]
 pub(crate) fn pieces<E: Element>(row: &mut [E], channels: usize) -> impl Iterator<Item = (usize, &mut [E])> {
-    let most = (E::MOST / channels).max(1) * channels;
+    let most = (E::MAX_PIECE / channels).max(1) * channels;
     row.chunks_mut(most).enumerate().flat_map(move |(i, pixels)| {
-        pixels.chunks_mut(E::MOST).enumerate().map(move |(j, piece)| (i * most + j * E::MOST, piece))
+        pixels
+            .chunks_mut(E::MAX_PIECE)
+            .enumerate()
+            .map(move |(j, piece)| (i * most + j * E::MAX_PIECE, piece))
     })
 }
 

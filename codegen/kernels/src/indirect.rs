@@ -13,9 +13,9 @@ use super::arch::{Job, PANEL, Simd};
 use super::element::Element;
 use super::panel::Panels;
 use super::shared::SharedRows;
-pub(crate) use super::tile::MOST_PIXELS;
+pub(crate) use super::tile::MAX_PIXELS;
 use super::tile::{
-    Accumulators, Ahead, Ending, Epilogue, MOST_CHANNELS, Tile, TileWork, accumulate, begin, call, finish,
+    Accumulators, Ahead, Ending, Epilogue, MAX_CHANNELS, Tile, TileWork, accumulate, begin, call, finish,
     finish_whole, full_vectors, keep, kept, most_panels, panel_vectors,
 };
 use super::weight::{Lanes, Weight};
@@ -41,14 +41,14 @@ const NEAR: usize = 256 * 1024;
 /// Where the pixels of a tile are read and written.
 pub(crate) struct Table<'a, E = f32> {
     /// Input elements of each span and pixel, as floats.
-    pixels: [[*const f32; MOST_PIXELS]; SPANS],
+    pixels: [[*const f32; MAX_PIXELS]; SPANS],
     /// First step and number of steps of each span.
     spans: [(usize, usize); SPANS],
     len: usize,
     /// Element of the output at which each pixel begins.
-    outputs: [usize; MOST_PIXELS],
+    outputs: [usize; MAX_PIXELS],
     /// Elements that are added to the sums of each pixel, for all output channels.
-    residuals: [*const E; MOST_PIXELS],
+    residuals: [*const E; MAX_PIXELS],
     /// Whether there are any.
     has_residuals: bool,
     /// How many pixels there are.
@@ -61,11 +61,11 @@ pub(crate) struct Table<'a, E = f32> {
 impl<'a, E: Element> Table<'a, E> {
     pub fn new() -> Self {
         Table {
-            pixels: [[ZEROS.as_ptr(); MOST_PIXELS]; SPANS],
+            pixels: [[ZEROS.as_ptr(); MAX_PIXELS]; SPANS],
             spans: [(0, 0); SPANS],
             len: 0,
-            outputs: [0; MOST_PIXELS],
-            residuals: [core::ptr::null(); MOST_PIXELS],
+            outputs: [0; MAX_PIXELS],
+            residuals: [core::ptr::null(); MAX_PIXELS],
             has_residuals: false,
             count: 0,
             ahead: Ahead { tile: usize::MAX, distance: 0 },
@@ -284,7 +284,7 @@ impl<E: Element, W: Weight> Sums<'_, E, W> {
         let mut accumulators = Accumulators::new();
         let mut part = run.start;
         while part < run.end {
-            let end = run.end.min(part + MOST_CHANNELS / PANEL);
+            let end = run.end.min(part + MAX_CHANNELS / PANEL);
             let place = (part - run.start) * PANEL;
             let channels = (filters - within - place).min((end - part) * PANEL);
             // Sums of one part have room to wait, so all tables pass by for each part. A table may still be the one
@@ -299,7 +299,7 @@ impl<E: Element, W: Weight> Sums<'_, E, W> {
                 let waits = !(is_last && has_ended);
                 let blocks = Blocks { sums: self, table, first: first + place, is_first, is_last, waits };
                 // SAFETY: this is in `Job::run`, and no one else uses these elements of the output: `# Safety` of this
-                // function. A part has no more than `MOST_CHANNELS` channels, for which `accumulators` has room.
+                // function. A part has no more than `MAX_CHANNELS` channels, for which `accumulators` has room.
                 unsafe { blocks.make::<S>(channels, end - part, Some(&mut accumulators)) }
                 if is_last {
                     break;
@@ -341,7 +341,7 @@ impl<E: Element, W: Weight> Blocks<'_, '_, E, W> {
     ) {
         let Blocks { sums: Sums { panels: shape, weights, activation, output }, table, first, .. } = self;
         let (mut next, mut tiles) = (0, 0);
-        let mut widths = [0; MOST_CHANNELS / PANEL];
+        let mut widths = [0; MAX_CHANNELS / PANEL];
         while next < panels {
             // The largest power of two that is left.
             let count = 1 << most_panels::<S>(table.count).min(panels - next).ilog2();
@@ -361,7 +361,7 @@ impl<E: Element, W: Weight> Blocks<'_, '_, E, W> {
             next += count;
         }
         if let Some(accumulators) = accumulators.filter(|_| self.waits && self.is_last) {
-            let mut outputs = [core::ptr::null_mut(); MOST_PIXELS];
+            let mut outputs = [core::ptr::null_mut(); MAX_PIXELS];
             for (to, start) in outputs.iter_mut().zip(&table.outputs[..table.count]) {
                 *to = output.pointer(start + first, channels);
             }

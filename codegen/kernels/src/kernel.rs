@@ -117,10 +117,10 @@ pub enum Sharing {
 
 /// A firing with fewer output elements is not shared: waking the other workers would take longer. This is for kernels
 /// of whose work nothing more is known.
-const LEAST: usize = 1 << 14;
+const MIN_ELEMENTS: usize = 1 << 14;
 impl Sharing {
     /// For a kernel that does about the same work for every element.
     pub const fn by_elements(rows: usize, output: &RowShape) -> Self {
-        if rows * output.row_stride() < LEAST { Sharing::Alone } else { Sharing::Rows(1) }
+        if rows * output.row_stride() < MIN_ELEMENTS { Sharing::Alone } else { Sharing::Rows(1) }
     }
 }

@@ -51,7 +51,7 @@ pub mod panel;
 mod pixels;
 pub mod pool;
 pub mod product;
-pub mod quantised;
+pub mod quantized;
 pub mod reduce;
 pub mod resample;
 pub mod resize;

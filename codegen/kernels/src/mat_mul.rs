@@ -171,12 +171,12 @@ impl<E: Element> Job for Product<'_, '_, '_, E> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let inner = self.a.size(1);
-        let (mut left, mut right) = ([[0.0; CHUNK]; MOST_ROWS], [[0.0; COLUMNS]; CHUNK]);
+        let (mut left, mut right) = ([[0.0; CHUNK]; MAX_ROWS], [[0.0; COLUMNS]; CHUNK]);
         for column in (0..self.b.size(1)).step_by(const { S::VECTORS * S::LANES }) {
             let columns = (self.b.size(1) - column).min(const { S::VECTORS * S::LANES });
             for row in self.rows.clone().step_by(S::PIXELS) {
                 let rows = S::PIXELS.min(self.rows.end - row);
-                let mut sums = [[0.0; COLUMNS]; MOST_ROWS];
+                let mut sums = [[0.0; COLUMNS]; MAX_ROWS];
                 for first in (0..inner).step_by(CHUNK) {
                     let len = CHUNK.min(inner - first);
                     self.a.widen(&mut left[..rows], row, first..first + len);
@@ -202,16 +202,16 @@ impl<E: Element> Job for Product<'_, '_, '_, E> {
 }
 
 /// Rows of the highest tile.
-const MOST_ROWS: usize = 12;
+const MAX_ROWS: usize = 12;
 
 /// Some products of a tile, which are added to its sums.
 #[derive(Clone, Copy)]
 struct Block<'a> {
-    left: &'a [[f32; CHUNK]; MOST_ROWS],
+    left: &'a [[f32; CHUNK]; MAX_ROWS],
     right: &'a [[f32; COLUMNS]; CHUNK],
     /// Products of a sum.
     len: usize,
-    sums: *mut [[f32; COLUMNS]; MOST_ROWS],
+    sums: *mut [[f32; COLUMNS]; MAX_ROWS],
 }
 
 impl TileWork for Block<'_> {
@@ -220,7 +220,7 @@ impl TileWork for Block<'_> {
     #[inline(always)]
     fn run<S: Simd, const M: usize, const N: usize>(self) {
         let Block { left, right, len, sums } = self;
-        // SAFETY: this is in `Job::run`. `M` is no more than `MOST_ROWS`, `N` vectors are no more than `COLUMNS`, and
+        // SAFETY: this is in `Job::run`. `M` is no more than `MAX_ROWS`, `N` vectors are no more than `COLUMNS`, and
         // `len` is no more than `CHUNK`. `Product::run` lends `sums` to this alone.
         unsafe {
             let sums = &mut *sums;

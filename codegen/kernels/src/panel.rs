@@ -155,7 +155,7 @@ impl Panels {
     ///
     /// # Panics
     /// If `out` is not as long as [`Panels::mixed`] says, or `wide` is not [`Panels::len`] long.
-    pub fn quantise(&self, wide: &[f32], out: &mut [u8]) {
+    pub fn quantize(&self, wide: &[f32], out: &mut [u8]) {
         let mixed = self.mixed();
         assert_eq!([wide.len(), out.len()], [self.len(), mixed.len()], "lengths of packed weights");
         let (mut next, mut rest, mut wide) = (0, out, wide);

@@ -96,7 +96,7 @@ impl<E: Element> Job for PoolRows<'_, '_, '_, E> {
                 let columns = Taps::of(p, 1, x, shape.width);
                 let mut first = 0;
                 while first < out.channels {
-                    let part = first..out.channels.min(first.saturating_add(E::MOST));
+                    let part = first..out.channels.min(first.saturating_add(E::MAX_PIECE));
                     let result = &mut pixel_mut(row_out, &out, x)[part.clone()];
                     let values = E::draft(result, &mut room);
                     values.fill(p.kind.start());

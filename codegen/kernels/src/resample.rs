@@ -113,7 +113,7 @@ impl<E: Element> Job for ResampleRows<'_, '_, '_, E> {
                 let result = pixel_mut(result, &out, x);
                 let mut first = 0;
                 while first < out.channels {
-                    let part = first..out.channels.min(first.saturating_add(E::MOST));
+                    let part = first..out.channels.min(first.saturating_add(E::MAX_PIECE));
                     let piece = &mut result[part.clone()];
                     let sums = E::draft(piece, &mut room);
                     sums.fill(p.outside_of(&rows, &columns).unwrap_or(0.0));

@@ -28,7 +28,7 @@ use super::element::{Element, PIECE};
 use super::elements::{Elements, ElementsMut, Index};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut};
-use super::quantised::Requantise;
+use super::quantized::Requantize;
 use super::rows::{Rows, RowsMut};
 
 /// A resampling.
@@ -185,7 +185,7 @@ impl<E: Element> Job for Linear<'_, '_, '_, E> {
                     [above, beneath].map(|row| [columns.below, columns.above].map(|x| pixel(row, &shape, x)));
                 let mut first = 0;
                 while first < out.channels {
-                    let part = first..out.channels.min(first.saturating_add(E::MOST));
+                    let part = first..out.channels.min(first.saturating_add(E::MAX_PIECE));
                     let piece = &mut pixel_mut(result, &out, x)[part.clone()];
                     let [a, b, c, d] = [a, b, c, d].map(|pixel| &pixel[part.clone()]);
                     // SAFETY: this is in `Job::run`, as `floats` asks.
@@ -362,7 +362,7 @@ fn mix(weights: [f32; 4], corners: [f32; 4]) -> f32 {
 /// [`mix`] of bytes, rounded.
 #[inline(always)]
 fn mix_bytes(weights: [f32; 4], corners: [u8; 4]) -> u8 {
-    Requantise { zero_point: 0, low: 0, high: u8::MAX }.round(mix(weights, corners.map(f32::from)))
+    Requantize { zero_point: 0, low: 0, high: u8::MAX }.round(mix(weights, corners.map(f32::from)))
 }
 
 /// [`mix`] of several elements at once.

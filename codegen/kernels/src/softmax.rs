@@ -162,7 +162,7 @@ impl<E: Element> Job for Slice<'_, E> {
     #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
         let Slice { log, input, output } = self;
-        if input.len() > E::MOST {
+        if input.len() > E::MAX_PIECE {
             // If there is no room for the exponentials, they are computed twice.
             let group = Group::of(log, input.len(), |i| input[i].widen());
             output.iter_mut().zip(input).for_each(|(r, x)| *r = E::narrow(group.value(x.widen())));

@@ -335,20 +335,20 @@ pub(crate) unsafe fn finish<S: Simd, const N: usize, E: Element>(
 }
 
 /// Maximum number of pixels whose sums wait.
-pub(crate) const MOST_PIXELS: usize = 12;
+pub(crate) const MAX_PIXELS: usize = 12;
 
 /// Maximum number of output channels whose sums wait: as many panels as the widest tile has.
-pub(crate) const MOST_CHANNELS: usize = 8 * PANEL;
+pub(crate) const MAX_CHANNELS: usize = 8 * PANEL;
 
 /// The place where sums wait as floats, for the rest of their products or for an activation that is not done in
 /// registers. So they are rounded only once, when they become elements. Tiles follow each other, and each lies as it
 /// was in registers.
-pub(crate) struct Accumulators([MaybeUninit<f32>; MOST_PIXELS * MOST_CHANNELS]);
+pub(crate) struct Accumulators([MaybeUninit<f32>; MAX_PIXELS * MAX_CHANNELS]);
 
 impl Accumulators {
     #[inline(always)]
     pub const fn new() -> Self {
-        Accumulators([const { MaybeUninit::uninit() }; MOST_PIXELS * MOST_CHANNELS])
+        Accumulators([const { MaybeUninit::uninit() }; MAX_PIXELS * MAX_CHANNELS])
     }
 
     /// The place of the first float.

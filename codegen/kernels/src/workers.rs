@@ -129,7 +129,7 @@ mod pool {
         }
 
         fn range(word: u64) -> Range<u64> {
-            word >> 16 & MOST..word & MOST
+            word >> 16 & MAX..word & MAX
         }
 
         fn is_empty(&self) -> bool {
@@ -150,7 +150,7 @@ mod pool {
     }
 
     /// The most pieces of a job.
-    const MOST: u64 = u16::MAX as u64;
+    const MAX: u64 = u16::MAX as u64;
 
     /// Where somebody waits.
     #[derive(Debug, Default)]
@@ -250,7 +250,7 @@ mod pool {
             }
 
             let common = &*self.common;
-            assert!(pieces as u64 <= MOST, "pieces of a firing");
+            assert!(pieces as u64 <= MAX, "pieces of a firing");
             // SAFETY: the borrow may have any lifetime, since nothing uses it when this returns or panics: `Wait` waits
             // until all pieces are done.
             let call = unsafe {

@@ -8,14 +8,14 @@
 //! ```
 
 /// Maximum number of bytes of a name. File systems take 255, endings included.
-const LONGEST: usize = 240;
+const MAX_LEN: usize = 240;
 
 /// The name of the file for a tensor or a CNN. Different names have different files. Letters, digits and `._-` stay;
 /// every other byte becomes `%` and two hexadecimal digits. So does a leading dot, which would hide the file. What would be
 /// longer than 240 bytes ends after the first 220, with `~` and a hash of the whole name in hexadecimal.
 pub fn file_name(name: &str) -> String {
     let whole = escaped(name);
-    if whole.len() <= LONGEST {
+    if whole.len() <= MAX_LEN {
         return whole;
     }
     // No byte's `%` and digits are cut apart: at most two bytes more are left out.

@@ -47,7 +47,7 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Planner(#[from] PlannerError),
-    /// Precisions cannot be chosen, or a model cannot be quantised.
+    /// Precisions cannot be chosen, or a model cannot be quantized.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Precision(#[from] PrecisionError),

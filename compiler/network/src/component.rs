@@ -34,7 +34,7 @@
 //! #         output: name.into(),
 //! #         shape: shape.clone(),
 //! #         primitive: None,
-//! #         quantisation: None,
+//! #         quantization: None,
 //! #     });
 //! # }
 //!

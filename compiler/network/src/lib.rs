@@ -20,7 +20,7 @@
 //!     output: name.into(),
 //!     shape: image.clone(),
 //!     primitive: None,
-//!     quantisation: None,
+//!     quantization: None,
 //! };
 //! let mut network = Network::default();
 //! let input = Operator::Input(Input { element: InputElement::F32, camera: None });
@@ -40,7 +40,7 @@ pub mod weights;
 
 use std::borrow::Cow;
 
-use csdfc_plan::format::{Element, Format, Layout, Quantisation};
+use csdfc_plan::format::{Element, Format, Layout, Quantization};
 use csdfc_plan::operator::{InputElement, Operator};
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::ParameterError;
@@ -81,7 +81,7 @@ pub struct Layer {
     /// The primitive that was chosen to compute it. `None` stands for the first primitive that does.
     pub primitive: Option<Primitive>,
     /// Which numbers the elements of that tensor stand for, if its primitive makes 8-bit integers.
-    pub quantisation: Option<Quantisation>,
+    pub quantization: Option<Quantization>,
 }
 
 /// A tensor as one layer reads it.

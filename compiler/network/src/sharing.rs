@@ -22,7 +22,7 @@
 //! #     output: name.into(),
 //! #     shape: shape.clone(),
 //! #     primitive: None,
-//! #     quantisation: None,
+//! #     quantization: None,
 //! # };
 //! # let input = Operator::Input(Input { element: InputElement::F32, camera: None });
 //! # let gemm = Operator::Gemm(Gemm { inner: 84, units: 84, transposed: true, bias: false, activation: None });
@@ -39,7 +39,7 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_plan::format::Quantisation;
+use csdfc_plan::format::Quantization;
 use csdfc_plan::operator::{Conv, ConvTranspose, Function, Gemm, Operator};
 use csdfc_plan::shape::Shape;
 
@@ -68,7 +68,7 @@ fn is_same(network: &Network, a: LayerId, b: LayerId) -> bool {
     let [one, other] = [a, b].map(|id| network.layer(id));
     let is_same_form = match [packed(network, one), packed(network, other)] {
         [Some(of_one), Some(of_other)] => {
-            of_one == of_other && quantisations(network, one) == quantisations(network, other)
+            of_one == of_other && quantizations(network, one) == quantizations(network, other)
         }
         _ => one.operator == other.operator && tensors(network, one) == tensors(network, other),
     };
@@ -78,19 +78,19 @@ fn is_same(network: &Network, a: LayerId, b: LayerId) -> bool {
         && parameters().all(|(one, other)| one.is_same(other))
 }
 
-/// The quantisations of the tensors that a layer reads, and of its own.
-fn quantisations(network: &Network, layer: &Layer) -> Vec<Option<Quantisation>> {
-    let read = layer.inputs.iter().map(|operand| network.layer(operand.layer).quantisation);
-    read.chain([layer.quantisation]).collect()
+/// The quantizations of the tensors that a layer reads, and of its own.
+fn quantizations(network: &Network, layer: &Layer) -> Vec<Option<Quantization>> {
+    let read = layer.inputs.iter().map(|operand| network.layer(operand.layer).quantization);
+    read.chain([layer.quantization]).collect()
 }
 
 /// The tensors that a layer reads, as they are and as it sees them, and its own.
-fn tensors<'n>(network: &'n Network, layer: &'n Layer) -> Vec<(&'n Shape, &'n Shape, Option<Quantisation>)> {
+fn tensors<'n>(network: &'n Network, layer: &'n Layer) -> Vec<(&'n Shape, &'n Shape, Option<Quantization>)> {
     let read = layer.inputs.iter().map(|operand| {
         let tensor = network.layer(operand.layer);
-        (&tensor.shape, &operand.shape, tensor.quantisation)
+        (&tensor.shape, &operand.shape, tensor.quantization)
     });
-    read.chain([(&layer.shape, &layer.shape, layer.quantisation)]).collect()
+    read.chain([(&layer.shape, &layer.shape, layer.quantization)]).collect()
 }
 
 /// The operator of a layer that keeps its parameters in panels, without the attributes on which these do not depend.

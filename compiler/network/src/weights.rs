@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use csdfc_kernels::half::F16;
-use csdfc_plan::format::Quantisation;
+use csdfc_plan::format::Quantization;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -235,7 +235,7 @@ impl Weights {
     }
 
     /// Which numbers 8-bit integers stand for, if the values are such numbers. Signed integers are moved by 128.
-    pub fn quantisation(&self) -> Option<Quantisation> {
+    pub fn quantization(&self) -> Option<Quantization> {
         let WeightSource::Integers(integers) = &self.source else { return None };
         let (&[scale], &[zero_point], None) =
             (integers.scales.as_slice(), integers.zero_points.as_slice(), &self.scale)
@@ -246,7 +246,7 @@ impl Weights {
             let all = integers.values.iter().chain([&zero_point]);
             all.copied().all(|q| q.checked_add(*moved).is_some_and(|q| (0..=255).contains(&q)))
         })?;
-        Some(Quantisation { scale, zero_point: (zero_point + moved) as u8 })
+        Some(Quantization { scale, zero_point: (zero_point + moved) as u8 })
     }
 
     /// The values, in row-major order.

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use super::error::OffloadError;
 
 /// Largest figure of an accelerator, so that sums of its products with a layer's elements fit 64 bits.
-const LARGEST: u64 = 1 << 40;
+const MAX_SIZE: u64 = 1 << 40;
 
 /// Largest duration per element or step.
-const LONGEST: u64 = 1 << 16;
+const MAX_TIME: u64 = 1 << 16;
 
 /// An accelerator: an on-chip memory and a processing part. Durations are in its cycles.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -62,9 +62,10 @@ impl Accelerator {
     /// # Errors
     /// Which one is not.
     pub fn check(&self) -> Result<(), OffloadError> {
-        let sizes = [("pe", self.pe), ("mem_elements", self.mem)].map(|(name, value)| (name, value, LARGEST));
+        let sizes =
+            [("pe", self.pe), ("mem_elements", self.mem)].map(|(name, value)| (name, value, MAX_SIZE));
         let times = [("tl", self.tl), ("tw", self.tw), ("tacc", self.tacc)];
-        let times = times.map(|(name, value)| (name, Some(value), LONGEST));
+        let times = times.map(|(name, value)| (name, Some(value), MAX_TIME));
         for (name, value, most) in sizes.into_iter().chain(times) {
             if value.is_some_and(|value| value > most) {
                 return Err(OffloadError::Accelerator { problem: format!("{name} is above {most}") });

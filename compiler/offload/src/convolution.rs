@@ -4,7 +4,7 @@
 //! are never cut along the channels (Remark 6), so a *pixel* is a place of the padded input with all its channels.
 
 use super::error::OffloadError;
-use super::limits::{MOST_CHANNELS, MOST_PATCHES, MOST_PIXELS, MOST_TAPS};
+use super::limits::{MAX_CHANNELS, MAX_PATCHES, MAX_PIXELS, MAX_TAPS};
 
 /// The description of a convolution. In pairs, the height comes first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Convolution {
             return Err(OffloadError::Zero { what });
         }
         let largest = sizes.iter().map(|(_, size)| *size).chain(spec.pads).max().unwrap_or(0);
-        if largest > MOST_PIXELS || spec.channels.max(spec.filters) > MOST_CHANNELS {
+        if largest > MAX_PIXELS || spec.channels.max(spec.filters) > MAX_CHANNELS {
             return Err(OffloadError::TooLarge { size: largest });
         }
         if !spec.channels.is_multiple_of(spec.channel_groups)
@@ -90,11 +90,11 @@ impl Convolution {
         let convolution = Convolution { spec, padded, output };
         // No factor is above 2^25: the first two products fit, the third is taken of what passed.
         let (pixels, patches) = (convolution.pixels(), convolution.patches());
-        if pixels > MOST_PIXELS || patches > MOST_PATCHES {
+        if pixels > MAX_PIXELS || patches > MAX_PATCHES {
             return Err(OffloadError::TooLarge { size: pixels.max(patches) });
         }
         let taps = patches.saturating_mul(convolution.pixels_per_patch());
-        if taps > MOST_TAPS {
+        if taps > MAX_TAPS {
             return Err(OffloadError::TooLarge { size: taps });
         }
         Ok(convolution)
@@ -137,7 +137,7 @@ impl Convolution {
         let [height_k, width_k] = self.spec.filter;
         let (row, column) = (patch as usize / self.output[1], patch as usize % self.output[1]);
         let corner = row * self.spec.stride[0] * width + column * self.spec.stride[1];
-        // Below MOST_PIXELS, as the patch lies in the padded input.
+        // Below MAX_PIXELS, as the patch lies in the padded input.
         (0..height_k).flat_map(move |y| (0..width_k).map(move |x| (corner + y * dy * width + x * dx) as u32))
     }
 

@@ -35,9 +35,9 @@ pub enum OffloadError {
     /// The layer is beyond what csdfc maps.
     #[error(
         "the layer is too large: {size} pixels, patches or pixels of patches (most: {}, {}, {})",
-        super::limits::MOST_PIXELS,
-        super::limits::MOST_PATCHES,
-        super::limits::MOST_TAPS
+        super::limits::MAX_PIXELS,
+        super::limits::MAX_PATCHES,
+        super::limits::MAX_TAPS
     )]
     TooLarge {
         /// The figure that is too large.

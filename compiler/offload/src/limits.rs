@@ -1,13 +1,13 @@
 //! How large a layer may be.
 
 /// Maximum number of patches of a layer.
-pub const MOST_PATCHES: usize = 1 << 20;
+pub const MAX_PATCHES: usize = 1 << 20;
 
 /// Maximum number of pixels of a layer's padded input.
-pub const MOST_PIXELS: usize = 1 << 23;
+pub const MAX_PIXELS: usize = 1 << 23;
 
 /// Maximum number of pixels, summed over the patches of a layer. One evaluation of a strategy visits them all.
-pub const MOST_TAPS: usize = 1 << 26;
+pub const MAX_TAPS: usize = 1 << 26;
 
 /// Maximum number of channels or filters.
-pub const MOST_CHANNELS: usize = 1 << 16;
+pub const MAX_CHANNELS: usize = 1 << 16;

@@ -43,7 +43,7 @@ const VISITS: u64 = 1 << 29;
 const LIMITS: Limits = Limits { work: 20_000_000, states: 1_000_000, deadline: None };
 
 /// Longest time of the integer program, if no other is asked for.
-const LONGEST_PROGRAM: Duration = Duration::from_secs(60);
+const MAX_PROGRAM_TIME: Duration = Duration::from_secs(60);
 
 /// Changes of a chain between two rounds, if only the clock ends the search.
 const PER_ROUND: u64 = 1_000_000;
@@ -165,7 +165,7 @@ pub fn prove(problem: &Problem, budget: Budget) -> Result<Answer, OffloadError> 
     let limits = limits(budget, Instant::now());
     let outcome = exact::search(problem, duration, limits).ok_or(OffloadError::Method {
         method: "exact",
-        most: exact::MOST_PATCHES,
+        most: exact::MAX_PATCHES,
         patches: problem.convolution.patches(),
     })?;
     if let Some(groups) = outcome.groups {
@@ -183,11 +183,11 @@ pub fn by_program(problem: &Problem, budget: Budget) -> Result<Answer, OffloadEr
     let mut best = best_heuristic(problem)?;
     let limit = match budget {
         Budget::Time(limit) => limit,
-        _ => LONGEST_PROGRAM,
+        _ => MAX_PROGRAM_TIME,
     };
     let outcome = program::solve(problem, &best.groups, limit).ok_or(OffloadError::Method {
         method: "program",
-        most: program::MOST_PATCHES,
+        most: program::MAX_PATCHES,
         patches: problem.convolution.patches(),
     })?;
     if let Some(groups) = outcome.groups {

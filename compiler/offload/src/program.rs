@@ -39,7 +39,7 @@ use super::problem::Problem;
 use super::strategy::Groups;
 
 /// Maximum number of patches of a layer that is solved.
-pub const MOST_PATCHES: usize = 16;
+pub const MAX_PATCHES: usize = 16;
 
 /// Maximum number of patches of a layer that the program is known to solve within its time. With 16 patches in groups
 /// of two or three it is not done after 50 s; the paper's solver, a commercial one, took hours for 12×12 inputs.
@@ -67,7 +67,7 @@ struct Variables {
 /// Solves the program for every number of steps that could beat these groups, which keep the problem's bounds. `None`
 /// if the method does not apply: too many patches, or filters that are loaded in passes.
 pub fn solve(problem: &Problem, start: &Groups, limit: Duration) -> Option<ProgramAnswer> {
-    let grid = Grid::new(problem).filter(|grid| grid.patches() <= MOST_PATCHES)?;
+    let grid = Grid::new(problem).filter(|grid| grid.patches() <= MAX_PATCHES)?;
     let deadline = Instant::now().checked_add(limit)?;
     let mut best = problem.cost(start).duration;
     let mut groups: Option<Groups> = None;

@@ -22,7 +22,7 @@ use super::problem::Problem;
 use super::strategy::{Groups, Strategy};
 
 /// Pixels that all candidates of a kind may visit together when they are tried. This limits the number of candidates.
-const MOST_VISITS: usize = 1 << 28;
+const MAX_VISITS: usize = 1 << 28;
 
 /// A heuristic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +152,7 @@ fn candidates(problem: &Problem, kind: Heuristic) -> Vec<(Option<String>, Walk)>
 /// Candidates, taken evenly, as many as may be tried.
 fn few(problem: &Problem, all: Vec<(String, Walk)>) -> Vec<(Option<String>, Walk)> {
     let taps = problem.convolution.patches() * problem.convolution.pixels_per_patch();
-    let most = (MOST_VISITS / taps.max(1)).max(1);
+    let most = (MAX_VISITS / taps.max(1)).max(1);
     let step = all.len().div_ceil(most).max(1);
     all.into_iter().step_by(step).map(|(shape, walk)| (Some(shape), walk)).collect()
 }

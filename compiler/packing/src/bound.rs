@@ -102,7 +102,7 @@ fn spared(part: &Subproblem, lower: &Member, upper: &Member) -> i64 {
 }
 
 /// Maximum number of units of the heights that are listed one by one.
-const MOST_HEIGHTS: u64 = 1 << 20;
+const MAX_HEIGHTS: u64 = 1 << 20;
 
 /// The heights that a packing can have at all. If all blocks are pushed down, every block lies on another one or on the
 /// ground, so the height is a sum of sizes. If alignments or given offsets matter, the height is only known to be a
@@ -119,8 +119,8 @@ impl Heights {
     pub fn new(part: &Subproblem, most: u64) -> Self {
         let unit = part.unit;
         let count = most / unit;
-        let listed = part.easy && count.saturating_mul(part.blocks.len() as u64) <= 64 * MOST_HEIGHTS;
-        let sums = (listed && count <= MOST_HEIGHTS).then(|| {
+        let listed = part.easy && count.saturating_mul(part.blocks.len() as u64) <= 64 * MAX_HEIGHTS;
+        let sums = (listed && count <= MAX_HEIGHTS).then(|| {
             let mut sums = vec![false; count as usize + 1];
             sums[0] = true;
             for size in part.blocks.iter().map(|block| (block.bytes / unit) as usize) {

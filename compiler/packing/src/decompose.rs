@@ -4,7 +4,7 @@ use super::budget::{Meter, Stopped};
 use super::goal::Goal;
 use super::graph::{self, BitSet};
 use super::problem::{Link, Packing, Problem, Solution};
-use super::subproblem::{MOST_BLOCKS, Subproblem};
+use super::subproblem::{MAX_BLOCKS, Subproblem};
 use super::{bound, optimum, reduce};
 
 /// Packs a problem as low as the budget allows. It ends early when the height is proven to be the least. The problem is
@@ -13,7 +13,7 @@ use super::{bound, optimum, reduce};
 ///
 /// The same problem and budget of steps give the same packing on every machine.
 pub fn pack(problem: &Problem, budget: &mut Meter) -> Solution {
-    reach(problem, Goal::LEAST, budget)
+    reach(problem, Goal::MINIMUM, budget)
 }
 
 /// Packs a problem just low enough to fit `capacity` bytes. It ends early when its bound says that this is impossible.
@@ -87,7 +87,7 @@ impl Solver<'_> {
         if apart.len() > 1 {
             return self.apart(&part, ids, &apart, goal, depth);
         }
-        if !part.unfixed || ids.len() > MOST_BLOCKS {
+        if !part.unfixed || ids.len() > MAX_BLOCKS {
             return self.whole(&part, &neighbours, goal);
         }
         let together = graph::components(&all, &wholly_apart(&part), true);
@@ -161,7 +161,7 @@ impl Solver<'_> {
         let mut all = Packed { offsets: vec![0; ids.len()], bytes: 0, bound: 0 };
         for part in parts {
             let members: Vec<usize> = part.iter().map(|i| ids[*i]).collect();
-            let packed = self.solve(&members, Goal::LEAST, depth + 1);
+            let packed = self.solve(&members, Goal::MINIMUM, depth + 1);
             for (i, at) in part.iter().zip(&packed.offsets) {
                 all.offsets[*i] = all.bytes + at;
             }

@@ -11,5 +11,5 @@ pub(super) struct Goal {
 
 impl Goal {
     /// As low as can be.
-    pub const LEAST: Goal = Goal { enough: 0, give_up: u64::MAX };
+    pub const MINIMUM: Goal = Goal { enough: 0, give_up: u64::MAX };
 }

@@ -14,7 +14,7 @@
 //! # Ok::<(), csdfc_packing::PackError>(())
 //! ```
 
-use super::problem::{Block, Link, MOST_PAIRS, Member, PackError, Problem};
+use super::problem::{Block, Link, MAX_PAIRS, Member, PackError, Problem};
 
 /// A buffer and when it is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub fn problem(lives: &[Life]) -> Result<Problem, PackError> {
         let (end, rest) = (pieces[order[at]].last().map_or(0, |last| last.upper), &order[at + 1..]);
         &rest[..rest.partition_point(|j| pieces[*j][0].lower < end)]
     };
-    if (0..order.len()).map(|at| later(at).len()).sum::<usize>() > MOST_PAIRS {
+    if (0..order.len()).map(|at| later(at).len()).sum::<usize>() > MAX_PAIRS {
         return Err(PackError::TooManyPairs);
     }
     for (at, &i) in order.iter().enumerate() {

@@ -26,7 +26,7 @@ use super::line::TimeLine;
 use super::problem::Packing;
 use super::search::{self, Answer, Tightest};
 use super::skyline::{Attempt, Skyline};
-use super::subproblem::{MOST_BLOCKS, Subproblem};
+use super::subproblem::{MAX_BLOCKS, Subproblem};
 use super::{greedy, zones};
 
 /// Steps of the first search for each height; each round over all heights doubles them.
@@ -49,7 +49,7 @@ pub(super) fn optimum(
 ) -> (Packing, u64) {
     let mut bound = bound::of_part(part);
     let mut best = greedy::portfolio(part, bound.max(goal.enough));
-    if best.bytes <= bound.max(goal.enough) || part.blocks.len() > MOST_BLOCKS {
+    if best.bytes <= bound.max(goal.enough) || part.blocks.len() > MAX_BLOCKS {
         return (best, bound);
     }
     bound = bound::of_stacks(part, best.bytes, budget);

@@ -3,7 +3,7 @@
 use super::budget::Stopped;
 
 /// Maximum number of pairs of buffers that live at the same time. They take some 800 MB.
-pub const MOST_PAIRS: usize = 12_500_000;
+pub const MAX_PAIRS: usize = 12_500_000;
 
 /// A buffer to be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub enum PackError {
     #[error("sizes, alignments and offsets add up to 2^62 bytes or more")]
     TooLarge,
     /// The conflicts would take too much memory.
-    #[error("more than {} pairs of buffers live at the same time", MOST_PAIRS)]
+    #[error("more than {} pairs of buffers live at the same time", MAX_PAIRS)]
     TooManyPairs,
     /// Alignments are at least 1.
     #[error("buffer {0} has an alignment of 0; give 1 for any offset")]

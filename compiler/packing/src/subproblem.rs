@@ -5,7 +5,7 @@ use super::problem::{Block, Link, Member, Problem};
 
 /// Maximum number of blocks of a part for methods that take more than quadratic time. Larger parts are only packed
 /// greedily.
-pub(super) const MOST_BLOCKS: usize = 1000;
+pub(super) const MAX_BLOCKS: usize = 1000;
 
 /// Some of a problem's blocks, with what links them.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Subproblem {
                 cliques.push(here);
             }
         }
-        if easy && ids.len() <= MOST_BLOCKS {
+        if easy && ids.len() <= MAX_BLOCKS {
             cliques = maximal(cliques, ids.len());
         }
         let unit = unit(&blocks, sizes);

@@ -22,17 +22,17 @@ use super::subproblem::{Subproblem, gcd, next_multiple};
 
 /// Maximum number of nodes of a zone, since each takes one bit. A block can have no more neighbours among the blocks
 /// before it.
-const MOST_NODES: usize = 64;
+const MAX_NODES: usize = 64;
 
 /// The most zones into which one zone is divided when a block is added that can lie in more ways than that. The limit
 /// varies between these two numbers.
 const CHILDREN: std::ops::RangeInclusive<usize> = 8..=64;
 
 /// Maximum number of differences that are stored at once.
-const MOST_DIFFERENCES: usize = 1 << 22;
+const MAX_DIFFERENCES: usize = 1 << 22;
 
 /// Maximum number of steps to find the ways in which a block may lie in one zone.
-const MOST_STEPS: u64 = 1 << 18;
+const MAX_STEPS: u64 = 1 << 18;
 
 /// Looks for a packing of at most `capacity` bytes among all blocks of an unfixed part, which come in this order, keeping up
 /// to `width` zones.
@@ -93,7 +93,7 @@ fn sweep(
             return SweepOutcome::Ended { cut: None };
         };
         let nodes = frontier.len() + 1;
-        if nodes > MOST_NODES || budget.exhausted() {
+        if nodes > MAX_NODES || budget.exhausted() {
             return SweepOutcome::Unknown;
         }
         let links = links(part, block, &frontier);
@@ -105,7 +105,7 @@ fn sweep(
         let stays = |at: &usize| last(frontier[*at]) > start + now;
         let kept: Vec<usize> = (0..frontier.len()).filter(stays).map(|at| at + 1).collect();
         frontier = kept.iter().map(|node| frontier[node - 1]).collect();
-        let most = MOST_DIFFERENCES / (nodes * nodes * zones.len());
+        let most = MAX_DIFFERENCES / (nodes * nodes * zones.len());
         let most = most.min(width.clamp(*CHILDREN.start(), *CHILDREN.end())).max(1);
         let mut children = Vec::new();
         for (parent, zone) in (0..).zip(&zones) {
@@ -204,7 +204,7 @@ struct Between {
 impl Expansion<'_> {
     /// Whether there may be more ways than were looked at.
     fn is_over(&self) -> bool {
-        self.children.len() >= self.most || self.work >= MOST_STEPS
+        self.children.len() >= self.most || self.work >= MAX_STEPS
     }
 
     /// A difference of two nodes' offsets, rounded up to the next one that can be.

@@ -68,7 +68,7 @@ pub enum Element {
     F32,
     /// 16-bit floats. Kernels widen what they read, sum in 32 bits, and narrow what they store.
     F16,
-    /// 8-bit integers from 0 to 255, with a [`Quantisation`] that says which numbers they stand for.
+    /// 8-bit integers from 0 to 255, with a [`Quantization`] that says which numbers they stand for.
     U8,
     /// 64-bit integers: indices.
     I64,
@@ -97,28 +97,28 @@ impl std::fmt::Display for Element {
     }
 }
 
-/// The quantisation of a tensor, which says which numbers its 8-bit integers stand for: q stands for `scale · (q −
+/// The quantization of a tensor, which says which numbers its 8-bit integers stand for: q stands for `scale · (q −
 /// zero_point)`.
 ///
 /// A model's tensors of signed integers are stored as unsigned ones. They and their zero point are moved by 128.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Quantisation {
+pub struct Quantization {
     /// Distance of neighbouring numbers; positive.
     pub scale: f32,
     /// The integer that stands for 0.
     pub zero_point: u8,
 }
 
-impl Quantisation {
+impl Quantization {
     /// The number that an integer stands for.
     ///
     /// ```
-    /// use csdfc_plan::format::Quantisation;
+    /// use csdfc_plan::format::Quantization;
     ///
-    /// let quantisation = Quantisation { scale: 0.5, zero_point: 128 };
-    /// assert_eq!([0, 128, 255].map(|q| quantisation.number(q)), [-64.0, 0.0, 63.5]);
-    /// assert_eq!([-1000.0, 0.25, 0.75, 63.3].map(|x| quantisation.integer(x)), [0, 128, 130, 255]);
+    /// let quantization = Quantization { scale: 0.5, zero_point: 128 };
+    /// assert_eq!([0, 128, 255].map(|q| quantization.number(q)), [-64.0, 0.0, 63.5]);
+    /// assert_eq!([-1000.0, 0.25, 0.75, 63.3].map(|x| quantization.integer(x)), [0, 128, 130, 255]);
     /// ```
     pub fn number(self, q: u8) -> f32 {
         self.scale * (f32::from(q) - f32::from(self.zero_point))

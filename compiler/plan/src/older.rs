@@ -1,6 +1,6 @@
 //! Plans of older versions as plans of today.
 //!
-//! [`FORMAT_2`] had other names for two fields. In [`FORMAT_1`], elements were given by their bytes, every layer was computed by
+//! [`FORMAT_2`] had other names for some fields. In [`FORMAT_1`], elements were given by their bytes, every layer was computed by
 //! the first primitive of its operator, which was called `generic`, and none had a workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,13 @@ use crate::plan::{FORMAT, FORMAT_1, FORMAT_2, LayerInput, Plan};
 use crate::shape::Shape;
 
 /// Fields by the lists or objects in which they are: their names in version 2, and their names now.
-const RENAMED: &[(&[&str], &str, &str)] =
-    &[(&["cnns", "layers", "paged"], "slices", "tiles"), (&["cnns", "layers"], "paged", "streamed")];
+const RENAMED: &[(&[&str], &str, &str)] = &[
+    (&["cnns", "layers", "paged"], "slices", "tiles"),
+    (&["cnns", "layers"], "paged", "streamed"),
+    (&["cnns", "layers", "attributes", "pre"], "quantisation", "quantization"),
+    (&["cnns", "layers", "attributes", "constant"], "quantisation", "quantization"),
+    (&["tensors"], "quantisation", "quantization"),
+];
 
 /// Fields that version 1 did not have, by the lists or objects in which they are now.
 const NEWER: &[(&[&str], &[&str])] = &[
@@ -21,7 +26,7 @@ const NEWER: &[(&[&str], &[&str])] = &[
     (&["memory"], &["arena", "parameters_resident"]),
     (&["cnns"], &["bytes_read", "read_ns", "computing_ns"]),
     (&["cnns", "layers"], &["streamed", "parameters_of", "time"]),
-    (&["tensors"], &["element", "quantisation"]),
+    (&["tensors"], &["element", "quantization"]),
 ];
 
 /// Where the objects are, a field of theirs, and its value.

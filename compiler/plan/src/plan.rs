@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::{Element, Format, Layout, Quantisation};
+use crate::format::{Element, Format, Layout, Quantization};
 use crate::operator::Operator;
 use crate::shape::Shape;
 
@@ -442,8 +442,8 @@ pub struct Tensor {
     pub shape: Shape,
     /// Its layout in memory and the type of its elements. In a file, `layout` and `element`.
     pub format: Format,
-    /// Its quantisation, if it has 8-bit integers.
-    pub quantisation: Option<Quantisation>,
+    /// Its quantization, if it has 8-bit integers.
+    pub quantization: Option<Quantization>,
     /// Bytes of one row.
     pub row_bytes: u64,
     /// Whether the caller holds a whole copy: a network output, or an input that is delivered whole.
@@ -467,7 +467,7 @@ struct TensorFields {
     layout: Layout,
     element: Element,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    quantisation: Option<Quantisation>,
+    quantization: Option<Quantization>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ring_rows: Option<u64>,
     row_bytes: u64,
@@ -499,7 +499,7 @@ impl TryFrom<TensorFields> for Tensor {
             consumers: fields.consumers,
             shape: fields.shape,
             format: Format { layout: fields.layout, element: fields.element },
-            quantisation: fields.quantisation,
+            quantization: fields.quantization,
             row_bytes: fields.row_bytes,
             external: fields.external,
             ring,
@@ -517,7 +517,7 @@ impl From<Tensor> for TensorFields {
             shape: tensor.shape,
             layout: tensor.format.layout,
             element: tensor.format.element,
-            quantisation: tensor.quantisation,
+            quantization: tensor.quantization,
             ring_rows: tensor.ring.map(|ring| ring.ring_rows),
             row_bytes: tensor.row_bytes,
             offset: tensor.ring.map(|ring| ring.offset),

@@ -26,7 +26,7 @@ use csdfc_network::pass::Fusion;
 use crate::error::Error;
 
 /// Largest application file, in bytes.
-const LARGEST: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 /// An application as its file, or a bare model, states it.
 #[derive(Debug, Clone)]
@@ -90,7 +90,7 @@ pub fn is_model(source: &str) -> bool {
 /// # Errors
 /// When the file cannot be read, is no text, or is no application.
 pub fn open(source: &str) -> Result<Opened, Error> {
-    application(source, read(source, LARGEST)?)
+    application(source, read(source, MAX_BYTES)?)
 }
 
 /// The application in what was read from `source`.
@@ -102,9 +102,9 @@ pub fn application(source: &str, read: AppSource) -> Result<Opened, Error> {
         let origin = Origin { name: source.into(), ..Origin::default() };
         return Ok(Opened { spec: AppSpec::of_model(source), origin, folder: PathBuf::new() });
     };
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(Error::Input {
-            message: format!("{name} is too large for an application file: more than {LARGEST} bytes"),
+            message: format!("{name} is too large for an application file: more than {MAX_BYTES} bytes"),
             help: Some("a model's file ends in .onnx or .tflite".into()),
         });
     }

@@ -14,9 +14,9 @@ use csdfc_runtime::run::{Data, Runner, Value};
 
 use super::{Accuracy, Calibration};
 use crate::error::Error;
-use crate::quantise::frames;
-use crate::quantise::measure::Squares;
-use crate::quantise::simulate::Simulation;
+use crate::quantize::frames;
+use crate::quantize::measure::Squares;
+use crate::quantize::simulate::Simulation;
 
 /// A CNN with open precisions.
 pub(super) struct OpenCnn {

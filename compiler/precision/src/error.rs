@@ -1,11 +1,11 @@
-//! Why precisions cannot be chosen, or a network cannot be quantised.
+//! Why precisions cannot be chosen, or a network cannot be quantized.
 //!
 //! ```
 //! use csdfc_input::builtin;
 //! use csdfc_precision::error::Error;
-//! use csdfc_precision::quantise::{Options, quantise};
+//! use csdfc_precision::quantize::{Options, quantize};
 //!
-//! let refused = quantise(builtin::network("lenet5")?, &[], Options::default());
+//! let refused = quantize(builtin::network("lenet5")?, &[], Options::default());
 //! assert!(matches!(refused, Err(Error::NoFrame)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -16,7 +16,7 @@ use csdfc_planner::error::Error as PlannerError;
 use csdfc_runtime::run::RunError;
 use miette::Diagnostic;
 
-/// Why precisions cannot be chosen, or a network cannot be quantised. Frames are numbered from 1.
+/// Why precisions cannot be chosen, or a network cannot be quantized. Frames are numbered from 1.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 #[non_exhaustive]
 pub enum Error {
@@ -89,7 +89,7 @@ pub enum Error {
         /// The element.
         value: f32,
     },
-    /// A layer that is to be quantised makes an element that is infinite or not a number.
+    /// A layer that is to be quantized makes an element that is infinite or not a number.
     #[error("in frame {frame}, layer {layer} makes an element that is {value}")]
     #[diagnostic(code(csdfc::input))]
     InfiniteLayer {
@@ -100,13 +100,13 @@ pub enum Error {
         /// The element.
         value: f32,
     },
-    /// The same of a layer of the quantised network.
-    #[error("in frame {frame}, layer {layer} of the quantised network makes an element that is {value}")]
+    /// The same of a layer of the quantized network.
+    #[error("in frame {frame}, layer {layer} of the quantized network makes an element that is {value}")]
     #[diagnostic(
         code(csdfc::input),
         help("let layers that err much stay with floats: --keep-above 0.05, for instance")
     )]
-    InfiniteQuantised {
+    InfiniteQuantized {
         /// The frame.
         frame: usize,
         /// The layer.
@@ -123,11 +123,11 @@ pub enum Error {
         /// The weight.
         value: f32,
     },
-    /// There is nothing left to quantise.
-    #[error("the model is quantised already: layer {layer} makes 8-bit integers")]
+    /// There is nothing left to quantize.
+    #[error("the model is quantized already: layer {layer} makes 8-bit integers")]
     #[diagnostic(code(csdfc::input))]
-    Quantised {
-        /// A quantised layer.
+    Quantized {
+        /// A quantized layer.
         layer: String,
     },
     /// The precisions that the application states cause a larger error than it allows.

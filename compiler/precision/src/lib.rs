@@ -35,13 +35,13 @@
 //!
 //! Weights are streamed only if no steps within the allowance meet the constraints without streaming.
 //!
-//! [`quantise`] makes a network of 8-bit integers, for which weights and ranges of tensors must be measured.
+//! [`quantize`] makes a network of 8-bit integers, for which weights and ranges of tensors must be measured.
 
 mod accuracy;
 pub mod error;
 pub mod explain;
 mod order;
-pub mod quantise;
+pub mod quantize;
 mod savings;
 mod search;
 

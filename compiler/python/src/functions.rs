@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use csdfc_build::Build;
 use csdfc_command::invoke;
 use csdfc_packing::{Block, Budget, Life, Meter, lives};
-use csdfc_planner::minimalloc::MOST_ROWS;
+use csdfc_planner::minimalloc::MAX_ROWS;
 use pyo3::prelude::*;
 
 use super::classes::{Error, Packing, Plan, raised};
@@ -49,9 +49,9 @@ pub fn pack(py: Python<'_>, buffers: &Bound<'_, PyAny>, steps: u64) -> PyResult<
             Ok(Life { block: Block::of_bytes(bytes), lower, upper, gaps: Vec::new() })
         })
         .collect::<PyResult<_>>()?;
-    if lives.len() > MOST_ROWS {
+    if lives.len() > MAX_ROWS {
         return Err(Error::new_err(format!(
-            "there are {} buffers; csdfc packs up to {MOST_ROWS}",
+            "there are {} buffers; csdfc packs up to {MAX_ROWS}",
             lives.len()
         )));
     }

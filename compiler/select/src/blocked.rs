@@ -20,7 +20,7 @@
 //! # Ok::<(), csdfc_select::InstanceError>(())
 //! ```
 
-use crate::model::{MOST_CELLS, Model, Weights};
+use crate::model::{MAX_CELLS, Model, Weights};
 use crate::problem::{Allowed, Problem};
 
 /// An edge without a path between some layouts of its two layers.
@@ -34,7 +34,7 @@ pub struct Blocked {
 }
 
 /// Maximum number of edges that are named.
-const MOST_EDGES: usize = 8;
+const MAX_EDGES: usize = 8;
 
 /// Edges that together leave no selection, although there would be one without any one of them. If there are more than
 /// 8, the last 8.
@@ -45,12 +45,12 @@ pub fn blocked(problem: &Problem<'_>, allowed: &Allowed) -> Vec<Blocked> {
         // Edges only take selections away. So the edge that closes the shortest prefix without a selection is to blame.
         let is_possible = |count: &usize| {
             let edges: Vec<usize> = core.iter().chain(&rest[..*count]).copied().collect();
-            let model = Model::of_edges(problem, allowed, &edges, MOST_CELLS);
+            let model = Model::of_edges(problem, allowed, &edges, MAX_CELLS);
             model.tree.messages(&model.weighed(Weights::TIME)).bound < u128::MAX
         };
         let counts: Vec<usize> = (0..=rest.len()).collect();
         let shortest = counts.partition_point(is_possible);
-        if shortest == 0 || shortest > rest.len() || core.len() == MOST_EDGES {
+        if shortest == 0 || shortest > rest.len() || core.len() == MAX_EDGES {
             core.sort_unstable();
             return core.into_iter().map(|edge| explained(problem, allowed, edge)).collect();
         }

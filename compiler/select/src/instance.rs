@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of layouts of an instance.
-pub const MOST_LAYOUTS: usize = 64;
+pub const MAX_LAYOUTS: usize = 64;
 
 /// A layout, as its place among an instance's layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,8 +148,8 @@ pub enum InstanceError {
         /// The number.
         value: f64,
     },
-    /// More layouts than [`MOST_LAYOUTS`].
-    #[error("there are more than {MOST_LAYOUTS} layouts")]
+    /// More layouts than [`MAX_LAYOUTS`].
+    #[error("there are more than {MAX_LAYOUTS} layouts")]
     TooManyLayouts,
     /// The edges close a cycle.
     #[error("the edges close a cycle through layer `{0}`")]
@@ -258,7 +258,7 @@ impl Layouts {
         if let Some(layout) = self.numbers.get(&name) {
             return Ok(*layout);
         }
-        if self.names.len() == MOST_LAYOUTS {
+        if self.names.len() == MAX_LAYOUTS {
             return Err(InstanceError::TooManyLayouts);
         }
         let layout = Layout(self.names.len() as u8);

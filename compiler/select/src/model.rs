@@ -30,10 +30,10 @@ use crate::instance::Layout;
 use crate::problem::{Allowed, Problem, Selection};
 
 /// Maximum number of cells of a sum in the elimination: the width limit. It holds 11 variables of 3 layouts.
-pub(crate) const MOST_CELLS: usize = 1 << 18;
+pub(crate) const MAX_CELLS: usize = 1 << 18;
 
 /// Maximum number of cells of all sums.
-const MOST_CELLS_IN_ALL: usize = 1 << 24;
+const MAX_CELLS_IN_ALL: usize = 1 << 24;
 
 /// A time and a memory, and the candidate that has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Model {
     /// The model of these candidates.
     pub fn new(problem: &Problem<'_>, allowed: &Allowed) -> Model {
         let edges: Vec<usize> = (0..problem.paths.len()).collect();
-        Model::of_edges(problem, allowed, &edges, MOST_CELLS)
+        Model::of_edges(problem, allowed, &edges, MAX_CELLS)
     }
 
     /// The model as if there were only these edges. In its elimination, no sum has more than `most_cells` cells.
@@ -138,7 +138,7 @@ impl Model {
         let scopes: Vec<&[usize]> = tables.iter().map(|table| table.scope.as_slice()).collect();
         let mut tree = Tree::new(sizes.clone(), &scopes, most_cells);
         let mut most_cells = most_cells;
-        while tree.cells() > MOST_CELLS_IN_ALL && most_cells > 1 {
+        while tree.cells() > MAX_CELLS_IN_ALL && most_cells > 1 {
             most_cells /= 16;
             tree = Tree::new(sizes.clone(), &scopes, most_cells);
         }

@@ -15,10 +15,10 @@
 //! ```
 
 /// Maximum number of decimals that are kept.
-const MOST_DECIMALS: i32 = 12;
+const MAX_DECIMALS: i32 = 12;
 
 /// Sums stay below this, so that each is a whole `f64`.
-const LARGEST_SUM: f64 = 9_007_199_254_740_992.0;
+const MAX_SUM: f64 = 9_007_199_254_740_992.0;
 
 /// The relative error that sums of floats may have. So if a caller adds up numbers
 /// of an instance to a budget, what was added fits it.
@@ -33,8 +33,8 @@ pub struct Scale {
 impl Scale {
     /// The finest scale for sums up to `most`. `None` if they are too large for any.
     pub fn for_sums(most: f64) -> Option<Scale> {
-        let scales = (0..=MOST_DECIMALS).rev().map(|decimals| 10f64.powi(decimals));
-        scales.map(|per_unit| Scale { per_unit }).find(|scale| most * scale.per_unit < LARGEST_SUM)
+        let scales = (0..=MAX_DECIMALS).rev().map(|decimals| 10f64.powi(decimals));
+        scales.map(|per_unit| Scale { per_unit }).find(|scale| most * scale.per_unit < MAX_SUM)
     }
 
     /// The whole number nearest to a value of at least 0.

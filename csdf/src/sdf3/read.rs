@@ -9,15 +9,15 @@ use super::Document;
 use crate::{Actor, ActorId, Channel, Error, Graph, MAX_PHASES, Rates, Reader};
 
 /// Largest file, in bytes.
-const LARGEST: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// Maximum number of nodes of the XML tree.
-const MOST_NODES: u32 = 4 << 20;
+const MAX_NODES: u32 = 4 << 20;
 /// Maximum number of quotation marks between one `<` and the next, and of namespaces declared: the time of the XML
 /// parser rises with the square of both.
-const MOST_QUOTES: usize = 256;
-const MOST_NAMESPACES: usize = 100;
+const MAX_QUOTES: usize = 256;
+const MAX_NAMESPACES: usize = 100;
 /// Longest part of a user's text that a message repeats, in characters.
-const LONGEST_QUOTE: usize = 60;
+const MAX_QUOTE_LEN: usize = 60;
 
 /// Reads a graph from a file in the SDF3 format; see the [module](super) for the parts that are read. Each actor has at
 /// most `concurrency` firings under way at a time.
@@ -27,7 +27,7 @@ const LONGEST_QUOTE: usize = 60;
 /// [`Graph`] refuses it.
 pub fn read(bytes: &[u8], concurrency: NonZero<u64>) -> Result<Document, Error> {
     let text = check_text(bytes)?;
-    let options = ParsingOptions { allow_dtd: false, nodes_limit: MOST_NODES, entity_resolver: None };
+    let options = ParsingOptions { allow_dtd: false, nodes_limit: MAX_NODES, entity_resolver: None };
     let document = roxmltree::Document::parse_with_options(text, options).map_err(|error| {
         let place = error.pos();
         // The message ends with the place, which the error already has.
@@ -55,8 +55,8 @@ fn check_text(bytes: &[u8]) -> Result<&str, Error> {
         let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
         Error::Sdf3 { line: line as u32 + 1, column: (at - start) as u32 + 1, reason }
     };
-    if bytes.len() > LARGEST {
-        return Err(fault(0, format!("the file has {} bytes; the most is {LARGEST}", bytes.len())));
+    if bytes.len() > MAX_BYTES {
+        return Err(fault(0, format!("the file has {} bytes; the most is {MAX_BYTES}", bytes.len())));
     }
     let text =
         std::str::from_utf8(bytes).map_err(|error| fault(error.valid_up_to(), "no UTF-8 text".into()))?;
@@ -67,12 +67,12 @@ fn check_text(bytes: &[u8]) -> Result<&str, Error> {
             b'"' | b'\'' => quotes += 1,
             _ => {}
         }
-        if quotes > MOST_QUOTES {
-            return Err(fault(at, format!("an element of more than {} attributes", MOST_QUOTES / 2)));
+        if quotes > MAX_QUOTES {
+            return Err(fault(at, format!("an element of more than {} attributes", MAX_QUOTES / 2)));
         }
     }
-    if let Some((at, _)) = text.match_indices("xmlns").nth(MOST_NAMESPACES) {
-        return Err(fault(at, format!("more than {MOST_NAMESPACES} namespaces")));
+    if let Some((at, _)) = text.match_indices("xmlns").nth(MAX_NAMESPACES) {
+        return Err(fault(at, format!("more than {MAX_NAMESPACES} namespaces")));
     }
     Ok(text)
 }
@@ -372,8 +372,8 @@ fn at_value(attribute: Attribute, reason: String) -> ReadFault {
 /// The beginning of a user's text, on one line.
 fn clip(text: &str) -> String {
     let one_line = |c: char| if c.is_control() { ' ' } else { c };
-    let mut clipped: String = text.chars().take(LONGEST_QUOTE).map(one_line).collect();
-    if text.chars().nth(LONGEST_QUOTE).is_some() {
+    let mut clipped: String = text.chars().take(MAX_QUOTE_LEN).map(one_line).collect();
+    if text.chars().nth(MAX_QUOTE_LEN).is_some() {
         clipped.push('…');
     }
     clipped

@@ -5,7 +5,7 @@ use csdf::{Graph, StorageOptions, Unit};
 use crate::oracle::{Model, Speed};
 
 /// Maximum number of distributions that are tried; a graph that needs more has no known truth.
-const MOST: usize = 60_000;
+const MAX: usize = 60_000;
 
 /// The truth about a graph.
 pub struct Truth {
@@ -92,7 +92,7 @@ impl Search<'_> {
             if speed.exceeds(self.best) {
                 self.best = speed;
             }
-            return (self.tried < MOST).then_some(());
+            return (self.tried < MAX).then_some(());
         };
         let &Free { channel, least, step, cost } = free;
         let last = from + 1 == self.free.len();

@@ -44,7 +44,7 @@ pub struct Layer {
     pub partition: usize,
     pub parameters: u64,
     pub parameters_of: Option<String>,
-    pub quantisation: Value,
+    pub quantization: Value,
     pub row_bytes: u64,
     /// Offset and bytes.
     pub workspace: [u64; 2],
@@ -213,9 +213,9 @@ pub fn floats(primitive: &str) -> [&'static str; 2] {
     match primitive {
         "convert-narrow-hwc-hwc" => ["f32", "f16"],
         "convert-widen-hwc-hwc" => ["f16", "f32"],
-        "convert-quantise-hwc-hwc" => ["f32", "u8"],
-        "convert-dequantise-hwc-hwc" => ["u8", "f32"],
-        "convert-requantise-hwc-hwc" => ["u8", "u8"],
+        "convert-quantize-hwc-hwc" => ["f32", "u8"],
+        "convert-dequantize-hwc-hwc" => ["u8", "f32"],
+        "convert-requantize-hwc-hwc" => ["u8", "u8"],
         name if name.contains("-int8-") || name.contains("-uint8-") => ["u8", "u8"],
         name if name.contains("-half-") || name.contains("-mixed-") => ["f16", "f16"],
         _ => ["f32", "f32"],

@@ -88,7 +88,7 @@ pub fn parameter_bytes(layer: &Layer) -> Result<u64, Refusal> {
     if !is_of_integers(layer) {
         return Ok(width(layer) * numbers);
     }
-    let has_integers = !layer.attributes["constant"]["quantisation"].is_null();
+    let has_integers = !layer.attributes["constant"]["quantization"].is_null();
     Ok(match units(layer) {
         Some(units) => {
             let biases = if layer.attributes["bias"] == true { units } else { 0 };
@@ -134,7 +134,7 @@ fn stored_integers(layer: &Layer, a: &Value) -> Result<u64, Refusal> {
         }
         "gemm" => sums(1, number(a, "units")?, pairs(number(a, "inner")?)),
         "element_wise" => 256,
-        "convert" if layer.primitive.starts_with("convert-requantise") => 256,
+        "convert" if layer.primitive.starts_with("convert-requantize") => 256,
         "binary" if !a["constant"].is_null() => match product(&a["constant"]["dims"])? {
             1 => 256,
             _ => parameters(layer)?,

@@ -302,7 +302,7 @@ fn streamed(stated: &Value) -> Result<Streamed, Refusal> {
 fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Result<Vec<Layer>, Refusal> {
     let mut layers: Vec<Layer> = Vec::new();
     let mut elements: BTreeMap<String, String> = BTreeMap::new();
-    let mut quantisations: BTreeMap<String, Value> = BTreeMap::new();
+    let mut quantizations: BTreeMap<String, Value> = BTreeMap::new();
     let tensors = list(plan, "tensors")?;
     for (l, stated) in list(cnn, "layers")?.iter().enumerate() {
         let name = text(stated, "name")?.to_owned();
@@ -381,10 +381,10 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         if text(tensor, "element")? != made || ["f16", "u8"].contains(&made) && is_held {
             return Err(format!("{name} makes {made}"));
         }
-        let quantisation = &tensor["quantisation"];
-        let scale = quantisation["scale"].as_f64().filter(|scale| *scale > 0.0);
-        if (made == "u8") != scale.is_some() || quantisation.is_null() != scale.is_none() {
-            return Err(format!("{name} makes {made}, but `quantisation` is {quantisation}"));
+        let quantization = &tensor["quantization"];
+        let scale = quantization["scale"].as_f64().filter(|scale| *scale > 0.0);
+        if (made == "u8") != scale.is_some() || quantization.is_null() != scale.is_none() {
+            return Err(format!("{name} makes {made}, but `quantization` is {quantization}"));
         }
         let moves = ["concat", "slice", "pad", "resize", "transpose", "depth_to_space", "space_to_depth"];
         let is_max = op == "pool" && stated["attributes"]["kind"] == "max";
@@ -394,7 +394,7 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             return Err(format!("{name} makes weighted means of integers"));
         }
         let before = &stated["attributes"]["pre"];
-        let is_rounded = before["quantisation"]["scale"].as_f64().is_some_and(|scale| scale > 0.0);
+        let is_rounded = before["quantization"]["scale"].as_f64().is_some_and(|scale| scale > 0.0);
         if !before.is_null() && is_rounded != (reads == "u8") {
             return Err(format!("{name} reads {reads}, but has a `pre` that is {before}"));
         }
@@ -402,19 +402,19 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         let mut parts = None;
         for operand in list(stated, "inputs")? {
             let read = text(operand, "tensor")?;
-            let part = quantisations.get(read);
+            let part = quantizations.get(read);
             if op == "conv" && parts.replace(part).is_some_and(|other| other != part) {
                 return Err(format!("{name} reads integers of `{read}`, which stand for other numbers"));
             }
             if elements.get(read).is_none_or(|element| element != reads) {
                 return Err(format!("{name} reads {reads}, which `{read}` has not"));
             }
-            if moves_integers && quantisations.get(read) != Some(quantisation) {
+            if moves_integers && quantizations.get(read) != Some(quantization) {
                 return Err(format!("{name} moves integers of `{read}`, which stand for other numbers"));
             }
         }
         elements.insert(text(tensor, "name")?.to_owned(), made.to_owned());
-        quantisations.insert(text(tensor, "name")?.to_owned(), quantisation.clone());
+        quantizations.insert(text(tensor, "name")?.to_owned(), quantization.clone());
         let mut layer = Layer {
             op: op.to_owned(),
             primitive: primitive.to_owned(),
@@ -426,7 +426,7 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             partition,
             parameters: number(stated, "parameters")?,
             parameters_of: stated["parameters_of"].as_str().map(str::to_owned),
-            quantisation: quantisation.clone(),
+            quantization: quantization.clone(),
             row_bytes,
             workspace,
             streamed: stated.get("streamed").map(streamed).transpose()?,

@@ -29,12 +29,12 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
             let tensors = |layer: &Layer| {
                 let read = |operand: &Operand| {
                     let own = &cnn.layers[operand.tensor];
-                    (own.shape.clone(), operand.seen.clone(), own.quantisation.clone())
+                    (own.shape.clone(), operand.seen.clone(), own.quantization.clone())
                 };
-                let made = (layer.shape.clone(), layer.shape.clone(), layer.quantisation.clone());
+                let made = (layer.shape.clone(), layer.shape.clone(), layer.quantization.clone());
                 let all: Vec<_> = layer.operands.iter().map(read).chain([made]).collect();
-                let quantisations: Vec<_> = all.iter().map(|tensor| tensor.2.clone()).collect();
-                (if is_free { Vec::new() } else { all }, quantisations)
+                let quantizations: Vec<_> = all.iter().map(|tensor| tensor.2.clone()).collect();
+                (if is_free { Vec::new() } else { all }, quantizations)
             };
             let streaming = |layer: &Layer| {
                 layer

@@ -33,7 +33,7 @@ with its own Table 3.
 const MOBILENET: &str = include_str!("../../../apps/table12/app1.ron");
 
 /// A row's name, its accuracy in per cent, and bytes of an element of data and of parameters.
-const QUANTISATIONS: [(&str, f64, [f64; 2]); 4] = [
+const QUANTIZATIONS: [(&str, f64, [f64; 2]); 4] = [
     ("no (fp32)", 72.09, [4.0, 4.0]),
     ("half", 71.06, [2.0, 2.0]),
     ("mixed", 63.51, [2.0, 1.0]),
@@ -52,7 +52,7 @@ struct Table {
 
 const TABLES: [Table; 4] = [
     Table {
-        title: "Table 4: quantisation alone (`--method none`)",
+        title: "Table 4: quantization alone (`--method none`)",
         method: Method::None,
         rates: [46, 79],
         memory: [58.63, 29.3, 21.54, 14.65],
@@ -191,7 +191,7 @@ impl Table {
             "| precision | accuracy, print | fps, print | MB, print | MB, csdfc | from the print |\n",
         );
         text.push_str("| --- | --- | --- | --- | --- | --- |\n");
-        for (row, (name, accuracy, bytes)) in QUANTISATIONS.iter().enumerate() {
+        for (row, (name, accuracy, bytes)) in QUANTIZATIONS.iter().enumerate() {
             let rate = self.rates.get(row).map_or_else(|| "–".to_owned(), u32::to_string);
             let (print, ours) = (self.memory[row], megabytes(elements, *bytes));
             let follows = self.by_print(elements[1], *bytes);
@@ -240,10 +240,10 @@ impl Application {
         for (name, precision) in
             [("half", Some(Precision::Half)), ("mixed", Some(Precision::Mixed)), ("int", None)]
         {
-            let bytes = QUANTISATIONS.iter().find(|row| row.0 == name).map_or([0.0; 2], |row| row.2);
+            let bytes = QUANTIZATIONS.iter().find(|row| row.0 == name).map_or([0.0; 2], |row| row.2);
             let counted = megabytes(least, bytes);
             let (own, rates, verdict) = match precision {
-                // Only a quantised model states which layers compute on integers.
+                // Only a quantized model states which layers compute on integers.
                 None => ("–".into(), "no published rate".into(), verdict(counted <= most, None)),
                 Some(precision) => {
                     let plan = self.plan(precision, MemoryGoal::Bytes((most * 1e6) as u64))?;
@@ -283,7 +283,7 @@ mod tests {
     fn the_print_follows_from_its_first_rows_but_for_two_cells() {
         let mut others = Vec::new();
         for table in &TABLES {
-            for (row, (name, _, bytes)) in QUANTISATIONS.iter().enumerate() {
+            for (row, (name, _, bytes)) in QUANTIZATIONS.iter().enumerate() {
                 let follows = table.by_print(PARAMETERS, *bytes);
                 if (follows - table.memory[row]).abs() > ROUNDING {
                     others.push((*name, table.memory[row], format!("{follows:.2}")));

@@ -16,7 +16,7 @@ use super::super::tile::Ahead;
 use super::super::weight::Weight;
 use super::features;
 use super::parameters::{Conv, inside};
-use super::pre::{BLOCK, Before, Loaded};
+use super::pre::{BLOCK, Loaded, Prologue};
 use super::window::{Parts, PixelTile, Window};
 
 /// The convolution's rows `y` and panels `tiles`.
@@ -30,7 +30,7 @@ pub(super) struct Dense<'a, E, W> {
     /// The tensor that is added to the sums.
     pub residual: Option<Rows<'a, E>>,
     /// The prologue, applied to the input as it is loaded.
-    pub before: Option<Before<'a, E>>,
+    pub prologue: Option<Prologue<'a, E>>,
     pub weights: &'a [W],
     pub output: SharedRows<'a, E>,
 }
@@ -63,7 +63,7 @@ impl Pixels for f32 {
     unsafe fn as_they_are<S: Simd, W: Weight, const PARTS: bool>(dense: Dense<'_, f32, W>) {
         if PARTS {
             // SAFETY: this is in `Job::run`: `# Safety` of `Pixels::as_they_are`.
-            unsafe { S::call(AsItIs(dense)) }
+            unsafe { S::call(WithoutPrologue(dense)) }
         } else {
             dense.make::<S, _, false>(&mut InPlace);
         }
@@ -75,14 +75,14 @@ impl Pixels for F16 {
     #[inline(always)]
     unsafe fn as_they_are<S: Simd, W: Weight, const PARTS: bool>(dense: Dense<'_, F16, W>) {
         // SAFETY: this is in `Job::run`: `# Safety` of `Pixels::as_they_are`.
-        unsafe { S::call(WithBefore::<_, _, PARTS>(dense, Before::NOTHING)) }
+        unsafe { S::call(WithPrologue::<_, _, PARTS>(dense, Prologue::NONE)) }
     }
 }
 
 /// The same for an image in several parts.
-struct AsItIs<'a, W>(Dense<'a, f32, W>);
+struct WithoutPrologue<'a, W>(Dense<'a, f32, W>);
 
-impl<W: Weight> Job for AsItIs<'_, W> {
+impl<W: Weight> Job for WithoutPrologue<'_, W> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         self.0.make::<S, _, true>(&mut InPlace);
@@ -91,15 +91,15 @@ impl<W: Weight> Job for AsItIs<'_, W> {
 
 /// The same for pixels that are first copied into a block, with the prologue applied. It is a function of its own, so
 /// that no other function has the block on its stack.
-struct WithBefore<'a, E, W, const PARTS: bool>(Dense<'a, E, W>, Before<'a, E>);
+struct WithPrologue<'a, E, W, const PARTS: bool>(Dense<'a, E, W>, Prologue<'a, E>);
 
-impl<E: Pixels, W: Weight, const PARTS: bool> Job for WithBefore<'_, E, W, PARTS> {
+impl<E: Pixels, W: Weight, const PARTS: bool> Job for WithPrologue<'_, E, W, PARTS> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let WithBefore(dense, before) = self;
+        let WithPrologue(dense, prologue) = self;
         let mut block = [const { MaybeUninit::uninit() }; BLOCK];
         let channels = dense.p.channels / dense.p.groups;
-        dense.make::<S, _, PARTS>(&mut Loaded::new(before, channels, &mut block));
+        dense.make::<S, _, PARTS>(&mut Loaded::new(prologue, channels, &mut block));
     }
 }
 
@@ -113,9 +113,9 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
         // SAFETY: this is in `Job::run`: `# Safety` of this function.
         unsafe {
             if features::PROLOGUES
-                && let Some(before) = self.before
+                && let Some(prologue) = self.prologue
             {
-                S::call(WithBefore::<_, _, PARTS>(self, before));
+                S::call(WithPrologue::<_, _, PARTS>(self, prologue));
             } else {
                 E::as_they_are::<S, W, PARTS>(self);
             }
@@ -126,7 +126,7 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
     #[inline(always)]
     fn make<S: Simd, L: Load<E>, const PARTS: bool>(&self, load: &mut L) {
         let Dense { p, panels, parts, weights, output, .. } = *self;
-        let is_plain = self.before.is_none();
+        let is_plain = self.prologue.is_none();
         let sums = Sums { panels, weights, activation: p.activation, output };
         let mut table = Table::new();
         let pixels = self.y.len() * output.width();

@@ -19,7 +19,7 @@
 //! conv.pack(&[127.0, -254.0], &[], &[], [&[], &[]], &mut packed); // scales of 1 and 2
 //! let kernel = MixedConv { conv };
 //! let mut bytes = vec![0; kernel.packed_len()];
-//! kernel.quantise(&packed, &mut bytes);
+//! kernel.quantize(&packed, &mut bytes);
 //! let halves: Vec<F16> =
 //!     bytes.chunks_exact(2).map(|pair| F16::from_bits(u16::from_le_bytes([pair[0], pair[1]]))).collect();
 //! let x = [F16::from_f32(2.0)];
@@ -72,11 +72,11 @@ impl MixedConv {
     ///
     /// # Panics
     /// If a slice has another length than stated here.
-    pub fn quantise(&self, packed: &[f32], out: &mut [u8]) {
+    pub fn quantize(&self, packed: &[f32], out: &mut [u8]) {
         let panels = self.conv.panels();
         let (weights, constants) = packed.split_at(panels.len());
         let (integers, halves) = out.split_at_mut(panels.mixed().len());
-        panels.quantise(weights, integers);
+        panels.quantize(weights, integers);
         assert_eq!(halves.len(), size_of::<F16>() * constants.len(), "constants of the input");
         for (x, half) in constants.iter().zip(halves.chunks_exact_mut(size_of::<F16>())) {
             half.copy_from_slice(&F16::from_f32(*x).to_bits().to_ne_bytes());
@@ -84,7 +84,7 @@ impl MixedConv {
     }
 }
 
-/// The operands of [`Conv`]; the constant is packed by [`MixedConv::quantise`], and its bytes are given as halves. Sums are
+/// The operands of [`Conv`]; the constant is packed by [`MixedConv::quantize`], and its bytes are given as halves. Sums are
 /// floats until each is rounded, once, after the activation.
 impl RowKernel<F16, F16> for MixedConv {
     fn rows(

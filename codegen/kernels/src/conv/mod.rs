@@ -72,9 +72,9 @@ use dense::Pixels;
 
 /// From this number of multiplications on, workers share the rows of a firing. With fewer, waking the other workers
 /// takes longer than the work.
-const LEAST: usize = 1 << 17;
+const MIN_PRODUCTS: usize = 1 << 17;
 /// The same for output channels. It is higher, since workers that share a row read pixels from each other's caches.
-const LEAST_OF_CHANNELS: usize = 1 << 19;
+const MIN_OF_CHANNELS: usize = 1 << 19;
 
 /// The packed parameters of a convolution.
 #[derive(Clone, Copy)]
@@ -185,8 +185,8 @@ impl Conv {
         let read = pixels * self.stride[0] * self.stride[1] * self.channels;
         let is_light = self.panels().len() <= read || self.tiles() < workers;
         match rows >= workers && is_light {
-            true if products >= LEAST => Sharing::Rows(1),
-            false if products >= LEAST_OF_CHANNELS => Sharing::Kernel,
+            true if products >= MIN_PRODUCTS => Sharing::Rows(1),
+            false if products >= MIN_OF_CHANNELS => Sharing::Kernel,
             _ => Sharing::Alone,
         }
     }
@@ -212,11 +212,11 @@ unsafe fn conv_shared<E: Pixels, W: Weight>(
 ) {
     assert!(features::PROLOGUES || p.pre.is_none(), "a convolution with a prologue");
     assert!(features::DEPTHWISE || !p.is_depthwise(), "a depthwise convolution");
-    let before = p.pre.map(|pre| pre::Before::new(pre, beside));
+    let prologue = p.pre.map(|pre| pre::Prologue::new(pre, beside));
     if features::DEPTHWISE && p.is_depthwise() {
         assert!(inputs.len() == 1, "operands of a depthwise convolution");
         let input = inputs[0];
-        isa.run(depthwise::Depthwise { p, panels, y, tiles, input, before, weights, output });
+        isa.run(depthwise::Depthwise { p, panels, y, tiles, input, prologue, weights, output });
     } else {
         let (parts, residual) = match inputs.split_last() {
             Some((&residual, parts)) if p.residual => (parts, Some(residual)),
@@ -227,6 +227,6 @@ unsafe fn conv_shared<E: Pixels, W: Weight>(
             parts.len() == 1 || features::PARTS && p.groups == 1 && channels == p.channels,
             "parts of an image"
         );
-        isa.run(dense::Dense { p, panels, y, tiles, parts, residual, before, weights, output });
+        isa.run(dense::Dense { p, panels, y, tiles, parts, residual, prologue, weights, output });
     }
 }

@@ -32,7 +32,7 @@ use core::mem::MaybeUninit;
 use super::super::activation::{Activation, Apply};
 use super::super::arch::{Job, PANEL, Simd};
 use super::super::element::Element;
-use super::super::indirect::{Load, MOST_PIXELS, PADDED_SPAN, Spans, zeros};
+use super::super::indirect::{Load, MAX_PIXELS, PADDED_SPAN, Spans, zeros};
 
 /// A batch norm, an activation, or one after the other, applied to the input of a convolution. Zeros beyond the input
 /// stay zeros.
@@ -55,36 +55,36 @@ impl Pre {
 
 /// [`Pre`] with its constants.
 #[derive(Clone, Copy)]
-pub(super) struct Before<'a, E> {
+pub(super) struct Prologue<'a, E> {
     pub activation: Activation,
     /// A scale and a shift for each input channel.
     pub constants: Option<[&'a [E]; 2]>,
 }
 
-impl<'a, E> Before<'a, E> {
+impl<'a, E> Prologue<'a, E> {
     /// No prologue.
-    pub const NOTHING: Self = Before { activation: Activation::None, constants: None };
+    pub const NONE: Self = Prologue { activation: Activation::None, constants: None };
 
     /// `constants` are scales and equally many shifts, if there are any.
     pub fn new(pre: Pre, constants: &'a [E]) -> Self {
         let halves = constants.split_at(constants.len() / 2);
-        Before { activation: pre.activation, constants: pre.affine.then_some([halves.0, halves.1]) }
+        Prologue { activation: pre.activation, constants: pre.affine.then_some([halves.0, halves.1]) }
     }
 
     /// The prologue of `count` channels from `first` on.
     fn channels(&self, first: usize, count: usize) -> Self {
         let constants =
             self.constants.map(|[scale, shift]| [&scale[first..][..count], &shift[first..][..count]]);
-        Before { constants, ..*self }
+        Prologue { constants, ..*self }
     }
 }
 
 /// Elements of all pixels of a table.
-pub(super) const BLOCK: usize = MOST_PIXELS * PADDED_SPAN;
+pub(super) const BLOCK: usize = MAX_PIXELS * PADDED_SPAN;
 
 /// Loads elements by way of a block that stays in the nearest cache.
 pub(super) struct Loaded<'a, E> {
-    before: Before<'a, E>,
+    prologue: Prologue<'a, E>,
     /// Channels of a group.
     channels: usize,
     /// The group's first.
@@ -96,9 +96,9 @@ pub(super) struct Loaded<'a, E> {
 
 impl<'a, E> Loaded<'a, E> {
     /// For groups of `channels` channels. Spans are those of single pixels.
-    pub fn new(before: Before<'a, E>, channels: usize, block: &'a mut [MaybeUninit<f32>; BLOCK]) -> Self {
+    pub fn new(prologue: Prologue<'a, E>, channels: usize, block: &'a mut [MaybeUninit<f32>; BLOCK]) -> Self {
         let block = block.as_mut_ptr().cast();
-        Loaded { before, channels, first: 0, block, used: 0, borrow: PhantomData }
+        Loaded { prologue, channels, first: 0, block, used: 0, borrow: PhantomData }
     }
 }
 
@@ -128,10 +128,10 @@ impl<E: Element> Load<E> for Loaded<'_, E> {
         E: 'a,
     {
         let (start, count, stride) = (self.used, places.len(), Self::room(steps));
-        assert!(count <= MOST_PIXELS && count * stride <= BLOCK - start, "more than the pixels of a table");
+        assert!(count <= MAX_PIXELS && count * stride <= BLOCK - start, "more than the pixels of a table");
         self.used += count * stride;
         let mut pixel = spans.pixels(span);
-        let mut pixels: [&[E]; MOST_PIXELS] = [&[]; MOST_PIXELS];
+        let mut pixels: [&[E]; MAX_PIXELS] = [&[]; MAX_PIXELS];
         for (i, place) in places.iter_mut().enumerate() {
             *place = match pixel(i) {
                 Some(elements) => {
@@ -142,7 +142,8 @@ impl<E: Element> Load<E> for Loaded<'_, E> {
                 None => zeros(steps),
             };
         }
-        let Before { activation, constants } = self.before.channels(self.first + step % self.channels, steps);
+        let Prologue { activation, constants } =
+            self.prologue.channels(self.first + step % self.channels, steps);
         let (pixels, to) = (&pixels[..count], self.block.wrapping_add(start));
         // SAFETY: this is in `Job::run`: `# Safety` of `Load::load`. As asserted, the pixels have `steps` elements, and
         // the block has room for `stride` of each from `start` on. What was loaded before lies below `start`.

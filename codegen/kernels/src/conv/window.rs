@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::ops::Range;
 
 use super::super::element::Element;
-use super::super::indirect::{MOST_PIXELS, PADDED_SPAN, Spans, zeros};
+use super::super::indirect::{MAX_PIXELS, PADDED_SPAN, Spans, zeros};
 use super::super::rows::Rows;
 use super::parameters::Conv;
 
@@ -32,7 +32,7 @@ impl Piece {
 pub(super) struct PixelTile {
     /// First row of the tile.
     y: usize,
-    pieces: [Piece; MOST_PIXELS],
+    pieces: [Piece; MAX_PIXELS],
     len: usize,
 }
 
@@ -41,7 +41,7 @@ impl PixelTile {
     #[inline(always)]
     pub fn new(width: usize, [y, x]: [usize; 2], count: usize) -> Self {
         let mut tile =
-            PixelTile { y, pieces: [Piece { below: 0, x: 0, first: 0, count: 0 }; MOST_PIXELS], len: 0 };
+            PixelTile { y, pieces: [Piece { below: 0, x: 0, first: 0, count: 0 }; MAX_PIXELS], len: 0 };
         let (mut first, mut x) = (0, x);
         while first < count {
             let piece = Piece { below: tile.len, x, first, count: (width - x).min(count - first) };

@@ -8,13 +8,13 @@
 //! all 256 integers.
 
 use csdfc_kernels::activation::Activation;
-use csdfc_kernels::quantised::binary::{QBinary, QFunction};
-use csdfc_kernels::quantised::conv::QConv;
-use csdfc_kernels::quantised::gemm::QGemm;
-use csdfc_kernels::quantised::pre::QPre;
+use csdfc_kernels::quantized::binary::{QBinary, QFunction};
+use csdfc_kernels::quantized::conv::QConv;
+use csdfc_kernels::quantized::gemm::QGemm;
+use csdfc_kernels::quantized::pre::QPre;
 use std::borrow::Cow;
 
-use csdfc_plan::format::Quantisation;
+use csdfc_plan::format::Quantization;
 use csdfc_plan::operator::BinaryFunction;
 
 use crate::error::LayerError;
@@ -54,14 +54,14 @@ pub enum Integers {
         /// How its elements lie.
         elements: OperandConstant,
         /// Which numbers the integers stand for.
-        quantisation: Quantisation,
+        quantization: Quantization,
     },
     /// The values of a function for all integers.
     Table {
         /// The function.
         function: Unary,
-        /// The quantisations of its input and of its output.
-        quantisations: [Quantisation; 2],
+        /// The quantizations of its input and of its output.
+        quantizations: [Quantization; 2],
     },
 }
 
@@ -81,7 +81,7 @@ pub enum Unary {
     },
     /// The same for a constant that is an integer too.
     Integers {
-        /// The function, with the quantisations of its operands.
+        /// The function, with the quantizations of its operands.
         function: QBinary,
     },
 }
@@ -142,12 +142,12 @@ impl Integers {
                 };
                 gemm.pack((weight, offset), &biases, &multipliers, packed);
             }
-            Integers::Constant { elements, quantisation } => {
+            Integers::Constant { elements, quantization } => {
                 let mut numbers = vec![0.0; elements.len()];
                 elements.pack(parameters, &mut numbers)?;
-                packed.iter_mut().zip(numbers).for_each(|(to, x)| *to = quantisation.integer(x));
+                packed.iter_mut().zip(numbers).for_each(|(to, x)| *to = quantization.integer(x));
             }
-            Integers::Table { function, quantisations: [read, made] } => {
+            Integers::Table { function, quantizations: [read, made] } => {
                 let constant = parameters.first().and_then(|values| values.first()).copied().unwrap_or(0.0);
                 for (q, to) in (0..=u8::MAX).zip(packed) {
                     *to = function.of(q, constant, [*read, *made]);
@@ -160,7 +160,7 @@ impl Integers {
 
 impl Unary {
     /// Its value for an integer, and for the constant if there is one.
-    fn of(self, q: u8, constant: f32, [read, made]: [Quantisation; 2]) -> u8 {
+    fn of(self, q: u8, constant: f32, [read, made]: [Quantization; 2]) -> u8 {
         let x = read.number(q);
         match self {
             Unary::Function(function) => made.integer(function.apply(x, 0.0)),
@@ -181,7 +181,7 @@ fn with_constant(binary: &QBinary, q: u8, constant: f32) -> u8 {
         [of_element, of_constant].map(|side| [binary.scales[side], f32::from(binary.zero_points[side])]);
     let [made, made_zero_point] = [binary.scales[2], f32::from(binary.zero_points[2])];
     let constant =
-        Quantisation { scale: constant_scale, zero_point: binary.zero_points[of_constant] }.integer(constant);
+        Quantization { scale: constant_scale, zero_point: binary.zero_points[of_constant] }.integer(constant);
     let (q, constant) = (f32::from(q), f32::from(constant));
     let rounded = match binary.function {
         QFunction::Product => {

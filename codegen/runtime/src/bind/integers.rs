@@ -7,17 +7,17 @@
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::pool::Pool;
-use csdfc_kernels::quantised::Requantise;
-use csdfc_kernels::quantised::binary::{QBinary, QFunction};
-use csdfc_kernels::quantised::cast::{Dequantise, Quantise};
-use csdfc_kernels::quantised::conv::QConv;
-use csdfc_kernels::quantised::gemm::QGemm;
-use csdfc_kernels::quantised::pool::QPool;
-use csdfc_kernels::quantised::pre::QPre;
-use csdfc_kernels::quantised::table::Table;
+use csdfc_kernels::quantized::Requantize;
+use csdfc_kernels::quantized::binary::{QBinary, QFunction};
+use csdfc_kernels::quantized::cast::{Dequantize, Quantize};
+use csdfc_kernels::quantized::conv::QConv;
+use csdfc_kernels::quantized::gemm::QGemm;
+use csdfc_kernels::quantized::pool::QPool;
+use csdfc_kernels::quantized::pre::QPre;
+use csdfc_kernels::quantized::table::Table;
 use csdfc_kernels::rows::RowShape;
 
-use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::format::{Element, Quantization};
 use csdfc_plan::operator::{self, BinaryFunction, Function, Operator, PoolKind, ReduceFunction};
 use csdfc_plan::shape::Shape;
 
@@ -38,7 +38,7 @@ pub(super) fn is_conv(operator: &Operator, inputs: &[&Shape]) -> bool {
     let is_before = |pre: &operator::Pre| {
         conv.groups == 1
             && !translate::is_conv(operator, inputs, true)
-            && pre.quantisation.is_some()
+            && pre.quantization.is_some()
             && bounds_at_most(pre.activation.as_ref())
     };
     let is_one = inputs.len() == 1 || (conv.groups == 1 && !inputs.is_empty());
@@ -58,7 +58,7 @@ pub(super) fn has_own_kernel(operator: &Operator, inputs: &[&Shape]) -> bool {
     match operator {
         Operator::ElementWise(element_wise) => !matches!(element_wise.function, Function::PRelu { .. }),
         Operator::Binary(binary) => match &binary.constant {
-            Some(constant) if constant.quantisation.is_none() => {
+            Some(constant) if constant.quantization.is_none() => {
                 let is_power = binary.function == BinaryFunction::Pow;
                 !is_power && is_table(constant, binary.activation.as_ref())
             }
@@ -121,7 +121,7 @@ pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: 
 /// Whether an operator's constant operand is kept as 8-bit integers.
 fn has_constant_integers(operator: &Operator) -> bool {
     let Operator::Binary(binary) = operator else { return false };
-    binary.constant.as_ref().is_some_and(|constant| constant.quantisation.is_some())
+    binary.constant.as_ref().is_some_and(|constant| constant.quantization.is_some())
 }
 
 /// The number of biases and scales of sums of products, and of scales and shifts of a prologue.
@@ -137,17 +137,17 @@ fn beside_weights(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
 
 /// Bytes that a layer's parameters take as packed, without an offset.
 pub(super) fn stored_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> u64 {
-    let requantise = Requantise { zero_point: 0, low: 0, high: 0 };
+    let requantize = Requantize { zero_point: 0, low: 0, high: 0 };
     match operator {
         Operator::Conv(_) | Operator::Gemm(_) => {
             let len = constants::panels(operator, inputs).map(|(part, _)| match part.packing {
                 Packing::Conv { conv, .. } => {
-                    let one = Quantisation { scale: 1.0, zero_point: 0 };
+                    let one = Quantization { scale: 1.0, zero_point: 0 };
                     let (pre, has_offset) = (pre(&conv, one, one), false);
-                    QConv { pre, conv: bare(conv), zero_point: 0, has_offset, requantise }.packed_len()
+                    QConv { pre, conv: bare(conv), zero_point: 0, has_offset, requantize }.packed_len()
                 }
                 Packing::Gemm { gemm, .. } => {
-                    QGemm { gemm, zero_point: 0, has_offset: false, requantise }.packed_len()
+                    QGemm { gemm, zero_point: 0, has_offset: false, requantize }.packed_len()
                 }
                 _ => 0,
             });
@@ -167,17 +167,17 @@ fn bare(conv: Conv) -> Conv {
     Conv { pre: None, activation: Activation::None, ..conv }
 }
 
-/// The prologue of a convolution, from integers of quantisation `read` to integers of quantisation `made`.
-fn pre(conv: &Conv, read: Quantisation, made: Quantisation) -> Option<QPre> {
-    let Quantisation { scale, zero_point } = read;
-    let read = Dequantise { scale, zero_point };
-    let Quantisation { scale, zero_point } = made;
-    let made = Quantise { scale, zero_point };
+/// The prologue of a convolution, from integers of quantization `read` to integers of quantization `made`.
+fn pre(conv: &Conv, read: Quantization, made: Quantization) -> Option<QPre> {
+    let Quantization { scale, zero_point } = read;
+    let read = Dequantize { scale, zero_point };
+    let Quantization { scale, zero_point } = made;
+    let made = Quantize { scale, zero_point };
     conv.pre.map(|csdfc_kernels::conv::Pre { affine, activation }| QPre { read, affine, activation, made })
 }
 
 /// How a layer rounds its sums to integers.
-fn requantise(made: Quantisation, activation: Option<&Function>) -> Requantise {
+fn requantize(made: Quantization, activation: Option<&Function>) -> Requantize {
     let [low, high] = match activation {
         Some(Function::Relu) => [Some(0.0), None],
         Some(Function::Clip { min, max }) => [*min, *max],
@@ -186,14 +186,14 @@ fn requantise(made: Quantisation, activation: Option<&Function>) -> Requantise {
     // If the two bounds cross, the upper one counts, as in a Clip.
     let high = high.map_or(u8::MAX, |high| made.integer(high));
     let low = low.map_or(0, |low| made.integer(low)).min(high);
-    Requantise { zero_point: made.zero_point, low, high }
+    Requantize { zero_point: made.zero_point, low, high }
 }
 
 impl Site<'_> {
-    /// The quantisations of its first operand and of its output.
-    fn quantisations(&self) -> Result<[Quantisation; 2], LayerError> {
-        let read = self.inputs.first().and_then(|x| x.quantisation);
-        match read.zip(self.quantisation) {
+    /// The quantizations of its first operand and of its output.
+    fn quantizations(&self) -> Result<[Quantization; 2], LayerError> {
+        let read = self.inputs.first().and_then(|x| x.quantization);
+        match read.zip(self.quantization) {
             Some((read, made)) => Ok([read, made]),
             None => Err(LayerError::NoScale),
         }
@@ -213,15 +213,15 @@ pub(super) fn convolution(site: &Site<'_>, has_offset: bool) -> Result<Choice, L
         return site.unsupported();
     };
     let Packing::Conv { conv, bias } = part.packing else { return site.unsupported() };
-    let [read, made] = site.quantisations()?;
-    if site.inputs.iter().any(|part| part.quantisation != Some(read)) {
+    let [read, made] = site.quantizations()?;
+    if site.inputs.iter().any(|part| part.quantization != Some(read)) {
         return Err(LayerError::ScalesDiffer);
     }
     // The integers that are multiplied.
-    let sums = attributes.pre.as_ref().and_then(|pre| pre.quantisation).unwrap_or(read);
-    let requantise = requantise(made, attributes.activation.as_ref());
+    let sums = attributes.pre.as_ref().and_then(|pre| pre.quantization).unwrap_or(read);
+    let requantize = requantize(made, attributes.activation.as_ref());
     let pre = pre(&conv, read, sums);
-    let conv = QConv { conv: bare(conv), pre, zero_point: sums.zero_point, has_offset, requantise };
+    let conv = QConv { conv: bare(conv), pre, zero_point: sums.zero_point, has_offset, requantize };
     let packing = Integers::Conv { conv, bias, scales: [sums.scale, made.scale] };
     let choice = Choice::by_rows(Kernel::rows::<u8, u8>(conv), inputs, output);
     Ok(choice.with(Packing::Integers(packing), 0..part.parameters.end + 1))
@@ -235,10 +235,10 @@ pub(super) fn gemm(site: &Site<'_>, has_offset: bool) -> Result<Choice, LayerErr
     let Some((part, _)) = constants::panels(site.operator, &[x.seen]) else { return site.unsupported() };
     let Packing::Gemm { gemm, transposed, bias, .. } = part.packing else { return site.unsupported() };
     let ProductRows { input, output, image } = products::rows_of_product(site, x, gemm.inner);
-    let [read, made] = site.quantisations()?;
-    let requantise = requantise(made, attributes.activation.as_ref());
+    let [read, made] = site.quantizations()?;
+    let requantize = requantize(made, attributes.activation.as_ref());
     let gemm = csdfc_kernels::gemm::Gemm { activation: Activation::None, ..gemm };
-    let product = QGemm { gemm, zero_point: read.zero_point, has_offset, requantise };
+    let product = QGemm { gemm, zero_point: read.zero_point, has_offset, requantize };
     let choice = match input.zip(output) {
         Some((input, output)) => Choice::by_rows(Kernel::rows::<u8, u8>(product), vec![input], output),
         None => site.elements(Kernel::elements::<u8, u8>(product))?,
@@ -251,7 +251,7 @@ pub(super) fn gemm(site: &Site<'_>, has_offset: bool) -> Result<Choice, LayerErr
 /// A function of each integer, as a table of its values for all integers.
 fn of_each(site: &Site<'_>, function: Unary) -> Result<Choice, LayerError> {
     let Some(x) = site.inputs.first() else { return site.unsupported() };
-    let packing = Integers::Table { function, quantisations: site.quantisations()? };
+    let packing = Integers::Table { function, quantizations: site.quantizations()? };
     let parameters = 0..usize::from(!matches!(function, Unary::Function(_)));
     let choice = own_kernels::of_each_element(site, x, Forms::of::<u8, u8>(Table), None)?;
     Ok(choice.with(Packing::Integers(packing), parameters))
@@ -265,12 +265,12 @@ pub(super) fn table(site: &Site<'_>) -> Result<Choice, LayerError> {
 /// Numbers as the integers that stand for them, or back.
 pub(super) fn cast(site: &Site<'_>) -> Result<Choice, LayerError> {
     let Some(x) = site.inputs.first() else { return site.unsupported() };
-    let kernel = match (site.elements, x.quantisation, site.quantisation) {
-        ([Element::F32, Element::U8], _, Some(Quantisation { scale, zero_point })) => {
-            Forms::of::<u8, f32>(Quantise { scale, zero_point })
+    let kernel = match (site.elements, x.quantization, site.quantization) {
+        ([Element::F32, Element::U8], _, Some(Quantization { scale, zero_point })) => {
+            Forms::of::<u8, f32>(Quantize { scale, zero_point })
         }
-        ([Element::U8, Element::F32], Some(Quantisation { scale, zero_point }), _) => {
-            Forms::of::<f32, u8>(Dequantise { scale, zero_point })
+        ([Element::U8, Element::F32], Some(Quantization { scale, zero_point }), _) => {
+            Forms::of::<f32, u8>(Dequantize { scale, zero_point })
         }
         _ => return site.unsupported(),
     };
@@ -294,23 +294,23 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, LayerError> {
 
 fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, LayerError> {
     let constant = binary.constant.as_ref();
-    let of_constant = constant.and_then(|constant| constant.quantisation);
+    let of_constant = constant.and_then(|constant| constant.quantization);
     let constant_first = constant.is_some_and(|constant| constant.left);
     if constant.is_some() && of_constant.is_none() {
         let activation = translate::activation(binary.activation.as_ref());
         return of_each(site, Unary::Binary { function: binary.function, left: constant_first, activation });
     }
-    let mut operands: Vec<Quantisation> =
-        site.inputs.iter().filter_map(|x| x.quantisation).chain(of_constant).collect();
+    let mut operands: Vec<Quantization> =
+        site.inputs.iter().filter_map(|x| x.quantization).chain(of_constant).collect();
     if constant_first {
         operands.reverse();
     }
     let (Some(function), &[a, b], Some(made)) =
-        (function_of(binary.function), operands.as_slice(), site.quantisation)
+        (function_of(binary.function), operands.as_slice(), site.quantization)
     else {
         return site.unsupported();
     };
-    let Requantise { zero_point, low, high } = requantise(made, binary.activation.as_ref());
+    let Requantize { zero_point, low, high } = requantize(made, binary.activation.as_ref());
     let kernel = QBinary {
         function,
         constant_first,
@@ -324,19 +324,19 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, LayerErr
         return of_each(site, Unary::Integers { function: kernel });
     }
     own_kernels::of_several(site, Forms::of::<u8, u8>(kernel), dims.as_slice(), |choice| {
-        let (Some(dims), Some(quantisation)) = (dims, of_constant) else { return Ok(choice) };
+        let (Some(dims), Some(quantization)) = (dims, of_constant) else { return Ok(choice) };
         let elements = choice.constant(site.output, dims)?;
-        Ok(choice.with(Packing::Integers(Integers::Constant { elements, quantisation }), 0..1))
+        Ok(choice.with(Packing::Integers(Integers::Constant { elements, quantization }), 0..1))
     })
 }
 
 fn pool(site: &Site<'_>, x: &Operand<'_>, pool: &operator::Pool) -> Result<Choice, LayerError> {
-    let [read, made] = site.quantisations()?;
+    let [read, made] = site.quantizations()?;
     let kernel = QPool {
         pool: translate::pool(pool),
         zero_point: read.zero_point,
         multiplier: read.scale / made.scale,
-        requantise: requantise(made, None),
+        requantize: requantize(made, None),
     };
     let Forms { rows, elements } = Forms::of::<u8, u8>(kernel);
     site.images(x, rows).map_or_else(|| site.elements(elements), Ok)
@@ -344,14 +344,14 @@ fn pool(site: &Site<'_>, x: &Operand<'_>, pool: &operator::Pool) -> Result<Choic
 
 /// The mean of an image's channels.
 fn mean(site: &Site<'_>, x: &Operand<'_>) -> Result<Choice, LayerError> {
-    let [read, made] = site.quantisations()?;
+    let [read, made] = site.quantizations()?;
     let Some(input) = x.image() else { return site.unsupported() };
     let (kernel, stride, dilation, pads) = ([input.shape.height, input.shape.width], [1; 2], [1; 2], [0; 4]);
     let kernel = QPool {
         pool: Pool { kind: csdfc_kernels::pool::PoolKind::Average, kernel, stride, dilation, pads },
         zero_point: read.zero_point,
         multiplier: read.scale / made.scale,
-        requantise: requantise(made, None),
+        requantize: requantize(made, None),
     };
     // One pixel of channels, whatever its dimensions.
     let output = RowShape::dense(1, 1, input.shape.channels, site.ring_rows);

@@ -8,7 +8,7 @@ use csdfc_kernels::kernel::{ElementKernel, RowKernel};
 use csdfc_kernels::rows::RowShape;
 use serde::Serialize;
 
-use csdfc_plan::format::{Element, Layout, Quantisation};
+use csdfc_plan::format::{Element, Layout, Quantization};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::shape::Shape;
 
@@ -30,8 +30,8 @@ pub struct Site<'a> {
     pub layout: Layout,
     /// Elements that its primitive reads, and elements that its primitive makes.
     pub elements: [Element; 2],
-    /// The quantisation of its output, if that has 8-bit integers.
-    pub quantisation: Option<Quantisation>,
+    /// The quantization of its output, if that has 8-bit integers.
+    pub quantization: Option<Quantization>,
     /// Rows of the ring that it writes.
     pub ring_rows: usize,
 }
@@ -47,11 +47,11 @@ impl<'a> Site<'a> {
         let layout = Layout::Hwc;
         let operand = |(own, seen): (&'a Shape, _)| {
             let ring_rows = own.rows();
-            Operand { own, seen, layout, quantisation: None, ring_rows }
+            Operand { own, seen, layout, quantization: None, ring_rows }
         };
         let (inputs, elements, ring_rows) =
             (operands.map(operand).collect(), [Element::F32; 2], output.rows());
-        Site { operator, inputs, output, layout, elements, quantisation: None, ring_rows }
+        Site { operator, inputs, output, layout, elements, quantization: None, ring_rows }
     }
 }
 
@@ -64,8 +64,8 @@ pub struct Operand<'a> {
     pub seen: &'a Shape,
     /// Layout of the tensor.
     pub layout: Layout,
-    /// Its quantisation, if it has 8-bit integers.
-    pub quantisation: Option<Quantisation>,
+    /// Its quantization, if it has 8-bit integers.
+    pub quantization: Option<Quantization>,
     /// Rows of the ring that it is read from.
     pub ring_rows: usize,
 }

@@ -76,18 +76,18 @@ pub fn bind_layer(
             None if read.tensor.external && matches!(read.layer.operator, Operator::Input(_)) => read.rows(),
             None => return Err(LayerError::NotStored { tensor: read.tensor.name.clone() }),
         };
-        let (own, layout, quantisation) =
-            (&read.tensor.shape, read.tensor.format.layout, read.tensor.quantisation);
-        Ok(Operand { own, seen: cnn.seen(l, operand), layout, quantisation, ring_rows: rows as usize })
+        let (own, layout, quantization) =
+            (&read.tensor.shape, read.tensor.format.layout, read.tensor.quantization);
+        Ok(Operand { own, seen: cnn.seen(l, operand), layout, quantization, ring_rows: rows as usize })
     };
     let inputs = entry.inputs.iter().enumerate().map(operand).collect::<Result<_, LayerError>>()?;
     let ring_rows = written.first().map_or(room, |&own| allocations[own].ring_rows) as usize;
     let name = &entry.layer.primitive;
     let primitive = Primitive::find(name).ok_or_else(|| LayerError::NoPrimitive { name: name.clone() })?;
     let (operator, output) = (&entry.layer.operator, &entry.tensor.shape);
-    let (layout, quantisation) = (entry.tensor.format.layout, entry.tensor.quantisation);
+    let (layout, quantization) = (entry.tensor.format.layout, entry.tensor.quantization);
     let elements = primitive.elements();
-    let site = Site { operator, inputs, output, layout, elements, quantisation, ring_rows };
+    let site = Site { operator, inputs, output, layout, elements, quantization, ring_rows };
     let call = bind(primitive, &site)?;
     let follows = |tensor: usize| {
         let rings = read_from(allocations, l, tensor).zip(written.first().copied());

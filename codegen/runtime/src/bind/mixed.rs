@@ -77,6 +77,6 @@ pub(crate) fn pack(
     let conv = panels.conv().ok_or(LayerError::Mistake("its parameters have no panels: a mistake"))?;
     let mut wide = vec![0.0; panels.len()];
     panels.pack(parameters, &mut wide)?;
-    MixedConv { conv }.quantise(&wide, packed);
+    MixedConv { conv }.quantize(&wide, packed);
     Ok(())
 }

@@ -114,7 +114,7 @@ impl Site<'_> {
 
     /// The value of padded elements. For 8-bit integers, it is the integer that stands for the constant.
     fn pad_mode(&self, mode: &operator::PadMode) -> PadMode {
-        match (mode, self.quantisation) {
+        match (mode, self.quantization) {
             (operator::PadMode::Constant { value }, Some(made)) => {
                 PadMode::Constant(f32::from(value.map_or(0, |value| made.integer(value))))
             }

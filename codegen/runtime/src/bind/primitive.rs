@@ -251,16 +251,16 @@ static TABLE: &[Row] = &[
     ),
     Row::with_offset("gemm-panels-uint8-hwc-hwc", integers::is_gemm, |site| integers::gemm(site, true)),
     Row::of_integers("own-kernel-int8-hwc-hwc", integers::has_own_kernel, integers::choose),
-    Row::of_integers("convert-requantise-hwc-hwc", is_convert, integers::table),
+    Row::of_integers("convert-requantize-hwc-hwc", is_convert, integers::table),
     Row {
         elements: [Element::F32, Element::U8],
         stored: |_, _, _| 0,
-        ..Row::of_integers("convert-quantise-hwc-hwc", is_convert, integers::cast)
+        ..Row::of_integers("convert-quantize-hwc-hwc", is_convert, integers::cast)
     },
     Row {
         elements: [Element::U8, Element::F32],
         stored: |_, _, _| 0,
-        ..Row::of_integers("convert-dequantise-hwc-hwc", is_convert, integers::cast)
+        ..Row::of_integers("convert-dequantize-hwc-hwc", is_convert, integers::cast)
     },
 ];
 

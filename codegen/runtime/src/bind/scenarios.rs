@@ -94,7 +94,7 @@ pub(super) struct Member {
 
 /// The most elements of biases, turns and spectra of filters, kept or made, of a convolution by spectra of planes. A
 /// larger one would only take memory and time, since each channel of each filter has a spectrum of the image's size.
-const MOST_SPECTRA: usize = 1 << 22;
+const MAX_SPECTRA: usize = 1 << 22;
 
 const ANY: &[Layout] = &[Chw, Hcw, Hwc];
 /// Layouts whose columns are contiguous.
@@ -233,7 +233,7 @@ impl Member {
         let Conv { kernel, stride, dilation, pads, .. } = scenario.conv;
         match self.algorithm {
             Algorithm::Direct(_) | Algorithm::Lowered(..) | Algorithm::Fft1d(_) => true,
-            Algorithm::Fft2d(_) => Fft2d { scenario, spectra: Spectra::Kept }.packed_len() <= MOST_SPECTRA,
+            Algorithm::Fft2d(_) => Fft2d { scenario, spectra: Spectra::Kept }.packed_len() <= MAX_SPECTRA,
             Algorithm::Kn2Accumulate | Algorithm::Kn2Separate => stride == [1, 1],
             Algorithm::Mec(Solution::A, rows) => {
                 dilation[0] == 1 && mec(scenario, Solution::A, rows).suits_a(mec::T)

@@ -10,10 +10,10 @@ use csdfc_kernels::conv::Conv;
 use csdfc_kernels::conv::mixed::MixedConv;
 use csdfc_kernels::conv::scaled::ScaledConv;
 use csdfc_kernels::half::F16;
-use csdfc_kernels::quantised::conv::QConv;
+use csdfc_kernels::quantized::conv::QConv;
 
 use crate::bytes::LINE;
-use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::format::{Element, Quantization};
 use csdfc_plan::operator::{Function, Operator};
 use csdfc_plan::shape::Shape;
 
@@ -65,10 +65,10 @@ impl Tiling {
             return None;
         }
         let site = Site::whole(operator, operands.iter().copied(), output);
-        // The length of panels does not depend on the quantisation.
-        let quantisation = Some(Quantisation { scale: 1.0, zero_point: 0 });
-        let inputs = site.inputs.iter().map(|operand| Operand { quantisation, ..*operand }).collect();
-        let site = Site { elements: primitive.elements(), inputs, quantisation, ..site };
+        // The length of panels does not depend on the quantization.
+        let quantization = Some(Quantization { scale: 1.0, zero_point: 0 });
+        let inputs = site.inputs.iter().map(|operand| Operand { quantization, ..*operand }).collect();
+        let site = Site { elements: primitive.elements(), inputs, quantization, ..site };
         let call = super::bind(primitive, &site).ok()?;
         call.tile(operator, 1)?;
         let panels = Panels::of(&call)?;

@@ -4,7 +4,7 @@ use csdfc_kernels::half::F16;
 
 use crate::error::InputError;
 use csdfc_plan::format::Element;
-use csdfc_plan::operator::{CameraLayout, ColourOrder, Input, InputElement};
+use csdfc_plan::operator::{CameraLayout, ColorOrder, Input, InputElement};
 use csdfc_plan::shape::{Order, Shape};
 
 /// A whole tensor, its elements in row-major order.
@@ -117,13 +117,13 @@ pub(super) fn deliver(input: &Input, shape: &Shape, value: &Value, y: usize, row
         for (c, to) in pixel.iter_mut().enumerate() {
             *to = match (&value.data, &input.camera) {
                 (Data::U8(bytes), Some(camera)) => {
-                    let colour = match camera.order {
-                        ColourOrder::Rgb => c,
-                        ColourOrder::Bgr => channels - 1 - c,
+                    let color = match camera.order {
+                        ColorOrder::Rgb => c,
+                        ColorOrder::Bgr => channels - 1 - c,
                     };
                     let byte = match camera.layout {
-                        CameraLayout::Hwc => bytes[interleaved(colour, x)],
-                        CameraLayout::Chw => bytes[planar(colour, x)],
+                        CameraLayout::Hwc => bytes[interleaved(color, x)],
+                        CameraLayout::Chw => bytes[planar(color, x)],
                     };
                     (f32::from(byte) - camera.mean[c]) * camera.scale[c]
                 }
@@ -218,7 +218,7 @@ mod tests {
             assert_eq!(row, [9.0, 9.0, 54.0, 39.0, 24.0, 114.0]);
         };
         use CameraLayout::{Chw, Hwc};
-        use ColourOrder::{Bgr, Rgb};
+        use ColorOrder::{Bgr, Rgb};
         check(Hwc, Rgb, &[1, 2, 3], [10, 20, 30, 40, 50, 60]);
         check(Hwc, Bgr, &[1, 1, 2, 3], [30, 20, 10, 60, 50, 40]);
         check(Chw, Rgb, &[3, 1, 2], [10, 40, 20, 50, 30, 60]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use csdfc_plan::check::parameters;
 use csdfc_plan::check::primitives::all;
-use csdfc_plan::format::Quantisation;
+use csdfc_plan::format::Quantization;
 use csdfc_plan::operator::{Conv, ConvTranspose, Function, Gemm, Operator, Pre};
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::bind;
@@ -158,7 +158,7 @@ fn both_tables_know_the_same_of_random_convolutions() {
             affine: random.random_range(0..4) > 0,
             activation: [None, Some(Function::Relu), Some(Function::HardSwish)][random.random_range(0..3)]
                 .clone(),
-            quantisation: [None, Some(Quantisation { scale: 0.1, zero_point: 3 })][random.random_range(0..2)],
+            quantization: [None, Some(Quantization { scale: 0.1, zero_point: 3 })][random.random_range(0..2)],
         });
         let (bias, residual) = (random.random_range(0..2) == 0, false);
         let size = [height, width];

@@ -221,7 +221,7 @@ impl<'a> Bench<'a> {
                 slots[(first[0] + y) % rings[0] * width..][..width].copy_from_slice(&self.input[y]);
             }
             let operand =
-                Operand { own: input, seen: input, layout: reads, quantisation: None, ring_rows: rings[0] };
+                Operand { own: input, seen: input, layout: reads, quantization: None, ring_rows: rings[0] };
             let (inputs, elements) = (vec![operand], self.primitive.elements());
             let site = Site {
                 operator,
@@ -229,7 +229,7 @@ impl<'a> Bench<'a> {
                 output,
                 layout: writes,
                 elements,
-                quantisation: None,
+                quantization: None,
                 ring_rows: rings[1],
             };
             let call = bind(self.primitive, &site).unwrap();

@@ -181,7 +181,7 @@ exit code is also 2 if no conversions lead from one layout to another.")]
 csdfc keeps what it has measured: a profile grows with each application, and after Ctrl-C the next call goes on where
 the last one stopped. Nothing else should run on the machine.")]
     Profile(profile::ProfileArgs),
-    /// Quantise a model to 8-bit integers, and report the error of each layer
+    /// Quantize a model to 8-bit integers, and report the error of each layer
     #[command(after_help = "Examples:
   csdfc quantize model.onnx -o model.int8.onnx --calibrate frames
   csdfc quantize model.onnx -o model.int8.onnx --calibrate a.npy b.npy --ranges mse --keep-above 0.1
@@ -218,7 +218,7 @@ pub struct Global {
     /// Format of the messages on standard error; the variable CSDFC_LOG filters them
     #[arg(long, value_enum, default_value_t, global = true, value_name = "FORMAT")]
     pub log_format: LogFormat,
-    /// When to use colours
+    /// When to use colors
     #[arg(long, value_enum, default_value_t, global = true, value_name = "WHEN")]
     pub color: Color,
 }
@@ -233,7 +233,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// When to use colours.
+/// When to use colors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     /// Where standard error is a terminal and NO_COLOR is not set.
@@ -466,8 +466,8 @@ pub struct InputShape {
 }
 
 impl Global {
-    /// Whether standard error gets colours.
-    pub fn colour(&self) -> bool {
+    /// Whether standard error gets colors.
+    pub fn color(&self) -> bool {
         match self.color {
             Color::Always => true,
             Color::Never => false,

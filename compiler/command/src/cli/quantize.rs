@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use csdfc_precision::quantise::Ranges;
+use csdfc_precision::quantize::Ranges;
 
 use super::{Format, InputShape, values};
 
@@ -12,7 +12,7 @@ use super::{Format, InputShape, values};
 pub struct QuantizeArgs {
     /// FILE.onnx, FILE.tflite or builtin:NAME
     pub model: String,
-    /// The quantised model, an ONNX file with QuantizeLinear and DequantizeLinear
+    /// The quantized model, an ONNX file with QuantizeLinear and DequantizeLinear
     #[arg(short, long, value_name = "FILE.onnx")]
     pub output: PathBuf,
     /// Numbers of the written model. csdfc writes no models of mixed and half precision: `csdfc plan --precision` plans
@@ -44,7 +44,7 @@ pub struct QuantizeArgs {
     pub format: Format,
 }
 
-/// What a quantised model is made of.
+/// What a quantized model is made of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Scheme {
     /// 8-bit integers

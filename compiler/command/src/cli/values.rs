@@ -6,7 +6,7 @@ use csdfc_input::app::spec::{Method, Prefer, Primitives, WeightsPlace};
 use csdfc_network::pass::Precision;
 use csdfc_offload::Unit;
 use csdfc_planner::strategy::Strategy;
-use csdfc_precision::quantise::Ranges;
+use csdfc_precision::quantize::Ranges;
 use csdfc_select::Quantity;
 
 /// Values with their names and what help says of them. A name of which it says nothing is an older name, which help hides.

@@ -22,7 +22,7 @@ use crate::report::analyze::{
 };
 
 /// Largest graph file, in bytes.
-const LARGEST: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Analyses what the command line names.
 ///
@@ -72,7 +72,7 @@ struct NamedGraph {
 }
 
 fn targets(args: &AnalyzeArgs) -> Result<(Vec<NamedGraph>, bool), Error> {
-    let read = open::read(&args.source, LARGEST)?;
+    let read = open::read(&args.source, MAX_BYTES)?;
     if let open::AppSource::Text { name, bytes, .. } = &read
         && is_xml(bytes)
     {

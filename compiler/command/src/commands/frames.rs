@@ -6,7 +6,7 @@ use csdfc_network::Network;
 use csdfc_plan::operator::{Input, InputElement};
 use csdfc_plan::shape::Shape;
 use csdfc_planner::error::Error;
-use csdfc_precision::quantise::inputs;
+use csdfc_precision::quantize::inputs;
 use csdfc_runtime::file_name::file_name;
 use csdfc_runtime::run::{Data, Value, input_dims};
 use rand::rngs::ChaCha8Rng;

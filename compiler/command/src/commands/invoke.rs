@@ -73,17 +73,17 @@ fn work(command: &Command) -> &'static str {
         Command::Offload(_) => "planning the steps",
         Command::Pack(_) => "packing",
         Command::Profile(_) => "measuring",
-        Command::Quantize(_) => "quantising",
+        Command::Quantize(_) => "quantizing",
         Command::Select(_) => "selecting primitives",
         Command::Completions(_) | Command::Man(_) => "writing the pages",
     }
 }
 
 fn report(cli: &Cli, error: Error) {
-    let colour = cli.global.colour();
+    let color = cli.global.color();
     // Fails only if a hook was set before.
     let _ =
-        miette::set_hook(Box::new(move |_| Box::new(miette::MietteHandlerOpts::new().color(colour).build())));
+        miette::set_hook(Box::new(move |_| Box::new(miette::MietteHandlerOpts::new().color(color).build())));
     let report = miette::Report::new(error);
     let _ = writeln!(std::io::stderr(), "{report:?}");
 }

@@ -43,7 +43,7 @@ pub fn start(global: &Global) -> Result<(), Error> {
             status::clear();
             std::io::stderr()
         })
-        .with_ansi(global.colour())
+        .with_ansi(global.color())
         .with_span_events(spans);
     let log = match global.log_format {
         LogFormat::Text => log.with_timer(()).with_target(false).boxed(),

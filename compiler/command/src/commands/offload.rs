@@ -24,13 +24,13 @@ use crate::report::offload::{self as report, LayerReport, ModelReport};
 const METHODS: [&str; 3] = ["best", "exact", "program"];
 
 /// Largest file of an accelerator, in bytes.
-const LARGEST_FILE: u64 = 1 << 20;
+const MAX_FILE: u64 = 1 << 20;
 
 /// Maximum number of results of a layer that is replayed.
-const MOST_RESULTS: u64 = 1 << 26;
+const MAX_RESULTS: u64 = 1 << 26;
 
 /// Maximum number of multiply-accumulates of a layer that is computed.
-const MOST_MACS: u64 = 1 << 33;
+const MAX_MACS: u64 = 1 << 33;
 
 /// A layer with at most this many pixels, summed over its patches, is always replayed.
 const ALWAYS_REPLAYED: u64 = 1 << 20;
@@ -163,14 +163,14 @@ fn replay(
     let patches = convolution.patches() as u64;
     let macs = convolution.macs_per_patch(spec.filters).saturating_mul(patches);
     let results = patches * spec.filters as u64;
-    let too_large = results > MOST_RESULTS || args.simulate && macs > MOST_MACS;
+    let too_large = results > MAX_RESULTS || args.simulate && macs > MAX_MACS;
     if asked && too_large {
         return Err(Error::Input {
             message: format!(
                 "the layer is too large to simulate: {results} results, {macs} multiply-accumulates"
             ),
             help: Some(format!(
-                "csdfc simulates at most {MOST_RESULTS} results and {MOST_MACS} multiply-accumulates"
+                "csdfc simulates at most {MAX_RESULTS} results and {MAX_MACS} multiply-accumulates"
             )),
         });
     }
@@ -205,7 +205,7 @@ fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<A
         "exact" => return Ok(optimise::prove(problem, budget)?),
         "program" => {
             let patches = problem.convolution.patches();
-            if (program::SOLVED_PATCHES + 1..=program::MOST_PATCHES).contains(&patches) {
+            if (program::SOLVED_PATCHES + 1..=program::MAX_PATCHES).contains(&patches) {
                 tracing::warn!(
                     "the integer program may not end in time for more than {} patches, and this layer has {patches}: \
                      `--strategy exact` proves optima of larger layers",
@@ -280,7 +280,7 @@ fn accelerator(args: &OffloadArgs) -> Result<Accelerator, Error> {
 
 fn read(path: &Path) -> Result<String, Error> {
     let size = std::fs::metadata(path).map_err(|error| Error::read(path, error))?.len();
-    if size > LARGEST_FILE {
+    if size > MAX_FILE {
         return Err(Error::Input { message: format!("{} is too large", path.display()), help: None });
     }
     std::fs::read_to_string(path).map_err(|error| Error::read(path, error))

@@ -1,8 +1,8 @@
-//! `csdfc quantize`: frames from files or a seed, a quantised model, and a report of its errors.
+//! `csdfc quantize`: frames from files or a seed, a quantized model, and a report of its errors.
 
 use csdfc_input::export::export;
 use csdfc_planner::open;
-use csdfc_precision::quantise::{Options, quantise};
+use csdfc_precision::quantize::{self, Options};
 
 use super::{frames, output};
 use crate::cli::quantize::{QuantizeArgs, Scheme};
@@ -10,11 +10,11 @@ use crate::cli::{Format, LoadArgs};
 use crate::error::{Error, Outcome};
 use crate::report::quantize as report;
 
-/// Quantises a model.
+/// Quantizes a model.
 ///
 /// # Errors
 /// When csdfc cannot write the scheme, the model or a frame cannot be read or does not fit, the model cannot be
-/// quantised, or a result cannot be written.
+/// quantized, or a result cannot be written.
 pub fn quantize(args: &QuantizeArgs) -> Result<Outcome, Error> {
     let precision = match args.scheme {
         Scheme::Int8 => None,
@@ -35,12 +35,13 @@ pub fn quantize(args: &QuantizeArgs) -> Result<Outcome, Error> {
         Some(count) => frames::random(&network, count, args.seed),
         None => frames::read(&network, &args.calibrate)?,
     };
-    let quantised = quantise(network, &frames, Options { ranges: args.ranges, keep_above: args.keep_above })?;
-    output::write_file(&args.output, &export(&quantised.network)?)?;
+    let quantized =
+        quantize::quantize(network, &frames, Options { ranges: args.ranges, keep_above: args.keep_above })?;
+    output::write_file(&args.output, &export(&quantized.network)?)?;
     output::print(&match args.format {
-        Format::Text => report::text(&quantised.report),
-        Format::Json => output::json(&quantised.report)?,
-        Format::Ron => output::ron(&quantised.report)?,
+        Format::Text => report::text(&quantized.report),
+        Format::Json => output::json(&quantized.report)?,
+        Format::Ron => output::ron(&quantized.report)?,
     })?;
     Ok(Outcome::Yes)
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use csdfc_plan::timeline::{Firing, Timeline};
 
 /// A timeline with more steps of lives, more firings, or more changes of the bytes in use than this is downsampled.
-const MOST: usize = 60_000;
+const MAX: usize = 60_000;
 
 /// Columns of a downsampled timeline.
 const COLUMNS: f64 = 8192.0;
@@ -14,7 +14,7 @@ const COLUMNS: f64 = 8192.0;
 /// The same timeline, with at most some thousand columns if it has more than can be drawn. Returns whether that is so.
 pub fn downsample(timeline: &mut Timeline) -> bool {
     let steps: usize = timeline.lives.iter().map(|life| life.steps.len()).sum();
-    if steps.max(timeline.firings.len()).max(timeline.usage.len()) <= MOST {
+    if steps.max(timeline.firings.len()).max(timeline.usage.len()) <= MAX {
         return false;
     }
     let width = (timeline.ns / COLUMNS).max(f64::MIN_POSITIVE);

@@ -1,4 +1,4 @@
-//! Charts: lines over a common axis, and tables whose cells are coloured by their value.
+//! Charts: lines over a common axis, and tables whose cells are colored by their value.
 //!
 //! ```
 //! use csdfc_command::picture::chart::HeatMap;
@@ -14,8 +14,8 @@
 
 use super::svg::{Anchor, Rect, Svg};
 
-/// Colours of lines, in order, told apart by colour-blind readers too.
-pub(super) const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+/// Colors of lines, in order, told apart by color-blind readers too.
+pub(super) const COLORS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 420.0;
@@ -44,7 +44,7 @@ pub struct Chart {
     pub lines: Vec<Series>,
 }
 
-/// A table with coloured cells. Rows go from top to bottom.
+/// A table with colored cells. Rows go from top to bottom.
 #[derive(Debug, Clone)]
 pub struct HeatMap {
     /// Title.
@@ -97,14 +97,14 @@ impl Chart {
         let upright = format!("fill=\"#222\" transform=\"rotate(-90 16 {})\"", HEIGHT / 2.0);
         svg.text_with([16.0, HEIGHT / 2.0], 12.0, Anchor::Middle, &upright, &self.y);
         for (number, line) in self.lines.iter().enumerate() {
-            let colour = COLOURS[number % COLOURS.len()];
+            let color = COLORS[number % COLORS.len()];
             let points: Vec<[f64; 2]> = line.points.iter().map(|[x, y]| place(*x, *y)).collect();
-            svg.polyline(&points, &format!("stroke=\"{colour}\" stroke-width=\"2\""));
+            svg.polyline(&points, &format!("stroke=\"{color}\" stroke-width=\"2\""));
             if points.len() <= 64 {
-                points.iter().for_each(|point| svg.circle(*point, 2.5, &format!("fill=\"{colour}\"")));
+                points.iter().for_each(|point| svg.circle(*point, 2.5, &format!("fill=\"{color}\"")));
             }
             let at = left + 10.0 + number as f64 * 130.0;
-            svg.line([at, 38.0], [at + 20.0, 38.0], &format!("stroke=\"{colour}\" stroke-width=\"3\""));
+            svg.line([at, 38.0], [at + 20.0, 38.0], &format!("stroke=\"{color}\" stroke-width=\"3\""));
             svg.text([at + 26.0, 42.0], 12.0, Anchor::Start, &line.name);
         }
         svg.finish()
@@ -128,8 +128,8 @@ impl HeatMap {
                 let share = if most > 0.0 { (value / most).clamp(0.0, 1.0) } else { 0.0 };
                 let rect = Rect { x, y, width: CELL[0], height: CELL[1] };
                 svg.rect(rect, &format!("fill=\"{}\" stroke=\"white\"", shade(share)));
-                let colour = if share > 0.6 { "fill=\"white\"" } else { "fill=\"#222\"" };
-                svg.text_with([x + CELL[0] / 2.0, y + 21.0], 12.0, Anchor::Middle, colour, text);
+                let color = if share > 0.6 { "fill=\"white\"" } else { "fill=\"#222\"" };
+                svg.text_with([x + CELL[0] / 2.0, y + 21.0], 12.0, Anchor::Middle, color, text);
             }
         }
         let bottom = above + rows * CELL[1];
@@ -145,7 +145,7 @@ impl HeatMap {
     }
 }
 
-/// A colour from pale to dark.
+/// A color from pale to dark.
 fn shade(share: f64) -> String {
     let mix = |from: f64, to: f64| (from + (to - from) * share).round() as u8;
     format!("#{:02x}{:02x}{:02x}", mix(237.0, 8.0), mix(248.0, 88.0), mix(251.0, 158.0))

@@ -1,6 +1,6 @@
 //! The front of a search as a picture: total memory against frames per second, with a step line for each CNN.
 
-use super::chart::{COLOURS, tick};
+use super::chart::{COLORS, tick};
 use super::svg::{Anchor, Svg};
 
 const WIDTH: f64 = 720.0;
@@ -29,7 +29,7 @@ impl FrontPicture {
         for (number, (name, points)) in self.panels.iter().enumerate() {
             let top = 30.0 + PANEL * number as f64;
             let chosen = self.chosen.get(number).copied();
-            self.panel(&mut svg, top, name, points, chosen, COLOURS[number % COLOURS.len()]);
+            self.panel(&mut svg, top, name, points, chosen, COLORS[number % COLORS.len()]);
         }
         svg.finish()
     }
@@ -41,7 +41,7 @@ impl FrontPicture {
         name: &str,
         points: &[[f64; 2]],
         chosen: Option<[f64; 2]>,
-        colour: &str,
+        color: &str,
     ) {
         let [left, above, right, below] = ROOM;
         let (x_axis, y_axis) = (
@@ -75,9 +75,9 @@ impl FrontPicture {
             steps.extend([place(pair[0]), place([pair[0][0], pair[1][1]])]);
         }
         steps.extend(points.last().map(|point| place(*point)));
-        svg.polyline(&steps, &format!("stroke=\"{colour}\" stroke-width=\"2\""));
+        svg.polyline(&steps, &format!("stroke=\"{color}\" stroke-width=\"2\""));
         for point in points {
-            svg.circle(place(*point), 2.5, &format!("fill=\"{colour}\""));
+            svg.circle(place(*point), 2.5, &format!("fill=\"{color}\""));
         }
         if let Some(limit) = self.limit.filter(|limit| (0.0..=1.0).contains(&x_axis.share(limit / 1e6))) {
             let [x, _] = place([limit, y_axis.low]);

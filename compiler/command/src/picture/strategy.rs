@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::svg::{Anchor, Rect, Svg};
 
 /// Maximum number of squares of a picture: what browsers draw at once.
-const MOST_SQUARES: usize = 60_000;
+const MAX_SQUARES: usize = 60_000;
 
 /// Steps side by side.
 const PER_ROW: usize = 4;
@@ -42,7 +42,7 @@ pub fn steps(problem: &Problem, strategy: &Strategy) -> String {
     let convolution = &problem.convolution;
     let ([height, width], [rows, columns]) = (convolution.padded(), convolution.output());
     let squares = height * width + rows * columns;
-    let shown = (MOST_SQUARES / squares).clamp(1, strategy.groups.len().max(1));
+    let shown = (MAX_SQUARES / squares).clamp(1, strategy.groups.len().max(1));
     let side = (200.0 / height.max(width) as f64).clamp(1.0, 18.0);
     let panel = [(width + columns) as f64 * side + 44.0, height.max(rows) as f64 * side + 52.0];
     let lines = shown.div_ceil(PER_ROW);
@@ -53,11 +53,11 @@ pub fn steps(problem: &Problem, strategy: &Strategy) -> String {
     };
     svg.text([14.0, 24.0], 15.0, Anchor::Start, &format!("{}: {of}", strategy.name));
     let keys = [(LOADED, "loaded"), (KEPT, "kept"), (FREED, "freed"), (NOW, "computed"), (DONE, "done")];
-    for (number, (colour, what)) in keys.into_iter().enumerate() {
+    for (number, (color, what)) in keys.into_iter().enumerate() {
         let x = 14.0 + number as f64 * 90.0;
         svg.rect(
             Rect { x, y: 38.0, width: 12.0, height: 12.0 },
-            &format!("fill=\"{colour}\" stroke=\"#222\""),
+            &format!("fill=\"{color}\" stroke=\"#222\""),
         );
         svg.text([x + 18.0, 48.0], 12.0, Anchor::Start, what);
     }
@@ -66,10 +66,10 @@ pub fn steps(problem: &Problem, strategy: &Strategy) -> String {
     let mut before: &[u32] = &[];
     for (number, group) in strategy.groups.iter().take(shown).enumerate() {
         let at = [14.0 + (number % PER_ROW) as f64 * panel[0], 66.0 + (number / PER_ROW) as f64 * panel[1]];
-        let mut colours = vec!["white"; height * width];
-        coverage.fresh(&[], before, |pixel| colours[pixel as usize] = FREED);
-        coverage.fresh(&[], group, |pixel| colours[pixel as usize] = KEPT);
-        let loads = coverage.fresh(before, group, |pixel| colours[pixel as usize] = LOADED);
+        let mut colors = vec!["white"; height * width];
+        coverage.fresh(&[], before, |pixel| colors[pixel as usize] = FREED);
+        coverage.fresh(&[], group, |pixel| colors[pixel as usize] = KEPT);
+        let loads = coverage.fresh(before, group, |pixel| colors[pixel as usize] = LOADED);
         let title = format!("step {}: {} loaded, {} held", number + 1, loads, coverage.size(group));
         svg.text([at[0], at[1] + 14.0], 12.0, Anchor::Start, &title);
         let mut outputs: Vec<&str> = done.iter().map(|done| if *done { DONE } else { "white" }).collect();
@@ -78,18 +78,18 @@ pub fn steps(problem: &Problem, strategy: &Strategy) -> String {
             done[*patch as usize] = true;
         }
         let top = at[1] + 22.0;
-        grid(&mut svg, [at[0], top], side, width, &colours);
+        grid(&mut svg, [at[0], top], side, width, &colors);
         grid(&mut svg, [at[0] + width as f64 * side + 16.0, top], side, columns, &outputs);
         before = group;
     }
     svg.finish()
 }
 
-fn grid(svg: &mut Svg, at: [f64; 2], side: f64, width: usize, colours: &[&str]) {
+fn grid(svg: &mut Svg, at: [f64; 2], side: f64, width: usize, colors: &[&str]) {
     svg.begin_group("stroke=\"#888\" stroke-width=\"0.5\"");
-    for (place, colour) in colours.iter().enumerate() {
+    for (place, color) in colors.iter().enumerate() {
         let (x, y) = (at[0] + (place % width) as f64 * side, at[1] + (place / width) as f64 * side);
-        svg.rect(Rect { x, y, width: side, height: side }, &format!("fill=\"{colour}\""));
+        svg.rect(Rect { x, y, width: side, height: side }, &format!("fill=\"{color}\""));
     }
     svg.end_group();
 }
@@ -145,8 +145,7 @@ mod tests {
         let svg = steps(&problem, &strategy);
         assert!(svg.contains("zigzag: 5 steps") && svg.contains("step 2: 6 loaded, 12 held"));
         let panels: Vec<&str> = svg.split("step ").skip(1).collect();
-        let count =
-            |step: usize, colour: &str| panels[step - 1].matches(&format!("fill=\"{colour}\"")).count();
+        let count = |step: usize, color: &str| panels[step - 1].matches(&format!("fill=\"{color}\"")).count();
         assert_eq!((count(1, LOADED), count(1, KEPT), count(1, NOW)), (12, 0, 2));
         assert_eq!((count(2, LOADED), count(2, KEPT), count(2, FREED), count(2, DONE)), (6, 6, 6, 2));
         assert_eq!(count(5, NOW), 1);

@@ -297,10 +297,10 @@ pub fn layer_text(problem: &Problem, report: &LayerReport) -> String {
 
 /// A list of numbers on a line of a screen.
 fn shown(numbers: &[String]) -> String {
-    const MOST: usize = 16;
+    const MAX: usize = 16;
     match numbers.len() {
-        ..=MOST => numbers.join(" "),
-        more => format!("{} … {} patches", numbers[..MOST].join(" "), more),
+        ..=MAX => numbers.join(" "),
+        more => format!("{} … {} patches", numbers[..MAX].join(" "), more),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use csdfc_planner::explain::table;
-use csdfc_precision::quantise::Report;
+use csdfc_precision::quantize::Report;
 
 /// The report for people.
 pub fn text(report: &Report) -> String {

@@ -8,7 +8,7 @@ use super::locate::{self, PathStep};
 use csdfc_network::suggest::clip;
 
 /// Longest line of an app file that a message shows, in bytes.
-const LONGEST_LINE: usize = 400;
+const MAX_LINE_LEN: usize = 400;
 
 /// Where an application comes from, so that errors can point into it.
 #[derive(Debug, Clone, Default)]
@@ -104,7 +104,7 @@ impl AppError {
         };
         let start = text[..span.start].rfind('\n').map_or(0, |i| i + 1);
         let lines = text[start..].split('\n').take(2).chain(text[..start].lines().next_back());
-        if lines.map(str::len).max() <= Some(LONGEST_LINE) {
+        if lines.map(str::len).max() <= Some(MAX_LINE_LEN) {
             let end = text[span.clone()].find('\n').map_or(span.end, |i| span.start + i);
             error.text = Some(NamedSource::new(clip(&origin.name), text.clone()));
             error.span = Some((span.start, end - span.start).into());

@@ -1,6 +1,6 @@
 //! Binds how the caller hands over a network's inputs: fp32 tensors, or camera bytes.
 
-use csdfc_plan::operator::{Camera, CameraLayout, ColourOrder, Input, InputElement, Operator};
+use csdfc_plan::operator::{Camera, CameraLayout, ColorOrder, Input, InputElement, Operator};
 
 use super::fault::AppFault;
 use super::locate::PathStep;
@@ -82,11 +82,11 @@ fn delivery(
         }
         Ok(values)
     };
-    let order = spec.order.unwrap_or(ColourOrder::Rgb);
-    if order == ColourOrder::Bgr && channels != 3 {
+    let order = spec.order.unwrap_or(ColorOrder::Rgb);
+    if order == ColorOrder::Bgr && channels != 3 {
         let at = [path, &["order".into()]].concat();
         let message = format!("only an input of 3 channels can be BGR; this one has {channels}");
-        return Err(AppFault::new(&at, message, "not a colour image"));
+        return Err(AppFault::new(&at, message, "not a color image"));
     }
     let camera = Camera {
         layout: spec.layout.unwrap_or(CameraLayout::Hwc),

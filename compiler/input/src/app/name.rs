@@ -10,7 +10,7 @@
 use std::path::Path;
 
 /// Longest name of a CNN or partition.
-pub(super) const LONGEST_NAME: usize = 100;
+pub(super) const MAX_NAME_LEN: usize = 100;
 
 /// A name made from a path or from `builtin:NAME`.
 pub fn default_name(model: &str) -> String {
@@ -18,7 +18,7 @@ pub fn default_name(model: &str) -> String {
         Some(name) => name.into(),
         None => Path::new(model).file_stem().unwrap_or_default().to_string_lossy(),
     };
-    let name: String = stem.chars().take(LONGEST_NAME).map(|c| if in_name(c) { c } else { '_' }).collect();
+    let name: String = stem.chars().take(MAX_NAME_LEN).map(|c| if in_name(c) { c } else { '_' }).collect();
     if name.is_empty() { "cnn".into() } else { name }
 }
 

@@ -27,14 +27,14 @@ use super::partition::find_layer;
 use super::spec::CnnSpec;
 
 /// Maximum number of random frames.
-const MOST_FRAMES: u64 = 1_000;
+const MAX_FRAMES: u64 = 1_000;
 
 /// Checks what needs no model. `path` is that of the CNN.
 pub(super) fn check(spec: &CnnSpec, path: &[PathStep]) -> Result<(), AppFault> {
     let at = |field: &str| [path, &[PathStep::from(field)]].concat();
     let int8 = |path: &[PathStep]| {
-        AppFault::new(path, "only a quantised model has precision int8", "not chosen here")
-            .help("quantise the model with `csdfc quantize`, or choose mixed, half or fp32")
+        AppFault::new(path, "only a quantized model has precision int8", "not chosen here")
+            .help("quantize the model with `csdfc quantize`, or choose mixed, half or fp32")
     };
     if spec.precision == Precision::Int8 {
         return Err(int8(&at("precision")));
@@ -55,8 +55,8 @@ pub(super) fn check(spec: &CnnSpec, path: &[PathStep]) -> Result<(), AppFault> {
             "one of them",
         )
         .help("leave out one of the two")),
-        Some(count) if !(1..=MOST_FRAMES).contains(&count) => {
-            let message = format!("random frames must be 1 to {MOST_FRAMES}, not {count}");
+        Some(count) if !(1..=MAX_FRAMES).contains(&count) => {
+            let message = format!("random frames must be 1 to {MAX_FRAMES}, not {count}");
             Err(AppFault::new(&of_accuracy("random"), message, "out of range"))
         }
         _ => Ok(()),

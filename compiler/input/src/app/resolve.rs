@@ -31,7 +31,7 @@ use super::fault::{AppError, AppFault, Origin};
 use super::inputs;
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::PathStep;
-use super::name::{LONGEST_NAME, in_name};
+use super::name::{MAX_NAME_LEN, in_name};
 use super::partition::{self, Partition, find_layer};
 use super::precisions;
 use super::spec::{
@@ -40,7 +40,7 @@ use super::spec::{
 use crate::units::{MemoryGoal, Nanoseconds};
 
 /// Maximum number of workers that may share one firing.
-const MOST_THREADS: usize = 256;
+const MAX_THREADS: usize = 256;
 
 /// An application with every name bound.
 #[derive(Debug, Clone)]
@@ -232,8 +232,8 @@ fn check_settings(spec: &AppSpec) -> Result<(), AppFault> {
     if let Some(name) = &spec.name {
         check_name(name, "an application", &["name".into()])?;
     }
-    if !(1..=MOST_THREADS).contains(&spec.threads) {
-        let message = format!("threads must be 1 to {MOST_THREADS}, not {}", spec.threads);
+    if !(1..=MAX_THREADS).contains(&spec.threads) {
+        let message = format!("threads must be 1 to {MAX_THREADS}, not {}", spec.threads);
         return Err(AppFault::new(&["threads".into()], message, "out of range"));
     }
     if spec.max_primitive_error.is_nan() || spec.max_primitive_error <= 0.0 {
@@ -299,11 +299,11 @@ fn cnn_names(spec: &AppSpec) -> Result<Vec<String>, AppFault> {
 }
 
 fn check_name(name: &str, what: &str, path: &[PathStep]) -> Result<(), AppFault> {
-    if !name.is_empty() && name.chars().count() <= LONGEST_NAME && name.chars().all(in_name) {
+    if !name.is_empty() && name.chars().count() <= MAX_NAME_LEN && name.chars().all(in_name) {
         return Ok(());
     }
     Err(AppFault::new(path, format!("`{}` is no name of {what}", clip(name)), "not a name")
-        .help(format!("a name has 1 to {LONGEST_NAME} letters, digits, `_`, `-` and `.`")))
+        .help(format!("a name has 1 to {MAX_NAME_LEN} letters, digits, `_`, `-` and `.`")))
 }
 
 /// Checks that no two CNNs or partitions share a name. The only partition of a CNN may have the CNN's name.

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 use csdfc_network::pass::Precision;
 use csdfc_network::suggest;
-use csdfc_plan::operator::{CameraLayout, ColourOrder, InputElement};
+use csdfc_plan::operator::{CameraLayout, ColorOrder, InputElement};
 use csdfc_plan::plan::StorageModel;
 use ron::error::SpannedError;
 use ron::extensions::Extensions;
@@ -275,9 +275,9 @@ pub struct InputSpec {
     /// Order of the dimensions of camera bytes; `HWC` by default.
     #[serde(default)]
     pub layout: Option<CameraLayout>,
-    /// Order of the colour channels of camera bytes; `RGB` by default.
+    /// Order of the color channels of camera bytes; `RGB` by default.
     #[serde(default)]
-    pub order: Option<ColourOrder>,
+    pub order: Option<ColorOrder>,
     /// Subtracted from each byte: one number, or one per channel; 0 by default.
     #[serde(default)]
     pub mean: Option<Numbers>,

@@ -377,7 +377,7 @@ impl Builder {
             parameters,
             shape: shape.clone(),
             primitive: None,
-            quantisation: None,
+            quantization: None,
         });
         Ok(Operand { layer, shape })
     }

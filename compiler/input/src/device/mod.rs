@@ -42,7 +42,7 @@ const PROFILES: &[(&str, &str)] = &[
 pub const HOST: &str = "host";
 
 /// More cores than any processor of an edge board has.
-const MOST_CORES: u64 = 1024;
+const MAX_CORES: u64 = 1024;
 
 /// The version of the file format; [`DeviceProfile::format`] must equal it.
 const FORMAT: &str = "csdfc-profile/1";
@@ -315,7 +315,7 @@ impl Processor {
             [macs_per_second, depthwise_efficiency, elements_per_second, bytes_per_second, half_speed];
         let shares = |sharing: WorkerSharing| sharing.efficiency > 0.0 && sharing.efficiency <= 1.0;
         match () {
-            () if !(1..=MOST_CORES).contains(&self.cores) => Err("`cores` must be 1 to 1024"),
+            () if !(1..=MAX_CORES).contains(&self.cores) => Err("`cores` must be 1 to 1024"),
             () if !rates.into_iter().chain(self.memory_bytes_per_second).all(positive) => {
                 Err("rates must be positive numbers")
             }

@@ -24,7 +24,7 @@ pub(super) fn of_byte(name: &str, value: u8) -> TensorProto {
 }
 
 /// Integers that stand for numbers: the operands of a DequantizeLinear, and its axis.
-pub(super) struct Dequantised {
+pub(super) struct Dequantized {
     pub tensors: Vec<TensorProto>,
     pub axis: Option<usize>,
 }
@@ -36,7 +36,7 @@ pub(super) fn bytes(weights: &Weights) -> usize {
 }
 
 /// Weights that are integers, if ONNX has a type for them: 8 bits with zero points, or 32 without.
-pub(super) fn integers(name: &str, weights: &Weights) -> Option<Dequantised> {
+pub(super) fn integers(name: &str, weights: &Weights) -> Option<Dequantized> {
     let WeightSource::Integers(integers) = &weights.source else { return None };
     let Integers { values, inner, scales, zero_points } = &**integers;
     if weights.scale.is_some() {
@@ -65,7 +65,7 @@ pub(super) fn integers(name: &str, weights: &Weights) -> Option<Dequantised> {
     if element != DataType::INT32 {
         tensors.push(tensor(&format!("{name}_zero_point"), &dealt, element, bytes(zero_points)));
     }
-    Some(Dequantised { tensors, axis })
+    Some(Dequantized { tensors, axis })
 }
 
 /// The type that holds all these integers.

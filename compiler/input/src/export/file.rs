@@ -3,7 +3,7 @@
 use rten_onnx::onnx::{GraphProto, OperatorSetIdProto};
 use rten_onnx::protobuf::{EncodeMessage, MessageWriter, ProtobufError, ValueWriter, WriteValue};
 
-use super::{ExportError, LARGEST, OPSET};
+use super::{ExportError, MAX_BYTES, OPSET};
 
 /// Version of the file format that has operator set [`OPSET`].
 const IR_VERSION: i64 = 9;
@@ -39,7 +39,7 @@ pub(super) fn bytes(graph: GraphProto) -> Result<Vec<u8>, ExportError> {
     let model = Model { graph: NamedGraph(graph), opset };
     let failed = |error: ProtobufError| ExportError::Encoding(error.to_string());
     let length = model.encoded_len().map_err(failed)?;
-    if length > LARGEST {
+    if length > MAX_BYTES {
         return Err(ExportError::TooLarge);
     }
     let mut bytes = Vec::with_capacity(length as usize);

@@ -9,7 +9,7 @@ use rten_onnx::onnx::{
     TypeProtoTensor, ValueInfoProto,
 };
 
-use super::{ExportError, LARGEST, constants};
+use super::{ExportError, MAX_BYTES, constants};
 use crate::import::attribute::ints;
 use csdfc_network::{Layer, LayerId, Network, Operand};
 
@@ -125,7 +125,7 @@ impl Graph {
     /// Counts bytes of constants before they are made.
     pub fn charge(&mut self, bytes: usize) -> Result<(), ExportError> {
         self.bytes = self.bytes.saturating_add(bytes as u64);
-        if self.bytes > LARGEST { Err(ExportError::TooLarge) } else { Ok(()) }
+        if self.bytes > MAX_BYTES { Err(ExportError::TooLarge) } else { Ok(()) }
     }
 
     pub fn unique_tensor(&mut self, name: &str) -> String {

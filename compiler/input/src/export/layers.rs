@@ -39,7 +39,7 @@ fn layer(graph: &mut Graph, network: &Network, id: LayerId) -> Result<(), Export
         return Ok(());
     }
     let operands: Vec<String> = layer.inputs.iter().map(|operand| graph.operand(operand)).collect();
-    let read = |operand: &Operand| network.layer(operand.layer).quantisation;
+    let read = |operand: &Operand| network.layer(operand.layer).quantization;
     let read = layer.inputs.iter().map(read).collect();
     let mut nodes = Nodes::new(graph, layer, read);
     let made = operators::operator(&mut nodes, operands)?;

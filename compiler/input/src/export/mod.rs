@@ -42,7 +42,7 @@ use csdfc_network::Network;
 pub const OPSET: i64 = 20;
 
 /// Maximum number of bytes of a model in one file: protobuf counts them in 31 bits.
-const LARGEST: u64 = i32::MAX as u64;
+const MAX_BYTES: u64 = i32::MAX as u64;
 
 /// Why a network cannot be written as an ONNX model.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -67,7 +67,7 @@ pub enum ExportError {
         source: std::io::Error,
     },
     /// More bytes than one file can have.
-    #[error("the model takes more than {LARGEST} bytes, the most that an ONNX file can have")]
+    #[error("the model takes more than {MAX_BYTES} bytes, the most that an ONNX file can have")]
     #[diagnostic(code(csdfc::export::too_large), help("csdfc writes no files of external data"))]
     TooLarge,
     /// The encoder refuses the model.

@@ -1,6 +1,6 @@
 //! Operators that move elements, and the conversions to and from 8-bit integers.
 
-use csdfc_plan::format::Quantisation;
+use csdfc_plan::format::Quantization;
 use csdfc_plan::operator::{Pad, PadMode, Slice};
 
 use super::nodes::Nodes;
@@ -48,12 +48,12 @@ pub(super) fn pad(nodes: &mut Nodes, pad: &Pad, x: String) -> Result<String, Exp
 /// A conversion between floats and integers, from some integers to others, or between layouts, of which ONNX knows
 /// nothing.
 pub(super) fn convert(nodes: &mut Nodes, mut x: String) -> String {
-    let (read, made) = (nodes.read[0], nodes.layer.quantisation);
+    let (read, made) = (nodes.read[0], nodes.layer.quantization);
     if read.is_none() && made.is_none() {
         return nodes.node("Identity", [x], Vec::new());
     }
-    for (operator, quantisation) in [("DequantizeLinear", read), ("QuantizeLinear", made)] {
-        let Some(Quantisation { scale, zero_point }) = quantisation else { continue };
+    for (operator, quantization) in [("DequantizeLinear", read), ("QuantizeLinear", made)] {
+        let Some(Quantization { scale, zero_point }) = quantization else { continue };
         let scale = nodes.number("scale", scale);
         let zero_point = constants::of_byte(&nodes.called("zero_point"), zero_point);
         let zero_point = nodes.constant(zero_point);

@@ -1,6 +1,6 @@
 //! The nodes of one layer, and their attributes.
 
-use csdfc_plan::format::Quantisation;
+use csdfc_plan::format::Quantization;
 use rten_onnx::onnx::{AttributeProto, TensorProto};
 
 use super::graph::Graph;
@@ -13,11 +13,11 @@ pub(super) struct Nodes<'a> {
     graph: &'a mut Graph,
     pub layer: &'a Layer,
     /// Which numbers the operands' elements stand for, if they are 8-bit integers.
-    pub read: Vec<Option<Quantisation>>,
+    pub read: Vec<Option<Quantization>>,
 }
 
 impl<'a> Nodes<'a> {
-    pub fn new(graph: &'a mut Graph, layer: &'a Layer, read: Vec<Option<Quantisation>>) -> Self {
+    pub fn new(graph: &'a mut Graph, layer: &'a Layer, read: Vec<Option<Quantization>>) -> Self {
         Nodes { graph, layer, read }
     }
 

@@ -1,6 +1,6 @@
 //! A written network is read as the same network.
 
-use csdfc_plan::operator::{Camera, CameraLayout, ColourOrder, InputElement, Operator};
+use csdfc_plan::operator::{Camera, CameraLayout, ColorOrder, InputElement, Operator};
 
 use super::{ExportError, export};
 use crate::builtin;
@@ -68,12 +68,8 @@ fn cameras_and_sizes_beyond_a_file_are_refused() {
     let mut network = builtin::network("lenet5").unwrap();
     let Operator::Input(input) = &mut network.layers[0].operator else { panic!() };
     input.element = InputElement::U8;
-    input.camera = Some(Camera {
-        layout: CameraLayout::Hwc,
-        order: ColourOrder::Rgb,
-        mean: vec![0.0],
-        scale: vec![1.0],
-    });
+    input.camera =
+        Some(Camera { layout: CameraLayout::Hwc, order: ColorOrder::Rgb, mean: vec![0.0], scale: vec![1.0] });
     let message = export(&network).unwrap_err().to_string();
     assert!(message.starts_with("layer input cannot be written as ONNX"), "{message}");
 }

@@ -14,7 +14,7 @@ use csdfc_network::operators;
 use csdfc_network::pass::{self, Step};
 use csdfc_network::weights::Weights;
 use csdfc_network::{Layer, LayerId, Network, Operand};
-use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::format::{Element, Quantization};
 use csdfc_plan::operator::{ArgMax, Binary, ElementWise, Function, Operator, TopK, Transpose};
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::bind::{Primitive, Site, bind};
@@ -122,7 +122,7 @@ impl Builder {
             output: self.tensors.unique(name),
             shape: shape.clone(),
             primitive: None,
-            quantisation: None,
+            quantization: None,
         };
         let operand = Operand { layer: self.network.add(layer), shape };
         Ok(Tensor { operand, views: Vec::new(), integers: None })
@@ -256,23 +256,23 @@ impl Builder {
     }
 
     /// Adds a conversion that stands for `node`, with the primitive of this name. It converts to integers of this
-    /// quantisation, or to floats.
+    /// quantization, or to floats.
     pub fn convert(
         &mut self,
         node: &Node,
         primitive: &str,
         x: &Tensor,
-        quantisation: Option<Quantisation>,
+        quantization: Option<Quantization>,
     ) -> Result<Tensor, Fault> {
         let made = self.add(node.index, Operator::Convert, &[x], Vec::new())?;
         let layer = &mut self.network.layers[made.operand.layer.0];
-        (layer.primitive, layer.quantisation) = (Primitive::find(primitive), quantisation);
+        (layer.primitive, layer.quantization) = (Primitive::find(primitive), quantization);
         Ok(made)
     }
 
     /// Which numbers the elements of a tensor stand for, if they are 8-bit integers.
-    pub fn quantisation(&self, tensor: &Tensor) -> Option<Quantisation> {
-        self.network.layer(tensor.operand.layer).quantisation
+    pub fn quantization(&self, tensor: &Tensor) -> Option<Quantization> {
+        self.network.layer(tensor.operand.layer).quantization
     }
 
     /// Gives a tensor its name in the model, if its layer belongs to the node that was just imported. The layers of
@@ -466,7 +466,7 @@ impl Builder {
             output: self.tensors.unique(output),
             shape: shape.clone(),
             primitive: None,
-            quantisation: None,
+            quantization: None,
         };
         let layer = self.of_integers(layer, inputs)?;
         let integers = inputs.first().and_then(|input| input.integers);
@@ -493,16 +493,16 @@ impl Builder {
 
     /// The layer. If it reads 8-bit integers, it makes 8-bit integers, since it only moves them.
     fn of_integers(&self, layer: Layer, inputs: &[&Tensor]) -> Result<Layer, Fault> {
-        let quantisations: Vec<_> = inputs.iter().map(|input| self.quantisation(input)).collect();
-        let Some(Some(first)) = quantisations.iter().find(|read| read.is_some()).copied() else {
+        let quantizations: Vec<_> = inputs.iter().map(|input| self.quantization(input)).collect();
+        let Some(Some(first)) = quantizations.iter().find(|read| read.is_some()).copied() else {
             return Ok(layer);
         };
         if matches!(layer.operator, Operator::Convert) {
             return Ok(layer);
         }
         match pass::of_moved_integers(&layer) {
-            Some(primitive) if quantisations.iter().all(|read| *read == Some(first)) => {
-                Ok(Layer { primitive: Some(primitive), quantisation: Some(first), ..layer })
+            Some(primitive) if quantizations.iter().all(|read| *read == Some(first)) => {
+                Ok(Layer { primitive: Some(primitive), quantization: Some(first), ..layer })
             }
             _ => Err(Fault::new("it computes on 8-bit integers, but csdfc can only move these integers")
                 .help("put a DequantizeLinear before it and a QuantizeLinear after it")),

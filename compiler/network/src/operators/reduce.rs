@@ -43,7 +43,7 @@ pub(super) fn suppression_shape(
     let [boxes, scores] = inputs else { return fail("a non_max_suppression reads boxes and scores".into()) };
     match (&boxes.dims[..], &scores.dims[..]) {
         (&[n, count, 4], &[batch, classes, each]) if n == batch && count == each => {
-            if !(1..=count.min(NonMaxSuppression::MOST_BOXES)).contains(&suppression.most) {
+            if !(1..=count.min(NonMaxSuppression::MAX_BOXES)).contains(&suppression.most) {
                 return fail(format!("it keeps {} of {count} boxes", suppression.most));
             }
             Ok(Shape::new([n.saturating_mul(classes).saturating_mul(suppression.most), 3]))

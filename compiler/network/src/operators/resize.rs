@@ -15,7 +15,7 @@ pub(super) fn resize_shape(resize: &Resize, x: &Shape) -> Result<Shape, ShapeErr
         let length = factor * size as f64;
         // A scaled size is rounded, down or to the nearest.
         let fits = length >= 0.5 && (length - made as f64).abs() <= 1.0;
-        let is_sane = (LEAST_SCALE..=1.0 / LEAST_SCALE).contains(&factor) && u32::try_from(size).is_ok();
+        let is_sane = (MIN_SCALE..=1.0 / MIN_SCALE).contains(&factor) && u32::try_from(size).is_ok();
         if !fits || !is_sane {
             return fail(format!("a resize of {size} by {scale} to {made}"));
         }
@@ -31,7 +31,7 @@ pub(super) fn resize_shape(resize: &Resize, x: &Shape) -> Result<Shape, ShapeErr
 }
 
 /// Below this, and above its reciprocal, no scale makes an image of an image.
-const LEAST_SCALE: f64 = 1.0 / 4_294_967_296.0;
+const MIN_SCALE: f64 = 1.0 / 4_294_967_296.0;
 
 /// A sample for each place, of each channel.
 pub(super) fn grid_sample_shape(inputs: &[Shape]) -> Result<Shape, ShapeError> {

@@ -156,7 +156,7 @@ fn binary_broadcasts() {
     assert_eq!(shape(add(None), &[&[1, 3, 4, 5], &[3, 1, 1]]), "1×3×4×5");
     assert_eq!(shape(add(None), &[&[1, 3, 1, 1], &[1, 1, 4, 5]]), "1×3×4×5");
     assert_eq!(shape(add(None), &[&[2, 3], &[3, 2]]), "shapes 2×3 and 3×2 do not broadcast");
-    let dims = Some(ConstantOperand { dims: vec![3, 1, 1], left: false, quantisation: None });
+    let dims = Some(ConstantOperand { dims: vec![3, 1, 1], left: false, quantization: None });
     assert_eq!(shape(add(dims), &[&[1, 3, 4, 5]]), "1×3×4×5");
     let last = Shape { dims: vec![1, 4, 5, 3], order: Order::ChannelsLast };
     let sum = output_shape(&add(None), &[last.clone(), last.clone()]).unwrap();

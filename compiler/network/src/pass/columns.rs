@@ -138,9 +138,9 @@ impl Pass {
             parameters: Vec::new(),
             shape,
             primitive: None,
-            quantisation: of.quantisation,
+            quantization: of.quantization,
         };
-        if copy.quantisation.is_some() {
+        if copy.quantization.is_some() {
             copy.primitive = of_moved_integers(&copy);
         }
         self.add(copy, false)

@@ -34,9 +34,9 @@ fn is_bound(network: &Network, layer: &Layer) -> bool {
 pub(super) fn site<'a>(network: &'a Network, layer: &'a Layer) -> Site<'a> {
     let inputs = layer.inputs.iter().map(|operand| (&network.layer(operand.layer).shape, &operand.shape));
     let mut site = Site::whole(&layer.operator, inputs, &layer.shape);
-    (site.elements, site.quantisation) = (layer.primitive().elements(), layer.quantisation);
+    (site.elements, site.quantization) = (layer.primitive().elements(), layer.quantization);
     for (operand, read) in site.inputs.iter_mut().zip(&layer.inputs) {
-        operand.quantisation = network.layer(read.layer).quantisation;
+        operand.quantization = network.layer(read.layer).quantization;
     }
     site
 }
@@ -54,7 +54,7 @@ fn copy(network: &mut Network, names: &mut Names, reader: &Layer, operand: Opera
         parameters: Vec::new(),
         shape: shape.clone(),
         primitive: None,
-        quantisation: None,
+        quantization: None,
     };
     Operand { layer: network.add(layer), shape }
 }
@@ -81,7 +81,7 @@ mod tests {
                 parameters: Vec::new(),
                 shape: shape.clone(),
                 primitive: None,
-                quantisation: None,
+                quantization: None,
             };
             Operand { layer: network.add(layer), shape }
         };

@@ -1,16 +1,16 @@
 //! Integers: a layer between 8-bit integers computes on them.
 //!
-//! A quantised model states its integers by pairs of conversions around operators on floats: QuantizeLinear turns
+//! A quantized model states its integers by pairs of conversions around operators on floats: QuantizeLinear turns
 //! numbers into integers, and DequantizeLinear turns the integers into numbers again. Suppose that a layer reads only
-//! dequantised integers, and that its output is only quantised. If a primitive can, such a layer then reads the
-//! integers and writes the quantised integers itself. A layer that only moves elements moves integers as they are.
+//! dequantized integers, and that its output is only quantized. If a primitive can, such a layer then reads the
+//! integers and writes the quantized integers itself. A layer that only moves elements moves integers as they are.
 //! Layers that no primitive computes on integers keep floats between the conversions.
 //!
 //! ```text
-//! q → dequantise → conv → quantise → dequantise → pool → quantise → …        q → conv → pool → …
+//! q → dequantize → conv → quantize → dequantize → pool → quantize → …        q → conv → pool → …
 //! ```
 
-use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::format::{Element, Quantization};
 use csdfc_plan::operator::{BinaryFunction, Operator, PadMode, PoolKind, ResizeMode};
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::bind::{self, Primitive};
@@ -22,7 +22,7 @@ use crate::{Layer, LayerId, Network, Operand};
 
 /// Lets layers compute on integers where they can. Other networks stay as they are.
 pub fn integers(network: Network) -> Network {
-    if network.layers.iter().all(|layer| layer.quantisation.is_none()) {
+    if network.layers.iter().all(|layer| layer.quantization.is_none()) {
         return network;
     }
     let mut pass = Pass {
@@ -79,7 +79,7 @@ impl Pass {
             (_, None) => None,
             (Operator::Convert, Some(integers)) => {
                 let seen = self.convert(&mut layer, &integers[0]);
-                let is_same = layer.quantisation.is_some() && seen.layer.0 < self.result.layers.len();
+                let is_same = layer.quantization.is_some() && seen.layer.0 < self.result.layers.len();
                 if is_same && self.result.layer(seen.layer).shape == seen.shape {
                     // The integers that it would make exist already.
                     self.places.push(seen.layer);
@@ -91,7 +91,7 @@ impl Pass {
             (_, Some(integers)) => self.compute(id, &mut layer, integers),
         };
         let made = Operand { shape: layer.shape.clone(), layer: self.result.add(layer) };
-        let is_integer = self.result.layer(made.layer).quantisation.is_some();
+        let is_integer = self.result.layer(made.layer).quantization.is_some();
         self.places.push(made.layer);
         self.seen.push(seen.or(is_integer.then_some(made)));
     }
@@ -107,17 +107,17 @@ impl Pass {
         is_whole.then(|| Operand { layer: seen.layer, shape: operand.shape.clone() })
     }
 
-    fn quantisation(&self, operand: &Operand) -> Option<Quantisation> {
-        self.result.layer(operand.layer).quantisation
+    fn quantization(&self, operand: &Operand) -> Option<Quantization> {
+        self.result.layer(operand.layer).quantization
     }
 
     /// Converts integers. If need be, the layer becomes a conversion from these integers to others. Otherwise nobody
     /// reads the layer any more.
     fn convert(&self, layer: &mut Layer, integers: &Operand) -> Operand {
         layer.inputs = vec![integers.clone()];
-        let made = layer.quantisation.filter(|made| self.quantisation(integers) != Some(*made));
+        let made = layer.quantization.filter(|made| self.quantization(integers) != Some(*made));
         if made.is_some() {
-            layer.primitive = requantise();
+            layer.primitive = requantize();
             return Operand { layer: LayerId(self.result.layers.len()), shape: layer.shape.clone() };
         }
         Operand { layer: integers.layer, shape: layer.shape.clone() }
@@ -125,28 +125,28 @@ impl Pass {
 
     /// Makes a layer compute on integers, if it can, and returns its output.
     fn compute(&mut self, id: LayerId, layer: &mut Layer, integers: Vec<Operand>) -> Option<Operand> {
-        let quantise = self.sole_quantise(id);
-        let own = quantise.and_then(|reader| self.source.layer(reader).quantisation);
+        let quantize = self.sole_quantize(id);
+        let own = quantize.and_then(|reader| self.source.layer(reader).quantization);
         let mut by = Layer { inputs: integers, ..layer.clone() };
-        quantise_constant(&mut by);
+        quantize_constant(&mut by);
         by.primitive = primitive(&by);
         by.primitive?;
-        by.quantisation = if moves(&by.operator) {
+        by.quantization = if moves(&by.operator) {
             // All operands have the integers of the first one, or are converted to them.
-            let first = by.inputs.first().and_then(|x| self.quantisation(x));
-            let is_one = by.inputs.iter().all(|x| self.quantisation(x) == first);
+            let first = by.inputs.first().and_then(|x| self.quantization(x));
+            let is_one = by.inputs.iter().all(|x| self.quantization(x) == first);
             let all = own.filter(|_| by.inputs.len() > 1).or(first.filter(|_| is_one))?;
             if rounds(&by.operator) && own != Some(all) {
                 return None;
             }
             for at in 0..by.inputs.len() {
-                by.inputs[at] = self.requantised(by.inputs[at].clone(), all);
+                by.inputs[at] = self.requantized(by.inputs[at].clone(), all);
             }
             Some(all)
         } else {
             own
         };
-        by.quantisation?;
+        by.quantization?;
         if let Some((scales, has_offset)) = scales(&by)? {
             by.parameters.push(scales);
             if has_offset {
@@ -154,7 +154,7 @@ impl Pass {
             }
         }
         bind::bind(by.primitive(), &copies::site(&self.result, &by)).ok()?;
-        if let Some(reader) = quantise.filter(|_| by.quantisation == own) {
+        if let Some(reader) = quantize.filter(|_| by.quantization == own) {
             // The layer takes over the reader's tensor and nodes. Nobody reads the old reader any more.
             let reader = self.source.layer(reader);
             by.onnx_nodes.extend(reader.onnx_nodes.iter().cloned());
@@ -165,20 +165,20 @@ impl Pass {
     }
 
     /// The conversion to integers that is the only reader of a layer's tensor, without a view.
-    fn sole_quantise(&self, id: LayerId) -> Option<LayerId> {
+    fn sole_quantize(&self, id: LayerId) -> Option<LayerId> {
         let (1, Some(reader)) = self.readers[id.0] else { return None };
         let by = self.source.layer(reader);
-        let is_quantise = matches!(by.operator, Operator::Convert) && by.quantisation.is_some();
-        (is_quantise && by.inputs[0].shape == self.source.layer(id).shape).then_some(reader)
+        let is_quantize = matches!(by.operator, Operator::Convert) && by.quantization.is_some();
+        (is_quantize && by.inputs[0].shape == self.source.layer(id).shape).then_some(reader)
     }
 
     /// The numbers of an operand as other integers.
-    fn requantised(&mut self, operand: Operand, to: Quantisation) -> Operand {
+    fn requantized(&mut self, operand: Operand, to: Quantization) -> Operand {
         let read = self.result.layer(operand.layer);
-        if read.quantisation == Some(to) {
+        if read.quantization == Some(to) {
             return operand;
         }
-        let [name, output] = [&read.name, &read.output].map(|name| format!("{name}_requantised"));
+        let [name, output] = [&read.name, &read.output].map(|name| format!("{name}_requantized"));
         let shape = operand.shape.clone();
         let layer = Layer {
             name: self.names.unique(name),
@@ -188,15 +188,15 @@ impl Pass {
             inputs: vec![operand],
             parameters: Vec::new(),
             shape: shape.clone(),
-            primitive: requantise(),
-            quantisation: Some(to),
+            primitive: requantize(),
+            quantization: Some(to),
         };
         Operand { layer: self.result.add(layer), shape }
     }
 }
 
-fn requantise() -> Option<Primitive> {
-    Primitive::find("convert-requantise-hwc-hwc")
+fn requantize() -> Option<Primitive> {
+    Primitive::find("convert-requantize-hwc-hwc")
 }
 
 /// The primitive that computes a layer on integers, if one does.
@@ -219,7 +219,7 @@ fn rounds(operator: &Operator) -> bool {
 /// The primitive that computes a layer whose operands are all integers, if there is one.
 pub fn of_integers(layer: &Layer) -> Option<Primitive> {
     let mut by = layer.clone();
-    quantise_constant(&mut by);
+    quantize_constant(&mut by);
     primitive(&by)
 }
 
@@ -249,12 +249,12 @@ pub fn moves_exactly(operator: &Operator) -> bool {
 }
 
 /// Keeps a constant operand as 8-bit integers, if the model stores it so and there is a kernel.
-fn quantise_constant(layer: &mut Layer) {
+fn quantize_constant(layer: &mut Layer) {
     if let (Operator::Binary(binary), [values]) = (&mut layer.operator, layer.parameters.as_slice())
         && let BinaryFunction::Add | BinaryFunction::Sub | BinaryFunction::Mul = binary.function
         && let Some(constant) = &mut binary.constant
     {
-        constant.quantisation = values.quantisation();
+        constant.quantization = values.quantization();
     }
 }
 

@@ -75,7 +75,7 @@ fn convert(
                 parameters: Vec::new(),
                 shape,
                 primitive: Some(primitive),
-                quantisation: None,
+                quantization: None,
             })
         });
     }
@@ -128,7 +128,7 @@ mod tests {
         );
         assert_eq!(names(half, hcw), ["convert-widen-hwc-hwc", "convert-swap-hwc-hcw"]);
         let integers = Format { element: Element::U8, ..hwc };
-        assert_eq!(names(integers, half), ["convert-dequantise-hwc-hwc", "convert-narrow-hwc-hwc"]);
+        assert_eq!(names(integers, half), ["convert-dequantize-hwc-hwc", "convert-narrow-hwc-hwc"]);
         assert_eq!(names(hwc, hcw), ["convert-swap-hwc-hcw"]);
         assert_eq!(names(hcw, hwc), ["convert-swap-hcw-hwc"]);
         assert_eq!(names(hwc, chw), ["convert-swap-hwc-hcw", "convert-scatter-hcw-chw"]);

@@ -34,7 +34,7 @@
 //! #     output: name.into(),
 //! #     shape: shape.clone(),
 //! #     primitive: None,
-//! #     quantisation: None,
+//! #     quantization: None,
 //! # };
 //! # let mut network = Network::default();
 //! # let input = Operator::Input(Input { element: InputElement::F32, camera: None });
@@ -56,11 +56,11 @@ use csdfc_plan::plan::StorageModel;
 
 use crate::Network;
 
-mod before;
 mod columns;
 mod copies;
 mod fold;
 mod fuse;
+mod integer_prologues;
 mod integers;
 mod legalise;
 mod movements;
@@ -152,7 +152,7 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
         ("recognise_activations", recognise::activations),
         ("fold_affine", fold::affine),
         ("fuse_activations", fuse::activations),
-        ("fold_before_convolutions", before::convolutions),
+        ("fold_before_convolutions", prologues::into_convolutions),
         ("pool_by_rows", pools::in_two),
         ("fuse_additions", residual::additions),
         ("read_parts", parts::concats),
@@ -173,10 +173,10 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
 /// Applies two passes of [`normalise`] to layers that compute on integers ([`integers`]): prologues (8) and parts (11).
 /// Networks without integers stay as they are.
 pub fn fuse_integers(network: Network, fusion: Fusion) -> Network {
-    if fusion == Fusion::None || network.layers.iter().all(|layer| layer.quantisation.is_none()) {
+    if fusion == Fusion::None || network.layers.iter().all(|layer| layer.quantization.is_none()) {
         return network;
     }
-    let network = prologues::of_integers(network);
+    let network = integer_prologues::into_convolutions(network);
     if fusion == Fusion::Full { parts::concats(network) } else { network }
 }
 

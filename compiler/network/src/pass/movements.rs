@@ -21,10 +21,10 @@ use crate::operators::{output_shape, runs};
 use crate::{Layer, LayerId, Network, Operand};
 
 /// Maximum number of layers of a chain.
-const MOST_LAYERS: usize = 16;
+const MAX_LAYERS: usize = 16;
 
 /// Maximum number of slices from which reordered channels are put together.
-const MOST_SLICES: usize = 32;
+const MAX_SLICES: usize = 32;
 
 /// Replaces the last layer of each chain that moves the elements of an image row by row. Its tensor becomes the image
 /// that its readers see.
@@ -135,7 +135,7 @@ pub fn movement(network: &Network, id: LayerId, dims: &[usize]) -> Option<Moveme
 fn made(network: &Network, id: LayerId, dims: &[usize], seen: Shape) -> Option<Movement> {
     let mut chain = vec![id];
     let mut found = None;
-    while let Some(first) = chain.last().filter(|_| chain.len() <= MOST_LAYERS) {
+    while let Some(first) = chain.last().filter(|_| chain.len() <= MAX_LAYERS) {
         let layer = network.layer(*first);
         if moved(layer).is_none() {
             break;
@@ -213,7 +213,7 @@ fn steps(
     let [_, channels, rows, columns] = dims.try_into().ok()?;
     let steps = numbering::steps([channels, rows, columns], [count, height, width])?;
     let is_possible = |step: &Step| match step {
-        Step::Channels(places) => runs(places).len() <= MOST_SLICES,
+        Step::Channels(places) => runs(places).len() <= MAX_SLICES,
         Step::Operator(_) => from.is_image(),
     };
     steps.iter().all(is_possible).then_some(steps)
@@ -315,7 +315,7 @@ impl Made<'_> {
             parameters: Vec::new(),
             shape: shape.clone(),
             primitive: None,
-            quantisation: replaced.quantisation,
+            quantization: replaced.quantization,
         };
         if replaced.primitive.is_some() {
             layer.primitive = Some(of_moved_integers(&layer)?);

@@ -184,14 +184,14 @@ fn space_to_depth(channels: &[Digit], outer: [&[Digit]; 2], from: Size) -> Optio
 }
 
 /// Maximum number of channels that are listed.
-const MOST_CHANNELS: usize = 1 << 16;
+const MAX_CHANNELS: usize = 1 << 16;
 
 /// The channels that digits count, in order, where a digit counts in steps of `step`.
 fn places(digits: &[Digit], step: impl Fn(Axis, usize) -> Option<usize>) -> Option<Vec<usize>> {
     let mut places = vec![0];
     for digit in digits {
         let step = digit.along.map_or(Some(0), |(axis, along)| step(axis, along))?;
-        if places.len() * digit.size > MOST_CHANNELS {
+        if places.len() * digit.size > MAX_CHANNELS {
             return None;
         }
         places = places.iter().flat_map(|place| (0..digit.size).map(move |i| place + i * step)).collect();

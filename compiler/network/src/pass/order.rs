@@ -17,7 +17,7 @@ use std::ops::Range;
 use crate::{LayerId, Network};
 
 /// Maximum number of sets of one size that are kept, in a stretch of any length.
-const MOST_SETS: usize = 4096;
+const MAX_SETS: usize = 4096;
 /// The number of sets of one size that are kept, times the square of the stretch's number of layers. This limits the
 /// cost of the search.
 const WORK: usize = 1 << 22;
@@ -195,7 +195,7 @@ impl<'g> LayerRange<'g> {
             return true;
         }
         let count = self.layers.len();
-        let kept = (WORK / (count * count)).min(MOST_SETS);
+        let kept = (WORK / (count * count)).min(MAX_SETS);
         let start = BestOrder { peak: least, live: self.live, from: 0, layer: 0 };
         let mut sets = vec![(Fired(vec![0; count.div_ceil(64)]), start)];
         let mut steps: Vec<Vec<BestOrder>> = Vec::new();
@@ -312,7 +312,7 @@ mod tests {
                 output: id.to_string(),
                 shape: shape.clone(),
                 primitive: None,
-                quantisation: None,
+                quantization: None,
             });
         }
         network

@@ -16,9 +16,9 @@ use super::rewrite::drop_dead;
 use crate::{Layer, LayerId, Network, Operand};
 
 /// Maximum number of parts of an image: concats of one tensor with itself, one after another, double them each time.
-const MOST_PARTS: usize = 256;
+const MAX_PARTS: usize = 256;
 /// Maximum number of pools that one pool becomes.
-const MOST_POOLS: usize = 16;
+const MAX_POOLS: usize = 16;
 
 /// Removes each concat of whole feature maps along their channels that is no network output, if all its readers can do
 /// without it. Three kinds of readers can:
@@ -111,13 +111,13 @@ fn without(network: &Network) -> Vec<bool> {
         let is_whole = |x: &Operand| {
             let read = network.layer(x.layer);
             let is_moved =
-                !matches!(layer.operator, Operator::Concat(_)) || read.quantisation == layer.quantisation;
+                !matches!(layer.operator, Operator::Concat(_)) || read.quantization == layer.quantization;
             read.shape == x.shape && is_moved
         };
         let sum = layer.inputs.iter().fold(0, |sum: usize, x| sum.saturating_add(parts[x.layer.0]));
         let most = match layer.operator {
-            Operator::Concat(_) if is_along_channels(layer) && layer.inputs.len() > 1 => MOST_PARTS,
-            Operator::Pool(_) if layer.shape.order == Order::ChannelsFirst => MOST_POOLS,
+            Operator::Concat(_) if is_along_channels(layer) && layer.inputs.len() > 1 => MAX_PARTS,
+            Operator::Pool(_) if layer.shape.order == Order::ChannelsFirst => MAX_POOLS,
             _ => 0,
         };
         parts.push(if (1..=most).contains(&sum) && layer.inputs.iter().all(is_whole) { sum } else { 1 });

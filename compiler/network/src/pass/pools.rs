@@ -34,7 +34,7 @@ pub(super) fn in_two(network: Network) -> Network {
 /// which the global pool then sees its output. The layer has no names yet.
 fn rows_of(layer: &Layer) -> Option<(Layer, Shape)> {
     let (Operator::Reduce(reduce), [operand], None) =
-        (&layer.operator, layer.inputs.as_slice(), layer.quantisation)
+        (&layer.operator, layer.inputs.as_slice(), layer.quantization)
     else {
         return None;
     };
@@ -68,7 +68,7 @@ fn rows_of(layer: &Layer) -> Option<(Layer, Shape)> {
         parameters: Vec::new(),
         shape: Shape::image(shape.channels(), height / rows, 1),
         primitive: None,
-        quantisation: None,
+        quantization: None,
     };
     Some((pool, seen))
 }

@@ -1,82 +1,147 @@
-//! Batch norms between conversions move into the convolutions of integers after them.
+//! Batch norms and activations move into the convolutions after them.
 //!
-//! If no convolution precedes a batch norm, as after a concat, no integer kernel computes it. A quantised model
-//! computes it on floats, between two conversions. The integer convolution that reads the result does all three steps
-//! as it gathers its windows, with the same roundings. So none of their tensors needs memory.
-//!
-//! ```text
-//! q → dequantise → batch_norm → quantise → conv        q → conv
-//! ```
+//! If a convolution made the tensor that they read, [`super::fold::affine`] and [`super::fuse::activations`] have
+//! already moved them into that convolution. They remain after a concat, a pool or a sum that others read too, as in
+//! DenseNet and in ResNet's second version. There, their output is as large as the tensor that they read. A convolution
+//! that does their work as it loads its input makes this output unnecessary. (For quantized models, which have them
+//! between conversions, see `integer_prologues`.)
 
-use csdfc_plan::format::Element;
-use csdfc_plan::operator::{Conv, Operator, Pre};
-use csdfc_runtime::bind;
+use csdfc_plan::operator::{Conv, Function, Operator, Pre};
 
-use super::copies;
+use super::fold::{Affine, affine_of};
 use super::rewrite::drop_dead;
+use crate::operators::is_depthwise;
 use crate::weights::Weights;
-use crate::{Layer, LayerId, Network, Operand};
+use crate::{Layer, Network, Operand};
 
-/// Moves each batch norm, with its activation, into the integer convolution that is the only reader of its quantised
-/// result, if a kernel does both. A window of several pixels would do their work several times, so its convolution
-/// stays as it is.
-pub(super) fn of_integers(mut network: Network) -> Network {
-    let mut readers: Vec<usize> = network.readers().iter().map(Vec::len).collect();
+/// Moves element-wise layers into all convolutions that read them, if only convolutions read them and it saves more
+/// than it costs. The layers are batch norms, activations, and additions, subtractions, multiplications or divisions by
+/// per-channel or scalar constants. The zeros with which a convolution pads stay zeros.
+pub(super) fn into_convolutions(mut network: Network) -> Network {
+    let mut is_output = vec![false; network.layers.len()];
     for output in &network.outputs {
-        readers[output.operand.layer.0] += 1;
+        is_output[output.operand.layer.0] = true;
     }
-    for id in network.ids() {
-        let Some(joined) = joined(&network, &readers, id) else { continue };
-        if bind::bind(joined.primitive(), &copies::site(&network, &joined)).is_ok() {
-            network.layers[id.0] = joined;
+    let mut readers = network.readers();
+    // Go from the last layer to the first, since a layer may be removed once the layer after it has been removed.
+    for id in network.ids().collect::<Vec<_>>().into_iter().rev() {
+        if is_output[id.0] || readers[id.0].is_empty() {
+            continue;
         }
+        let Some((step, operand)) = step_of(network.layer(id)) else { continue };
+        let (operand, many) = (operand.clone(), readers[id.0].len());
+        let own = Operand { layer: id, shape: operand.shape.clone() };
+        let folded = readers[id.0].iter().map(|reader| step.joined_to(network.layer(*reader), &own, many));
+        let Some(folded) = folded.collect::<Option<Vec<_>>>() else { continue };
+        let nodes = std::mem::take(&mut network.layers[id.0].onnx_nodes);
+        let own = std::mem::take(&mut readers[id.0]);
+        for (reader, (conv, parameters)) in own.iter().zip(folded) {
+            let reader = &mut network.layers[reader.0];
+            (reader.operator, reader.parameters) = (Operator::Conv(conv), parameters);
+            reader.inputs = vec![operand.clone()];
+            reader.onnx_nodes.splice(0..0, nodes.iter().cloned());
+        }
+        let of_producer = &mut readers[operand.layer.0];
+        of_producer.retain(|reader| *reader != id);
+        of_producer.extend(own);
     }
     drop_dead(network)
 }
 
-/// A convolution with the batch norm before it, if there is one between conversions.
-fn joined(network: &Network, readers: &[usize], id: LayerId) -> Option<Layer> {
-    let layer = network.layer(id);
-    let (Operator::Conv(conv), [x]) = (&layer.operator, layer.inputs.as_slice()) else { return None };
-    if conv.kernel != [1, 1] || conv.pre.is_some() || layer.primitive().elements() != [Element::U8; 2] {
-        return None;
-    }
-    let alone = |x: &Operand| {
-        let made = network.layer(x.layer);
-        (readers[x.layer.0] == 1 && made.shape == x.shape).then_some(made)
-    };
-    let quantise = alone(x).filter(|made| is_conversion(made, [Element::F32, Element::U8]))?;
-    let norm = alone(quantise.inputs.first()?)?;
-    let (Operator::BatchNorm(by), [scale, shift]) = (&norm.operator, norm.parameters.as_slice()) else {
-        return None;
-    };
-    let floats = norm.inputs.first()?;
-    let dequantise = network.layer(floats.layer);
-    if !is_conversion(dequantise, [Element::U8, Element::F32]) || dequantise.shape != floats.shape {
-        return None;
-    }
-    let activation = by.activation.clone();
-    let pre = Some(Pre { affine: true, activation, quantisation: quantise.quantisation });
-    let nodes = [norm, quantise].into_iter().flat_map(|layer| layer.onnx_nodes.clone());
-    let others = if readers[floats.layer.0] == 1 { dequantise.onnx_nodes.clone() } else { Vec::new() };
-    Some(Layer {
-        operator: Operator::Conv(Conv { pre, ..conv.clone() }),
-        inputs: dequantise.inputs.clone(),
-        parameters: with_constants(&layer.parameters, conv, [scale, shift]),
-        onnx_nodes: others.into_iter().chain(nodes).chain(layer.onnx_nodes.clone()).collect(),
-        ..layer.clone()
-    })
+/// What a layer does to each element: a product and a sum per channel, then a function.
+struct Prologue {
+    /// Scales and shifts, one of each per channel.
+    affine: Option<[Weights; 2]>,
+    activation: Option<Function>,
 }
 
-/// Whether a layer converts between these elements.
-fn is_conversion(layer: &Layer, elements: [Element; 2]) -> bool {
-    matches!(layer.operator, Operator::Convert) && layer.primitive().elements() == elements
+/// The prologue that a layer amounts to, and its image, if the layer does nothing else.
+fn step_of(layer: &Layer) -> Option<(Prologue, &Operand)> {
+    let [operand] = layer.inputs.as_slice() else { return None };
+    if layer.shape.rank() != 4 || layer.shape.channel_axis() != Some(1) || layer.shape != operand.shape {
+        return None;
+    }
+    let channels = layer.shape.channels();
+    let affine = match &layer.operator {
+        Operator::BatchNorm(_) => {
+            let [scale, shift] = layer.parameters.as_slice() else { return None };
+            Some([scale.clone(), shift.clone()])
+        }
+        Operator::Binary(_) => {
+            let Affine { scale, shift } = affine_of(layer, &layer.shape, 1)?;
+            let of = |values: Option<Vec<f32>>, all: f32| {
+                Weights::of([channels], values.unwrap_or_else(|| vec![all; channels]))
+            };
+            Some([of(scale, 1.0), of(shift, 0.0)])
+        }
+        Operator::ElementWise(_) => None,
+        _ => return None,
+    };
+    let activation = match &layer.operator {
+        Operator::ElementWise(element_wise) => Some(&element_wise.function),
+        other => other.activation(),
+    };
+    // A PRelu has slopes, for which a convolution has no place.
+    if activation.is_some_and(|f| !f.is_activation() || matches!(f, Function::PRelu { .. })) {
+        return None;
+    }
+    Some((Prologue { affine, activation: activation.cloned() }, operand))
 }
 
-/// The parameters of a convolution with a scale and a shift of each channel after its weights and biases.
-fn with_constants(parameters: &[Weights], conv: &Conv, constants: [&Weights; 2]) -> Vec<Weights> {
-    let mut all = parameters.to_vec();
-    let place = (1 + usize::from(conv.bias)).min(all.len());
-    all.splice(place..place, constants.map(Weights::clone));
-    all
+impl Prologue {
+    /// The reader of the layer's tensor with this step as its prologue. It is one of `many` readers. `None` if it
+    /// cannot or should not do the step.
+    fn joined_to(&self, reader: &Layer, own: &Operand, many: usize) -> Option<(Conv, Vec<Weights>)> {
+        let (Operator::Conv(conv), [operand]) = (&reader.operator, reader.inputs.as_slice()) else {
+            return None;
+        };
+        let is_depthwise = is_depthwise(conv, operand.shape.channels());
+        if operand != own || !self.pays(conv, is_depthwise, many) {
+            return None;
+        }
+        let place = 1 + usize::from(conv.bias);
+        let (then, own, next) = match &conv.pre {
+            Some(_) if self.activation.is_some() => return None,
+            Some(pre) if pre.affine => {
+                let own = [reader.parameters.get(place)?, reader.parameters.get(place + 1)?];
+                (pre.activation.clone(), Some(own), place + 2)
+            }
+            Some(pre) => (pre.activation.clone(), None, place),
+            None => (self.activation.clone(), None, place),
+        };
+        let affine = match (&self.affine, own) {
+            (Some(first), Some(then)) => Some(one_after_the_other(first, then)?),
+            (Some(first), None) => Some(first.clone()),
+            (None, own) => own.map(|own| own.map(Weights::clone)),
+        };
+        let pre = Some(Pre { affine: affine.is_some(), activation: then, quantization: None });
+        let mut parameters = reader.parameters.get(..place)?.to_vec();
+        parameters.extend(affine.into_iter().flatten());
+        parameters.extend(reader.parameters.get(next..)?.iter().cloned());
+        Some((Conv { pre, ..conv.clone() }, parameters))
+    }
+
+    /// Whether it costs little to do this step each time that an element is loaded, instead of once.
+    fn pays(&self, conv: &Conv, is_depthwise: bool, many: usize) -> bool {
+        match self.activation {
+            None | Some(Function::Relu | Function::Clip { .. }) => true,
+            // A depthwise convolution can only apply bounds while its sums are in registers.
+            _ if is_depthwise => false,
+            Some(Function::LeakyRelu { .. } | Function::HardSigmoid { .. } | Function::HardSwish) => true,
+            // Exponentials take long, and a window of several pixels loads each element several times.
+            _ => many == 1 && conv.kernel == [1, 1],
+        }
+    }
+}
+
+/// `(x·a + b)·c + d` as one scale and one shift.
+fn one_after_the_other([a, b]: &[Weights; 2], [c, d]: [&Weights; 2]) -> Option<[Weights; 2]> {
+    let values = |weights: &Weights| weights.values().ok();
+    let (a, b, c, d) = (values(a)?, values(b)?, values(c)?, values(d)?);
+    if [&b, &c, &d].iter().any(|values| values.len() != a.len()) {
+        return None;
+    }
+    let scale: Vec<f32> = a.iter().zip(&c).map(|(a, c)| a * c).collect();
+    let shift: Vec<f32> = b.iter().zip(&c).zip(&d).map(|((b, c), d)| b * c + d).collect();
+    Some([scale, shift].map(|values| Weights::of([values.len()], values)))
 }

@@ -91,7 +91,7 @@ impl Source {
         else {
             return None;
         };
-        let Layer { shape: own, quantisation, .. } = network.layer(read.layer);
+        let Layer { shape: own, quantization, .. } = network.layer(read.layer);
         let places = match (own.order, read.shape.order) {
             _ if *own == read.shape => (0..own.rank()).collect(),
             (Order::ChannelsFirst, Order::ChannelsLast) if own.rank() == 4 && read.shape.rank() == 4 => {
@@ -104,7 +104,7 @@ impl Source {
             operand.shape.order == layer.shape.order && many(&operand.shape) == many(&layer.shape);
         let moved = perm.iter().filter(|axis| read.shape.dims[**axis] > 1);
         let axes = moved.map(|axis| places.get(*axis).copied()).collect::<Option<_>>()?;
-        let is_moved = is_in_order && *quantisation == layer.quantisation;
+        let is_moved = is_in_order && *quantization == layer.quantization;
         is_moved.then_some(Source { layer: read.layer, axes })
     }
 }

@@ -14,7 +14,7 @@ use crate::strategy::Groups;
 const PENALTY: i64 = 20;
 
 /// Maximum number of groups of a run that is reversed.
-const LONGEST_RUN: usize = 200;
+const MAX_RUN_LEN: usize = 200;
 
 /// A change of a strategy. Groups have numbers, which they keep when they change places.
 #[derive(Debug, Clone, Copy)]
@@ -189,7 +189,7 @@ impl<'a> Candidate<'a> {
             Change::Reverse { from, to } => {
                 let (from, to) = (place(from), place(to));
                 let (first, last) = if from < to { (from + 1, to) } else { (to, from - 1) };
-                (first < last && last - first < LONGEST_RUN).then_some(Edit::Reverse { first, last })
+                (first < last && last - first < MAX_RUN_LEN).then_some(Edit::Reverse { first, last })
             }
             Change::Relocate { group, beside, length } => {
                 let (run, to) = (place(group), place(beside));

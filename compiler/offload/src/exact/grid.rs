@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::problem::Problem;
 
 /// Maximum number of patches of a layer that is searched.
-pub const MOST_PATCHES: usize = 64;
+pub const MAX_PATCHES: usize = 64;
 
 /// Maximum number of classes of pixels: the bits of a set of them.
-const MOST_CLASSES: usize = 128;
+const MAX_CLASSES: usize = 128;
 
 /// A layer as bit sets. Pixels that the same patches cover are one class. Pixels that only one patch covers are in no
 /// set, since no other group can use them.
@@ -41,7 +41,7 @@ impl Grid {
     pub fn new(problem: &Problem) -> Option<Self> {
         let convolution = &problem.convolution;
         let patches = convolution.patches();
-        if patches > MOST_PATCHES || problem.passes() > 1 {
+        if patches > MAX_PATCHES || problem.passes() > 1 {
             return None;
         }
         let mut covering = vec![0u64; convolution.pixels()];
@@ -58,7 +58,7 @@ impl Grid {
                 _ => *classes.entry(set).or_default() += 1,
             }
         }
-        if classes.len() > MOST_CLASSES {
+        if classes.len() > MAX_CLASSES {
             return None;
         }
         let covered_by: Vec<u64> = classes.keys().copied().collect();

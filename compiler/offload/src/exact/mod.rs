@@ -19,7 +19,7 @@ use self::states::{States, hash};
 use super::problem::Problem;
 use super::strategy::Groups;
 
-pub use self::grid::{Grid, MOST_PATCHES};
+pub use self::grid::{Grid, MAX_PATCHES};
 
 /// Maximum number of bits in which drops of a pixel are counted.
 const COUNTERS: usize = 2;
@@ -50,7 +50,7 @@ pub struct Limits {
 }
 
 /// Searches for groups of a duration below `to_beat`. `None` if the method does not apply: for more than
-/// [`MOST_PATCHES`] patches, more classes of pixels than fit its sets, or filters that are loaded in passes.
+/// [`MAX_PATCHES`] patches, more classes of pixels than fit its sets, or filters that are loaded in passes.
 ///
 /// If the search ends within its limits and finds nothing, `bound` is `to_beat`.
 pub fn search(problem: &Problem, to_beat: u64, limits: Limits) -> Option<ExactAnswer> {

@@ -31,21 +31,21 @@ pub fn apart(line: &TimeLine) -> Vec<Piece> {
 }
 
 /// Maximum number of pieces that are stacked on one side of a joint, and on both.
-const MOST_STACKED: usize = 3;
-const MOST_OF_A_JOINT: usize = 5;
+const MAX_STACKED: usize = 3;
+const MAX_OF_A_JOINT: usize = 5;
 
 /// With more pieces of the same sections than the first number, no three are stacked; with more than the second, no
 /// two.
 const MANY: [usize; 2] = [10, 40];
 
 /// Maximum number of looks at stacks.
-const MOST_LOOKS: u64 = 1 << 20;
+const MAX_LOOKS: u64 = 1 << 20;
 
 /// A joint is not made if at least this many joints like it are expected by accident. One of these limits is drawn.
 const LIMITS: [f64; 6] = [0.0625, 0.125, 0.25, 0.5, 1.0, 2.0];
 
 /// Added to the number of joints that are expected by accident, so that joints below it count alike.
-const LEAST_EXPECTED: f64 = 0.02;
+const MIN_EXPECTED: f64 = 0.02;
 
 /// Joins some blocks, drawn with this seed. Also returns how many stacks it looked at.
 pub fn join(line: &TimeLine, seed: u64) -> (Vec<Piece>, u64) {
@@ -59,7 +59,7 @@ pub fn join(line: &TimeLine, seed: u64) -> (Vec<Piece>, u64) {
     let most = random.random_range(0..=line.sizes.len() / 2);
     let limit = LIMITS[random.random_range(0..LIMITS.len())];
     for _ in 0..most {
-        if yard.work > MOST_LOOKS {
+        if yard.work > MAX_LOOKS {
             break;
         }
         let Some(joint) = yard.unlikeliest(limit, &mut random) else { break };
@@ -111,11 +111,11 @@ impl PieceSet {
                         let pairs = combinations(lower.pieces.len(), these.len())
                             * combinations(upper.pieces.len(), those.len());
                         let expected = pairs * (stacked - 1) as f64 / (*height).max(2) as f64;
-                        if stacked > MOST_OF_A_JOINT || expected >= limit {
+                        if stacked > MAX_OF_A_JOINT || expected >= limit {
                             continue;
                         }
                         let chance: f64 = random.random();
-                        let score = (expected + LEAST_EXPECTED) * chance / (1.0 - chance);
+                        let score = (expected + MIN_EXPECTED) * chance / (1.0 - chance);
                         if best.as_ref().is_none_or(|best| score < best.score) {
                             let [before, after] = [(before, these.clone()), (after, those.clone())];
                             best = Some(Joint { before, after, score });
@@ -151,7 +151,7 @@ impl PieceSet {
         if pieces.is_empty() {
             return;
         }
-        let most = MOST_STACKED - MANY.iter().filter(|many| pieces.len() > **many).count();
+        let most = MAX_STACKED - MANY.iter().filter(|many| pieces.len() > **many).count();
         let mut stacks: Vec<(u64, Vec<usize>)> = vec![(0, Vec::new())];
         for &i in &pieces {
             for at in 0..stacks.len() {

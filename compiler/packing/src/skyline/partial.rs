@@ -4,7 +4,7 @@ use super::joins::Piece;
 use super::table::{Table, mix};
 
 /// Maximum number of sums of sizes that are listed to find levels.
-const MOST_SUMS: usize = 4096;
+const MAX_SUMS: usize = 4096;
 
 /// A block: its sections and size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,7 +225,7 @@ fn sums(sizes: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
         sums.extend(sums.clone().iter().map(|sum| sum + size));
         sums.sort_unstable();
         sums.dedup();
-        if sums.len() > MOST_SUMS {
+        if sums.len() > MAX_SUMS {
             return None;
         }
     }

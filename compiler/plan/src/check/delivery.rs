@@ -1,6 +1,6 @@
 //! Rule 2, inputs: how the caller hands over the elements of an input.
 
-use crate::operator::{Camera, ColourOrder, Input, InputElement};
+use crate::operator::{Camera, ColorOrder, Input, InputElement};
 use crate::shape::Shape;
 
 use super::shape_error::{ShapeError, fail};
@@ -30,7 +30,7 @@ pub(super) fn check(input: &Input, shape: &Shape) -> Result<(), ShapeError> {
     if scale.contains(&0.0) {
         return fail("its `scale` has the number 0");
     }
-    if *order == ColourOrder::Bgr && channels != 3 {
+    if *order == ColorOrder::Bgr && channels != 3 {
         return fail(format!("its order is BGR, but it has {channels} channels, not 3"));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Which layers of 8-bit integers are known, and the bytes that they keep of their parameters.
 
-use crate::format::Quantisation;
+use crate::format::Quantization;
 use crate::operator::{
     Binary, BinaryFunction, Coordinates, Function, Operator, PoolKind, ReduceFunction, ResizeMode,
 };
@@ -23,7 +23,7 @@ pub(super) fn is_sum(operator: &Operator, inputs: &[&Shape]) -> bool {
                 // With one channel and one filter, it is depthwise.
                 let is_depthwise = conv.filters == 1 && parameters::channels(operator, inputs) == Some(1);
                 let is_dense = conv.groups == 1 && !is_depthwise;
-                is_dense && pre.quantisation.is_some() && is_bound(pre.activation.as_ref())
+                is_dense && pre.quantization.is_some() && is_bound(pre.activation.as_ref())
             });
             is_before && !conv.residual && (is_one || conv.groups == 1)
         }
@@ -43,7 +43,7 @@ pub(super) fn is_other(operator: &Operator, inputs: &[&Shape]) -> bool {
     match operator {
         Operator::ElementWise(element_wise) => !is_slope(Some(&element_wise.function)),
         Operator::Binary(binary) => match &binary.constant {
-            Some(constant) if constant.quantisation.is_none() => {
+            Some(constant) if constant.quantization.is_none() => {
                 let is_scalar = constant.dims.iter().all(|&dim| dim == 1);
                 is_scalar && !is_slope(binary.activation.as_ref()) && binary.function != BinaryFunction::Pow
             }
@@ -89,16 +89,16 @@ pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: 
     }
 }
 
-/// The quantisation of an operator's constant operand, if it is kept as 8-bit integers.
-pub(super) fn constant(operator: &Operator) -> Option<Quantisation> {
+/// The quantization of an operator's constant operand, if it is kept as 8-bit integers.
+pub(super) fn constant(operator: &Operator) -> Option<Quantization> {
     let Operator::Binary(binary) = operator else { return None };
-    binary.constant.as_ref()?.quantisation
+    binary.constant.as_ref()?.quantization
 }
 
-/// The quantisation of the integers that a convolution multiplies, if a prologue makes them from its input.
-pub(super) fn multiplied(operator: &Operator) -> Option<Quantisation> {
+/// The quantization of the integers that a convolution multiplies, if a prologue makes them from its input.
+pub(super) fn multiplied(operator: &Operator) -> Option<Quantization> {
     let Operator::Conv(conv) = operator else { return None };
-    conv.pre.as_ref()?.quantisation
+    conv.pre.as_ref()?.quantization
 }
 
 /// The number of scales and shifts of a convolution's prologue.
@@ -118,7 +118,7 @@ fn channels_and_biases(operator: &Operator) -> Option<[u64; 2]> {
     }
 }
 
-/// Bytes that a layer keeps of its parameters, by the rule that the kernels' module `quantised::panels` states. Each
+/// Bytes that a layer keeps of its parameters, by the rule that the kernels' module `quantized::panels` states. Each
 /// output channel has a bias, a multiplier and its weights. A matrix product, and any convolution that is not
 /// depthwise, keeps an even number of weights. Zeros follow for the multipliers that vectors of 8 read beyond those of
 /// a group. Each scale and shift of a prologue has four bytes. The sum is rounded up to 64. A function of one element

@@ -89,16 +89,16 @@ const PRIMITIVES: &[Primitive] = &[
         op.kind() == "gemm" && integers::is_sum(op, inputs)
     }),
     Primitive::of_integers("own-kernel-int8-hwc-hwc", integers::is_other),
-    Primitive::of_integers("convert-requantise-hwc-hwc", |op, _| op.kind() == "convert"),
+    Primitive::of_integers("convert-requantize-hwc-hwc", |op, _| op.kind() == "convert"),
     Primitive {
         elements: [F32, U8],
         stored: |_, _| Some(0),
-        ..Primitive::of_integers("convert-quantise-hwc-hwc", |op, _| op.kind() == "convert")
+        ..Primitive::of_integers("convert-quantize-hwc-hwc", |op, _| op.kind() == "convert")
     },
     Primitive {
         elements: [U8, F32],
         stored: |_, _| Some(0),
-        ..Primitive::of_integers("convert-dequantise-hwc-hwc", |op, _| op.kind() == "convert")
+        ..Primitive::of_integers("convert-dequantize-hwc-hwc", |op, _| op.kind() == "convert")
     },
 ];
 
@@ -225,13 +225,13 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
         ("its constant", integers::constant(&layer.operator)),
         ("what it multiplies", integers::multiplied(&layer.operator)),
     ];
-    for (what, quantisation) in within {
-        let Some(quantisation) = quantisation else { continue };
+    for (what, quantization) in within {
+        let Some(quantization) = quantization else { continue };
         if primitive.elements != [U8; 2] {
             wrong(format!("{what} is kept as 8-bit integers, which `{}` does not read", primitive.name));
         }
-        if !(quantisation.scale.is_normal() && quantisation.scale > 0.0) {
-            wrong(format!("the scale of {what} is {}, no positive normal number", quantisation.scale));
+        if !(quantization.scale.is_normal() && quantization.scale > 0.0) {
+            wrong(format!("the scale of {what} is {}, no positive normal number", quantization.scale));
         }
     }
     let is_conv = matches!(layer.operator, Operator::Conv(_));
@@ -240,7 +240,7 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
         && primitive.elements == [U8; 2]
     {
         let of = |read: usize| cnn.layers[read].tensor;
-        for &other in others.iter().filter(|&&other| of(other).quantisation != of(*first).quantisation) {
+        for &other in others.iter().filter(|&&other| of(other).quantization != of(*first).quantization) {
             let [first, other] = [*first, other].map(|read| &of(read).name);
             wrong(format!(
                 "it reads integers of `{other}`, which stand for other numbers than those of `{first}`"
@@ -268,7 +268,7 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
             wrong(format!("it reads {element}, but `{}` has elements {stated}", tensor.name));
         }
         let moves = primitive.elements == [U8; 2] && integers::moves(&layer.operator);
-        if moves && tensor.quantisation != entry.tensor.quantisation {
+        if moves && tensor.quantization != entry.tensor.quantization {
             let (read, made) = (&tensor.name, &entry.tensor.name);
             wrong(format!(
                 "it moves integers of `{read}`, which stand for other numbers than those of `{made}`"

@@ -202,7 +202,7 @@ fn suppressed(suppression: &NonMaxSuppression, boxes: &Shape, scores: &Shape) ->
     let ([n, count, 4], [batch, classes, each]) = (&boxes.dims[..], &scores.dims[..]) else {
         return fail(format!("boxes {boxes} with scores {scores}"));
     };
-    let is_sound = n == batch && count == each && *count <= NonMaxSuppression::MOST_BOXES;
+    let is_sound = n == batch && count == each && *count <= NonMaxSuppression::MAX_BOXES;
     if !is_sound || !(1..=*count).contains(&most) || !(0.0..=1.0).contains(&overlap) {
         return fail(format!("{most} of boxes {boxes} with scores {scores} that overlap by {overlap}"));
     }

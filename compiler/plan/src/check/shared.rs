@@ -5,7 +5,7 @@
 //! products whose filters lie in panels, fewer attributes and no sizes of images matter. The plan does not hold the
 //! parameters themselves: whether they are the same is compared when the plan is read together with its model.
 
-use crate::format::Quantisation;
+use crate::format::Quantization;
 use crate::operator::{Conv, ConvTranspose, Function, Gemm, Operator};
 use crate::plan::Layer;
 use crate::shape::Shape;
@@ -37,7 +37,7 @@ pub(super) fn check(index: &Index<'_>) -> Result<(), Vec<Violation>> {
 fn difference(cnn: &CnnIndex<'_>, owner: usize, user: usize) -> Option<&'static str> {
     let [a, b] = [owner, user].map(|l| cnn.layers[l].layer);
     let is_same_form = match (packed(a), packed(b)) {
-        (Some(of_a), Some(of_b)) => of_a == of_b && quantisations(cnn, owner) == quantisations(cnn, user),
+        (Some(of_a), Some(of_b)) => of_a == of_b && quantizations(cnn, owner) == quantizations(cnn, user),
         _ => a.operator == b.operator && tensors(cnn, owner) == tensors(cnn, user),
     };
     let streaming =
@@ -57,19 +57,19 @@ fn difference(cnn: &CnnIndex<'_>, owner: usize, user: usize) -> Option<&'static 
     }
 }
 
-/// The quantisations of the tensors that a layer reads, and of its own.
-fn quantisations(cnn: &CnnIndex<'_>, l: usize) -> Vec<Option<Quantisation>> {
+/// The quantizations of the tensors that a layer reads, and of its own.
+fn quantizations(cnn: &CnnIndex<'_>, l: usize) -> Vec<Option<Quantization>> {
     let entry = &cnn.layers[l];
-    entry.inputs.iter().chain([&l]).map(|&tensor| cnn.layers[tensor].tensor.quantisation).collect()
+    entry.inputs.iter().chain([&l]).map(|&tensor| cnn.layers[tensor].tensor.quantization).collect()
 }
 
 /// The tensors that a layer reads, as they are and as it sees them, and its own.
-fn tensors<'a>(cnn: &CnnIndex<'a>, l: usize) -> Vec<(&'a Shape, &'a Shape, Option<Quantisation>)> {
+fn tensors<'a>(cnn: &CnnIndex<'a>, l: usize) -> Vec<(&'a Shape, &'a Shape, Option<Quantization>)> {
     let (entry, seen) = (&cnn.layers[l], cnn.seen_all(l));
     let seen = seen.into_iter().chain([&entry.tensor.shape]);
     let tensor = |(&tensor, seen): (&usize, &'a Shape)| {
         let tensor = cnn.layers[tensor].tensor;
-        (&tensor.shape, seen, tensor.quantisation)
+        (&tensor.shape, seen, tensor.quantization)
     };
     entry.inputs.iter().chain([&l]).zip(seen).map(tensor).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::format::{Element, Layout, Quantisation};
+use crate::format::{Element, Layout, Quantization};
 use crate::operator::{InputElement, Operator};
 use crate::plan::{Cnn, FORMAT, Partition, Plan, StorageModel, Tensor};
 use crate::shape::Shape;
@@ -389,14 +389,14 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
     {
         wrong(format!("the caller holds it, so its elements must be f32, not {element}"));
     }
-    match (tensor.format.element, tensor.quantisation) {
-        (Element::U8, None) => wrong("its elements are u8, but it has no `quantisation`".into()),
-        (Element::U8, Some(Quantisation { scale, .. })) => {
+    match (tensor.format.element, tensor.quantization) {
+        (Element::U8, None) => wrong("its elements are u8, but it has no `quantization`".into()),
+        (Element::U8, Some(Quantization { scale, .. })) => {
             if !(scale.is_normal() && scale > 0.0) {
                 wrong(format!("its scale is {scale}, no positive normal number"));
             }
         }
-        (element, Some(_)) => wrong(format!("it has a `quantisation`, but its elements are {element}")),
+        (element, Some(_)) => wrong(format!("it has a `quantization`, but its elements are {element}")),
         (_, None) => {}
     }
     let is_input = matches!(layer.operator, Operator::Input(_));

@@ -25,7 +25,7 @@ pub use windows::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::Quantisation;
+use crate::format::Quantization;
 use crate::shape::Shape;
 
 /// What a layer computes. Shapes are those of ONNX; `[y, x]` pairs are height first; `pads` are
@@ -124,8 +124,8 @@ pub enum InputElement {
 pub struct Camera {
     /// Order of the dimensions of the bytes.
     pub layout: CameraLayout,
-    /// Order of the colour channels of the bytes; the network's is RGB.
-    pub order: ColourOrder,
+    /// Order of the color channels of the bytes; the network's is RGB.
+    pub order: ColorOrder,
     /// Subtracted from each byte, per channel of the network.
     pub mean: Vec<f32>,
     /// Multiplied afterwards, per channel of the network.
@@ -142,10 +142,10 @@ pub enum CameraLayout {
     Chw,
 }
 
-/// Order of colour channels of camera bytes.
+/// Order of color channels of camera bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum ColourOrder {
+pub enum ColorOrder {
     /// As the network expects its channels.
     Rgb,
     /// Reversed.
@@ -284,9 +284,9 @@ pub struct ConstantOperand {
     pub dims: Vec<usize>,
     /// Whether it is the left operand.
     pub left: bool,
-    /// Its quantisation, if it is kept as 8-bit integers.
+    /// Its quantization, if it is kept as 8-bit integers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quantisation: Option<Quantisation>,
+    pub quantization: Option<Quantization>,
 }
 
 /// A function of two elements. A comparison makes 1 where it holds, else 0.

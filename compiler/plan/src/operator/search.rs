@@ -51,7 +51,7 @@ pub struct NonMaxSuppression {
 
 impl NonMaxSuppression {
     /// The most boxes. Up to this number, floats hold indices exactly.
-    pub const MOST_BOXES: usize = 1 << 24;
+    pub const MAX_BOXES: usize = 1 << 24;
 }
 
 /// Attributes of [`super::Operator::GatherElements`].

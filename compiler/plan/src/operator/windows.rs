@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Function;
-use crate::format::Quantisation;
+use crate::format::Quantization;
 
 /// Attributes of [`super::Operator::Conv`]. Operands: the image, or its parts, which hold its channels in this order
 /// (`[N, Cᵢ, H, W]`, the Cᵢ adding up to C; several only where `groups` is 1); then, if there is a `residual`, what is
@@ -55,9 +55,9 @@ pub struct Pre {
     /// Applied after that. It is no PRelu. In a depthwise convolution, it can only be a bound, like Relu and Clip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activation: Option<Function>,
-    /// The quantisation of the results, if the convolution is of integers.
+    /// The quantization of the results, if the convolution is of integers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quantisation: Option<Quantisation>,
+    pub quantization: Option<Quantization>,
 }
 
 /// Attributes of [`super::Operator::ConvTranspose`]. Parameters: filters `[C, filters / groups, kernel_y, kernel_x]`, bias.

@@ -18,13 +18,13 @@ use crate::plan::{Plan, TimeBasis};
 /// Frames of a pipeline beyond one for each stage.
 const MORE_FRAMES: u64 = 2;
 /// Longest time of a layer, in nanoseconds: some days. Nobody checks the times that a plan states.
-const LONGEST_NS: f64 = 1e15;
+const MAX_NS: f64 = 1e15;
 
 /// Maximum number of rows and firings of all frames of a CNN, and of tiles that all layers read. Less than this is
 /// drawn in a moment.
-const MOST: u64 = 1 << 22;
+const MAX: u64 = 1 << 22;
 /// Maximum number of firings of all CNNs, times partitions.
-const MOST_STEPS: u64 = 1 << 30;
+const MAX_STEPS: u64 = 1 << 30;
 
 /// A firing.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -142,11 +142,11 @@ pub(super) fn check_work(resolved: &Resolved<'_>) -> Result<(), Vec<Violation>> 
     let times = |c: usize, l: usize| index.cnns[c].layers[l].layer.times_read();
     let loads = layers().map(|(c, l)| (tiles(resolved, c, l).len() as u64).saturating_mul(times(c, l)));
     let loads = loads.fold(0, u64::saturating_add);
-    limit("the number of tiles of weights that are read", loads, MOST)?;
+    limit("the number of tiles of weights that are read", loads, MAX)?;
     let firings = |p: usize| resolved.schedules[p].len() as u64 * Goal::of(index, p).most;
     let firings: u64 = (0..index.partitions.len()).map(firings).sum();
     let steps = firings.saturating_mul(index.partitions.len() as u64);
-    limit("the number of firings, times partitions,", steps, MOST_STEPS)
+    limit("the number of firings, times partitions,", steps, MAX_STEPS)
 }
 
 /// The most frames of a CNN that can be simulated in reasonable time.
@@ -154,7 +154,7 @@ fn few_frames(index: &Index<'_>, c: usize) -> u64 {
     let size =
         |entry: &check::LayerIndex<'_>| entry.rows() * (1 + entry.inputs.len() as u64) + entry.layer.firings;
     let one = index.cnns[c].layers.iter().map(size).sum::<u64>();
-    (MOST / one.max(1)).max(1)
+    (MAX / one.max(1)).max(1)
 }
 
 /// Until when a partition fires.
@@ -197,7 +197,7 @@ fn overhead_ns(resolved: &Resolved<'_>, c: usize) -> f64 {
         }
     }
     let of_bytes = bytes as f64 * ns_per_byte(resolved.index.plan);
-    let all = cnn.cnn.read_ns.map_or(0.0, |ns| (ns as f64).min(LONGEST_NS));
+    let all = cnn.cnn.read_ns.map_or(0.0, |ns| (ns as f64).min(MAX_NS));
     (all - of_bytes).max(0.0) / count.max(1) as f64
 }
 
@@ -354,7 +354,7 @@ impl Run<'_, '_> {
         let (frame, firing) = (number / layer.firings, number % layer.firings);
         let ns = match layer.time {
             _ if !self.is_timed => 1.0,
-            Some(time) if time.ns.is_finite() => time.ns.clamp(0.0, LONGEST_NS) / layer.firings as f64,
+            Some(time) if time.ns.is_finite() => time.ns.clamp(0.0, MAX_NS) / layer.firings as f64,
             _ => 0.0,
         };
         let (start_ns, end_ns) = match firing == 0 || firing < layer.times_read() {

@@ -50,11 +50,11 @@ use crate::frame::occupancy;
 const CACHE_SPEED: f64 = 4.0;
 /// A convolution's firing of several rows and of at least this many multiplications is shared (csdfc_kernels::share). In a
 /// smaller one, it takes longer to wake the other workers than to do the work.
-const LEAST_SHARED: f64 = (1 << 17) as f64;
+const MIN_SHARED: f64 = (1 << 17) as f64;
 /// The same limit for a firing of a single row.
-const LEAST_SHARED_ROW: f64 = (1 << 19) as f64;
+const MIN_SHARED_ROW: f64 = (1 << 19) as f64;
 /// The same limit for firings of several rows of other layers, in elements of the output.
-const LEAST_ELEMENTS: f64 = (1 << 14) as f64;
+const MIN_ELEMENTS: f64 = (1 << 14) as f64;
 
 /// A partition's place on its processor.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -116,10 +116,10 @@ impl<'d> ProcessorShare<'d> {
         let at_once = if one_by_one { 1 } else { rows };
         let is_shared = match &layer.operator {
             Operator::Conv(_) | Operator::Gemm(_) if at_once == 1 => {
-                macs / layer.rows() as f64 >= LEAST_SHARED_ROW
+                macs / layer.rows() as f64 >= MIN_SHARED_ROW
             }
-            Operator::Conv(_) | Operator::Gemm(_) => macs / firings >= LEAST_SHARED,
-            _ => at_once > 1 && elements / firings >= LEAST_ELEMENTS,
+            Operator::Conv(_) | Operator::Gemm(_) => macs / firings >= MIN_SHARED,
+            _ => at_once > 1 && elements / firings >= MIN_ELEMENTS,
         };
         let crew = self.processor.workers.filter(|_| is_shared && self.workers > 1);
         let workers = if crew.is_some() { self.workers } else { 1 };

@@ -322,7 +322,7 @@ impl Parts<'_> {
                     consumers: consumers.collect(),
                     shape: layer.shape.clone(),
                     format: layer.format(),
-                    quantisation: layer.quantisation,
+                    quantization: layer.quantization,
                     row_bytes: layer.row_bytes(),
                     external: is_output || (in_tensors && ring.is_none()),
                     ring,

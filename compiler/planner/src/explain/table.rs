@@ -10,7 +10,7 @@
 
 /// Maximum number of characters of a name in a table. TFLite joins the names of fused operators, of hundreds of
 /// characters.
-const LONGEST: usize = 48;
+const MAX_WORD_LEN: usize = 48;
 
 /// Formats rows as lines of columns. Each column is as wide as its widest cell, and columns are two spaces apart. The
 /// cells of the `right` columns are aligned to the right. Of a long name the middle is left out.
@@ -39,14 +39,14 @@ pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     text
 }
 
-/// A cell of one word of at most [`LONGEST`] characters, or of several words.
+/// A cell of one word of at most [`MAX_WORD_LEN`] characters, or of several words.
 fn shortened(cell: &str) -> String {
     let length = cell.chars().count();
-    if length <= LONGEST || cell.contains(' ') {
+    if length <= MAX_WORD_LEN || cell.contains(' ') {
         return cell.to_owned();
     }
-    let start: String = cell.chars().take(LONGEST / 2).collect();
-    let end: String = cell.chars().skip(length - (LONGEST - 1) / 2).collect();
+    let start: String = cell.chars().take(MAX_WORD_LEN / 2).collect();
+    let end: String = cell.chars().skip(length - (MAX_WORD_LEN - 1) / 2).collect();
     format!("{start}…{end}")
 }
 

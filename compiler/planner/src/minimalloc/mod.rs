@@ -30,7 +30,7 @@ use csdfc_packing::{Block, Gap, Life};
 mod tests;
 
 /// Maximum number of buffers of a file.
-pub const MOST_ROWS: usize = 100_000;
+pub const MAX_ROWS: usize = 100_000;
 
 /// A line of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub enum CsvError {
         why: &'static str,
     },
     /// There are too many buffers.
-    #[error("more than {MOST_ROWS} buffers")]
+    #[error("more than {MAX_ROWS} buffers")]
     TooMany,
 }
 
@@ -131,7 +131,7 @@ pub fn parse(text: &str) -> Result<Vec<BufferRow>, CsvError> {
             return Err(reader.wrong(ID, &row.id, "is there twice"));
         }
         rows.push(row);
-        if rows.len() > MOST_ROWS {
+        if rows.len() > MAX_ROWS {
             return Err(CsvError::TooMany);
         }
     }

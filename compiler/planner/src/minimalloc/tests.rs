@@ -83,6 +83,6 @@ fn what_is_wrong_is_named_by_line() {
     }
     let end = format!("id,start,end,size\nb,0,{},1\n", i64::MAX);
     assert!(matches!(parse(&end), Err(CsvError::Value { column: "upper", .. })));
-    let many: String = (0..=super::MOST_ROWS).map(|i| format!("{i},0,1,1\n")).collect();
+    let many: String = (0..=super::MAX_ROWS).map(|i| format!("{i},0,1,1\n")).collect();
     assert_eq!(parse(&format!("id,lower,upper,size\n{many}")), Err(CsvError::TooMany));
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// A trial takes so much time if its frames are short, and one frame if they are longer.
 const TIME: Duration = Duration::from_millis(100);
 /// No trial has more frames.
-const MOST_FRAMES: usize = 5;
+const MAX_FRAMES: usize = 5;
 
 /// A primitive that takes so many times as long as the fastest is not timed again.
 pub const HOPELESS: f64 = 3.0;
@@ -30,7 +30,7 @@ pub fn frames<E>(mut frame: impl FnMut() -> Result<Vec<f64>, E>) -> Result<Frame
     if begun.elapsed() < TIME {
         least = frame()?;
         whole = vec![least.iter().sum()];
-        while whole.len() < MOST_FRAMES && begun.elapsed() < TIME {
+        while whole.len() < MAX_FRAMES && begun.elapsed() < TIME {
             let times = frame()?;
             whole.push(times.iter().sum());
             least.iter_mut().zip(times).for_each(|(least, ns)| *least = least.min(ns));

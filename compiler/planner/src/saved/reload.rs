@@ -26,7 +26,7 @@ use std::path::Path;
 use csdfc_input::app::load::{self, ModelRequest};
 use csdfc_network::pass::{self, Fusion};
 use csdfc_network::{LayerId, Network, Operand};
-use csdfc_plan::format::{Element, Quantisation};
+use csdfc_plan::format::{Element, Quantization};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Cnn, Plan};
 use csdfc_plan::shape::{Order, Shape};
@@ -60,7 +60,7 @@ pub fn reload(plan: &Plan, folder: &Path) -> Result<Networks, Error> {
 }
 
 /// Compares the layers of a plan that lies in `folder` with those of its models: names, operators, attributes,
-/// operands, shapes and quantisations. Returns the differences, each with the layer and both values. Two things may
+/// operands, shapes and quantizations. Returns the differences, each with the layer and both values. Two things may
 /// differ: how an input is handed over, which the application decides, and the ONNX nodes of a layer, which are only a
 /// remark.
 ///
@@ -163,8 +163,8 @@ fn in_order_of(cnn: &Cnn, network: Network) -> Network {
 pub fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
     let mut found = Vec::new();
     let tensors = plan.tensors.iter().filter(|tensor| tensor.cnn == cnn.name);
-    let quantisations: BTreeMap<&str, Quantisation> =
-        tensors.filter_map(|tensor| Some((tensor.name.as_str(), tensor.quantisation?))).collect();
+    let quantizations: BTreeMap<&str, Quantization> =
+        tensors.filter_map(|tensor| Some((tensor.name.as_str(), tensor.quantization?))).collect();
     if cnn.layers.len() != network.layers.len() {
         let (plan, model) = (cnn.layers.len(), network.layers.len());
         found.push(format!("CNN `{}` has {plan} layers in the plan, {model} in the model", cnn.name));
@@ -205,8 +205,8 @@ pub fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
             let model = if is_same { "the same" } else { "others" };
             differs(&format!("its parameters, beside those of `{owner}`,"), "the same", model);
         }
-        let planned = quantisations.get(planned.output.as_str()).copied();
-        differs("quantisation of its output", &quantised(planned), &quantised(layer.quantisation));
+        let planned = quantizations.get(planned.output.as_str()).copied();
+        differs("quantization of its output", &quantized(planned), &quantized(layer.quantization));
     }
     let named = |(name, tensor): (&String, String)| format!("{name}: {tensor}");
     let plan = cnn.outputs.iter().map(|out| (&out.name, seen(cnn, &out.tensor, out.view.as_ref())));
@@ -243,9 +243,9 @@ fn attributes(path: &str, plan: &Value, model: &Value, differs: &mut dyn FnMut(&
 }
 
 /// Which numbers integers stand for.
-fn quantised(quantisation: Option<Quantisation>) -> String {
-    match quantisation {
-        Some(Quantisation { scale, zero_point }) => format!("scale {scale}, zero point {zero_point}"),
+fn quantized(quantization: Option<Quantization>) -> String {
+    match quantization {
+        Some(Quantization { scale, zero_point }) => format!("scale {scale}, zero point {zero_point}"),
         None => "absent".into(),
     }
 }

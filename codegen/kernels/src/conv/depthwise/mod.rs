@@ -10,11 +10,11 @@ use core::ops::Range;
 
 use super::super::arch::{Job, PANEL, Simd};
 use super::super::element::Element;
-use super::super::tile::{Accumulators, Ending, Epilogue, MOST_CHANNELS, Tile, begin, finish};
+use super::super::tile::{Accumulators, Ending, Epilogue, MAX_CHANNELS, Tile, begin, finish};
 use super::super::weight::{Lanes, Weight};
 use super::features;
 use super::parameters::{Conv, inside};
-use super::pre::Before;
+use super::pre::Prologue;
 use line::Line;
 pub(super) use work::Depthwise;
 use work::{activate, columns, lanes};
@@ -28,7 +28,7 @@ impl<E: Element, W: Weight> Job for Depthwise<'_, E, W> {
         for y in self.y.clone() {
             // SAFETY: this is in `Job::run`, as `Simd::call` asks.
             unsafe {
-                if features::PROLOGUES && self.before.is_some() {
+                if features::PROLOGUES && self.prologue.is_some() {
                     S::call(Row::<_, _, true> { conv: &self, y });
                 } else {
                     S::call(Row::<_, _, false> { conv: &self, y });
@@ -134,13 +134,13 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
             step,
             advance,
             between,
-            before: Loads::new(self.conv.before, first, channels),
+            prologue: Loads::new(self.conv.prologue, first, channels),
         };
         let weights = &weights[first * panels.each()..][..panels.reach(channels)];
         // SAFETY: this is in `Job::run`. The elements of the windows and of the output are there, as `window` and
         // `pointer` assert, and no one else uses the latter: `# Safety` of `conv_shared`. Vectors are of channels that
         // have panels, with biases, weights of all taps, and slopes; a narrow panel, the last one, may be read as far
-        // as `Panels::reach` says. Of at most 8 pixels, at most `MOST_CHANNELS` channels wait.
+        // as `Panels::reach` says. Of at most 8 pixels, at most `MAX_CHANNELS` channels wait.
         unsafe {
             let out = output.pointer(start, (M - 1) * between + channels);
             let at = |channel: usize| lanes::<S, W>(weights, panels, channels, channel);
@@ -149,7 +149,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
             let has_ended = Ending::of(p.activation).is_all(p.activation);
             let has_output = E::IS_FLOAT || has_ended;
             let (mut channel, mut waits) = (0, 0);
-            let (mut widths, mut tiles) = ([0; MOST_CHANNELS / 4], 0);
+            let (mut widths, mut tiles) = ([0; MAX_CHANNELS / 4], 0);
             while channel < channels {
                 let (left, many) = (channels - channel, V * S::LANES);
                 let taps_of = Taps {
@@ -185,7 +185,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
                     continue;
                 }
                 (widths[tiles], tiles, waits) = (made, tiles + 1, waits + made);
-                if waits == MOST_CHANNELS || channel >= channels {
+                if waits == MAX_CHANNELS || channel >= channels {
                     let begin = channel - waits;
                     let mut outputs = [out.add(begin); M];
                     for (i, out) in outputs.iter_mut().enumerate() {
@@ -237,7 +237,7 @@ struct Filters<'a, E> {
     step: usize,
     advance: usize,
     between: usize,
-    before: Loads<'a, E>,
+    prologue: Loads<'a, E>,
 }
 
 /// The prologue, applied to the input as it is loaded.
@@ -248,9 +248,9 @@ struct Loads<'a, E> {
 }
 
 impl<'a, E: Element> Loads<'a, E> {
-    fn new(before: Option<Before<'a, E>>, first: usize, channels: usize) -> Self {
-        let constants = before.and_then(|before| before.constants);
-        let bounds = before.map(|before| before.activation.bounds());
+    fn new(prologue: Option<Prologue<'a, E>>, first: usize, channels: usize) -> Self {
+        let constants = prologue.and_then(|prologue| prologue.constants);
+        let bounds = prologue.map(|prologue| prologue.activation.bounds());
         Loads {
             constants: constants.map(|constants| constants.map(|values| &values[first..][..channels])),
             #[expect(clippy::expect_used, reason = "documented with the kernel")]
@@ -308,10 +308,10 @@ impl<E: Element> Filters<'_, E> {
         unsafe {
             let mut sums = [begin::<S, V, W>(at); M];
             let [scale, shift] = match PRE {
-                true => self.before.vectors::<S, V, PART>(channel, count),
+                true => self.prologue.vectors::<S, V, PART>(channel, count),
                 false => [[S::splat(0.0); V]; 2],
             };
-            let [low, high] = self.before.bounds;
+            let [low, high] = self.prologue.bounds;
             let [low, high] = [S::splat(low), S::splat(high)];
             for (i, ky) in taps.rows.clone().enumerate() {
                 let mut pixels = if i < CACHED { taps.windows[i] } else { (taps.window)(ky) }.add(channel);

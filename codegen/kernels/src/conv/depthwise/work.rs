@@ -12,7 +12,7 @@ use super::super::super::shared::SharedRows;
 use super::super::super::tile::panel_vectors;
 use super::super::super::weight::Lanes;
 use super::super::parameters::{Conv, inside};
-use super::super::pre::Before;
+use super::super::pre::Prologue;
 
 /// The convolution's rows `y` and panels `tiles`.
 pub(in super::super) struct Depthwise<'a, E, W> {
@@ -22,7 +22,7 @@ pub(in super::super) struct Depthwise<'a, E, W> {
     pub tiles: Range<usize>,
     pub input: Rows<'a, E>,
     /// The prologue, applied to the input as it is loaded.
-    pub before: Option<Before<'a, E>>,
+    pub prologue: Option<Prologue<'a, E>>,
     pub weights: &'a [W],
     pub output: SharedRows<'a, E>,
 }

@@ -66,8 +66,8 @@ const FILTERS: usize = 64;
 const BLOCK: usize = 8;
 
 /// Values of the largest tile along an axis, and taps of the longest filter.
-const MOST_VALUES: usize = 8;
-const MOST_TAPS: usize = 5;
+const MAX_VALUES: usize = 8;
+const MAX_TAPS: usize = 5;
 
 /// F(2×2, 3×3), F(4×4, 3×3), F(6×6, 3×3), F(2×2, 5×5), or F(2, 3), F(4, 3), F(2, 5), along x.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -177,13 +177,13 @@ impl Winograd {
         } else {
             biases.copy_from_slice(bias);
         }
-        let mut factors = [[0.0; MOST_TAPS]; MOST_VALUES];
+        let mut factors = [[0.0; MAX_TAPS]; MAX_VALUES];
         for (at, factors) in factors[..columns].iter_mut().enumerate() {
             for (tap, factor) in factors[..kernel[1]].iter_mut().enumerate() {
                 *factor = filter_factor(columns, kernel[1], at, tap);
             }
         }
-        let mut along_x = [[0.0; MOST_TAPS]; MOST_VALUES];
+        let mut along_x = [[0.0; MAX_TAPS]; MAX_VALUES];
         for (i, weights) in weights.chunks_exact(kernel[0] * kernel[1]).enumerate() {
             let (filter, channel) = (i / channels, i % channels);
             // The first filter of those that are summed together, and of its panel among them.

@@ -20,7 +20,7 @@ use crate::testing::Random;
 /// As many bytes, from the start of a half.
 fn packed_halves(p: MixedConv, wide: &[f32]) -> Vec<F16> {
     let mut bytes = vec![0xa5; p.packed_len()];
-    p.quantise(wide, &mut bytes);
+    p.quantize(wide, &mut bytes);
     bytes.chunks(2).map(|half| F16::from_bits(u16::from_ne_bytes([half[0], half[1]]))).collect()
 }
 
@@ -33,7 +33,7 @@ fn floats(values: &[F16]) -> Vec<f32> {
 }
 
 /// The weights of each filter as the integers by 127ths of the largest that are nearest.
-fn quantised(weights: &[f32], filters: usize) -> Vec<f32> {
+fn quantized(weights: &[f32], filters: usize) -> Vec<f32> {
     let of_filter = |weights: &[f32]| {
         let scale = weights.iter().fold(0.0f32, |most, w| most.max(w.abs())) / 127.0;
         let integer = |w: f32| if scale == 0.0 { 0.0 } else { (w / scale).round_ties_even() };
@@ -85,7 +85,7 @@ impl Case {
 
     /// By the definition, in doubles except for the activations, with weights of 8 bits.
     fn want(&self) -> (Vec<f32>, [usize; 2]) {
-        self.of(&quantised(&self.weights, self.p.filters))
+        self.of(&quantized(&self.weights, self.p.filters))
     }
 
     /// The same with these weights.
@@ -247,7 +247,7 @@ fn a_panel_is_scales_biases_integers_and_slopes() {
     gemm.pack(|unit, k| weights[unit][k], &[1.0, 2.0, 3.0], &[0.5, 0.25, 4.0], &mut wide);
     let p = MixedConv { conv: gemm.as_conv() };
     let mut packed = vec![1; p.packed_len()];
-    p.quantise(&wide, &mut packed);
+    p.quantize(&wide, &mut packed);
     let mut expected: Vec<u8> = Vec::new();
     for most in [12.7f32, 6.35, 0.0] {
         expected.extend((most / 127.0).to_ne_bytes());

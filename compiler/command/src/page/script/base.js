@@ -158,7 +158,7 @@ function showFacts(list, pairs) {
 const legend = entries => html("ul", { class: "legend" }, entries.map(([style, text]) =>
   html("li", null, html("span", { class: `key ${style}`, "aria-hidden": "true" }), text)));
 
-// Kinds of operators, in the colours of bars, tiles and rows.
+// Kinds of operators, in the colors of bars, tiles and rows.
 const KINDS = [
   ["convolution", ["conv", "conv_transpose"]],
   ["dense", ["gemm", "mat_mul"]],

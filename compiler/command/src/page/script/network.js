@@ -1,4 +1,4 @@
-// The layers of each CNN from its first to its last, with what reads what: partitions and segments in colours.
+// The layers of each CNN from its first to its last, with what reads what: partitions and segments in colors.
 
 const ROW = 20;
 

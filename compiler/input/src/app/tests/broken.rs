@@ -2,7 +2,7 @@
 
 use super::application;
 
-/// The message as a terminal of 80 columns without colours shows it.
+/// The message as a terminal of 80 columns without colors shows it.
 fn said(text: &str) -> String {
     let error = application(text).expect_err(text);
     let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::none()).with_width(80);

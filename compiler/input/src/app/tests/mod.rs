@@ -6,7 +6,7 @@ mod hostile;
 use std::path::Path;
 
 use csdfc_plan::operator::{
-    Binary, BinaryFunction, CameraLayout, ColourOrder, ElementWise, Function, Input, InputElement, Operator,
+    Binary, BinaryFunction, CameraLayout, ColorOrder, ElementWise, Function, Input, InputElement, Operator,
 };
 use csdfc_plan::shape::Shape;
 
@@ -56,7 +56,7 @@ fn fake(request: &ModelRequest) -> Result<Loaded, LoadError> {
             output: format!("{name}_out"),
             shape,
             primitive: None,
-            quantisation: None,
+            quantization: None,
         });
     }
     let source = ModelSource { name: request.model.into(), ..ModelSource::default() };
@@ -180,7 +180,7 @@ fn camera_inputs_are_bound() {
     else {
         panic!("camera bytes");
     };
-    assert_eq!((camera.layout, camera.order), (CameraLayout::Chw, ColourOrder::Bgr));
+    assert_eq!((camera.layout, camera.order), (CameraLayout::Chw, ColorOrder::Bgr));
     assert_eq!((&camera.mean[..], &camera.scale[..]), (&[1.0, 2.0, 3.0][..], &[0.5, 0.5, 0.5][..]));
 }
 

@@ -17,7 +17,7 @@ use crate::import::node::{Node, Value};
 use crate::import::ops::integers;
 
 /// Floats hold every integer up to this absolute value.
-const MOST: f32 = 16_777_216.0;
+const MAX: f32 = 16_777_216.0;
 
 /// Multiply-accumulates that count as much as one element against the budget of what is computed at import.
 const MACS_OF_ELEMENT: u64 = 256;
@@ -60,8 +60,8 @@ pub(in crate::import) fn compute(
     let network = without_dead_layers(Network { outputs, ..own.network });
     charge(builder, &network)?;
     let values = first.to_floats()?;
-    if !matches!(first.data, Data::Floats(_)) && values.iter().any(|value| value.abs() > MOST) {
-        return fault!("its integers exceed {MOST}, up to which csdfc computes with integers exactly");
+    if !matches!(first.data, Data::Floats(_)) && values.iter().any(|value| value.abs() > MAX) {
+        return fault!("its integers exceed {MAX}, up to which csdfc computes with integers exactly");
     }
     let mut results = outputs_of(&network, values)?.into_iter().zip(elements);
     for value in &mut made {
@@ -152,7 +152,7 @@ fn site<'a>(network: &'a Network, layer: &'a Layer) -> Site<'a> {
             own: &read.shape,
             seen: &operand.shape,
             layout: read.format().layout,
-            quantisation: read.quantisation,
+            quantization: read.quantization,
             ring_rows: read.rows(),
         }
     };
@@ -162,7 +162,7 @@ fn site<'a>(network: &'a Network, layer: &'a Layer) -> Site<'a> {
         output: &layer.shape,
         layout: layer.format().layout,
         elements: layer.primitive().elements(),
-        quantisation: layer.quantisation,
+        quantization: layer.quantization,
         ring_rows: layer.rows(),
     }
 }

@@ -104,7 +104,7 @@ fn pair(
         }
     };
     let weights = constant.weights()?;
-    let constant = Some(ConstantOperand { dims: weights.dims.clone(), left: is_left, quantisation: None });
+    let constant = Some(ConstantOperand { dims: weights.dims.clone(), left: is_left, quantization: None });
     let operator = Operator::Binary(Binary { function, constant, activation: None });
     Ok(builder.layer(node, operator, &[tensor], vec![weights])?.into())
 }

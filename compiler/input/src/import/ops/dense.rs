@@ -66,7 +66,7 @@ pub(super) fn gemm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
         Some(Value::Constant(c)) => {
             let weights = scaled(c, beta)?;
             let constant =
-                Some(ConstantOperand { dims: weights.dims.clone(), left: false, quantisation: None });
+                Some(ConstantOperand { dims: weights.dims.clone(), left: false, quantization: None });
             let operator = Operator::Binary(Binary { constant, ..add });
             builder.layer(node, operator, &[&product], vec![weights])
         }
@@ -277,7 +277,7 @@ fn times(builder: &mut Builder, node: &Node, tensor: Tensor, factor: f32) -> Res
     if factor == 1.0 {
         return Ok(tensor);
     }
-    let constant = Some(ConstantOperand { dims: Vec::new(), left: false, quantisation: None });
+    let constant = Some(ConstantOperand { dims: Vec::new(), left: false, quantization: None });
     let operator = Operator::Binary(Binary { function: BinaryFunction::Mul, constant, activation: None });
     builder.layer(node, operator, &[&tensor], vec![Weights::of([], vec![factor])])
 }

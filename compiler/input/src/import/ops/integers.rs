@@ -1,7 +1,7 @@
 //! Integers that floats hold: integers of a model's inputs, integers whose scale is known only when the network runs,
 //! and sums of products of such integers. Their absolute values are all below 2²⁴, so floats hold them exactly.
 
-use csdfc_plan::format::Quantisation;
+use csdfc_plan::format::Quantization;
 use csdfc_plan::operator::{Function, Operator, Reduce, ReduceFunction};
 use rten_onnx::onnx::DataType;
 
@@ -13,13 +13,13 @@ use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Node, Tensor, Value, with};
 
 /// From this absolute value on, floats cannot hold every integer.
-const MOST: u64 = 1 << 24;
+const MAX: u64 = 1 << 24;
 
 /// The largest difference of two 8-bit integers.
 const REACH: u64 = 255;
 
 /// `DynamicQuantizeLinear`: the least and the greatest element, and 0, decide the scale and the zero point.
-pub(super) fn dynamic_quantise(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
+pub(super) fn dynamic_quantize(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let x = node.tensor(0)?;
     let axes: Vec<usize> = (0..x.rank()).collect();
     let bound = |builder: &mut Builder, function: ReduceFunction, bounds: [Option<f32>; 2]| {
@@ -49,7 +49,7 @@ pub(super) fn dynamic_quantise(builder: &mut Builder, node: &Node) -> Result<Vec
 }
 
 /// `DynamicQuantizeLinear` of a constant.
-pub(super) fn dynamic_quantise_constant(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
+pub(super) fn dynamic_quantize_constant(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let x = node.constant(0, "x")?;
     builder.charge(x.elements())?;
     let values = x.to_floats()?;
@@ -126,7 +126,7 @@ fn is_one(value: &Value) -> bool {
 }
 
 /// `QuantizeLinear`, as floats that hold the integers.
-pub(super) fn quantise(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+pub(super) fn quantize(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
     let stated = match node.input(2) {
         Some(Value::Constant(stated)) => Some(stated),
@@ -182,7 +182,7 @@ fn centred(builder: &mut Builder, node: &Node, index: usize, zero_point: usize) 
     let x = node.tensor(index)?;
     let integers = x.integers;
     if !matches!(integers, Some(DataType::INT8 | DataType::UINT8)) {
-        let help = "quantise it by DynamicQuantizeLinear, or multiply by QLinearConv or QLinearMatMul";
+        let help = "quantize it by DynamicQuantizeLinear, or multiply by QLinearConv or QLinearMatMul";
         let reason = format!(
             "its operand {index} is neither an input of integers nor made by a DynamicQuantizeLinear"
         );
@@ -319,7 +319,7 @@ fn dealt_out(
 }
 
 /// `DequantizeLinear` of a constant whose blocks of elements along an axis have a scale each.
-pub(super) fn dequantise_blocks(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+pub(super) fn dequantize_blocks(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
     let x = node.constant(0, "x")?;
     builder.charge(x.elements())?;
     let of_each = |value: Option<Value>| match value {
@@ -345,8 +345,8 @@ pub(in crate::import) fn as_floats(
     x: &Tensor,
     is_signed: bool,
 ) -> Result<Tensor, Fault> {
-    let Some(Quantisation { scale, zero_point }) = builder.quantisation(x) else { return Ok(x.clone()) };
-    let x = builder.convert(node, "convert-dequantise-hwc-hwc", x, None)?;
+    let Some(Quantization { scale, zero_point }) = builder.quantization(x) else { return Ok(x.clone()) };
+    let x = builder.convert(node, "convert-dequantize-hwc-hwc", x, None)?;
     let x = binary::two(builder, node, "Div", &x, Constant::floats([], vec![scale]))?;
     let x = element_wise::layer(builder, node, &x, Function::Round)?;
     match i16::from(zero_point) - if is_signed { 128 } else { 0 } {
@@ -363,10 +363,10 @@ fn size(value: &f32) -> u64 {
 /// Checks that no sum of products is too large. `sums` is the sum of the absolute values of a sum's weights.
 fn expect_exact(sums: u64) -> Result<(), Fault> {
     match sums.saturating_mul(REACH) {
-        0..=MOST => Ok(()),
+        0..=MAX => Ok(()),
         most => Err(Fault::new(format!(
-            "its sums may reach {most}; csdfc computes them as floats, which are exact up to {MOST}"
+            "its sums may reach {most}; csdfc computes them as floats, which are exact up to {MAX}"
         ))
-        .help("quantise the model with scales that are known before it runs (QuantizeLinear)")),
+        .help("quantize the model with scales that are known before it runs (QuantizeLinear)")),
     }
 }

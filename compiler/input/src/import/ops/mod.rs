@@ -18,7 +18,7 @@ mod logic;
 mod normalise;
 mod parts;
 mod pool;
-mod quantised;
+mod quantized;
 mod recurrent;
 pub(super) mod reduce;
 mod reshape;
@@ -56,13 +56,13 @@ pub(super) fn import(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, F
 pub(super) fn is_supported(domain: Option<&str>, operator: &str) -> bool {
     let is_known = row(operator).is_some();
     match domain {
-        // ONNX Runtime writes these when it quantises or optimises a model.
+        // ONNX Runtime writes these when it quantizes or optimises a model.
         Some("com.microsoft") => {
             let is_fused = operator == "Gelu" || fused::OPERATORS.contains(&operator);
-            is_known && (is_fused || quantised::OF_MICROSOFT.contains(&operator))
+            is_known && (is_fused || quantized::OF_MICROSOFT.contains(&operator))
         }
         domain => {
-            let others = [quantised::ONLY_OF_MICROSOFT, fused::OPERATORS];
+            let others = [quantized::ONLY_OF_MICROSOFT, fused::OPERATORS];
             is_known && is_onnx(domain) && others.iter().all(|others| !others.contains(&operator))
         }
     }
@@ -171,13 +171,13 @@ const ROWS: &[OperatorRow] = &[
     constants("Cosh", arithmetic::only_of_constants),
     constants("CumSum", patterns::cumulative_sum),
     tensors("DepthToSpace", layout::depth_to_space),
-    both("DequantizeLinear", quantised::dequantise, quantised::dequantise_constant),
+    both("DequantizeLinear", quantized::dequantize, quantized::dequantize_constant),
     arithmetic("Div"),
     both("Dropout", reshape::dropout, reshape::dropout_constant),
     OperatorRow {
         name: "DynamicQuantizeLinear",
-        import: Import::Many(integers::dynamic_quantise),
-        fold: Fold::Many(integers::dynamic_quantise_constant),
+        import: Import::Many(integers::dynamic_quantize),
+        fold: Fold::Many(integers::dynamic_quantize_constant),
     },
     tensors("Einsum", einsum::einsum),
     function("Elu"),
@@ -236,18 +236,18 @@ const ROWS: &[OperatorRow] = &[
     tensors("PRelu", element_wise::p_relu),
     tensors("Pad", layout::pad),
     arithmetic("Pow"),
-    tensors("QGemm", quantised::gemm),
-    tensors("QLinearAdd", quantised::binary),
-    tensors("QLinearAveragePool", quantised::unary),
-    tensors("QLinearConcat", quantised::concat),
-    tensors("QLinearConv", quantised::conv),
-    tensors("QLinearGlobalAveragePool", quantised::unary),
-    tensors("QLinearLeakyRelu", quantised::unary),
-    tensors("QLinearMatMul", quantised::mat_mul),
-    tensors("QLinearMul", quantised::binary),
-    tensors("QLinearSigmoid", quantised::unary),
-    tensors("QLinearSoftmax", quantised::unary),
-    both("QuantizeLinear", quantised::quantise, quantised::quantise_constant),
+    tensors("QGemm", quantized::gemm),
+    tensors("QLinearAdd", quantized::binary),
+    tensors("QLinearAveragePool", quantized::unary),
+    tensors("QLinearConcat", quantized::concat),
+    tensors("QLinearConv", quantized::conv),
+    tensors("QLinearGlobalAveragePool", quantized::unary),
+    tensors("QLinearLeakyRelu", quantized::unary),
+    tensors("QLinearMatMul", quantized::mat_mul),
+    tensors("QLinearMul", quantized::binary),
+    tensors("QLinearSigmoid", quantized::unary),
+    tensors("QLinearSoftmax", quantized::unary),
+    both("QuantizeLinear", quantized::quantize, quantized::quantize_constant),
     tensors("QuickGelu", fused::quick_gelu),
     tensors("RMSNormalization", normalise::rms_norm),
     constants("Range", fold::range),

@@ -15,7 +15,7 @@ use crate::import::node::{Node, Tensor, Value, pair};
 pub(super) fn max_pool(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let largest = pool(builder, node)?;
     let is_asked = node.proto.output.get(1).is_some_and(|name| !name.is_empty());
-    let is_counted = node.tensor(0)?.operand.shape.elements() <= MOST_PLACES;
+    let is_counted = node.tensor(0)?.operand.shape.elements() <= MAX_PLACES;
     if !is_asked || !is_counted || node.flag("storage_order", false)? {
         return Ok(vec![largest.into()]);
     }
@@ -27,7 +27,7 @@ pub(super) fn max_pool(builder: &mut Builder, node: &Node) -> Result<Vec<Value>,
 const MAX_INDEX: &str = "MaxPool indices";
 
 /// The most elements that floats count.
-const MOST_PLACES: usize = 1 << 24;
+const MAX_PLACES: usize = 1 << 24;
 
 /// `MaxUnpool`: to the shape that ONNX infers from the window, with zeros around it if another one is stated.
 pub(super) fn max_unpool(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

@@ -2,10 +2,10 @@
 
 use rten_onnx::onnx::{DataType, TensorProto};
 
-use super::quantised::{scale, stored, zero};
+use super::quantized::{scale, stored, zero};
 use super::{Model, int};
 
-/// A model of an image that is quantised as it runs: `q`, `s` and `z`, and filters `w` of 2 to 1 channel.
+/// A model of an image that is quantized as it runs: `q`, `s` and `z`, and filters `w` of 2 to 1 channel.
 fn dynamic() -> Model {
     Model::new(13, &[1, 2, 4, 4], &["y"]).tensor(filters(DataType::UINT8, &[1, 250])).node(
         "DynamicQuantizeLinear",
@@ -28,7 +28,7 @@ fn error(model: &Model) -> String {
 }
 
 #[test]
-fn products_of_what_is_quantised_as_it_runs() {
+fn products_of_what_is_quantized_as_it_runs() {
     let model = dynamic()
         .tensor(zero("zw", DataType::UINT8, 120))
         .node("ConvInteger", &["q", "w", "z", "zw"], &["i"], vec![])
@@ -43,7 +43,7 @@ fn products_of_what_is_quantised_as_it_runs() {
 }
 
 #[test]
-fn constants_are_quantised_at_import() {
+fn constants_are_quantized_at_import() {
     let model = Model::new(13, &[1, 3], &["y"])
         .floats("c", &[3])
         .node("DynamicQuantizeLinear", &["c"], &["q", "s", "z"], vec![])
@@ -99,7 +99,7 @@ fn inputs_of_integers_become_integers_again() {
             .node("DequantizeLinear", &["x", "s", "z"], &["d"], vec![])
             .node("QuantizeLinear", &["d", "s", "z"], &["y"], vec![]);
         let network = model.import().unwrap();
-        let made = network.layers.iter().find_map(|layer| layer.quantisation).unwrap();
+        let made = network.layers.iter().find_map(|layer| layer.quantization).unwrap();
         assert_eq!((made.scale, made.zero_point), (0.5, moved));
     }
     for element in [DataType::UINT8, DataType::INT16] {

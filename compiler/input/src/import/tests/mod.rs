@@ -19,7 +19,7 @@ mod models;
 mod mutated;
 mod operators;
 mod products;
-mod quantised;
+mod quantized;
 mod selection;
 mod spellings;
 mod stored;

@@ -1,4 +1,4 @@
-//! Quantised models with an error in them: every one is imported or refused, and every imported one can be planned.
+//! Quantized models with an error in them: every one is imported or refused, and every imported one can be planned.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rten_onnx::onnx::{AttributeProto, AttributeType, DataType, NodeProto, TensorProto};
 
 use super::hostile::changed;
-use super::quantised::{scale, stored, zero};
+use super::quantized::{scale, stored, zero};
 use super::{Model, float, int, ints, run, text};
 use crate::import::error::ImportError;
 use crate::import::{ImportOptions, import_bytes};
@@ -18,7 +18,7 @@ use crate::import::{ImportOptions, import_bytes};
 const CASES: usize = 4000;
 
 /// Elements of a tensor up to which a mutated network is planned and run. More of them take time and are nothing new.
-const MOST_ELEMENTS: usize = 10_000;
+const MAX_ELEMENTS: usize = 10_000;
 
 /// A name, and what makes the model anew.
 type Sample = (&'static str, fn() -> Model);
@@ -266,7 +266,7 @@ fn mutated_models_are_errors_or_other_models() {
                 Ok(imported) => {
                     accepted += 1;
                     let network = imported.network;
-                    if network.layers.iter().all(|layer| layer.shape.elements() <= MOST_ELEMENTS) {
+                    if network.layers.iter().all(|layer| layer.shape.elements() <= MAX_ELEMENTS) {
                         ran += usize::from(run(network, RowsChoice::None).is_ok());
                     }
                 }

@@ -191,7 +191,7 @@ fn models_of_halves_are_imported() {
 
 /// Integers of 4 bits with a scale and a zero point for each, or for each block of two.
 #[test]
-fn integers_of_4_bits_are_dequantised() {
+fn integers_of_4_bits_are_dequantized() {
     let of = |scales: (&[i64], &[f32]), zeros: Option<(&[i64], &[u8])>, attributes: Vec<AttributeProto>| {
         let bytes: Vec<u8> = scales.1.iter().flat_map(|scale| scale.to_le_bytes()).collect();
         let mut model = Model::new(21, &[1, 4], &["y"])

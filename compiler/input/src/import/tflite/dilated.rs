@@ -11,10 +11,10 @@ use super::codes::OperatorCode;
 use super::schema::{Model, Operator, Tensor};
 
 /// Maximum number of operators of such a chain.
-const LONGEST: usize = 16;
+const MAX_CHAIN_LEN: usize = 16;
 
 /// Largest block, padding, window or dilation.
-const LARGEST: i64 = 1 << 16;
+const MAX_SIZE: i64 = 1 << 16;
 
 /// Operators that change each element for itself, by nothing else or by constants that are the same for all pixels.
 const ELEMENT_WISE: &[&str] = &[
@@ -88,7 +88,7 @@ fn chain(
         return None;
     }
     let (mut at, mut parts, mut found) = (start, Vec::new(), None);
-    for _ in 0..LONGEST {
+    for _ in 0..MAX_CHAIN_LEN {
         let &[made] = model.operators[at].outputs.as_slice() else { return None };
         let &[reader] = readers[made].as_slice() else { return None };
         if model.outputs.contains(&made) {
@@ -153,7 +153,7 @@ impl Blocks {
         let (block, sides) = (constant(block)?, constant(sides)?);
         let rank = model.tensors[x].dims.len();
         let fits = block.len() + 2 == rank && sides.len() == 2 * block.len();
-        let is_small = |least: i64, all: &[i64]| all.iter().all(|value| (least..=LARGEST).contains(value));
+        let is_small = |least: i64, all: &[i64]| all.iter().all(|value| (least..=MAX_SIZE).contains(value));
         (fits && is_small(1, &block) && is_small(0, &sides)).then_some(Blocks { rank, block, sides })
     }
 
@@ -191,7 +191,7 @@ fn window(operator: &Operator, name: &str, filters: &Tensor, blocks: &Window) ->
     let mut window = *blocks;
     for (i, size) in [rows, columns].map(i64::from).into_iter().enumerate() {
         let (stride, dilation) = (option(2 - i, 0)?, i64::from(option(dilated[i], 1)?));
-        if stride != 1 || ![size, dilation].iter().all(|value| (1..=LARGEST).contains(value)) {
+        if stride != 1 || ![size, dilation].iter().all(|value| (1..=MAX_SIZE).contains(value)) {
             return None;
         }
         // TFLite pads after the image, if the padding is odd.

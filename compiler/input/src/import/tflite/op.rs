@@ -109,15 +109,15 @@ impl<'a, 'b> Op<'a, 'b> {
         }
     }
 
-    /// The numbers of operand `index`: those that its integers stand for, if it is quantised.
+    /// The numbers of operand `index`: those that its integers stand for, if it is quantized.
     pub fn number(&mut self, index: usize) -> Result<Value, Fault> {
         let operand = self.operand(index)?;
         let (tensor, stated, value) = (operand.index, operand.stated, operand.value.clone());
         match &value {
-            Value::Constant(constant) if !stated.is_quantised() || !is_integer(constant) => return Ok(value),
+            Value::Constant(constant) if !stated.is_quantized() || !is_integer(constant) => return Ok(value),
             Value::Tensor(x)
-                if self.builder.quantisation(x).is_none()
-                    && (x.integers.is_none() || stated.quantisation.is_none()) =>
+                if self.builder.quantization(x).is_none()
+                    && (x.integers.is_none() || stated.quantization.is_none()) =>
             {
                 return Ok(value);
             }
@@ -126,7 +126,7 @@ impl<'a, 'b> Op<'a, 'b> {
         if let Some(known) = self.numbers.get(&tensor) {
             return Ok(known.clone());
         }
-        let number = self.dequantised(value, stated, Some)?;
+        let number = self.dequantized(value, stated, Some)?;
         self.numbers.insert(tensor, number.clone());
         Ok(number)
     }
@@ -136,7 +136,7 @@ impl<'a, 'b> Op<'a, 'b> {
         (0..self.inputs.len()).map(|index| self.number(index)).collect()
     }
 
-    /// Constant operand `index` as parameters of a layer, with its dimensions permuted. Quantised parameters, including
+    /// Constant operand `index` as parameters of a layer, with its dimensions permuted. Quantized parameters, including
     /// biases of 32 bits, stay integers.
     pub fn weights(&mut self, index: usize, perm: &[usize]) -> Result<Value, Fault> {
         let stated = self.operand(index)?.stated;
@@ -146,7 +146,7 @@ impl<'a, 'b> Op<'a, 'b> {
         }
         let is_integer = is_integer(constant);
         let moved = if perm.is_sorted() { constant.clone() } else { constant.transposed(perm)? };
-        if !is_integer || stated.quantisation.is_none() {
+        if !is_integer || stated.quantization.is_none() {
             return Ok(moved.into());
         }
         // With activations of 16 bits, biases are beyond the integers of weights.
@@ -154,13 +154,13 @@ impl<'a, 'b> Op<'a, 'b> {
             return self.wide(&moved, stated);
         }
         let place = |axis| perm.iter().position(|from| *from == axis);
-        self.dequantised(moved.into(), stated, place)
+        self.dequantized(moved.into(), stated, place)
     }
 
     /// The numbers that integers of 64 bits stand for: one dimension, with a scale for all or for each.
     fn wide(&mut self, x: &Constant, stated: &Stated) -> Result<Value, Fault> {
-        let Some(quantisation) = &stated.quantisation else { return Ok(x.clone().into()) };
-        let [scales, _] = quantisation.operands(self.builder, stated.element)?;
+        let Some(quantization) = &stated.quantization else { return Ok(x.clone().into()) };
+        let [scales, _] = quantization.operands(self.builder, stated.element)?;
         let (scales, values) = (scales.to_floats()?, x.to_ints()?);
         if ![1, values.len()].contains(&scales.len()) {
             return fault!(
@@ -176,25 +176,25 @@ impl<'a, 'b> Op<'a, 'b> {
     }
 
     /// The numbers that integers stand for. `place` maps the dimension that the file states for the scales.
-    fn dequantised(
+    fn dequantized(
         &mut self,
         value: Value,
         stated: &Stated,
         place: impl Fn(usize) -> Option<usize>,
     ) -> Result<Value, Fault> {
-        let Some(quantisation) = &stated.quantisation else {
+        let Some(quantization) = &stated.quantization else {
             return fault!("tensor {} holds integers without a scale", stated.name);
         };
-        let [scales, points] = quantisation.operands(self.builder, stated.element)?;
+        let [scales, points] = quantization.operands(self.builder, stated.element)?;
         let rank = dims(&value).len();
         // A vector's scales lie along it, whatever dimension the file states: TFLite does not look.
-        let axis = match quantisation.count() {
+        let axis = match quantization.count() {
             1 => Some(0),
             _ if rank == 1 => Some(0),
-            _ => usize::try_from(quantisation.axis).ok().and_then(place).filter(|axis| *axis < rank),
+            _ => usize::try_from(quantization.axis).ok().and_then(place).filter(|axis| *axis < rank),
         };
         let Some(axis) = axis else {
-            let (name, stated) = (&stated.name, quantisation.axis);
+            let (name, stated) = (&stated.name, quantization.axis);
             return fault!("tensor {name} has rank {rank}, but scales along dimension {stated}");
         };
         let attributes = vec![int("axis", axis as i64)];
@@ -210,17 +210,17 @@ impl<'a, 'b> Op<'a, 'b> {
         }
     }
 
-    /// Output `index` in the elements that the file states for it: integers, if it is quantised.
+    /// Output `index` in the elements that the file states for it: integers, if it is quantized.
     pub fn output(&mut self, index: usize, value: Value) -> Result<Value, Fault> {
         let Some(stated) = self.outputs.get(index).copied() else { return Ok(value) };
         let is_done = match &value {
-            Value::Tensor(x) => self.builder.quantisation(x).is_some() || x.integers.is_some(),
+            Value::Tensor(x) => self.builder.quantization(x).is_some() || x.integers.is_some(),
             Value::Constant(x) => is_integer(x),
         };
-        let Some(quantisation) = stated.quantisation.filter(|_| stated.is_quantised() && !is_done) else {
+        let Some(quantization) = stated.quantization.filter(|_| stated.is_quantized() && !is_done) else {
             return Ok(value);
         };
-        let [scales, points] = quantisation.operands(self.builder, stated.element)?;
+        let [scales, points] = quantization.operands(self.builder, stated.element)?;
         let (x, is_first) = self.first_if_last(value)?;
         let y = self.node("QuantizeLinear", [x, scales.into(), points.into()], Vec::new())?;
         self.last_if(is_first, y)
@@ -230,9 +230,9 @@ impl<'a, 'b> Op<'a, 'b> {
     pub fn seen(&mut self, index: usize) -> Result<Value, Fault> {
         let operand = self.operand(index)?;
         let (read, value) = (operand.stated, operand.value.clone());
-        let is_same = match (&read.quantisation, self.outputs.first().and_then(|made| made.quantisation)) {
+        let is_same = match (&read.quantization, self.outputs.first().and_then(|made| made.quantization)) {
             (Some(read), Some(made)) => {
-                let mut all = |stated: &super::schema::Quantisation| {
+                let mut all = |stated: &super::schema::Quantization| {
                     let [scales, points] = stated.operands(self.builder, DataType::INT8)?;
                     Ok::<_, Fault>((scales.to_floats()?, points.to_ints()?))
                 };

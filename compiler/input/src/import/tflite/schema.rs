@@ -66,7 +66,7 @@ pub(super) struct Tensor<'a> {
     pub dims: Vec<i32>,
     /// The type of its elements, as ONNX has it.
     pub element: DataType,
-    pub quantisation: Option<Quantisation<'a>>,
+    pub quantization: Option<Quantization<'a>>,
     /// Whether it keeps its elements from one frame to the next.
     pub is_variable: bool,
     buffer: usize,
@@ -74,9 +74,9 @@ pub(super) struct Tensor<'a> {
     sparsity: Option<Record<'a>>,
 }
 
-/// The quantisation of a tensor.
+/// The quantization of a tensor.
 #[derive(Clone, Copy)]
-pub(super) struct Quantisation<'a> {
+pub(super) struct Quantization<'a> {
     scales: planus::Vector<'a, f32>,
     zero_points: Option<planus::Vector<'a, i64>>,
     /// The dimension that has a scale for each index, if there are several scales and dimensions.
@@ -253,11 +253,11 @@ impl<'a> Tensor<'a> {
         let dims = tensor.ints(0, MAX_RANK).map_err(named)?;
         let signature = tensor.ints(7, MAX_RANK).map_err(named)?;
         let dims = if signature.len() == dims.len() { signature } else { dims };
-        let quantisation = tensor.field::<Record>(4)?.map(|stated| Quantisation::read(&stated)).transpose();
+        let quantization = tensor.field::<Record>(4)?.map(|stated| Quantization::read(&stated)).transpose();
         Ok(Tensor {
             dims,
             element: codes::element(tensor.code(1)?),
-            quantisation: quantisation.map_err(named)?.flatten(),
+            quantization: quantization.map_err(named)?.flatten(),
             is_variable: tensor.flag(5)?,
             buffer: tensor.field::<u32>(2)?.unwrap_or(0) as usize,
             sparsity: tensor.field(6)?,
@@ -266,18 +266,18 @@ impl<'a> Tensor<'a> {
     }
 
     /// Whether its elements are integers of 8 or 16 bits that stand for numbers.
-    pub fn is_quantised(&self) -> bool {
-        self.quantisation.is_some()
+    pub fn is_quantized(&self) -> bool {
+        self.quantization.is_some()
             && matches!(self.element, DataType::INT8 | DataType::UINT8 | DataType::INT16)
     }
 }
 
-impl<'a> Quantisation<'a> {
+impl<'a> Quantization<'a> {
     fn read(stated: &Record<'a>) -> Result<Option<Self>, Fault> {
         let scales = stated.field::<planus::Vector<'a, f32>>(2)?.filter(|scales| !scales.is_empty());
         let Some(scales) = scales else { return Ok(None) };
         let zero_points = stated.field::<planus::Vector<'a, i64>>(3)?.filter(|points| !points.is_empty());
-        Ok(Some(Quantisation { scales, zero_points, axis: stated.int(6, 0)? }))
+        Ok(Some(Quantization { scales, zero_points, axis: stated.int(6, 0)? }))
     }
 
     /// How many scales there are.

@@ -52,7 +52,7 @@ impl Builder {
 
     /// With a constant of these dimensions.
     fn constant(&mut self, function: BinaryFunction, x: LayerId, dims: &[usize], left: bool) -> LayerId {
-        let constant = Some(ConstantOperand { dims: dims.to_vec(), left, quantisation: None });
+        let constant = Some(ConstantOperand { dims: dims.to_vec(), left, quantization: None });
         self.add(Operator::Binary(Binary { function, constant, activation: None }), &[x])
     }
 
@@ -93,7 +93,7 @@ impl Builder {
             output,
             shape,
             primitive: None,
-            quantisation: None,
+            quantization: None,
         })
     }
 

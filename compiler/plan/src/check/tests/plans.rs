@@ -150,7 +150,7 @@ impl Plan {
             consumers: Vec::new(),
             shape: shape.clone(),
             format: Format::default(),
-            quantisation: None,
+            quantization: None,
             row_bytes,
             external: at.is_none() && self.storage_model == StorageModel::Tensors,
             ring: at.map(|(ring_rows, offset)| Ring { ring_rows, offset, bytes: ring_rows * row_bytes }),

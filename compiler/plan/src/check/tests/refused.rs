@@ -2,9 +2,7 @@
 
 use crate::check::check;
 use crate::format::Layout;
-use crate::operator::{
-    Camera, CameraLayout, ColourOrder, Conv, Function, Input, InputElement, Operator, Pre,
-};
+use crate::operator::{Camera, CameraLayout, ColorOrder, Conv, Function, Input, InputElement, Operator, Pre};
 use crate::plan::{LayerInput, Plan, Ring, Step, Workspace};
 use crate::shape::Shape;
 
@@ -112,7 +110,7 @@ fn deliveries() {
         delivered(plan, |input| {
             let mut camera = Camera {
                 layout: CameraLayout::Hwc,
-                order: ColourOrder::Bgr,
+                order: ColorOrder::Bgr,
                 mean: vec![0.5; 3],
                 scale: vec![2.0; 3],
             };
@@ -233,7 +231,7 @@ fn shapes_and_rates() {
         }
     }
     fn before(affine: bool, activation: Option<Function>) -> Option<Pre> {
-        Some(Pre { affine, activation, quantisation: None })
+        Some(Pre { affine, activation, quantization: None })
     }
     let table: &[Case] = &[
         ("kernel", pair, |p| operator(p, |conv| conv.kernel = [3, 5]), "output_shape"),

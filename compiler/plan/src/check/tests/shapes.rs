@@ -76,7 +76,7 @@ fn convolutions() {
             c.pre = Some(Pre {
                 affine: true,
                 activation: Some(Function::PRelu { slope: vec![4, 1, 1] }),
-                quantisation: None,
+                quantization: None,
             })
         },
         |c| c.activation = Some(Function::PRelu { slope: vec![4, 1, 1] }),
@@ -182,7 +182,7 @@ fn products() {
 #[test]
 fn element_by_element() {
     let constant =
-        |dims: &[usize]| Some(ConstantOperand { dims: dims.to_vec(), left: false, quantisation: None });
+        |dims: &[usize]| Some(ConstantOperand { dims: dims.to_vec(), left: false, quantization: None });
     let add =
         |constant| Operator::Binary(Binary { function: BinaryFunction::Add, constant, activation: None });
     assert_eq!(made(&add(None), &[&[2, 1, 4], &[3, 1]]), Some(vec![2, 3, 4]));
@@ -212,7 +212,7 @@ fn order_is_kept() {
     let first = Shape::new([1, 3, 4, 2]);
     let add = |constant: Option<&[usize]>, inputs: &[&Shape]| {
         let constant =
-            constant.map(|dims| ConstantOperand { dims: dims.to_vec(), left: false, quantisation: None });
+            constant.map(|dims| ConstantOperand { dims: dims.to_vec(), left: false, quantization: None });
         let add = Operator::Binary(Binary { function: BinaryFunction::Add, constant, activation: None });
         output_shape(&add, inputs, &last).unwrap().order
     };

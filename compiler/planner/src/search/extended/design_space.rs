@@ -14,7 +14,7 @@ use crate::frame::task::PartitionedCnn;
 const ROWS: [u64; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 
 /// Maximum number of prefixes that a search starts from.
-const MOST_PREFIXES: usize = 250;
+const MAX_PREFIXES: usize = 250;
 
 /// The choices for one CNN. A genome has two genes for each layer: its step on the ladder, and whether a segment ends
 /// after it.
@@ -115,7 +115,7 @@ impl<'a> DesignSpace<'a> {
         self.genome(&vec![firings; self.least.len()], &[])
     }
 
-    /// The genomes of all prefixes, or of [`MOST_PREFIXES`] evenly among them: the layers of the prefix fire once per row,
+    /// The genomes of all prefixes, or of [`MAX_PREFIXES`] evenly among them: the layers of the prefix fire once per row,
     /// in one segment, and the others once, block by block.
     pub fn prefixes(&self) -> Vec<Vec<i64>> {
         let most = self.ladder.last().copied().unwrap_or(1);
@@ -125,7 +125,7 @@ impl<'a> DesignSpace<'a> {
                 (0..self.least.len()).map(|layer| if layer <= ends[at].0 { most } else { 1 }).collect();
             self.genome(&firings, &ends[at..])
         };
-        let count = ends.len().min(MOST_PREFIXES);
+        let count = ends.len().min(MAX_PREFIXES);
         (0..count).map(|at| prefix(at * ends.len() / count)).collect()
     }
 

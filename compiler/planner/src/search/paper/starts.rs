@@ -12,7 +12,7 @@ use crate::frame::task::PartitionedCnn;
 use crate::storage::Effort;
 
 /// Longest run of genes that the descent sets at once.
-const LONGEST_RUN: usize = 6;
+const MAX_RUN_LEN: usize = 6;
 
 /// Chromosomes that the descent evaluates at a time. It evaluates as many in all for each individual of the population.
 const BATCH: usize = 64;
@@ -136,7 +136,7 @@ fn descent(
 /// Runs of genes to set, with their values. Short runs come first.
 fn moves(chromosomes: &Chromosomes<'_>) -> Vec<(std::ops::Range<usize>, bool)> {
     let mut moves = Vec::new();
-    for length in 1..=LONGEST_RUN {
+    for length in 1..=MAX_RUN_LEN {
         for cnn in chromosomes.genes() {
             let starts = cnn.start..(cnn.end + 1).saturating_sub(length).max(cnn.start);
             moves.extend(starts.flat_map(|from| [(from..from + length, true), (from..from + length, false)]));
@@ -163,7 +163,7 @@ mod tests {
             let of_one_cnn = |run: &std::ops::Range<usize>| {
                 chromosomes.genes().iter().any(|cnn| cnn.start <= run.start && run.end <= cnn.end)
             };
-            let runs = (1..=LONGEST_RUN)
+            let runs = (1..=MAX_RUN_LEN)
                 .flat_map(|length| (0..chromosomes.len()).map(move |from| from..from + length))
                 .filter(of_one_cnn);
             let expected: Vec<_> = runs.flat_map(|run| [(run.clone(), true), (run, false)]).collect();

@@ -25,7 +25,7 @@ pub(super) fn fully_connected(op: &mut Op) -> Result<Vec<Value>, Fault> {
     match (from.as_slice(), &weights) {
         // The weights take the order of the image, so that nothing moves at run time.
         (&[1, rows, columns, channels], Value::Constant(_))
-            if elements == inner && rows * columns > 1 && channels > 1 && !is_quantised(op) =>
+            if elements == inner && rows * columns > 1 && channels > 1 && !is_quantized(op) =>
         {
             let cube = op.reshaped(weights, vec![units, rows, columns, channels])?;
             let cube = op.node("Transpose", [cube], vec![ints("perm", [0, 3, 1, 2])])?;
@@ -46,8 +46,8 @@ pub(super) fn fully_connected(op: &mut Op) -> Result<Vec<Value>, Fault> {
     Ok(vec![y])
 }
 
-fn is_quantised(op: &Op) -> bool {
-    op.operand(1).is_ok_and(|weights| weights.stated.quantisation.is_some())
+fn is_quantized(op: &Op) -> bool {
+    op.operand(1).is_ok_and(|weights| weights.stated.quantization.is_some())
 }
 
 pub(super) fn batch_mat_mul(op: &mut Op) -> Result<Vec<Value>, Fault> {

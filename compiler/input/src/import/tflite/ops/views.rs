@@ -69,15 +69,15 @@ pub(super) fn shape(op: &mut Op) -> Result<Vec<Value>, Fault> {
 }
 
 /// `QUANTIZE`: returns the numbers, from which the output's integers are made.
-pub(super) fn quantise(op: &mut Op) -> Result<Vec<Value>, Fault> {
-    if !op.outputs.iter().all(|output| output.is_quantised()) {
+pub(super) fn quantize(op: &mut Op) -> Result<Vec<Value>, Fault> {
+    if !op.outputs.iter().all(|output| output.is_quantized()) {
         return fault!("its output is no 8-bit integers with a scale");
     }
     Ok(vec![op.number(0)?])
 }
 
 /// `DEQUANTIZE` of integers, or of floats of 16 bits.
-pub(super) fn dequantise(op: &mut Op) -> Result<Vec<Value>, Fault> {
+pub(super) fn dequantize(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let operand = op.operand(0)?;
     let is_constant = matches!(operand.value, Value::Constant(_));
     if is_constant && operand.stated.element != DataType::FLOAT16 {

@@ -1,10 +1,10 @@
-//! Quantised models: tensors of integers in the file are tensors of integers in the network.
+//! Quantized models: tensors of integers in the file are tensors of integers in the network.
 
 use super::{Field, I8, I32, Model, Tensor, U8};
 use csdfc_network::pass::{self, Fusion};
 
 /// A convolution of integers, of these types of elements and zero points.
-fn quantised(element: i8, points: [i64; 3]) -> Model {
+fn quantized(element: i8, points: [i64; 3]) -> Model {
     let mut model = Model::default();
     let of = |shape: &[i32], scale: f32, point| Tensor {
         shape: shape.to_vec(),
@@ -35,7 +35,7 @@ fn primitives(model: &Model) -> Vec<String> {
 
 #[test]
 fn convolutions_compute_on_integers() {
-    for model in [quantised(I8, [-3, 0, 5]), quantised(U8, [3, 128, 5])] {
+    for model in [quantized(I8, [-3, 0, 5]), quantized(U8, [3, 128, 5])] {
         let primitives = primitives(&model);
         assert!(primitives.iter().any(|name| name == "indirect-gemm-int8-hwc-hwc"), "{primitives:?}");
     }
@@ -43,7 +43,7 @@ fn convolutions_compute_on_integers() {
 
 #[test]
 fn scales_are_dealt_out_along_the_dimension_of_the_outputs() {
-    let mut model = quantised(I8, [0, 0, 0]);
+    let mut model = quantized(I8, [0, 0, 0]);
     (model.tensors[1].scales, model.tensors[1].points) = (vec![0.25, 0.5, 1.0], vec![0; 3]);
     let network = model.import().unwrap();
     let layer_of = |network: &csdfc_network::Network| {

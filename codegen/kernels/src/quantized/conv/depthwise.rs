@@ -1,0 +1,381 @@
+//! Depthwise convolution: each channel has a filter of its own, and channels lie side by side in vectors.
+//!
+//! Two or four taps, one above the other, go together. A vector of them is made once, and serves all pixels whose
+//! windows contain it. Beyond the image, a tap reads zero points. So all windows have the same sum of weights, and the
+//! biases already account for its product with the zero point.
+
+use core::mem::MaybeUninit;
+use core::ops::Range;
+
+use super::super::super::arch::PANEL;
+use super::super::super::conv::Conv;
+use super::super::super::pixels::pixel;
+use super::super::super::rows::Rows;
+use super::super::super::shared::SharedRows;
+use super::super::integers::{Integers, LANES, MAX_DEPTH, NUMBER, Work};
+use super::super::panels::Panel;
+use super::parameters::QConv;
+
+/// The convolution's rows `y` and panels `tiles`.
+pub(super) struct Depthwise<'a> {
+    pub q: &'a QConv,
+    pub y: Range<usize>,
+    pub tiles: Range<usize>,
+    pub input: Rows<'a, u8>,
+    pub packed: &'a [u8],
+    pub output: SharedRows<'a, u8>,
+}
+
+/// Bytes of the image that stay in a near cache while the panels pass by.
+const NEAR: usize = 32 * 1024;
+/// The most rows of a filter whose taps go together.
+const MAX_ROWS: usize = 8;
+/// The most panels whose channels go together, and how many channels these have.
+const MAX_PANELS: usize = 4;
+const MAX_CHANNELS: usize = MAX_PANELS * PANEL;
+/// The most groups of taps of a filter that go together.
+const MAX_GROUPS: usize = 32;
+
+impl Work for Depthwise<'_> {
+    #[inline(always)]
+    fn run<S: Integers>(self) {
+        let Depthwise { q, ref y, ref tiles, input, .. } = self;
+        let Conv { kernel, stride, .. } = q.conv;
+        if q.has_offset || kernel[0] > MAX_ROWS || kernel[0].div_ceil(S::DEPTH) * kernel[1] > MAX_GROUPS {
+            return self.tap_by_tap();
+        }
+        let together = (NEAR / (stride[0] * input.shape.row_stride()).max(1)).max(1);
+        for start in y.clone().step_by(together) {
+            let y = start..y.end.min(start + together);
+            for tile in tiles.clone().step_by(S::TOGETHER) {
+                let first = tile * PANEL;
+                let end = (tiles.end.min(tile + S::TOGETHER) * PANEL).min(q.conv.filters);
+                let rows = ChannelRows { conv: &self, y: y.clone(), first, lanes: end - first };
+                // SAFETY: this is in `Work::run`. `V` vectors hold the channels: of at most four panels, of one panel
+                // if they are more than a vector, or of one vector.
+                unsafe {
+                    if const { S::TOGETHER == MAX_PANELS } {
+                        rows.call::<S, 4>();
+                    } else if rows.lanes > LANES {
+                        rows.call::<S, 2>();
+                    } else {
+                        rows.call::<S, 1>();
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Depthwise<'_> {
+    /// Makes everything one product at a time, for the largest filters, and for weights with an offset.
+    #[inline(always)]
+    fn tap_by_tap(self) {
+        let Depthwise { q, y, tiles, input, packed, output } = self;
+        let Conv { kernel, stride, dilation, pads, .. } = q.conv;
+        let (shape, panels) = (&input.shape, q.panels());
+        let (zeros, offset) = ([q.zero_point; PANEL], q.offset(packed));
+        for y in y {
+            for tile in tiles.clone() {
+                let first = tile * PANEL;
+                let panel = Panel::of(&panels, packed, first);
+                for x in 0..output.width() {
+                    let mut sums: [i32; PANEL] =
+                        core::array::from_fn(|lane| if lane < panel.width { panel.bias(lane) } else { 0 });
+                    for ky in 0..kernel[0] {
+                        let iy = (y * stride[0] + ky * dilation[0]).wrapping_sub(pads[0]);
+                        for kx in 0..kernel[1] {
+                            let ix = (x * stride[1] + kx * dilation[1]).wrapping_sub(pads[1]);
+                            let elements = match iy < shape.height && ix < shape.width {
+                                true => &pixel(input.row(iy), shape, ix)[first..][..panel.width],
+                                false => &zeros[..panel.width],
+                            };
+                            let weights = &panel.weights()[(ky * kernel[1] + kx) * panel.width..];
+                            for ((sum, &x), &weight) in sums.iter_mut().zip(elements).zip(weights) {
+                                let weight = i32::from(weight.cast_signed()) + offset;
+                                *sum = sum.wrapping_add(i32::from(x) * weight);
+                            }
+                        }
+                    }
+                    let start = output.pixel(output.start(y), x) + first;
+                    // SAFETY: these are channels of `tiles` in rows `y`, which no one else uses: `# Safety` of `make`,
+                    // which alone makes a `Depthwise`.
+                    let made = unsafe { output.elements(start, panel.width) };
+                    for (lane, (byte, sum)) in made.iter_mut().zip(sums).enumerate() {
+                        *byte = q.requantize.apply(sum, panel.multiplier(lane));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows of the output by `lanes` channels of neighbouring panels, from `first` on.
+struct ChannelRows<'b, 'a> {
+    conv: &'b Depthwise<'a>,
+    y: Range<usize>,
+    first: usize,
+    lanes: usize,
+}
+
+/// The weights of some channels, in groups of taps one above the other, and the constants that turn sums into elements.
+struct Filters<S: Integers, const V: usize> {
+    weights: [MaybeUninit<[S::Factors; V]>; MAX_GROUPS],
+    biases: [S::Sums; V],
+    scales: [S::Scales; V],
+    clamp: S::Clamp,
+    /// Channels.
+    lanes: usize,
+}
+
+/// Where the row of a tap lies, from the first channel on, and how far from there the next pixel is.
+type Place = (*const u8, usize);
+
+impl ChannelRows<'_, '_> {
+    /// Makes them with `V` vectors of channels.
+    ///
+    /// # Safety
+    /// In [`Work::run`]. `V` vectors hold the channels, and no one else reads or writes their elements of the output
+    /// rows.
+    #[inline(always)]
+    unsafe fn call<S: Integers, const V: usize>(self) {
+        let Conv { kernel, stride, dilation, .. } = self.conv.q.conv;
+        let is_whole = S::HAS_PARTS || self.lanes == V * S::LANES;
+        // SAFETY: this is in `Work::run`, and `V` vectors hold the channels: `# Safety` of this function. Only `Each`
+        // with a part takes channels that do not fill them, if the set has no parts.
+        unsafe {
+            match (is_whole, kernel, stride[1], dilation[1]) {
+                (true, [3, 3], 1, 1) => S::call(Whole::<V, 3, 1, 3>(self)),
+                (true, [3, 3], 2, 1) => S::call(Whole::<V, 3, 2, 2>(self)),
+                (true, [5, 5], 1, 1) => S::call(Whole::<V, 5, 1, 5>(self)),
+                (true, [5, 5], 2, 1) => S::call(Whole::<V, 5, 2, 3>(self)),
+                (true, ..) => S::call(DepthwiseWork::<V, false>(self)),
+                (false, ..) => S::call(DepthwiseWork::<V, true>(self)),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`ChannelRows::call`].
+    #[inline(always)]
+    unsafe fn filters<S: Integers, const V: usize>(&self) -> Filters<S, V> {
+        let Depthwise { q, packed, .. } = *self.conv;
+        let [height, width] = q.conv.kernel;
+        let panels = q.panels();
+        // A panel beyond the last channel has none, so nothing is read where it would be.
+        let lanes = |panel: usize| self.lanes.saturating_sub(panel * PANEL).min(PANEL);
+        let numbers =
+            |panel: usize| packed.as_ptr().wrapping_add((self.first + panel * PANEL) * panels.each());
+        // SAFETY: this is in `Work::run`, and `V` vectors hold the channels: `# Safety` of this function. `make` has
+        // asserted that all panels are there, and vectors of a narrow one reach no further beyond it than
+        // `Panels::reach` says.
+        unsafe {
+            let mut biases = S::channels(|panel| (numbers(panel), lanes(panel)));
+            let scales =
+                S::channel_scales(|panel| (numbers(panel).wrapping_add(NUMBER * lanes(panel)), lanes(panel)));
+            let mut all = [const { MaybeUninit::uninit() }; MAX_GROUPS];
+            let mut groups = all.iter_mut();
+            for ky in (0..height).step_by(S::DEPTH) {
+                for (kx, group) in groups.by_ref().take(width).enumerate() {
+                    let at = |i: usize, panel: usize| {
+                        let tap = (ky + i) * width + kx;
+                        (numbers(panel).wrapping_add((2 * NUMBER + tap) * lanes(panel)), lanes(panel))
+                    };
+                    let weights = S::weight_rows::<V>(S::DEPTH.min(height - ky), at);
+                    for (sums, weights) in biases.iter_mut().zip(weights) {
+                        *sums = S::add_middle(*sums, weights);
+                    }
+                    group.write(weights);
+                }
+            }
+            Filters { weights: all, biases, scales, clamp: S::clamp(q.requantize), lanes: self.lanes }
+        }
+    }
+
+    /// The rows of the taps of row `y` of the output; those beyond the image are `beyond`.
+    #[inline(always)]
+    fn places(&self, y: usize, beyond: Place) -> [Place; MAX_ROWS] {
+        let Depthwise { q, input, .. } = self.conv;
+        let Conv { kernel, stride, dilation, pads, .. } = q.conv;
+        let mut places = [beyond; MAX_ROWS];
+        for (ky, place) in places.iter_mut().enumerate().take(kernel[0]) {
+            let iy = (y * stride[0] + ky * dilation[0]).wrapping_sub(pads[0]);
+            if iy < input.shape.height {
+                *place = (input.row(iy)[self.first..].as_ptr(), input.shape.channels);
+            }
+        }
+        places
+    }
+
+    /// The output's pixels of row `y`, from the first channel on.
+    #[inline(always)]
+    fn outputs(&self, y: usize) -> *mut u8 {
+        let output = &self.conv.output;
+        let start = output.start(y);
+        let end = output.pixel(start, output.width());
+        output.pointer(start, end - start).wrapping_add(self.first)
+    }
+}
+
+/// Makes the rows pixel by pixel, `V` vectors of channels, which a `PART` does not fill.
+struct DepthwiseWork<'b, 'a, const V: usize, const PART: bool>(ChannelRows<'b, 'a>);
+
+impl<const V: usize, const PART: bool> Work for DepthwiseWork<'_, '_, V, PART> {
+    #[inline(always)]
+    fn run<S: Integers>(self) {
+        let rows = self.0;
+        let zeros = [rows.conv.q.zero_point; MAX_CHANNELS];
+        // SAFETY: this is in `Work::run`. `ChannelRows::call` makes this, whose `# Safety` is that of `filters` and,
+        // with the rows that `places` finds, of `pixels`.
+        unsafe {
+            let filters = rows.filters::<S, V>();
+            for y in rows.y.clone() {
+                let places = rows.places(y, (zeros.as_ptr(), 0));
+                pixels::<S, V, PART>(&rows, &filters, &places, y, &zeros);
+            }
+        }
+    }
+}
+
+/// Makes the rows of `V` vectors of channels, for filters that are `K` high and wide, with stride `STRIDE`. It goes
+/// column after column of the image. DepthwiseWork column is added to the sums of the `LIVE` neighbouring pixels whose windows
+/// contain it.
+struct Whole<'b, 'a, const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize>(
+    ChannelRows<'b, 'a>,
+);
+
+impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Work
+    for Whole<'_, '_, V, K, STRIDE, LIVE>
+{
+    #[inline(always)]
+    fn run<S: Integers>(self) {
+        const { assert!(LIVE == K.div_ceil(STRIDE)) };
+        let rows = self.0;
+        let Depthwise { q, input, output, .. } = rows.conv;
+        let zeros = [q.zero_point; MAX_CHANNELS];
+        let (columns, pad) = (input.shape.width, q.conv.pads[1]);
+        // SAFETY: this is in `Work::run`. `ChannelRows::call` makes this for channels that fill `V` vectors, or if the
+        // set has parts. Rows are by `places`, columns beyond the image are `zeros`, and the output's pixels are by
+        // `outputs`.
+        unsafe {
+            let filters = rows.filters::<S, V>();
+            for y in rows.y.clone() {
+                let places = rows.places(y, (zeros.as_ptr(), 0));
+                let mut out = rows.outputs(y);
+                let mut sums = [filters.biases; LIVE];
+                let place = |ky: usize, column: usize| {
+                    let (place, step) = places[ky];
+                    if column < columns { place.wrapping_add(column * step) } else { zeros.as_ptr() }
+                };
+                // The first windows share these columns. After them, each pixel has only `STRIDE` columns that are new.
+                for column in 0..K - STRIDE {
+                    let at = column.wrapping_sub(pad);
+                    filters.add::<K, STRIDE, LIVE>(&mut sums, column, |ky| place(ky, at));
+                }
+                for x in 0..output.width() {
+                    for column in K - STRIDE..K {
+                        let at = (x * STRIDE + column).wrapping_sub(pad);
+                        filters.add::<K, STRIDE, LIVE>(&mut sums, column, |ky| place(ky, at));
+                    }
+                    S::requantize_channels(sums[0], filters.scales, &filters.clamp, out, filters.lanes);
+                    // The window of the next pixel is the first now, and a new one begins a stride after the last.
+                    for m in 1..LIVE {
+                        sums[m - 1] = sums[m];
+                    }
+                    sums[LIVE - 1] = filters.biases;
+                    out = out.wrapping_add(q.conv.filters);
+                }
+            }
+        }
+    }
+}
+
+impl<S: Integers, const V: usize> Filters<S, V> {
+    /// Adds the taps of a column, counted from the first pixel's window, to the pixels in whose windows it lies.
+    ///
+    /// # Safety
+    /// In [`Work::run`]. At each place there are bytes of `V` vectors, or, if the set has parts, of the channels.
+    #[inline(always)]
+    unsafe fn add<const K: usize, const STRIDE: usize, const LIVE: usize>(
+        &self,
+        sums: &mut [[S::Sums; V]; LIVE],
+        column: usize,
+        place: impl Fn(usize) -> *const u8,
+    ) {
+        for group in 0..K.div_ceil(S::DEPTH) {
+            let first = group * S::DEPTH;
+            let rows = [0, 1, 2, 3].map(|i| place((first + i).min(K - 1)));
+            // SAFETY: this is in `Work::run`, and each place is good for what `rows` reads: `# Safety` of this
+            // function. `filters` has written the weights of all taps, of which this is one.
+            unsafe {
+                let taps = S::rows::<V>(&rows[..S::DEPTH.min(K - first)], self.lanes);
+                for (m, sums) in sums.iter_mut().enumerate() {
+                    let kx = column.wrapping_sub(m * STRIDE);
+                    if kx < K {
+                        let weights = self.weights[group * K + kx].assume_init_ref();
+                        for v in 0..V {
+                            sums[v] = S::add_products(sums[v], taps[v], weights[v]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Makes the pixels of row `y` one by one.
+///
+/// # Safety
+/// In [`Work::run`]. The channels fill `V` vectors, or are fewer if they are a `PART` or the set has parts. `places`
+/// are the rows of the taps of row `y`, and no one else reads or writes its elements of the output.
+#[inline(always)]
+unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
+    rows: &ChannelRows<'_, '_>,
+    filters: &Filters<S, V>,
+    places: &[Place; MAX_ROWS],
+    y: usize,
+    zeros: &[u8; MAX_CHANNELS],
+) {
+    let Depthwise { q, input, output, .. } = rows.conv;
+    let Conv { kernel, stride, dilation, pads, .. } = q.conv;
+    let out = rows.outputs(y);
+    for x in 0..output.width() {
+        // SAFETY: this is in `Work::run`, taps within the columns are within their rows, and no one else uses the
+        // output's elements: `# Safety` of this function. A `PART` goes by way of rooms, which hold whole vectors.
+        unsafe {
+            let mut sums = filters.biases;
+            for (group, first) in (0..kernel[0]).step_by(S::DEPTH).enumerate() {
+                for kx in 0..kernel[1] {
+                    let ix = (x * stride[1] + kx * dilation[1]).wrapping_sub(pads[1]);
+                    let is_inside = ix < input.shape.width;
+                    let mut rooms = [[0; MAX_CHANNELS]; MAX_DEPTH];
+                    let mut taps = [zeros.as_ptr(); MAX_DEPTH];
+                    let count = S::DEPTH.min(kernel[0] - first);
+                    for ((tap, room), &(place, step)) in
+                        taps.iter_mut().zip(&mut rooms).zip(&places[first..]).take(count)
+                    {
+                        if is_inside {
+                            *tap = place.wrapping_add(ix * step);
+                        }
+                        if PART {
+                            room.as_mut_ptr().copy_from_nonoverlapping(*tap, filters.lanes);
+                            *tap = room.as_ptr();
+                        }
+                    }
+                    let taps = S::rows::<V>(&taps[..count], filters.lanes);
+                    let weights = filters.weights[group * kernel[1] + kx].assume_init_ref();
+                    for v in 0..V {
+                        sums[v] = S::add_products(sums[v], taps[v], weights[v]);
+                    }
+                }
+            }
+            let to = out.wrapping_add(x * q.conv.filters);
+            let mut room = [0; MAX_CHANNELS];
+            let made = if PART { room.as_mut_ptr() } else { to };
+            S::requantize_channels(sums, filters.scales, &filters.clamp, made, filters.lanes);
+            if PART {
+                to.copy_from_nonoverlapping(room.as_ptr(), filters.lanes);
+            }
+        }
+    }
+}

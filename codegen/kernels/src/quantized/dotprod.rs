@@ -1,0 +1,251 @@
+//! Integers by NEON with its products of bytes. An instruction adds four products of signed bytes to each of four sums,
+//! none of which saturates. Elements are unsigned, so 128 is subtracted from them. That changes the sums of all pixels
+//! by the same number, which is added to the biases.
+
+use core::arch::aarch64::*;
+use core::arch::asm;
+
+use super::super::arch::Neon;
+use super::Requantize;
+use super::integers::{Integers, LANES, Work};
+use super::neon;
+
+/// Does the work with these instructions.
+///
+/// # Safety
+/// The processor has them.
+#[inline(never)]
+#[target_feature(enable = "neon,dotprod")]
+pub(crate) unsafe fn run<W: Work>(work: W) {
+    work.run::<Dot>();
+}
+
+/// NEON with products of bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Dot;
+
+/// An element that is less by this is a signed byte.
+const MIDDLE: u8 = 128;
+
+/// The byte of a vector that goes to each byte, so that four steps of a sum, which lie as 0, 2, 1, 3, are in order.
+static STEPS_IN_ORDER: [u8; 16] = [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15];
+
+/// Adds to each number the four products of its signed bytes. The function of the standard library that does this is not
+/// stable yet.
+///
+/// # Safety
+/// The processor has the instruction.
+#[inline(always)]
+unsafe fn dot(mut sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
+    // SAFETY: the processor has `sdot`: `# Safety` of this function. It changes nothing but its register.
+    unsafe {
+        asm!(
+            "sdot {sums:v}.4s, {a:v}.16b, {b:v}.16b",
+            sums = inout(vreg) sums,
+            a = in(vreg) a,
+            b = in(vreg) b,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    sums
+}
+
+/// Less by the middle, as a signed byte.
+///
+/// # Safety
+/// The processor has NEON.
+#[inline(always)]
+unsafe fn signed(bytes: uint8x16_t) -> int8x16_t {
+    // SAFETY: the processor has NEON: `# Safety` of this function.
+    unsafe { vreinterpretq_s8_u8(veorq_u8(bytes, vdupq_n_u8(MIDDLE))) }
+}
+
+/// The bytes of four rows, one above the other: first those of the first four lanes of each vector.
+///
+/// # Safety
+/// The processor has NEON.
+#[inline(always)]
+unsafe fn fours<const V: usize>([a, b, c, d]: [int8x16_t; 4]) -> [[int8x16_t; 2]; V] {
+    // SAFETY: the processor has NEON: `# Safety` of this function.
+    unsafe {
+        let four = |ab: int8x16_t, cd: int8x16_t| {
+            let (ab, cd) = (vreinterpretq_s16_s8(ab), vreinterpretq_s16_s8(cd));
+            [vreinterpretq_s8_s16(vzip1q_s16(ab, cd)), vreinterpretq_s8_s16(vzip2q_s16(ab, cd))]
+        };
+        let mut all = [four(vzip1q_s8(a, b), vzip1q_s8(c, d)); V];
+        if V == 2 {
+            all[1] = four(vzip2q_s8(a, b), vzip2q_s8(c, d));
+        }
+        all
+    }
+}
+
+/// The bytes of one or two vectors of a row.
+///
+/// # Safety
+/// The processor has NEON, and `p` is good for `V` vectors of 8 bytes, 1 or 2.
+#[inline(always)]
+unsafe fn bytes<const V: usize>(p: *const u8) -> uint8x16_t {
+    // SAFETY: the processor has NEON, and `p` is good for 8 bytes of each of 1 or 2 vectors: `# Safety` of this
+    // function.
+    unsafe { if V == 2 { vld1q_u8(p) } else { vcombine_u8(vld1_u8(p), vdup_n_u8(0)) } }
+}
+
+// SAFETY: there are 8 lanes, and each method touches what `Integers` says of its pointers and no more.
+#[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
+unsafe impl Integers for Dot {
+    type Sums = <Neon as Integers>::Sums;
+    /// Fours of signed bytes of the first lanes, and of the others.
+    type Factors = [int8x16_t; 2];
+    type Scales = <Neon as Integers>::Scales;
+    type Clamp = neon::Clamp;
+    const LANES: usize = LANES;
+    const HAS_PARTS: bool = false;
+    const DEPTH: usize = 4;
+    const SIZE: usize = 1;
+    const MIDDLE: u8 = MIDDLE;
+    const TILE: usize = 6;
+    const TOGETHER: usize = 1;
+
+    #[inline(always)]
+    unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums {
+        // SAFETY: the processor has NEON, and `p` is good for 8 numbers of 4 bytes: `# Safety` of `Integers`.
+        unsafe { <Neon as Integers>::sums(p, lanes) }
+    }
+
+    #[inline(always)]
+    unsafe fn scales(p: *const u8, lanes: usize) -> Self::Scales {
+        // SAFETY: the processor has NEON, and `p` is good for 8 floats of 4 bytes: `# Safety` of `Integers`.
+        unsafe { <Neon as Integers>::scales(p, lanes) }
+    }
+
+    #[inline(always)]
+    unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, _: usize) -> Self::Factors {
+        // SAFETY: the processor has NEON, and `p` is good for `STEPS` bytes of each of 8 lanes: `# Safety` of
+        // `Integers`.
+        unsafe {
+            if STEPS == 2 {
+                let twos = vld1q_u16(p.cast());
+                let fours = [vmovl_u16(vget_low_u16(twos)), vmovl_high_u16(twos)];
+                return [vreinterpretq_s8_u32(fours[0]), vreinterpretq_s8_u32(fours[1])];
+            }
+            let order = vld1q_u8(STEPS_IN_ORDER.as_ptr());
+            [vqtbl1q_s8(vld1q_s8(p.cast()), order), vqtbl1q_s8(vld1q_s8(p.add(16).cast()), order)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors {
+        // SAFETY: the processor has NEON, and `p` is good for `STEPS` elements of a byte: `# Safety` of `Integers`.
+        unsafe {
+            let four = match STEPS {
+                2 => vdupq_n_u32(p.cast::<u16>().read_unaligned().into()),
+                _ => vdupq_n_u32(p.cast::<u32>().read_unaligned()),
+            };
+            [vreinterpretq_s8_u32(four); 2]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn rows<const V: usize>(rows: &[*const u8], _: usize) -> [Self::Factors; V] {
+        // SAFETY: the processor has NEON, and each row is good for `V` vectors of 8 bytes: `# Safety` of `Integers`.
+        unsafe {
+            let mut all = [vdupq_n_s8(0); 4];
+            for (row, &p) in all.iter_mut().zip(rows) {
+                *row = signed(bytes::<V>(p));
+            }
+            fours(all)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn weight_rows<const V: usize>(
+        rows: usize,
+        at: impl Fn(usize, usize) -> (*const u8, usize),
+    ) -> [Self::Factors; V] {
+        // SAFETY: the processor has NEON, and each row is good for `V` vectors of 8 bytes: `# Safety` of `Integers`.
+        unsafe {
+            let mut all = [vdupq_n_s8(0); 4];
+            for (i, row) in all.iter_mut().enumerate().take(rows) {
+                *row = vreinterpretq_s8_u8(bytes::<V>(at(i, 0).0));
+            }
+            fours(all)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_products(sums: Self::Sums, a: Self::Factors, b: Self::Factors) -> Self::Sums {
+        // SAFETY: the processor has `sdot`: `# Safety` of `Integers`.
+        unsafe { [dot(sums[0], a[0], b[0]), dot(sums[1], a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn add_middle(sums: Self::Sums, weights: Self::Factors) -> Self::Sums {
+        // SAFETY: the processor has `sdot`: `# Safety` of `Integers`. The middle is no signed byte, but its half is.
+        unsafe {
+            let half = [vdupq_n_s8((MIDDLE / 2).cast_signed()); 2];
+            Self::add_products(Self::add_products(sums, half, weights), half, weights)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums {
+        // SAFETY: the processor has NEON: `# Safety` of `Integers`.
+        unsafe { <Neon as Integers>::add_to_all(sums, number) }
+    }
+
+    #[inline(always)]
+    unsafe fn clamp(how: Requantize) -> Self::Clamp {
+        // SAFETY: the processor has NEON: `# Safety` of `Integers`.
+        unsafe { <Neon as Integers>::clamp(how) }
+    }
+
+    #[inline(always)]
+    unsafe fn requantize(
+        sums: Self::Sums,
+        scales: Self::Scales,
+        clamp: &Self::Clamp,
+        out: *mut u8,
+        lanes: usize,
+    ) {
+        // SAFETY: the processor has NEON, and `out` is good for 8 bytes: `# Safety` of `Integers`.
+        unsafe { <Neon as Integers>::requantize(sums, scales, clamp, out, lanes) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather(
+        (from, between): (*const u8, usize),
+        (to, span): (*mut u8, usize),
+        [rows, count]: [usize; 2],
+    ) {
+        const WIDE: usize = 16;
+        // SAFETY: the processor has NEON, and in each row `from` is good for `count` bytes and `to` for `count`
+        // elements of a byte: `# Safety` of `Integers`. The last vector of a row ends with its last byte, and begins
+        // with some that were done before.
+        unsafe {
+            for row in 0..rows {
+                let (from, to) = (from.add(row * between), to.add(row * span));
+                let wide = |at: usize| vst1q_s8(to.add(at).cast(), signed(vld1q_u8(from.add(at))));
+                let narrow =
+                    |at: usize| vst1_u8(to.add(at), veor_u8(vld1_u8(from.add(at)), vdup_n_u8(MIDDLE)));
+                if count >= WIDE {
+                    (0..count / WIDE).for_each(|i| wide(i * WIDE));
+                    if !count.is_multiple_of(WIDE) {
+                        wide(count - WIDE);
+                    }
+                } else if count >= LANES {
+                    narrow(0);
+                    narrow(count - LANES);
+                } else {
+                    (0..count).for_each(|at| to.add(at).write(*from.add(at) ^ MIDDLE));
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn call<W: Work>(work: W) {
+        // SAFETY: the processor has NEON with products of bytes: `# Safety` of `Integers`.
+        unsafe { run(work) }
+    }
+}
