@@ -4,7 +4,7 @@
 //! repository.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
-#![allow(clippy::print_stdout, reason = "what is skipped or measured is told")]
+#![allow(clippy::print_stdout, reason = "what is skipped or measured is printed")]
 
 use std::process::Command;
 

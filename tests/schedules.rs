@@ -1,5 +1,5 @@
 //! Schedules and emitted code of real networks, as snapshots: whoever changes how layers are scheduled or how crates are
-//! written sees here what becomes of them.
+//! written sees here how they change.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 

@@ -104,7 +104,7 @@ fn digits(text: &str) -> Option<u128> {
 /// Iterations of the reduced [repetition vector](crate::repetition_vector) per unit of time, in the long run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Throughput {
-    /// This many; 0 if the graph comes to a standstill.
+    /// This many; 0 if the graph deadlocks.
     Finite(Ratio),
     /// Infinitely many, since the firings that limit the graph take no time.
     Unbounded,

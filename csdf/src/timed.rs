@@ -16,7 +16,7 @@ pub struct SelfTimed {
     pub transient: Vec<Vec<u64>>,
     /// By actor, the start times of its firings in the first period.
     pub periodic: Vec<Vec<u64>>,
-    /// Time after which the period repeats; 0 if the graph comes to a standstill, and then `periodic` is empty.
+    /// Time after which the period repeats; 0 if the graph deadlocks, and then `periodic` is empty.
     pub period: u64,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Recurrence {
     pub(crate) started: Vec<(u64, u64)>,
 }
 
-/// Executes a layout, self-timed, until a state comes back; none if it comes to a standstill. `start` is told the
+/// Executes a layout, self-timed, until a state comes back; none if it deadlocks. `start` is told the
 /// actor and time of each firing.
 ///
 /// States are compared when some actor begins an iteration. A state consists of the firings begun beyond those of whole

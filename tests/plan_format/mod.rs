@@ -359,7 +359,6 @@ fn requantized(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
     plan
 }
 
-/// Plans of random networks, packed otherwise and broken: the replay accepts what the checker does, and nothing else.
 /// The plan with other bytes stored of a layer's parameters, or of all, than its primitives keep.
 fn with_other_bytes(plan: &Plan, random: &mut ChaCha8Rng) -> Plan {
     let mut plan = plan.clone();
@@ -398,6 +397,7 @@ fn tiled_otherwise(plan: &Plan, random: &mut ChaCha8Rng) -> Option<Plan> {
     Some(plan)
 }
 
+/// Plans of random networks, packed otherwise and broken: the replay accepts what the checker does, and nothing else.
 #[test]
 fn the_replay_and_the_checker_agree() {
     let (mut accepted, mut refused, mut of_integers, mut of_mixed) = (0, 0, 0, 0);

@@ -56,7 +56,7 @@ pub fn run(folder: &Path, program: &str, arguments: &[&str], environment: &[(&st
 pub const SANITIZED: &str = "x86_64-unknown-linux-gnu";
 
 /// What calls Cargo in a folder, to build with ThreadSanitizer, the standard library too. Nothing where there is no nightly
-/// toolchain with its sources: that is told.
+/// toolchain with its sources: that is printed.
 ///
 /// # Panics
 /// The call panics when Cargo fails.

@@ -1,7 +1,7 @@
 //! The code that whole-program tests of csdfc share. The tests are in the files next to this folder.
 
 #![expect(clippy::expect_used, reason = "a panic is how a test fails")]
-#![expect(clippy::print_stdout, reason = "what is skipped is told")]
+#![expect(clippy::print_stdout, reason = "what is skipped is printed")]
 
 pub mod crates;
 pub mod generate;

@@ -35,8 +35,8 @@ pub(crate) fn zeros(steps: usize) -> *const f32 {
     ZEROS[..steps].as_ptr()
 }
 
-/// Bytes of weights that stay in a near cache while the pixels pass by.
-const NEAR: usize = 256 * 1024;
+/// Bytes of weights that should stay in a cache while the kernel goes over all pixels.
+const CACHE_BYTES: usize = 256 * 1024;
 
 /// Where the pixels of a tile are read and written.
 pub(crate) struct Table<'a, E = f32> {
@@ -53,7 +53,7 @@ pub(crate) struct Table<'a, E = f32> {
     has_residuals: bool,
     /// How many pixels there are.
     count: usize,
-    /// The weights that are brought into a near cache while the sums are made.
+    /// The weights that are prefetched into a cache while the sums are made.
     pub ahead: Ahead,
     input: core::marker::PhantomData<&'a [E]>,
 }
@@ -242,7 +242,7 @@ impl<E: Element, W: Weight> Sums<'_, E, W> {
     ) -> impl Iterator<Item = Range<usize>> + use<S, E, W> {
         let panels = self.panels;
         let least = most_panels::<S>(pixels.clamp(1, S::PIXELS));
-        let most = (NEAR / size_of::<W>() / panels.stride()).max(least);
+        let most = (CACHE_BYTES / size_of::<W>() / panels.stride()).max(least);
         let mut next = tiles.start;
         core::iter::from_fn(move || {
             let group_end = (next / panels.per_group() + 1) * panels.per_group();

@@ -112,8 +112,8 @@ pub struct Product<'a> {
 /// Steps of a block. The parts of A and B for this many steps stay in a near cache.
 const DEEP: usize = 512;
 
-/// Elements of B that stay in a near cache while the rows of A pass by.
-const NEAR: usize = 64 * 1024;
+/// Elements of B that should stay in a cache while the kernel goes over all rows of A.
+const CACHE_ELEMENTS: usize = 64 * 1024;
 
 /// Steps whose lines are brought together.
 const STRETCH: usize = 4;
@@ -175,7 +175,7 @@ impl Job for Work<'_> {
         let (tiles, depths) = (m.div_ceil(S::PIXELS), k.div_ceil(DEEP).max(1));
         for depth in 0..depths {
             let steps = [depth * k / depths, (depth + 1) * k / depths];
-            let run = (NEAR / (steps[1] - steps[0]).max(1) / PANEL * PANEL).max(WIDEST);
+            let run = (CACHE_ELEMENTS / (steps[1] - steps[0]).max(1) / PANEL * PANEL).max(WIDEST);
             for first in (0..n).step_by(run) {
                 let end = n.min(first + run);
                 for tile in 0..tiles {

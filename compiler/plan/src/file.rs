@@ -300,7 +300,8 @@ fn write_string(string: &str, text: &mut String) {
 mod tests {
     use super::*;
     use crate::check::tests::plans;
-    use crate::operator::{ElementWise, Function, Operator};
+    use crate::format::Quantization;
+    use crate::operator::{Binary, BinaryFunction, ConstantOperand, ElementWise, Function, Operator, Pre};
     use crate::plan::{Block, StreamedWeights};
 
     #[test]
@@ -344,12 +345,27 @@ mod tests {
         older
     }
 
+    /// Spells a field as version 2 did.
+    fn british(fields: &mut serde_json::Map<String, Value>) {
+        if let Some(quantization) = fields.remove("quantization") {
+            fields.insert("quantisation".into(), quantization);
+        }
+    }
+
     /// The data of a plan as version 2 had it.
     fn second(plan: &Plan) -> Value {
         let mut older = serde_json::to_value(plan).unwrap();
         older["format"] = FORMAT_2.into();
+        for tensor in older["tensors"].as_array_mut().unwrap() {
+            british(tensor.as_object_mut().unwrap());
+        }
         let layers = older["cnns"].as_array_mut().unwrap().iter_mut();
         for layer in layers.flat_map(|cnn| cnn["layers"].as_array_mut().unwrap()) {
+            for part in ["/attributes/pre", "/attributes/constant"] {
+                if let Some(fields) = layer.pointer_mut(part).and_then(Value::as_object_mut) {
+                    british(fields);
+                }
+            }
             let layer = layer.as_object_mut().unwrap();
             if let Some(mut streamed) = layer.remove("streamed") {
                 let fields = streamed.as_object_mut().unwrap();
@@ -368,7 +384,21 @@ mod tests {
         let block = Block { offset: 0, bytes: 64, after: None };
         let weights = StreamedWeights { at: 0, filters: Some(16), tiles: "2*64".into(), blocks: vec![block] };
         streamed.cnns[0].layers[1].streamed = Some(weights);
-        for (name, plan) in plans::all().into_iter().chain([("streamed", streamed)]) {
+        let mut quantized = plans::pair();
+        let quantization = Some(Quantization { scale: 0.5, zero_point: 3 });
+        quantized.tensors[0].quantization = quantization;
+        let layers = &mut quantized.cnns[0].layers;
+        let Operator::Conv(conv) = &mut layers[1].operator else { panic!("{:?}", layers[1]) };
+        conv.pre = Some(Pre { affine: true, activation: None, quantization });
+        let constant = ConstantOperand { dims: vec![1], left: false, quantization };
+        layers[2].operator = Operator::Binary(Binary {
+            function: BinaryFunction::Add,
+            constant: Some(constant),
+            activation: None,
+        });
+        assert_eq!(second(&quantized).to_string().matches("\"quantisation\"").count(), 3);
+        for (name, plan) in plans::all().into_iter().chain([("streamed", streamed), ("quantized", quantized)])
+        {
             let older = second(&plan);
             let mut ron = String::new();
             write_ron(&older, false, 0, &mut ron);

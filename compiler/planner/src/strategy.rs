@@ -28,7 +28,7 @@ pub enum Strategy {
     Refinement,
     /// Smaller rings where branches meet, by the storage search of the dataflow analysis.
     SmallestRings,
-    /// Layers that make the rows of a firing one by one at a price in time, to write where they have just read.
+    /// Layers that make the rows of a firing one by one, which takes more time, to write where they have just read.
     OneByOne,
     /// Complete searches when rings are packed, with all the steps that the final plan gets.
     CompletePacking,

@@ -148,7 +148,7 @@ pub fn plan(
     let base = models.resolve(&opened.spec)?;
     let device = DeviceProfile::find(&base.device, &opened.folder)?;
     let mut open = Vec::new();
-    for (cnn, spec) in opened.spec.cnns.iter().enumerate().filter(|(_, spec)| spec.is_open()) {
+    for (cnn, spec) in opened.spec.cnns.iter().enumerate().filter(|(_, spec)| spec.has_auto_precision()) {
         // Each measurement packs the weights.
         let network = models.network(cnn, &base).in_memory();
         let network = network.map_err(|(layer, error)| PlannerError::weights(&layer, &error))?;

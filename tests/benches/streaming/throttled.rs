@@ -1,4 +1,4 @@
-//! A store that is only as fast as it is told, in place of the one that the program of an emitted crate opens.
+//! A store that is only as fast as its argument says, in place of the one that the program of an emitted crate opens.
 //!
 //! `THROTTLE` in the environment has its bytes a second and the nanoseconds before a read's first byte: `250000000 80000`.
 

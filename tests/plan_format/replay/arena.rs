@@ -20,7 +20,8 @@ pub fn check_apart(plan: &Plan<'_>) -> Result<(), Refusal> {
             let at_once = a.stored_in.iter().any(|&p| b.stored_in.iter().any(|&q| plan.together[p][q]));
             let beside = c == d && a.lives_beside(b);
             let is_cut = beside && (a.is_cut() || b.is_cut());
-            let of_one_layer = beside && (over(&plan.cnns[c], a, b) || over(&plan.cnns[c], b, a));
+            let of_one_layer = beside
+                && (overwrites_operand(&plan.cnns[c], a, b) || overwrites_operand(&plan.cnns[c], b, a));
             if at_once || is_cut || of_one_layer {
                 return Err(format!("{} and {} share bytes", a.name, b.name));
             }
@@ -30,7 +31,7 @@ pub fn check_apart(plan: &Plan<'_>) -> Result<(), Refusal> {
 }
 
 /// Whether a layer writes one of these rings and reads the other, but must not write where it reads.
-fn over(cnn: &Cnn, read: &Ring, written: &Ring) -> bool {
+fn overwrites_operand(cnn: &Cnn, read: &Ring, written: &Ring) -> bool {
     if !read.readers.contains(&written.tensor) {
         return false;
     }

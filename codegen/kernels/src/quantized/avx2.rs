@@ -137,7 +137,7 @@ unsafe impl Integers for Avx2 {
     const DEPTH: usize = 2;
     const SIZE: usize = 2;
     const TILE: usize = 6;
-    const TOGETHER: usize = 1;
+    const PANELS_PER_STEP: usize = 1;
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {

@@ -136,7 +136,7 @@ unsafe impl Integers for Avx512 {
     const DEPTH: usize = 4;
     const SIZE: usize = 1;
     const TILE: usize = 12;
-    const TOGETHER: usize = 4;
+    const PANELS_PER_STEP: usize = 4;
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums {

@@ -105,7 +105,7 @@ unsafe impl Integers for Dot {
     const SIZE: usize = 1;
     const MIDDLE: u8 = MIDDLE;
     const TILE: usize = 6;
-    const TOGETHER: usize = 1;
+    const PANELS_PER_STEP: usize = 1;
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums {

@@ -57,7 +57,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     const TILE: usize;
     /// Panels that are computed together: either one panel of one or more vectors, or at most four panels of one vector
     /// each.
-    const TOGETHER: usize;
+    const PANELS_PER_STEP: usize;
 
     /// The numbers at `p`, the lowest byte of each first.
     unsafe fn sums(p: *const u8, lanes: usize) -> Self::Sums;
@@ -67,7 +67,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     unsafe fn weights<const STEPS: usize, const PART: usize>(p: *const u8, lanes: usize) -> Self::Factors;
     /// The next gathered elements of a pixel that go together, no more than `STEPS`, in every lane.
     unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors;
-    /// The numbers of a depthwise convolution's channels, of [`Integers::TOGETHER`] panels, in an order of the set's own. `at`
+    /// The numbers of a depthwise convolution's channels, of [`Integers::PANELS_PER_STEP`] panels, in an order of the set's own. `at`
     /// says where those of a panel are, and how many.
     #[inline(always)]
     unsafe fn channels<const V: usize>(at: impl Fn(usize) -> (*const u8, usize)) -> [Self::Sums; V] {
@@ -232,7 +232,7 @@ unsafe impl Integers for Portable {
     const DEPTH: usize = 2;
     const SIZE: usize = 2;
     const TILE: usize = 2;
-    const TOGETHER: usize = 1;
+    const PANELS_PER_STEP: usize = 1;
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {

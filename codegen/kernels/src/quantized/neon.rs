@@ -64,7 +64,7 @@ unsafe impl Integers for Neon {
     const DEPTH: usize = 2;
     const SIZE: usize = 2;
     const TILE: usize = 4;
-    const TOGETHER: usize = 1;
+    const PANELS_PER_STEP: usize = 1;
 
     #[inline(always)]
     unsafe fn sums(p: *const u8, _: usize) -> Self::Sums {

@@ -58,7 +58,7 @@ impl Tiles<'_> {
                 // SAFETY: this is in `Work::run`, and the tiles, places and sums are there: `# Safety` of this
                 // function.
                 unsafe {
-                    if const { S::TOGETHER == 4 && $m <= most::<S>(4) } && panels == 4 {
+                    if const { S::PANELS_PER_STEP == 4 && $m <= most::<S>(4) } && panels == 4 {
                         S::call(Sized::<$m, 4>(self));
                     } else if const { $m <= S::TILE } {
                         if self.lanes > S::LANES {

@@ -30,7 +30,7 @@ impl AccuracyArgs {
     /// # Errors
     /// When an option is given and no CNN has precision auto.
     pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), Error> {
-        if !spec.is_open() {
+        if !spec.has_auto_precision() {
             let given = [
                 ("--max-error", self.max_error.is_some()),
                 ("--calibrate", !self.calibrate.is_empty()),
@@ -49,8 +49,8 @@ impl AccuracyArgs {
         if self.max_error.is_some() {
             origin.replaced.push(("max_error", "--max-error"));
         }
-        let several = spec.cnns.iter().filter(|cnn| cnn.is_open()).count() > 1;
-        for cnn in spec.cnns.iter_mut().filter(|cnn| cnn.is_open()) {
+        let several = spec.cnns.iter().filter(|cnn| cnn.has_auto_precision()).count() > 1;
+        for cnn in spec.cnns.iter_mut().filter(|cnn| cnn.has_auto_precision()) {
             let (name, accuracy) = (cnn.name(), &mut cnn.accuracy);
             accuracy.max_error = self.max_error.unwrap_or(accuracy.max_error);
             if !self.calibrate.is_empty() {

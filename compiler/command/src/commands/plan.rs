@@ -67,7 +67,7 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     let paths = |application: &Application| {
         application.cnns.iter().map(|cnn| identity::path_from(plan_folder, &cnn.model)).collect()
     };
-    let chosen = match app.spec.is_open() {
+    let chosen = match app.spec.has_auto_precision() {
         true => choose(&app, saved.is_some(), &paths, &watch, &watcher::show_measured),
         false => as_stated(args, &app, saved.as_ref(), &paths, &watch),
     };

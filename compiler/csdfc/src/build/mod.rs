@@ -237,7 +237,7 @@ impl Build {
         if let Some(device) = &self.device {
             opened.spec.device = Some(device::from_here(device));
         }
-        if opened.spec.is_open() {
+        if opened.spec.has_auto_precision() {
             let message = format!("{}: a build script does not choose precisions", self.source);
             let help = "state precisions in place of `auto`, for instance those that `csdfc plan` chose for the layers";
             return Err(Error::Input { message, help: Some(help.into()) });

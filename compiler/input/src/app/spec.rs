@@ -397,15 +397,15 @@ impl CnnSpec {
     }
 
     /// Whether the precision of some layer is to be chosen.
-    pub fn is_open(&self) -> bool {
+    pub fn has_auto_precision(&self) -> bool {
         self.precision == Precision::Auto || self.precisions.values().any(|of| *of == Precision::Auto)
     }
 }
 
 impl AppSpec {
     /// Whether the precision of some layer is to be chosen.
-    pub fn is_open(&self) -> bool {
-        self.cnns.iter().any(CnnSpec::is_open)
+    pub fn has_auto_precision(&self) -> bool {
+        self.cnns.iter().any(CnnSpec::has_auto_precision)
     }
 
     /// An application of one CNN with defaults everywhere.

@@ -188,10 +188,10 @@ pub(super) fn inception_v2() -> Result<Network, BuilderError> {
     let b = &mut builder;
     let pool = || PoolWindow::new(3, 2).ceil();
     let x = b.input("input", [1, 3, 224, 224])?;
-    let x = caffe(b, "conv1", "7x7_s2", &x, square(64, 7).stride(2))?;
+    let x = conv_bn_relu(b, "conv1", "7x7_s2", &x, square(64, 7).stride(2))?;
     let x = b.named("pool1_3x3_s2").max_pool(&x, pool())?;
-    let x = caffe(b, "conv2", "3x3_reduce", &x, square(64, 1))?;
-    let x = caffe(b, "conv2", "3x3", &x, square(192, 3))?;
+    let x = conv_bn_relu(b, "conv2", "3x3_reduce", &x, square(64, 1))?;
+    let x = conv_bn_relu(b, "conv2", "3x3", &x, square(192, 3))?;
     let mut x = b.named("pool2_3x3_s2").max_pool(&x, pool())?;
 
     // 1×1; 3×3 reduced, 3×3; double 3×3 reduced, double 3×3; pool projection. No 1×1: the module halves the size and
@@ -213,13 +213,13 @@ pub(super) fn inception_v2() -> Result<Network, BuilderError> {
         let stride = if one == 0 { 2 } else { 1 };
         let mut branches = Vec::new();
         if one > 0 {
-            branches.push(caffe(b, &name, "1x1", &x, square(one, 1))?);
+            branches.push(conv_bn_relu(b, &name, "1x1", &x, square(one, 1))?);
         }
-        let y = caffe(b, &name, "3x3_reduce", &x, square(reduce, 1))?;
-        branches.push(caffe(b, &name, "3x3", &y, square(three, 3).stride(stride))?);
-        let y = caffe(b, &name, "double_3x3_reduce", &x, square(double_reduce, 1))?;
-        let y = caffe(b, &name, "double_3x3_1", &y, square(double, 3))?;
-        branches.push(caffe(b, &name, "double_3x3_2", &y, square(double, 3).stride(stride))?);
+        let y = conv_bn_relu(b, &name, "3x3_reduce", &x, square(reduce, 1))?;
+        branches.push(conv_bn_relu(b, &name, "3x3", &y, square(three, 3).stride(stride))?);
+        let y = conv_bn_relu(b, &name, "double_3x3_reduce", &x, square(double_reduce, 1))?;
+        let y = conv_bn_relu(b, &name, "double_3x3_1", &y, square(double, 3))?;
+        branches.push(conv_bn_relu(b, &name, "double_3x3_2", &y, square(double, 3).stride(stride))?);
         let window = PoolWindow::new(3, 1).pads(Padding::Each(1));
         b.named(format!("{name}_pool"));
         let y = match module {
@@ -227,7 +227,11 @@ pub(super) fn inception_v2() -> Result<Network, BuilderError> {
             "5b" => b.max_pool(&x, window)?,
             _ => b.average_pool(&x, window, true)?,
         };
-        branches.push(if project > 0 { caffe(b, &name, "pool_proj", &y, square(project, 1))? } else { y });
+        branches.push(if project > 0 {
+            conv_bn_relu(b, &name, "pool_proj", &y, square(project, 1))?
+        } else {
+            y
+        });
         x = b.named(format!("{name}_output")).concat(&branches.iter().collect::<Vec<_>>())?;
     }
 
@@ -238,7 +242,7 @@ pub(super) fn inception_v2() -> Result<Network, BuilderError> {
 }
 
 /// A convolution `{block}_{part}` with bias, batch norm and rectifier.
-fn caffe(
+fn conv_bn_relu(
     b: &mut Builder,
     block: &str,
     part: &str,

@@ -91,7 +91,7 @@ pub(super) fn affine(network: Network) -> Network {
         if let Some(folded) = folded(before, layer) {
             let before = &mut rewrite.network.layers[producer.0];
             (before.operator, before.parameters) = folded;
-            rewrite.absorb_reader(producer, id);
+            rewrite.fuse_with_reader(producer, id);
         }
     }
     rewrite.finish()

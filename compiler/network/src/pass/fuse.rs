@@ -31,5 +31,5 @@ fn fuse(rewrite: &mut Rewrite, producer: LayerId, id: LayerId) {
     let Some(place @ None) = before.operator.activation_mut() else { return };
     *place = Some(function);
     before.parameters.extend(slope);
-    rewrite.absorb_reader(producer, id);
+    rewrite.fuse_with_reader(producer, id);
 }

@@ -77,7 +77,7 @@ fn add(rewrite: &mut Rewrite, id: LayerId, conv: LayerId, added: Operand) {
     layer.parameters.extend(slopes);
     layer.inputs.push(added);
     if is_there {
-        rewrite.absorb_reader(conv, id);
+        rewrite.fuse_with_reader(conv, id);
     } else {
         rewrite.move_to_reader(conv, id);
     }

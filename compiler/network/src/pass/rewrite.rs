@@ -40,7 +40,7 @@ impl Rewrite {
 
     /// Lets `producer` stand for `reader`, its only reader. It takes over the reader's tensor and nodes. The caller has
     /// already changed what it computes.
-    pub(super) fn absorb_reader(&mut self, producer: LayerId, reader: LayerId) {
+    pub(super) fn fuse_with_reader(&mut self, producer: LayerId, reader: LayerId) {
         let absorbed = &mut self.network.layers[reader.0];
         let nodes = std::mem::take(&mut absorbed.onnx_nodes);
         let (output, shape) = (absorbed.output.clone(), absorbed.shape.clone());
@@ -51,10 +51,10 @@ impl Rewrite {
         self.uses[producer.0] = self.uses[reader.0];
     }
 
-    /// Lets `producer` stand in the place of `reader`, its only reader. This is [`Rewrite::absorb_reader`] for a
+    /// Lets `producer` stand in the place of `reader`, its only reader. This is [`Rewrite::fuse_with_reader`] for a
     /// producer that now reads tensors which are made between the two.
     pub(super) fn move_to_reader(&mut self, producer: LayerId, reader: LayerId) {
-        self.absorb_reader(producer, reader);
+        self.fuse_with_reader(producer, reader);
         self.network.layers.swap(producer.0, reader.0);
         self.stands_for[reader.0] = reader;
         self.uses[producer.0] = 0;

@@ -6,7 +6,7 @@
 //! ```text
 //!    |    |            |
 //!    |    +--+      +--+     the walls
-//!    |       |      |        a block on the ground of the valley lies between the walls,
+//!    |       |      |        a block on the floor of the valley lies between the walls,
 //!    +-------+------+        and together the blocks there cover it from end to end
 //! ```
 //!
@@ -15,7 +15,7 @@
 //! that come level with a wall of the valley are tried first. A section that no block covers is raised to the lower of
 //! its walls. A branch ends
 //!
-//! - where no block can cover the ground of a section that may waste nothing (a block lies above everything below it,
+//! - where no block can cover the floor of a section that may waste nothing (a block lies above everything below it,
 //!   and no lower than its sections can be level with each other: `partial`);
 //! - where a branch with the same blocks still to come, and the same waste, has failed.
 //!
@@ -150,7 +150,7 @@ impl PileSearch {
         }
     }
 
-    /// Searches from the ground for so many steps.
+    /// Searches from an empty packing for so many steps.
     fn search(&mut self, steps: u64, seed: u64) -> Verdict {
         self.partial.left = steps;
         for (i, taste) in (0..).zip(&mut self.taste) {
@@ -287,17 +287,17 @@ impl PileSearch {
         }
     }
 
-    /// The blocks that can cover the ground of this section, the best first. These are wide blocks, which are hard to
+    /// The blocks that can cover the skyline of this section, the best first. These are wide blocks, which are hard to
     /// place later, and blocks that come level with a wall. A block is less good if it ends between two sections at one
     /// level and other blocks have to lie across that end.
     fn candidates(&self, section: usize) -> Vec<usize> {
-        let ground = self.partial.ground[section];
+        let skyline = self.partial.skyline[section];
         let end_of = |edge: usize, beyond: Option<usize>, size: u64| {
             let beyond =
-                beyond.and_then(|s| self.partial.ground.get(s)).filter(|_| self.partial.crossing[edge] > 0);
+                beyond.and_then(|s| self.partial.skyline.get(s)).filter(|_| self.partial.crossing[edge] > 0);
             match beyond {
-                Some(level) if *level == ground => -LIKING_OF_LEVEL,
-                Some(level) if *level == ground + size => LIKING_OF_LEVEL,
+                Some(level) if *level == skyline => -LIKING_OF_LEVEL,
+                Some(level) if *level == skyline + size => LIKING_OF_LEVEL,
                 _ => 0.0,
             }
         };

@@ -31,10 +31,10 @@ pub struct PartialPacking {
     /// By section: the bytes it may still waste.
     pub spare: Vec<u64>,
     /// By section: the end of the blocks that lie there.
-    pub ground: Vec<u64>,
+    pub skyline: Vec<u64>,
     /// By section: whether no block shall cover it at this level.
     pub bare: Vec<bool>,
-    /// By boundary of two sections, neither of which may waste bytes: the least height above the ground before it at
+    /// By boundary of two sections, neither of which may waste bytes: the least height above the skyline before it at
     /// which both sides can be level.
     pub level: Vec<u64>,
     /// By block: where it was placed last.
@@ -79,7 +79,7 @@ impl PartialPacking {
         }
         PartialPacking {
             spare: loads.iter().map(|load| height.saturating_sub(*load)).collect(),
-            ground: vec![0; sections],
+            skyline: vec![0; sections],
             bare: vec![false; sections],
             level: vec![0; sections + 1],
             offsets: vec![0; items.len()],
@@ -116,22 +116,22 @@ impl PartialPacking {
     pub fn raise(&mut self, from: usize, to: usize) -> bool {
         let mut start = from;
         while start < to {
-            let ground = self.ground[start];
-            let alike = |s: &usize| self.bare[*s] == self.bare[start] && self.ground[*s] == ground;
+            let skyline = self.skyline[start];
+            let alike = |s: &usize| self.bare[*s] == self.bare[start] && self.skyline[*s] == skyline;
             let end = (start..to).take_while(alike).last().unwrap_or(start) + 1;
-            let left = if start > from { self.ground[start - 1] } else { u64::MAX };
-            let right = if end < to { self.ground[end] } else { u64::MAX };
+            let left = if start > from { self.skyline[start - 1] } else { u64::MAX };
+            let right = if end < to { self.skyline[end] } else { u64::MAX };
             let wall = left.min(right);
-            if self.bare[start] && wall > ground {
-                if wall == u64::MAX || (start..end).any(|s| self.spare[s] < wall - ground) {
+            if self.bare[start] && wall > skyline {
+                if wall == u64::MAX || (start..end).any(|s| self.spare[s] < wall - skyline) {
                     return false;
                 }
                 for section in start..end {
                     self.bare[section] = false;
                     self.trail.push(Change::Bared(section));
-                    self.ground[section] = wall;
-                    self.spare[section] -= wall - ground;
-                    self.trail.push(Change::Raised(section, wall - ground));
+                    self.skyline[section] = wall;
+                    self.spare[section] -= wall - skyline;
+                    self.trail.push(Change::Raised(section, wall - skyline));
                 }
                 for edge in start..=end {
                     self.find_level(edge);
@@ -145,14 +145,14 @@ impl PartialPacking {
         true
     }
 
-    /// Places a block on the ground, which must be level there.
+    /// Places a block on the skyline, which must be flat there.
     pub fn put(&mut self, i: usize) {
         let Item { from, to, size } = self.items[i];
-        self.offsets[i] = self.ground[from];
+        self.offsets[i] = self.skyline[from];
         self.placed[i] = true;
         self.crossing[from + 1..to].iter_mut().for_each(|crossing| *crossing -= 1);
-        for ground in &mut self.ground[from..to] {
-            *ground += size;
+        for skyline in &mut self.skyline[from..to] {
+            *skyline += size;
         }
         self.trail.push(Change::Placed(i));
         self.spend(to - from);
@@ -168,12 +168,12 @@ impl PartialPacking {
                     let Item { from, to, size } = self.items[i];
                     self.placed[i] = false;
                     self.crossing[from + 1..to].iter_mut().for_each(|crossing| *crossing += 1);
-                    for ground in &mut self.ground[from..to] {
-                        *ground -= size;
+                    for skyline in &mut self.skyline[from..to] {
+                        *skyline -= size;
                     }
                 }
                 Some(Change::Raised(section, by)) => {
-                    self.ground[section] -= by;
+                    self.skyline[section] -= by;
                     self.spare[section] += by;
                 }
                 Some(Change::Bared(section)) => self.bare[section] = !self.bare[section],
@@ -187,11 +187,11 @@ impl PartialPacking {
     /// the boundary lies where both sides are level: on some of the blocks that end there, and on some that begin
     /// there.
     fn find_level(&mut self, edge: usize) {
-        if edge == 0 || edge == self.ground.len() {
+        if edge == 0 || edge == self.skyline.len() {
             return;
         }
         self.trail.push(Change::Level(edge, self.level[edge]));
-        let [before, after] = [edge - 1, edge].map(|s| self.ground[s]);
+        let [before, after] = [edge - 1, edge].map(|s| self.skyline[s]);
         self.level[edge] = 0;
         if before == after || self.spare[edge - 1] > 0 || self.spare[edge] > 0 {
             return;

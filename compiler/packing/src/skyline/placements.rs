@@ -1,4 +1,4 @@
-//! Which blocks can cover the ground of a partial packing.
+//! Which blocks can cover the skyline of a partial packing.
 
 use super::partial::{Item, PartialPacking};
 
@@ -7,14 +7,14 @@ use super::partial::{Item, PartialPacking};
 pub struct Placements {
     /// For sections in a valley: where the valley begins and ends; both 0 elsewhere.
     pub valley: Vec<(usize, usize)>,
-    /// Whether blocks can cover the ground of the valley up to here, and from here on.
+    /// Whether blocks can cover the floor of the valley up to here, and from here on.
     until: Vec<bool>,
     since: Vec<bool>,
-    /// How many blocks can cover the ground.
+    /// How many blocks can cover the skyline.
     pub count: Vec<u64>,
     /// Whether a block can, now or later.
     covered: Vec<bool>,
-    /// Blocks that can lie on the ground now, one of each kind.
+    /// Blocks that can lie on the skyline now, one of each kind.
     pub blocks: Vec<usize>,
 }
 
@@ -53,13 +53,13 @@ impl Placements {
         }
         let mut start = from;
         while start < to {
-            let (ground, bare) = (partial.ground[start], partial.bare[start]);
+            let (skyline, bare) = (partial.skyline[start], partial.bare[start]);
             let mut end = start + 1;
-            while end < to && partial.ground[end] == ground && partial.bare[end] == bare {
+            while end < to && partial.skyline[end] == skyline && partial.bare[end] == bare {
                 end += 1;
             }
             let wall =
-                |s: usize| partial.ground[s] > ground || partial.ground[s] == ground && partial.bare[s];
+                |s: usize| partial.skyline[s] > skyline || partial.skyline[s] == skyline && partial.bare[s];
             if !bare && (start == from || wall(start - 1)) && (end == to || wall(end)) {
                 self.valley[start - from..end - from].fill((start, end));
                 self.until[start - from] = true;
@@ -69,7 +69,7 @@ impl Placements {
         }
     }
 
-    /// Finds up to where, and from where on, blocks can cover the ground of each valley.
+    /// Finds up to where, and from where on, blocks can cover the skyline of each valley.
     fn reach(&mut self, partial: &PartialPacking, blocks: &[usize], from: usize, to: usize) {
         let mut next = blocks.iter().copied().peekable();
         for section in from..to {
@@ -109,19 +109,19 @@ impl Placements {
         for &i in blocks {
             let Item { from: begin, to: end, .. } = partial.items[i];
             looked += end - begin;
-            let ground = partial.ground[begin..end].iter().copied().max().unwrap_or(0);
-            let level = |edge: usize| partial.ground[edge - 1].saturating_add(partial.level[edge]);
+            let skyline = partial.skyline[begin..end].iter().copied().max().unwrap_or(0);
+            let level = |edge: usize| partial.skyline[edge - 1].saturating_add(partial.level[edge]);
             let levels = (begin + 1..end).filter(|edge| partial.level[*edge] > 0).map(level);
-            let lowest = levels.max().unwrap_or(0).max(ground);
+            let lowest = levels.max().unwrap_or(0).max(skyline);
             for section in begin..end {
-                self.covered[section - from] |= partial.ground[section] == lowest;
+                self.covered[section - from] |= partial.skyline[section] == lowest;
             }
         }
         partial.spend(looked);
         (from..to).find(|s| partial.spare[*s] == 0 && !self.covered[*s - from])
     }
 
-    /// Gathers the blocks that can lie on the ground now, and counts them by section.
+    /// Gathers the blocks that can lie on the skyline now, and counts them by section.
     fn gather(&mut self, partial: &PartialPacking, blocks: &[usize], from: usize, to: usize) {
         self.count.clear();
         self.count.resize(to - from + 1, 0);

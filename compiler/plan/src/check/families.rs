@@ -42,8 +42,8 @@ const FAMILIES: &[Family] = &[
     ("kn2row-separate", BY_COLUMNS, BY_COLUMNS, is_of_stride_1, products, stored),
     ("kn2col-steps", ALL, &[Hwc], is_of_stride_1, nothing, stored),
     ("kn2col-panels", ALL, &[Hwc], is_of_stride_1, nothing, stored),
-    ("mec-a", ALL, BY_COLUMNS, fits_in_lowered, lowered, stored),
-    ("mec-b", ALL, ALL, has_no_rows_between, lowered, stored),
+    ("mec-a", ALL, BY_COLUMNS, fits_in_lowered, lowered_bytes, stored),
+    ("mec-b", ALL, ALL, has_no_rows_between, lowered_bytes, stored),
     ("mec-strip", ALL, ALL, has_no_rows_between, lowered_strip, stored),
     ("fft1d-kept", ALL, ALL, is_simple, spectra, stored_spectra),
     ("fft1d-made", ALL, ALL, is_simple, spectra_with_filter, stored_beside_turns),
@@ -319,7 +319,7 @@ fn products(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
     bytes(operator, inputs, |sizes| product(&[sizes.kernel[1], sizes.filters, sizes.input[1]]))
 }
 
-fn lowered(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
+fn lowered_bytes(operator: &Operator, inputs: &[&Shape], _: &Shape) -> Option<u64> {
     bytes(operator, inputs, Sizes::lowered)
 }
 

@@ -35,7 +35,7 @@ pub struct Choice {
     /// `None`, each run of layers that go by parts is a segment, together with the layers of a single row within the
     /// run, and every other layer is a segment of its own.
     pub barriers: Option<Vec<LayerId>>,
-    /// The layers, in ascending order, that may make the rows of a firing one by one at a price, since their filters
+    /// The layers, in ascending order, that may make the rows of a firing one by one at a cost in time, since their filters
     /// exceed the nearest cache. Such a layer can write to addresses whose rows it has just read. All other layers
     /// whose filters exceed the cache make their rows at once. With `None`, a search decides.
     pub one_by_one: Option<Vec<LayerId>>,

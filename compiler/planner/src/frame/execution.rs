@@ -60,7 +60,7 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// Whether a layer may make its rows one by one at a price.
+    /// Whether a layer may make its rows one by one at a cost in time.
     pub fn goes_one_by_one(&self, layer: LayerId) -> bool {
         self.one_by_one.binary_search(&layer).is_ok()
     }

@@ -1,7 +1,7 @@
 //! A crate that measures a board as [`measure`](super::measure) measures this machine. It is for boards on which csdfc
 //! does not run.
 //!
-//! Its trials are those of one round, planned here; it runs them in as many rounds as it is told, and prints a device
+//! Its trials are those of one round, planned here; it runs them in as many rounds as its argument says, and prints a device
 //! profile. It does not measure a store.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! How often trials run, and what becomes of their times. A crate that measures a board has a copy of this file.
+//! How often trials run, and how their times become one. A crate that measures a board has a copy of this file.
 
 use std::time::{Duration, Instant};
 

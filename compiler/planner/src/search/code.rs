@@ -4,7 +4,7 @@
 //! layers fire once per row, the next 4 once per two rows, and 49 make their whole tensor (`h`, its height) in one firing. Then
 //! come segment barriers. `66*1; barriers 5,12,20-31` ends a segment after the 5th layer, after the 12th, and after each from the
 //! 20th to the 31st. `; barriers none` says that all layers of a partition are one segment. Last come the layers that may make
-//! the rows of a firing one by one at a price, if there are any: `56*h; one by one 40,43-45`.
+//! the rows of a firing one by one at a cost in time, if there are any: `56*h; one by one 40,43-45`.
 //!
 //! ```
 //! use csdfc_planner::search::code;

@@ -100,7 +100,7 @@ impl<'a> Evaluator<'a> {
         alone.bound_as_chosen(&alone.items())
     }
 
-    /// The layers of an execution that can make their rows one by one at a price. Each comes with a lower bound, in
+    /// The layers of an execution that can make their rows one by one at a cost in time. Each comes with a lower bound, in
     /// bytes, of all placements in which it makes them at once.
     pub fn at_once(&self, execution: &Execution) -> Vec<(LayerId, u64)> {
         let alone = self.alone(execution);

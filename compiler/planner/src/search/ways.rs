@@ -29,7 +29,7 @@ const STEP: u64 = 16;
 /// One way to run an execution.
 #[derive(Debug, Clone)]
 pub struct Way {
-    /// The layers that may make their rows one by one at a price.
+    /// The layers that may make their rows one by one at a cost in time.
     pub one_by_one: Vec<LayerId>,
     /// Modelled nanoseconds between frames if all of these do.
     pub period_ns: f64,

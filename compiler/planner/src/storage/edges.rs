@@ -100,7 +100,7 @@ pub fn reuse_buffers(storage: &Storage<'_>, effort: Effort) -> Vec<SharedBuffer>
     let mut order = all_edges(&items);
     let in_order = buffers(&order);
     order.sort_by_key(|edge| std::cmp::Reverse(items[*edge].request.bytes));
-    let reordered = earlier(order, effort, &buffers);
+    let reordered = visit_edges_earlier(order, effort, &buffers);
     let saved = total(&in_order).saturating_sub(total(&reordered));
     if saved > total(&in_order) / WORTH_REORDERING { reordered } else { in_order }
 }
@@ -118,7 +118,7 @@ pub fn total(buffers: &[SharedBuffer]) -> u64 {
 /// The buffers of an order, or of a better order that comes from it. Each step visits one edge earlier, so that the
 /// buffers take fewer bytes. Short moves are tried first. It ends when no step helps, or after as many orders as the
 /// effort allows.
-fn earlier(
+fn visit_edges_earlier(
     mut order: Vec<usize>,
     effort: Effort,
     buffers: &dyn Fn(&[usize]) -> Vec<SharedBuffer>,

@@ -180,7 +180,7 @@ impl<'a> Storage<'a> {
         self.peak(items, RowByRow::Chosen, |_| true).bytes
     }
 
-    /// The layers of a CNN that can make their rows one by one at a price. Each comes with a lower bound, in bytes, of
+    /// The layers of a CNN that can make their rows one by one at a cost in time. Each comes with a lower bound, in bytes, of
     /// all placements in which it makes them at once: the bytes in use at its fullest firing, or those of its rings
     /// side by side.
     pub fn at_once(&self, items: &[Item<'_>], cnn: usize) -> Vec<(LayerId, u64)> {
@@ -201,7 +201,7 @@ impl<'a> Storage<'a> {
         execution.sharing.costly.iter().map(of_layer).collect()
     }
 
-    /// The layers of a CNN that make their rows one by one at a price, because their rings share addresses at these
+    /// The layers of a CNN that make their rows one by one at a cost in time, because their rings share addresses at these
     /// offsets.
     pub fn one_by_one(&self, items: &[Item<'_>], offsets: &[u64], cnn: usize) -> Vec<LayerId> {
         let execution = self.executions[cnn];

@@ -23,8 +23,8 @@ const ROOM: usize = 16 * 1024;
 const MAX_PIXELS: usize = 96;
 /// The most panels whose sums wait for the rest of their windows.
 const WAITING: usize = 8;
-/// Bytes of weights that stay in a near cache while the pixels pass by.
-const NEAR: usize = 256 * 1024;
+/// Bytes of weights that should stay in a cache while the kernel goes over all pixels.
+const CACHE_BYTES: usize = 256 * 1024;
 
 /// The convolution's rows `y` and panels `tiles`.
 pub(super) struct Dense<'a> {
@@ -50,7 +50,7 @@ impl Work for Dense<'_> {
         let numbers = ROOM / S::SIZE;
         let fit = (numbers / steps / S::TILE).min(MAX_PIXELS / S::TILE);
         let span = if fit > 0 { steps } else { numbers / S::TILE / 4 * 4 };
-        let near = (NEAR / (PANEL * panels.each())).max(WAITING / 2);
+        let near = (CACHE_BYTES / (PANEL * panels.each())).max(WAITING / 2);
         let tiles = all.div_ceil(S::TILE);
         let blocks = tiles.div_ceil(fit.max(1));
         let mut next = self.tiles.start;
@@ -256,8 +256,8 @@ impl Block<'_, '_> {
         let mut next = run.start;
         while next < run.end {
             let together = match run.end - next {
-                4.. if S::TOGETHER == 4 => 4,
-                2.. if S::TOGETHER == 4 => 2,
+                4.. if S::PANELS_PER_STEP == 4 => 4,
+                2.. if S::PANELS_PER_STEP == 4 => 2,
                 _ => 1,
             };
             let within = next % panels.per_group() * PANEL;

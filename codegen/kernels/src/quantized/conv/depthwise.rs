@@ -26,8 +26,8 @@ pub(super) struct Depthwise<'a> {
     pub output: SharedRows<'a, u8>,
 }
 
-/// Bytes of the image that stay in a near cache while the panels pass by.
-const NEAR: usize = 32 * 1024;
+/// Bytes of the image that should stay in a cache while the kernel goes over all panels.
+const CACHE_BYTES: usize = 32 * 1024;
 /// The most rows of a filter whose taps go together.
 const MAX_ROWS: usize = 8;
 /// The most panels whose channels go together, and how many channels these have.
@@ -44,17 +44,17 @@ impl Work for Depthwise<'_> {
         if q.has_offset || kernel[0] > MAX_ROWS || kernel[0].div_ceil(S::DEPTH) * kernel[1] > MAX_GROUPS {
             return self.tap_by_tap();
         }
-        let together = (NEAR / (stride[0] * input.shape.row_stride()).max(1)).max(1);
+        let together = (CACHE_BYTES / (stride[0] * input.shape.row_stride()).max(1)).max(1);
         for start in y.clone().step_by(together) {
             let y = start..y.end.min(start + together);
-            for tile in tiles.clone().step_by(S::TOGETHER) {
+            for tile in tiles.clone().step_by(S::PANELS_PER_STEP) {
                 let first = tile * PANEL;
-                let end = (tiles.end.min(tile + S::TOGETHER) * PANEL).min(q.conv.filters);
+                let end = (tiles.end.min(tile + S::PANELS_PER_STEP) * PANEL).min(q.conv.filters);
                 let rows = ChannelRows { conv: &self, y: y.clone(), first, lanes: end - first };
                 // SAFETY: this is in `Work::run`. `V` vectors hold the channels: of at most four panels, of one panel
                 // if they are more than a vector, or of one vector.
                 unsafe {
-                    if const { S::TOGETHER == MAX_PANELS } {
+                    if const { S::PANELS_PER_STEP == MAX_PANELS } {
                         rows.call::<S, 4>();
                     } else if rows.lanes > LANES {
                         rows.call::<S, 2>();

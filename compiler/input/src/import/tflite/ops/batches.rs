@@ -1,5 +1,5 @@
 //! `SPACE_TO_BATCH_ND` and `BATCH_TO_SPACE_ND`. They make batches, which csdfc does not have, so they are taken only around
-//! a convolution, where [`Part`] says what becomes of them.
+//! a convolution, where [`Part`] says how each changes.
 
 use crate::import::error::Fault;
 use crate::import::node::Value;
