@@ -52,7 +52,7 @@ proptest! {
         let application = generate::application(&bytes, storage);
         let device = DeviceProfile::find("generic", Path::new("")).unwrap();
         let tasks = task::tasks(&application);
-        let timings = Timing::of(&application, &tasks, &task::elements(&application), &device).unwrap();
+        let timings = Timing::new(&application, &tasks, &task::elements(&application), &device).unwrap();
         for (task, timing) in tasks.iter().zip(&timings) {
             let Some(choices) = bits(task) else { continue };
             let front = front(task, timing, storage);

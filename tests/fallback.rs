@@ -10,7 +10,7 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver::{self, Planned, Refused};
 use csdfc_planner::frame::choice::Choice;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::Watch;
 use csdfc_tests::application;
 

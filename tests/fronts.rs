@@ -10,7 +10,7 @@ use csdfc_plan::plan::Plan;
 use csdfc_planner::driver;
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::search::compare::{dominates, hypervolume};
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Budget, Watch};
 use csdfc_tests::app;
 

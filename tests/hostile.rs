@@ -74,7 +74,7 @@ fn plans() {
 fn fronts() {
     let plan =
         outcome(&application("(name: \"app\", cnns: [(name: \"a\", model: \"builtin:lenet5\")])")).plan;
-    let mut front = SavedFront::of(&plan);
+    let mut front = SavedFront::new(&plan);
     check(hostile::front, &serde_json::to_vec(&front).unwrap_or_default());
     // Changes of nothing but a code.
     let layers = front.cnns[0].layers;

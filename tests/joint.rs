@@ -20,7 +20,7 @@ use csdfc_plan::operator::{Conv, Operator};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_planner::driver::{self, Planned};
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Budget, Progress, Watch};
 use csdfc_planner::selection;
 use csdfc_runtime::bind::Primitive;

@@ -10,7 +10,7 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan::{ParetoPoint, Plan};
 use csdfc_planner::driver::{self, Planned};
 use csdfc_planner::saved::front::SavedFront;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Scope, Watch};
 use csdfc_tests::{application, outcome, outcome_from};
 
@@ -76,7 +76,7 @@ fn a_budget_to_the_byte_of_the_last_placement() {
     application.search.method = Some(Method::Simple);
     application.constraints.memory = Some(MemoryGoal::Bytes(free.memory.total));
     application.constraints.fps = free.cnns.iter().map(|cnn| (cnn.name.clone(), cnn.fps)).collect();
-    let (known, _) = SavedFront::of(&free).known(&application);
+    let (known, _) = SavedFront::new(&free).choices_for(&application);
     assert!(!known.is_empty());
     for start in [Start::default(), Start::Search(known)] {
         let Planned { plan, shortfall, .. } = outcome_from(&start, &application);

@@ -146,7 +146,7 @@ fn a_plan_is_picked_with_its_primitives() {
     let device = device(&application);
     application.rows = RowsChoice::None;
     let plan = planned(&application, &device).plan;
-    let saved = SavedFront::of(&plan);
+    let saved = SavedFront::new(&plan);
     assert_eq!(saved.cnns[0].primitives.len(), 13);
     let again =
         planned(&saved.with_primitives(Application { rows: RowsChoice::None, ..case() }), &device).plan;

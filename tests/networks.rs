@@ -16,7 +16,7 @@ use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_planner::driver;
 use csdfc_planner::open;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Scope, Watch};
 use csdfc_tests::{models, outcome, plan, root, skipped};
 

@@ -10,7 +10,7 @@ use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::{ParetoPoint, Plan};
 use csdfc_planner::open;
 use csdfc_planner::search::code;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_tests::{models, outcome, outcome_from, plan};
 
 fn application(source: &str, rows: RowsSpec, memory: Option<MemoryGoal>) -> Application {

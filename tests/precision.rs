@@ -13,7 +13,7 @@ use csdfc_plan::plan::Plan;
 use csdfc_planner::driver;
 use csdfc_planner::open::Opened;
 use csdfc_planner::saved::reload;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::Watch;
 use csdfc_precision::error::Error;
 use csdfc_precision::{self as precision, Calibration, Chosen};

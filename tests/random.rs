@@ -11,7 +11,7 @@ use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_planner::frame::choice::Choice;
 use csdfc_planner::saved::front::SavedFront;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_tests::generate::application;
 use csdfc_tests::{outcome, outcome_from, rates};
 use proptest::prelude::*;
@@ -77,7 +77,7 @@ proptest! {
         let given = application(&bytes, StorageModel::Tensors);
         let old = outcome(&given).plan;
         let mut free = Application { rows: RowsChoice::Default, ..given.clone() };
-        let (known, mismatches) = SavedFront::of(&old).known(&free);
+        let (known, mismatches) = SavedFront::new(&old).choices_for(&free);
         prop_assert_eq!((known.len(), mismatches.as_slice()), (old.pareto.len(), &[][..]));
         // All have the rows that were given. Only which layers make them one by one is left to choose: `known` lists no plan
         // twice, so that is what several differ in.

@@ -12,7 +12,7 @@ use csdfc_input::device::{Core, DeviceProfile, Processor, WorkerSharing};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Cnn, Layer, Plan, Step, StorageModel};
 use csdfc_planner::driver;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::Watch;
 use csdfc_tests::{generate, rates};
 use rand::rngs::ChaCha8Rng;

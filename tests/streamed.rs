@@ -17,7 +17,7 @@ use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_planner::open::Opened;
 use csdfc_planner::search::code;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_precision::quantize::{Options, quantize};
 use csdfc_runtime::run::{Data, Value};
 use csdfc_tests::{application, generate, outcome_from, plan, rates, tiled};

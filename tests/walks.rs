@@ -14,7 +14,7 @@ use csdfc_input::units::MemoryGoal;
 use csdfc_planner::driver::{self, Planned};
 use csdfc_planner::frame::choice::Choice;
 use csdfc_planner::search::baseline::without_pipelines;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Budget, Scope, Shares, Watch};
 use csdfc_tests::application;
 

@@ -13,7 +13,7 @@ pub struct Evaluation {
 
 impl Evaluation {
     /// An evaluation that violates no constraint.
-    pub fn of(objectives: impl Into<Vec<f64>>) -> Self {
+    pub fn new(objectives: impl Into<Vec<f64>>) -> Self {
         Evaluation { objectives: objectives.into(), violation: 0.0 }
     }
 

@@ -64,7 +64,7 @@ impl Section {
     fn random(&self, random: &mut ChaCha8Rng) -> Vec<i64> {
         match self {
             Section::Bits(count) => (0..*count).map(|_| random.random_range(0..=1)).collect(),
-            Section::Integers(ranges) => ranges.iter().map(|range| within(range, random)).collect(),
+            Section::Integers(ranges) => ranges.iter().map(|range| random_within(range, random)).collect(),
             Section::Permutation(count) => {
                 let mut order: Vec<i64> = (0..*count as i64).collect();
                 for i in (1..order.len()).rev() {
@@ -76,7 +76,7 @@ impl Section {
     }
 }
 
-fn within(range: &RangeInclusive<i64>, random: &mut ChaCha8Rng) -> i64 {
+fn random_within(range: &RangeInclusive<i64>, random: &mut ChaCha8Rng) -> i64 {
     if range.is_empty() { *range.start() } else { random.random_range(range.clone()) }
 }
 

@@ -36,7 +36,7 @@ impl Problem for Real {
         let value =
             |(gene, (low, high)): (&i64, &(f64, f64))| low + (high - low) * *gene as f64 / STEPS as f64;
         let values: Vec<f64> = genome.iter().zip(&self.ranges).map(value).collect();
-        Evaluation::of((self.objectives)(&values))
+        Evaluation::new((self.objectives)(&values))
     }
 }
 
@@ -201,7 +201,7 @@ impl Problem for Knapsack {
     fn evaluate(&self, genome: &[i64]) -> Evaluation {
         let taken = || self.things.iter().zip(genome).filter(|(_, gene)| **gene == 1).map(|(thing, _)| thing);
         let worth: u64 = taken().map(|(_, worth)| worth).sum();
-        Evaluation::of([taken().map(|(weight, _)| weight).sum::<u64>() as f64, -(worth as f64)])
+        Evaluation::new([taken().map(|(weight, _)| weight).sum::<u64>() as f64, -(worth as f64)])
     }
 }
 

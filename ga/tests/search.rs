@@ -56,7 +56,7 @@ impl Problem for Small {
 
     fn evaluate(&self, genome: &[i64]) -> Evaluation {
         let bits: i64 = genome.iter().sum();
-        Evaluation::of([bits as f64, (genome.len() as i64 - bits) as f64])
+        Evaluation::new([bits as f64, (genome.len() as i64 - bits) as f64])
     }
 }
 
@@ -134,7 +134,7 @@ fn a_space_of_nothing_has_one_genome() {
             &self.0
         }
         fn evaluate(&self, genome: &[i64]) -> Evaluation {
-            Evaluation::of([genome.len() as f64])
+            Evaluation::new([genome.len() as f64])
         }
     }
     let settings = Settings { population: 4, generations: Some(2), ..Settings::default() };
@@ -226,7 +226,7 @@ proptest! {
     #[test]
     fn the_ends_of_a_front_are_lonely(values in prop::collection::btree_set(0u32..1000, 3..20)) {
         let values: Vec<f64> = values.into_iter().map(f64::from).collect();
-        let population: Vec<Evaluation> = values.iter().map(|x| Evaluation::of([*x, -x])).collect();
+        let population: Vec<Evaluation> = values.iter().map(|x| Evaluation::new([*x, -x])).collect();
         let distance = crowding(&population, &(0..values.len()).collect::<Vec<_>>());
         let range = values[values.len() - 1] - values[0];
         for (i, distance) in distance.iter().enumerate() {

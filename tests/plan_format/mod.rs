@@ -259,7 +259,7 @@ fn every_primitive_is_as_the_page_says() {
             if primitive.has_offset() {
                 let weights = &mut network.layers[operand.layer.0].parameters[0];
                 let positive: Vec<f32> = weights.values().unwrap().iter().map(|x| x.abs()).collect();
-                *weights = Weights::of(weights.dims.clone(), positive);
+                *weights = Weights::new(weights.dims.clone(), positive);
             }
             if primitive.elements()[0] != Element::U8 {
                 network.layers[operand.layer.0].primitive = Some(primitive);

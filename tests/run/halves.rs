@@ -71,7 +71,7 @@ fn with_weights_of(drawn: &Network, mixed: &Network) -> Network {
                 values[at(i)] = integer * scale;
             }
         }
-        layer.parameters[0] = Weights::of(layer.parameters[0].dims.clone(), values);
+        layer.parameters[0] = Weights::new(layer.parameters[0].dims.clone(), values);
     }
     network
 }

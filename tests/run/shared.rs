@@ -45,7 +45,7 @@ pub fn heads(levels: &[usize]) -> Network {
     let mut drawn = generate::sixteenths(11);
     let mut weights = |dims: &[usize]| {
         let count = dims.iter().product();
-        Weights::of(dims, drawn.by_ref().take(count).collect::<Vec<f32>>())
+        Weights::new(dims, drawn.by_ref().take(count).collect::<Vec<f32>>())
     };
     let (first, second) = ([weights(&[24, 4, 3, 3])], [weights(&[6, 24, 1, 1]), weights(&[6])]);
     let product = [weights(&[6, 7]), weights(&[7])];

@@ -11,7 +11,7 @@ use csdfc_input::app::{Origin, spec};
 use csdfc_input::import::{self, ImportOptions};
 use csdfc_plan::plan::Plan;
 use csdfc_planner::saved::front::SavedFront;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_select::{Instance, Method, Problem, Quantity, Query};
 
 /// Actors and phases up to which a graph is analysed: all is linear in them at least.
@@ -67,7 +67,7 @@ pub fn front(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(front) = SavedFront::parse(text, "front.json") else { return };
     let application = crate::application("(name: \"app\", cnns: [(name: \"a\", model: \"builtin:lenet5\")])");
-    front.known(&application);
+    front.choices_for(&application);
     if let Ok(choices) = front.pick(front.pareto.len(), &application) {
         let plan = crate::outcome_from(&Start::Picked(choices), &application).plan;
         assert!(csdfc_plan::check(&plan).is_ok(), "{text}");
@@ -100,7 +100,7 @@ pub fn instance(bytes: &[u8]) {
                 let answer =
                     csdfc_select::answer(&problem, &query).expect("no integer program was asked for");
                 if let csdfc_select::Answer::Met(chosen) = answer {
-                    assert!(minimise.of(&chosen.cost) >= chosen.bound, "{text}");
+                    assert!(minimise.amount(&chosen.cost) >= chosen.bound, "{text}");
                     assert!(memory.is_none_or(|most| chosen.cost.memory <= problem.memories.budget(most)));
                     assert!(time.is_none_or(|most| chosen.cost.time <= problem.times.budget(most)));
                 }

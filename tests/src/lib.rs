@@ -22,7 +22,7 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver::{self, Planned};
 use csdfc_planner::open::{self, Opened};
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::Watch;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;

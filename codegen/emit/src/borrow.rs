@@ -24,7 +24,7 @@ pub(super) struct Reads {
 
 impl Reads {
     /// What a part of a layer reads; of the tensors of `follows`, the rows of a window alone.
-    pub fn of(model: &Model<'_>, layer: usize, part: &Part<'_>, follows: &[Window]) -> Self {
+    pub fn new(model: &Model<'_>, layer: usize, part: &Part<'_>, follows: &[Window]) -> Self {
         let cnn: &CnnIndex<'_> = model.cnn();
         let entry = &cnn.layers[layer];
         let (mut operands, mut rings, mut names) = (Vec::new(), Vec::new(), Vec::new());

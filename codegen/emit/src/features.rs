@@ -18,7 +18,7 @@ pub(super) struct Features {
 
 impl Features {
     /// The features that these calls need.
-    pub fn of<'a>(calls: impl Iterator<Item = &'a Call>) -> Self {
+    pub fn new<'a>(calls: impl Iterator<Item = &'a Call>) -> Self {
         let mut features = Features::default();
         for call in calls {
             let operands = match &call.form {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn convolutions_are_known_by_their_parameters() {
-        let of = |conv: Conv, operands: usize| features(&Literal::of(&conv), operands);
+        let of = |conv: Conv, operands: usize| features(&Literal::new(&conv), operands);
         assert_eq!(of(PLAIN, 1), [false; 5]);
         assert_eq!(of(Conv { groups: 4, ..PLAIN }, 1), [false; 5]);
         assert_eq!(of(Conv { groups: 8, ..PLAIN }, 1), [true, true, false, false, false]);
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(of(Conv { residual: true, ..PLAIN }, 2), [false; 5]);
         assert_eq!(of(Conv { residual: true, ..PLAIN }, 3), [false, false, false, false, true]);
         // A convolution that is contained in another kernel.
-        let mixed = Literal::of(&MixedConv { conv: Conv { groups: 8, kernel: [5, 5], pre, ..PLAIN } });
+        let mixed = Literal::new(&MixedConv { conv: Conv { groups: 8, kernel: [5, 5], pre, ..PLAIN } });
         assert_eq!(features(&mixed, 1), [true, false, true, true, false]);
     }
 

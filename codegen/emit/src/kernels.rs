@@ -173,27 +173,27 @@ mod tests {
     use super::*;
 
     /// The modules that come with these.
-    fn with(modules: &[&'static str]) -> Vec<&'static str> {
+    fn files_with(modules: &[&'static str]) -> Vec<&'static str> {
         closure(&modules.iter().copied().collect()).into_iter().collect()
     }
 
     #[test]
     fn a_crate_has_the_files_that_its_kernels_use() {
-        let conv = with(&["conv"]);
+        let conv = files_with(&["conv"]);
         for part in ["arch/avx2", "conv/dense", "conv/depthwise", "conv/pre", "conv/window", "indirect"] {
             assert!(conv.contains(&part), "{part} is missing of {conv:?}");
         }
         for family in ["conv/direct", "conv/mec", "conv/im2row", "conv/transpose", "product", "layout"] {
             assert!(!conv.contains(&family), "{family} is not used");
-            assert!(with(&[family]).contains(&family));
+            assert!(files_with(&[family]).contains(&family));
         }
-        assert!(with(&["conv/winograd"]).contains(&"conv/winograd/transform"));
-        let mec = with(&["conv/mec"]);
+        assert!(files_with(&["conv/winograd"]).contains(&"conv/winograd/transform"));
+        let mec = files_with(&["conv/mec"]);
         for part in ["conv", "conv/scenario", "product", "layout"] {
             assert!(mec.contains(&part), "{part} is missing of {mec:?}");
         }
         assert!(!mec.contains(&"conv/direct"));
-        assert!(!with(&["convert"]).contains(&"conv"));
+        assert!(!files_with(&["convert"]).contains(&"conv"));
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn write_wait(source: &mut Source, model: &Model<'_>, layer: usize) {
         });
     }
     for link in model.links.iter().filter(reads) {
-        let Some(held) = held(model, layer, link) else { continue };
+        let Some(held) = held_rows(model, layer, link) else { continue };
         let need: Vec<String> = held.need.iter().map(ToString::to_string).collect();
         if several {
             let name = link.reader.to_uppercase();
@@ -119,7 +119,7 @@ fn write_handover(source: &mut Source, model: &Model<'_>, layer: usize) {
     }
     for link in &model.links {
         let Some(place) = link.readers.iter().position(|&reader| reader == layer) else { continue };
-        let Some(held) = held(model, layer, link) else { continue };
+        let Some(held) = held_rows(model, layer, link) else { continue };
         let keep: Vec<String> = held.keep.iter().skip(1).map(ToString::to_string).collect();
         if several {
             let name = link.reader.to_uppercase();
@@ -131,7 +131,7 @@ fn write_handover(source: &mut Source, model: &Model<'_>, layer: usize) {
     }
 }
 
-fn held<'m>(model: &'m Model<'_>, layer: usize, link: &Link) -> Option<&'m Held> {
+fn held_rows<'m>(model: &'m Model<'_>, layer: usize, link: &Link) -> Option<&'m Held> {
     let tensor = model.allocations()[link.allocation].tensor;
     model.resolved.rates[model.c][layer].iter().find(|held| held.tensor == tensor)
 }
@@ -302,7 +302,7 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
         source.open(format!("for y in {y} {{"));
         in_place::write(source, &follows);
     }
-    let Reads { operands, rings, names } = Reads::of(model, layer, part, &follows);
+    let Reads { operands, rings, names } = Reads::new(model, layer, part, &follows);
     let workspace = model.workspace(layer).map(|allocation| {
         let elements = model.allocations()[allocation].bytes() / Element::F32.bytes();
         (ring(model, layer, allocation), elements)

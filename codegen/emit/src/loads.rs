@@ -17,7 +17,7 @@ fn at_start(model: &Model<'_>, group: &[usize]) -> Vec<(usize, usize)> {
 }
 
 /// The loads that may start at the end of a firing.
-fn after(model: &Model<'_>, layer: usize, firing: u64) -> Vec<(usize, usize)> {
+fn loads_after(model: &Model<'_>, layer: usize, firing: u64) -> Vec<(usize, usize)> {
     starting(model, |_, begin| begin == Begin::After { layer, firing })
 }
 
@@ -41,14 +41,14 @@ pub(super) fn write_at_start(source: &mut Source, model: &Model<'_>, group: &[us
 /// Whether some loads start at the ends of a layer's firings.
 pub(super) fn starts_some(model: &Model<'_>, layer: usize) -> bool {
     let stated = &model.cnn().layers[layer].layer;
-    stated.times_read() > 1 || (0..stated.firings).any(|firing| !after(model, layer, firing).is_empty())
+    stated.times_read() > 1 || (0..stated.firings).any(|firing| !loads_after(model, layer, firing).is_empty())
 }
 
 /// Writes the code that starts the loads at the end of a firing, whose rows are `y`.
 pub(super) fn write_after(source: &mut Source, model: &Model<'_>, layer: usize) {
     let entry = &model.cnn().layers[layer];
     for firing in 0..entry.layer.firings {
-        let loads = after(model, layer, firing);
+        let loads = loads_after(model, layer, firing);
         if loads.is_empty() {
             continue;
         }

@@ -176,7 +176,7 @@ impl<'r> Model<'r> {
             let fail = |why| EmitError::layer(&resolved.index.cnns[c], l, why);
             let (mut weights, mut layer) = (0..0, None);
             let streamed = |call| match parameters {
-                Some(_) => Streamed::of(resolved, c, l, call),
+                Some(_) => Streamed::new(resolved, c, l, call),
                 None => Ok(None),
             };
             let values = |parameter: usize| match parameters {
@@ -278,7 +278,7 @@ impl<'r> Model<'r> {
 
     /// Which convolutions it calls.
     pub fn features(&self) -> Features {
-        Features::of(self.calls.iter().flatten())
+        Features::new(self.calls.iter().flatten())
     }
 
     /// The modules of the kernels that it calls.

@@ -103,9 +103,11 @@ impl Activation {
     fn apply_portable(self, values: &mut [f32], slopes: &[f32]) {
         match self {
             Activation::None => {}
-            Activation::Relu => each(values, |x| clip(x, 0.0, f32::INFINITY)),
-            Activation::Clip { min, max } => each(values, |x| clip(x, min, max)),
-            Activation::LeakyRelu { alpha } => each(values, |x| if x < 0.0 { alpha * x } else { x }),
+            Activation::Relu => for_each_value(values, |x| clip(x, 0.0, f32::INFINITY)),
+            Activation::Clip { min, max } => for_each_value(values, |x| clip(x, min, max)),
+            Activation::LeakyRelu { alpha } => {
+                for_each_value(values, |x| if x < 0.0 { alpha * x } else { x })
+            }
             Activation::PRelu => {
                 for values in values.chunks_mut(slopes.len().max(1)) {
                     for (x, &slope) in values.iter_mut().zip(slopes) {
@@ -114,42 +116,48 @@ impl Activation {
                 }
             }
             Activation::Elu { alpha } => {
-                each(values, |x| if x < 0.0 { alpha * (math::exp(x) - 1.0) } else { x });
+                for_each_value(values, |x| if x < 0.0 { alpha * (math::exp(x) - 1.0) } else { x });
             }
             Activation::Selu { alpha, gamma } => {
-                each(values, |x| gamma * if x > 0.0 { x } else { alpha * math::exp(x) - alpha });
+                for_each_value(values, |x| gamma * if x > 0.0 { x } else { alpha * math::exp(x) - alpha });
             }
-            Activation::Sigmoid => each(values, math::sigmoid),
-            Activation::HardSigmoid { alpha, beta } => each(values, |x| clip(alpha * x + beta, 0.0, 1.0)),
-            Activation::HardSwish => each(values, |x| x * clip(x * (1.0 / 6.0) + 0.5, 0.0, 1.0)),
-            Activation::Swish => each(values, |x| x * math::sigmoid(x)),
-            Activation::Tanh => each(values, math::tanh),
-            Activation::Erf => each(values, math::erf),
+            Activation::Sigmoid => for_each_value(values, math::sigmoid),
+            Activation::HardSigmoid { alpha, beta } => {
+                for_each_value(values, |x| clip(alpha * x + beta, 0.0, 1.0))
+            }
+            Activation::HardSwish => for_each_value(values, |x| x * clip(x * (1.0 / 6.0) + 0.5, 0.0, 1.0)),
+            Activation::Swish => for_each_value(values, |x| x * math::sigmoid(x)),
+            Activation::Tanh => for_each_value(values, math::tanh),
+            Activation::Erf => for_each_value(values, math::erf),
             Activation::Gelu { tanh: false } => {
-                each(values, |x| 0.5 * x * (1.0 + math::erf(x * core::f32::consts::FRAC_1_SQRT_2)));
+                for_each_value(values, |x| 0.5 * x * (1.0 + math::erf(x * core::f32::consts::FRAC_1_SQRT_2)));
             }
             Activation::Gelu { tanh: true } => {
                 const SQRT_2_OVER_PI: f32 = 0.797_884_6;
-                each(values, |x| {
+                for_each_value(values, |x| {
                     0.5 * x * (1.0 + math::tanh(SQRT_2_OVER_PI * (x + 0.044_715 * (x * x * x))))
                 });
             }
-            Activation::Mish => each(values, |x| x * math::tanh_softplus(x)),
-            Activation::Softplus => each(values, math::softplus),
-            Activation::Softsign => each(values, |x| x / (1.0 + x.abs())),
-            Activation::Sqrt => each(values, math::sqrt),
-            Activation::Exp => each(values, math::exp),
-            Activation::Log => each(values, math::log),
-            Activation::Abs => each(values, f32::abs),
-            Activation::Neg => each(values, |x| -x),
-            Activation::Sign => each(values, |x| if x == 0.0 || x.is_nan() { x } else { 1f32.copysign(x) }),
-            Activation::Sin => each(values, math::sin),
-            Activation::Cos => each(values, math::cos),
-            Activation::Reciprocal => each(values, |x| 1.0 / x),
-            Activation::Floor => each(values, math::floor),
-            Activation::Ceil => each(values, math::ceil),
-            Activation::Round => each(values, math::round_half_even),
-            Activation::ThresholdedRelu { alpha } => each(values, |x| if x > alpha { x } else { 0.0 }),
+            Activation::Mish => for_each_value(values, |x| x * math::tanh_softplus(x)),
+            Activation::Softplus => for_each_value(values, math::softplus),
+            Activation::Softsign => for_each_value(values, |x| x / (1.0 + x.abs())),
+            Activation::Sqrt => for_each_value(values, math::sqrt),
+            Activation::Exp => for_each_value(values, math::exp),
+            Activation::Log => for_each_value(values, math::log),
+            Activation::Abs => for_each_value(values, f32::abs),
+            Activation::Neg => for_each_value(values, |x| -x),
+            Activation::Sign => {
+                for_each_value(values, |x| if x == 0.0 || x.is_nan() { x } else { 1f32.copysign(x) })
+            }
+            Activation::Sin => for_each_value(values, math::sin),
+            Activation::Cos => for_each_value(values, math::cos),
+            Activation::Reciprocal => for_each_value(values, |x| 1.0 / x),
+            Activation::Floor => for_each_value(values, math::floor),
+            Activation::Ceil => for_each_value(values, math::ceil),
+            Activation::Round => for_each_value(values, math::round_half_even),
+            Activation::ThresholdedRelu { alpha } => {
+                for_each_value(values, |x| if x > alpha { x } else { 0.0 })
+            }
         }
     }
 }
@@ -162,7 +170,7 @@ pub(crate) fn clip(x: f32, min: f32, max: f32) -> f32 {
 }
 
 #[inline(always)]
-fn each(values: &mut [f32], f: impl Fn(f32) -> f32) {
+fn for_each_value(values: &mut [f32], f: impl Fn(f32) -> f32) {
     for x in values {
         *x = f(*x);
     }
@@ -185,7 +193,7 @@ impl Job for Sigmoids<'_> {
                 *x = made(*x, sigmoid);
             }
         }
-        each(rest, |x| made(x, math::sigmoid(x)));
+        for_each_value(rest, |x| made(x, math::sigmoid(x)));
     }
 }
 
@@ -218,6 +226,6 @@ impl Job for Apply<'_> {
                 S::store(p, S::min(S::splat(high), x));
             }
         }
-        each(vectors.into_remainder(), |x| clip(x, low, high));
+        for_each_value(vectors.into_remainder(), |x| clip(x, low, high));
     }
 }

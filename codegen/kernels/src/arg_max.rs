@@ -27,12 +27,12 @@ use super::rows::{Rows, RowsMut};
 /// What an index is stored as.
 pub trait FromIndex {
     /// An index.
-    fn of(index: usize) -> Self;
+    fn from_index(index: usize) -> Self;
 }
 
 impl FromIndex for i64 {
     #[inline]
-    fn of(index: usize) -> Self {
+    fn from_index(index: usize) -> Self {
         index as i64
     }
 }
@@ -40,7 +40,7 @@ impl FromIndex for i64 {
 /// Exact up to 2^24.
 impl FromIndex for f32 {
     #[inline]
-    fn of(index: usize) -> Self {
+    fn from_index(index: usize) -> Self {
         index as f32
     }
 }
@@ -74,11 +74,12 @@ impl<I: FromIndex> RowKernel<I> for ArgMax {
             if axis == ImageAxis::Channels {
                 for x in 0..shape.width {
                     let pixel = pixel(row, &shape, x);
-                    pixel_mut(result, &out, x)[0] = I::of(largest(select_last, pixel.len(), |i| pixel[i]));
+                    pixel_mut(result, &out, x)[0] =
+                        I::from_index(largest(select_last, pixel.len(), |i| pixel[i]));
                 }
             } else {
                 for (channel, r) in pixel_mut(result, &out, 0).iter_mut().enumerate() {
-                    *r = I::of(largest(select_last, shape.width, |x| pixel(row, &shape, x)[channel]));
+                    *r = I::from_index(largest(select_last, shape.width, |x| pixel(row, &shape, x)[channel]));
                 }
             }
         }
@@ -115,7 +116,7 @@ impl<I: FromIndex> ElementKernel<I> for ArgMaxElements {
             if !keep_dims {
                 at.copy_within(axis..MAX_RANK - 1, axis + 1);
             }
-            I::of(largest(select_last, seen.sizes[axis], |i| {
+            I::from_index(largest(select_last, seen.sizes[axis], |i| {
                 at[axis] = i;
                 input.at(&at)
             }))

@@ -275,21 +275,21 @@ pub struct ElementsMut<'a, T = f32> {
 impl<'a, T: Copy> Elements<'a, T> {
     /// A tensor that is one row: its elements in row-major order.
     pub const fn dense(data: &'a [T], sizes: &[usize]) -> Self {
-        Elements::of(Span::new(data), ElementShape::dense(sizes))
+        Elements::new(Span::new(data), ElementShape::dense(sizes))
     }
 
     /// An image, with dimensions `[1, C, H, W]`.
     pub const fn channels_first(rows: Rows<'a, T>) -> Self {
-        Elements::of(rows.data, ElementShape::channels_first(rows.shape))
+        Elements::new(rows.data, ElementShape::channels_first(rows.shape))
     }
 
     /// An image, with dimensions `[1, H, W, C]`.
     pub const fn channels_last(rows: Rows<'a, T>) -> Self {
-        Elements::of(rows.data, ElementShape::channels_last(rows.shape))
+        Elements::new(rows.data, ElementShape::channels_last(rows.shape))
     }
 
     /// The tensor in its own dimensions.
-    const fn of(data: Span<'a, T>, shape: ElementShape) -> Self {
+    const fn new(data: Span<'a, T>, shape: ElementShape) -> Self {
         Elements { data, shape, seen: shape.dims }
     }
 

@@ -97,7 +97,7 @@ impl<E: Element> ElementKernel<E, E> for Gemm {
                 return;
             }
             let count = PANEL.min(self.units - unit);
-            let mut parts = weights[unit * panels.each()..].chunks_exact(count);
+            let mut parts = weights[unit * panels.channel_len()..].chunks_exact(count);
             let mut all = [0.0; PANEL];
             let sums = &mut all[..count];
             let biases = parts.next().unwrap_or_default();

@@ -273,7 +273,7 @@ impl<E: Element, W: Weight> Sums<'_, E, W> {
         let total = spans.len();
         // SAFETY: this is in `Job::run`: `# Safety` of this function.
         let mut filled = 0..unsafe { table.fill::<S, L>(0, group, spans, load) };
-        let has_ended = Ending::of(self.activation).is_all(self.activation);
+        let has_ended = Ending::new(self.activation).is_all(self.activation);
         if filled.end == total && has_ended {
             let blocks = Blocks { sums: self, table, first, is_first: true, is_last: true, waits: false };
             let channels = (filters - within).min(run.len() * PANEL);
@@ -347,7 +347,7 @@ impl<E: Element, W: Weight> Blocks<'_, '_, E, W> {
             let count = 1 << most_panels::<S>(table.count).min(panels - next).ilog2();
             let place = next * PANEL;
             let channels = (channels - place).min(count * PANEL);
-            let weights = &weights[(first + place) * shape.each()..][..shape.reach(channels)];
+            let weights = &weights[(first + place) * shape.channel_len()..][..shape.reach(channels)];
             let accumulators = accumulators.as_deref_mut().map_or(core::ptr::null_mut(), |accumulators| {
                 accumulators.start().wrapping_add(table.count * place)
             });
@@ -430,13 +430,13 @@ impl<E: Element, W: Weight> TileWork for Block<'_, '_, E, W> {
                 for v in 0..N {
                     weights[v] = lanes[v].at(step);
                 }
-                let ahead = table.ahead.of(weights[0], const { N / panel_vectors::<S>() }, stride);
+                let ahead = table.ahead.next_panel(weights[0], const { N / panel_vectors::<S>() }, stride);
                 accumulate::<S, M, N, W>(&mut tile, &pixels, &weights, [PANEL, last], steps, ahead);
             }
             if is_last {
                 W::end::<S, M, N>(&lanes, &mut tile);
             }
-            let ending = Ending::of(*activation);
+            let ending = Ending::new(*activation);
             let adds = is_last && table.has_residuals;
             let out = |i: usize| output.pointer(table.outputs[i] + first, channels);
             let bounds = ending.bounds().filter(|_| channels >= N * S::LANES && !waits && !adds);
@@ -469,7 +469,7 @@ impl<E: Element, W: Weight> Job for Rest<'_, '_, E, W> {
         let Rest { block, room, pixels, vectors } = self;
         let Block { blocks, channels, .. } = block;
         let Blocks { sums: Sums { panels, output, activation, .. }, table, first, waits, .. } = blocks;
-        let (ending, adds) = (Ending::of(*activation), blocks.is_last && table.has_residuals);
+        let (ending, adds) = (Ending::new(*activation), blocks.is_last && table.has_residuals);
         // SAFETY: this is in `Job::run`. `Block::run` makes this, so what it says of panels, residuals and outputs
         // holds here, and `room` has the tile that it kept. No more than the `left` channels are touched.
         unsafe {

@@ -51,7 +51,7 @@ impl RowKernel for Lrn {
         for y in y {
             for (pixel, result) in pixels(input.row(y), &shape).zip(pixels_mut(output.row(y), &out)) {
                 for (channel, (r, &x)) in result.iter_mut().zip(pixel).enumerate() {
-                    *r = self.normalise(x, pixel[self.around(channel, pixel.len())].iter().copied());
+                    *r = self.normalise(x, pixel[self.window(channel, pixel.len())].iter().copied());
                 }
             }
         }
@@ -71,7 +71,7 @@ impl ElementKernel for Lrn {
     ) {
         let input = &operands[0];
         output.fill(y, |index| {
-            let around = self.around(index[1], input.seen.sizes[1]).map(|channel| {
+            let around = self.window(index[1], input.seen.sizes[1]).map(|channel| {
                 let mut at = *index;
                 at[1] = channel;
                 input.at(&at)
@@ -83,7 +83,7 @@ impl ElementKernel for Lrn {
 
 impl Lrn {
     #[inline]
-    fn around(&self, channel: usize, channels: usize) -> Range<usize> {
+    fn window(&self, channel: usize, channels: usize) -> Range<usize> {
         let before = (self.size - 1) / 2;
         let after = self.size - 1 - before;
         channel.saturating_sub(before)..channels.min(channel + after + 1)

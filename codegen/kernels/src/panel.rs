@@ -75,17 +75,17 @@ impl Panels {
     }
 
     /// The same of weights of this kind.
-    pub const fn of(self, kind: Kind) -> Self {
+    pub const fn with_kind(self, kind: Kind) -> Self {
         Panels { kind, ..self }
     }
 
     /// The same in mixed precision.
     pub const fn mixed(self) -> Self {
-        self.of(Kind::Mixed)
+        self.with_kind(Kind::Mixed)
     }
 
     /// Elements of an output channel: bias, weights, slope. A panel begins at this number times the channels before it.
-    pub const fn each(&self) -> usize {
+    pub const fn channel_len(&self) -> usize {
         let [before, slope] = match self.kind {
             Kind::Elements => [<f32 as Weight>::BEFORE, <f32 as Weight>::SLOPE],
             Kind::Mixed => [<i8 as Weight>::BEFORE, <i8 as Weight>::SLOPE],
@@ -97,19 +97,19 @@ impl Panels {
 
     /// Elements of a panel of 16 channels.
     pub const fn stride(&self) -> usize {
-        PANEL * self.each()
+        PANEL * self.channel_len()
     }
 
     /// Elements that whole vectors read of the panels of `channels` channels. The last panel may be narrow.
     #[inline(always)]
     pub const fn reach(&self, channels: usize) -> usize {
-        channels * self.each() + (channels.div_ceil(PANEL) * PANEL - channels)
+        channels * self.channel_len() + (channels.div_ceil(PANEL) * PANEL - channels)
     }
 
     /// Elements of all panels, and of the zeros that follow; as many as make whole elements of the tensors.
     #[allow(clippy::len_without_is_empty, reason = "no kernel has empty weights")]
     pub const fn len(&self) -> usize {
-        let len = (self.groups - 1) * self.filters * self.each() + self.reach(self.filters);
+        let len = (self.groups - 1) * self.filters * self.channel_len() + self.reach(self.filters);
         match self.kind {
             Kind::Elements => len,
             Kind::Mixed | Kind::Halves => len.next_multiple_of(2),
@@ -126,7 +126,7 @@ impl Panels {
         let (mut next, mut rest) = (0, out);
         while next < self.groups * self.filters {
             let width = PANEL.min(self.filters - next % self.filters);
-            let (elements, after) = rest.split_at_mut(width * self.each());
+            let (elements, after) = rest.split_at_mut(width * self.channel_len());
             let (biases, elements) = elements.split_at_mut(width);
             let (weights, last) = elements.split_at_mut(width * self.steps);
             // Some steps of all channels at a time, so that the lines that they are written to stay in the cache.
@@ -161,8 +161,8 @@ impl Panels {
         let (mut next, mut rest, mut wide) = (0, out, wide);
         while next < self.groups * self.filters {
             let width = PANEL.min(self.filters - next % self.filters);
-            let (from, beyond) = wide.split_at(width * self.each());
-            let (to, after) = rest.split_at_mut(width * mixed.each());
+            let (from, beyond) = wide.split_at(width * self.channel_len());
+            let (to, after) = rest.split_at_mut(width * mixed.channel_len());
             let (biases, from) = from.split_at(width);
             let (weights, slopes) = from.split_at(width * self.steps);
             let (scales, to) = to.split_at_mut(size_of::<f32>() * width);
@@ -192,13 +192,14 @@ impl Panels {
     /// # Panics
     /// If `out` is not as long as [`Panels::of`] these says, `wide` is not [`Panels::len`] long, or `scales` is too short.
     pub fn scale(&self, kind: Kind, wide: &[f32], scales: &[f32], out: &mut [u8]) -> bool {
-        let (narrow, size) = (self.of(kind), if matches!(kind, Kind::Halves) { size_of::<F16>() } else { 1 });
+        let (narrow, size) =
+            (self.with_kind(kind), if matches!(kind, Kind::Halves) { size_of::<F16>() } else { 1 });
         assert_eq!([wide.len(), out.len()], [self.len(), size * narrow.len()], "lengths of packed weights");
         let (mut next, mut rest, mut wide, mut is_exact) = (0, out, wide, true);
         while next < self.groups * self.filters {
             let width = PANEL.min(self.filters - next % self.filters);
-            let (from, beyond) = wide.split_at(width * self.each());
-            let (to, after) = rest.split_at_mut(size * width * narrow.each());
+            let (from, beyond) = wide.split_at(width * self.channel_len());
+            let (to, after) = rest.split_at_mut(size * width * narrow.channel_len());
             let (biases, from) = from.split_at(width);
             let (weights, slopes) = from.split_at(width * self.steps);
             let (numbers, to) = to.split_at_mut(2 * size_of::<f32>() * width);

@@ -202,7 +202,7 @@ impl Job for Work<'_> {
                         unsafe { call::<S, _>(block, count, panels) }
                         j += columns;
                     }
-                    if depth + 1 == depths && !Ending::of(product.activation).is_all(product.activation) {
+                    if depth + 1 == depths && !Ending::new(product.activation).is_all(product.activation) {
                         for i in i..i + count {
                             let values = &mut output[i * row + first..i * row + end];
                             // SAFETY: this is in `Job::run`, as `Simd::call` asks.
@@ -298,9 +298,9 @@ impl TileWork for Block<'_> {
             for (row, at) in rows.iter_mut().enumerate() {
                 *at = at.wrapping_add(row * left_row);
             }
-            let ahead = self.ahead.of(at[0], const { N / panel_vectors::<S>() }, each);
+            let ahead = self.ahead.next_panel(at[0], const { N / panel_vectors::<S>() }, each);
             accumulate::<S, M, N>(&mut sums, &rows, left_step, &at, strides, whole, ahead);
-            let ending = if self.is_last { Ending::of(product.activation) } else { Ending::NONE };
+            let ending = if self.is_last { Ending::new(product.activation) } else { Ending::NONE };
             if let Some(bounds) = ending.bounds().filter(|_| is_whole && whole == to - from) {
                 return finish_whole::<S, M, N, f32>(&sums, bounds, place);
             }

@@ -120,8 +120,8 @@ impl Resize {
     fn copy<T: Copy>(&self, y: Range<usize>, input: Rows<'_, T>, output: &mut RowsMut<'_, T>) {
         let (shape, out) = (input.shape, output.shape);
         for y in y {
-            let row = input.row(Between::of(self.mode, self.rows.place(y), shape.height).below);
-            let columns = self.columns.places().map(|place| Between::of(self.mode, place, shape.width));
+            let row = input.row(Between::new(self.mode, self.rows.place(y), shape.height).below);
+            let columns = self.columns.places().map(|place| Between::new(self.mode, place, shape.width));
             let result = output.row(y);
             for (x, columns) in (0..out.width).zip(columns) {
                 pixel_mut(result, &out, x).copy_from_slice(pixel(row, &shape, columns.below));
@@ -138,8 +138,8 @@ impl Resize {
         between: impl Fn([f32; 4], [T; 4]) -> T,
     ) -> T {
         let from = input.seen.sizes;
-        let rows = Between::of(self.mode, self.rows.place(index[2]), from[2]);
-        let columns = Between::of(self.mode, self.columns.place(index[3]), from[3]);
+        let rows = Between::new(self.mode, self.rows.place(index[2]), from[2]);
+        let columns = Between::new(self.mode, self.columns.place(index[3]), from[3]);
         let at = |y, x| {
             let mut at = *index;
             (at[2], at[3]) = (y, x);
@@ -175,9 +175,9 @@ impl<E: Element> Job for Linear<'_, '_, '_, E> {
         let mut rooms = [[0.0; PIECE]; 5];
         let [room_a, room_b, room_c, room_d, room] = &mut rooms;
         for y in y {
-            let rows = Between::of(p.mode, p.rows.place(y), shape.height);
+            let rows = Between::new(p.mode, p.rows.place(y), shape.height);
             let (above, beneath) = (input.row(rows.below), input.row(rows.above));
-            let columns = p.columns.places().map(|place| Between::of(p.mode, place, shape.width));
+            let columns = p.columns.places().map(|place| Between::new(p.mode, place, shape.width));
             let result = output.row(y);
             for (x, columns) in (0..out.width).zip(columns) {
                 let weights = columns.weights(&rows);
@@ -217,9 +217,9 @@ impl Job for LinearBytes<'_, '_, '_> {
         let LinearBytes { p, y, input, output } = self;
         let (shape, out) = (input.shape, output.shape);
         for y in y {
-            let rows = Between::of(p.mode, p.rows.place(y), shape.height);
+            let rows = Between::new(p.mode, p.rows.place(y), shape.height);
             let (above, beneath) = (input.row(rows.below), input.row(rows.above));
-            let columns = p.columns.places().map(|place| Between::of(p.mode, place, shape.width));
+            let columns = p.columns.places().map(|place| Between::new(p.mode, place, shape.width));
             let result = output.row(y);
             for (x, columns) in (0..out.width).zip(columns) {
                 let weights = columns.weights(&rows);
@@ -276,13 +276,13 @@ pub(crate) struct Place {
 impl Line {
     #[inline]
     pub(crate) fn place(&self, position: usize) -> Place {
-        Place::of(self.start + position as i64 * self.step, self.over)
+        Place::new(self.start + position as i64 * self.step, self.over)
     }
 
     /// The places of all coordinates, without one division per coordinate.
     #[inline]
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
-        let step = Place::of(self.step, self.over);
+        let step = Place::new(self.step, self.over);
         core::iter::successors(Some(self.place(0)), move |at| {
             let (rest, over) = (at.rest + step.rest, at.over);
             let carry = i64::from(rest >= over);
@@ -293,7 +293,7 @@ impl Line {
 
 impl Place {
     #[inline]
-    fn of(numerator: i64, over: i64) -> Self {
+    fn new(numerator: i64, over: i64) -> Self {
         Place { whole: numerator.div_euclid(over), rest: numerator.rem_euclid(over), over }
     }
 
@@ -323,7 +323,7 @@ struct Between {
 impl Between {
     /// Coordinates outside read the edge.
     #[inline]
-    fn of(mode: ResizeMode, place: Place, size: usize) -> Self {
+    fn new(mode: ResizeMode, place: Place, size: usize) -> Self {
         let Place { whole, rest, over } = place;
         let last = size as i64 - 1;
         if let ResizeMode::Nearest(rounding) = mode {

@@ -65,7 +65,7 @@ impl<E: Element> RowKernel<E, E> for Softmax {
                 _ => {
                     for channel in 0..shape.channels {
                         let get = |x| pixel(row, &shape, x)[channel].widen();
-                        let group = Group::of(log, shape.width, get);
+                        let group = Group::new(log, shape.width, get);
                         for x in 0..shape.width {
                             pixel_mut(result, &out, x)[channel] = E::narrow(group.value(get(x)));
                         }
@@ -117,7 +117,7 @@ impl<E: Element> ElementKernel<E, E> for SoftmaxElements {
                 }
                 at
             };
-            let group_of = Group::of(log, members.elements(), |i| input.at(&member(i)).widen());
+            let group_of = Group::new(log, members.elements(), |i| input.at(&member(i)).widen());
             for i in 0..members.elements() {
                 let at = member(i);
                 if is_made(&at) {
@@ -138,7 +138,7 @@ struct Group {
 
 impl Group {
     #[inline]
-    fn of(log: bool, count: usize, mut get: impl FnMut(usize) -> f32) -> Self {
+    fn new(log: bool, count: usize, mut get: impl FnMut(usize) -> f32) -> Self {
         let largest = fold(ReduceFunction::Max, count, &mut get);
         let sum = fold(ReduceFunction::Sum, count, |i| math::exp(get(i) - largest));
         Group { log, largest, sum: if log { math::log(sum) } else { sum } }
@@ -164,7 +164,7 @@ impl<E: Element> Job for Slice<'_, E> {
         let Slice { log, input, output } = self;
         if input.len() > E::MAX_PIECE {
             // If there is no room for the exponentials, they are computed twice.
-            let group = Group::of(log, input.len(), |i| input[i].widen());
+            let group = Group::new(log, input.len(), |i| input[i].widen());
             output.iter_mut().zip(input).for_each(|(r, x)| *r = E::narrow(group.value(x.widen())));
             return;
         }

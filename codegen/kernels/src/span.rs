@@ -168,7 +168,7 @@ impl<'a, T> SpanMut<'a, T> {
     }
 
     /// The same, for as long as this one is out of use.
-    pub fn again(&mut self) -> SpanMut<'_, T> {
+    pub fn reborrow(&mut self) -> SpanMut<'_, T> {
         SpanMut { start: self.start, len: self.len, borrow: PhantomData }
     }
 

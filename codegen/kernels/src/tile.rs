@@ -118,7 +118,7 @@ impl Ahead {
     /// The panel that this tile brings, where its own weights are so many `panels` from `at` on, `stride` elements from each
     /// other. If all have been brought: the tile's own weights, which costs nothing.
     #[inline(always)]
-    pub fn of<W>(self, at: *const W, panels: usize, stride: usize) -> *const W {
+    pub fn next_panel<W>(self, at: *const W, panels: usize, stride: usize) -> *const W {
         if self.tile < panels { at.wrapping_add(self.distance + self.tile * stride) } else { at }
     }
 }
@@ -189,7 +189,7 @@ impl Ending {
     pub const NONE: Ending = Ending { bounds: None, slopes: false };
 
     /// The activation, as far as it can be done in registers; see [`Ending::is_all`].
-    pub fn of(activation: Activation) -> Self {
+    pub fn new(activation: Activation) -> Self {
         let bounds = activation.bounds().filter(|_| activation != Activation::None);
         Ending { bounds, slopes: activation == Activation::PRelu }
     }

@@ -81,7 +81,7 @@ impl Streamed {
     ///
     /// # Errors
     /// When no kernel makes some of its output channels.
-    pub fn of(resolved: &Resolved<'_>, c: usize, l: usize, call: &Call) -> Result<Option<Self>, LayerError> {
+    pub fn new(resolved: &Resolved<'_>, c: usize, l: usize, call: &Call) -> Result<Option<Self>, LayerError> {
         let cnn = &resolved.index.cnns[c];
         let layer = cnn.layers[l].layer;
         let Some(stated) = &layer.streamed else { return Ok(None) };

@@ -68,7 +68,7 @@ impl Blob {
     }
 
     /// The packed parameters of a layer.
-    pub fn of(&self, layer: &Range<usize>) -> &[u8] {
+    pub fn layer_bytes(&self, layer: &Range<usize>) -> &[u8] {
         &self.data[layer.clone()]
     }
 }

@@ -233,7 +233,7 @@ impl Layer {
     /// The primitive that computes it.
     pub fn primitive(&self) -> Primitive {
         let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();
-        self.primitive.unwrap_or_else(|| Primitive::of(&self.operator, &inputs))
+        self.primitive.unwrap_or_else(|| Primitive::new(&self.operator, &inputs))
     }
 
     /// Bytes of workspace that its primitive needs for one worker.

@@ -123,7 +123,7 @@ fn are_same(a: &[f32], b: &[f32]) -> bool {
 
 impl Integers {
     /// The scale and the zero point of an element.
-    fn of(&self, at: usize) -> (f32, i32) {
+    fn scale_and_zero_point(&self, at: usize) -> (f32, i32) {
         let place = at / self.inner.max(1) % self.scales.len().max(1);
         (self.scales[place], self.zero_points[place])
     }
@@ -153,7 +153,7 @@ pub struct Scale {
 
 impl Weights {
     /// A tensor of these values.
-    pub fn of(dims: impl Into<Vec<usize>>, values: impl Into<Arc<[f32]>>) -> Self {
+    pub fn new(dims: impl Into<Vec<usize>>, values: impl Into<Arc<[f32]>>) -> Self {
         Weights { dims: dims.into(), source: WeightSource::Values(values.into()), scale: None }
     }
 
@@ -193,7 +193,9 @@ impl Weights {
         let size = *self.dims.get(axis)?;
         let (scales, has_offset) = match &self.source {
             WeightSource::Integers(integers) => {
-                let number = |(at, &value): (usize, &i32)| i64::from(value) - i64::from(integers.of(at).1);
+                let number = |(at, &value): (usize, &i32)| {
+                    i64::from(value) - i64::from(integers.scale_and_zero_point(at).1)
+                };
                 let numbers = integers.values.iter().enumerate().map(number);
                 let (low, high) = numbers.fold((0, 0), |(low, high), q| (q.min(low), q.max(high)));
                 let inner: usize = self.dims[axis + 1..].iter().product();
@@ -278,7 +280,7 @@ impl Weights {
             }
             WeightSource::Integers(integers) => {
                 let number = |(at, &value): (usize, &i32)| {
-                    let (scale, zero_point) = integers.of(at);
+                    let (scale, zero_point) = integers.scale_and_zero_point(at);
                     // 64 bits, since a damaged model may hold anything.
                     scale * (i64::from(value) - i64::from(zero_point)) as f32
                 };
@@ -307,7 +309,7 @@ impl Weights {
     pub fn in_memory(&self) -> std::io::Result<Weights> {
         match self.source {
             WeightSource::Integers(_) => Ok(self.clone()),
-            _ => Ok(Weights::of(self.dims.clone(), self.values()?)),
+            _ => Ok(Weights::new(self.dims.clone(), self.values()?)),
         }
     }
 }
@@ -364,15 +366,15 @@ mod tests {
 
     #[test]
     fn factors_apply_along_their_axis() {
-        let weights = Weights::of([2, 3], vec![1.0; 6]).scaled(0, &[2.0, 3.0]).scaled(0, &[1.0, 10.0]);
+        let weights = Weights::new([2, 3], vec![1.0; 6]).scaled(0, &[2.0, 3.0]).scaled(0, &[1.0, 10.0]);
         assert_eq!(weights.values().unwrap(), [2.0, 2.0, 2.0, 30.0, 30.0, 30.0]);
-        let columns = Weights::of([2, 3], vec![1.0; 6]).scaled(1, &[1.0, 2.0, 3.0]);
+        let columns = Weights::new([2, 3], vec![1.0; 6]).scaled(1, &[1.0, 2.0, 3.0]);
         assert_eq!(columns.values().unwrap(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
     }
 
     #[test]
     fn a_permuted_tensor_has_the_elements_of_its_source() {
-        let of = Weights::of([2, 3, 4], (0..24).map(|i| i as f32).collect::<Vec<_>>());
+        let of = Weights::new([2, 3, 4], (0..24).map(|i| i as f32).collect::<Vec<_>>());
         let perm = vec![2, 0, 1];
         let source = WeightSource::Transposed { of: Box::new(of), perm };
         let values = Weights { dims: vec![4, 2, 3], source, scale: None }.values().unwrap();

@@ -144,13 +144,13 @@ fn candidates(problem: &Problem, kind: Heuristic) -> Vec<(Option<String>, Walk)>
         Heuristic::Baseline => vec![(None, Walk::Baseline)],
         Heuristic::Row => vec![(None, Walk::Row)],
         Heuristic::ZigZag => vec![(None, Walk::ZigZag)],
-        Heuristic::Column => few(problem, bands(problem)),
-        Heuristic::Comb => few(problem, combs(problem)),
+        Heuristic::Column => thinned(problem, bands(problem)),
+        Heuristic::Comb => thinned(problem, combs(problem)),
     }
 }
 
 /// Candidates, taken evenly, as many as may be tried.
-fn few(problem: &Problem, all: Vec<(String, Walk)>) -> Vec<(Option<String>, Walk)> {
+fn thinned(problem: &Problem, all: Vec<(String, Walk)>) -> Vec<(Option<String>, Walk)> {
     let taps = problem.convolution.patches() * problem.convolution.pixels_per_patch();
     let most = (MAX_VISITS / taps.max(1)).max(1);
     let step = all.len().div_ceil(most).max(1);

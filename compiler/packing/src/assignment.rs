@@ -13,7 +13,7 @@ pub(super) const LOOKS_A_STEP: u64 = 4;
 /// Rows come one by one, each on the cheapest way past those before it (Kuhn, The Hungarian method for the assignment
 /// problem, 1955; as shortest paths: Jonker and Volgenant, A shortest augmenting path algorithm for dense and sparse
 /// linear assignment problems, 1987).
-pub(super) fn most(worth: &[Vec<i64>], end: u64, budget: &mut Meter) -> Option<i64> {
+pub(super) fn max_worth(worth: &[Vec<i64>], end: u64, budget: &mut Meter) -> Option<i64> {
     let rows = worth.len();
     let real = worth.first().map_or(0, Vec::len);
     // A row may go with a column that is worth nothing. A row that comes in starts at the last column.

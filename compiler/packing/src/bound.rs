@@ -85,7 +85,7 @@ fn stack(part: &Subproblem, clique: &[Member], bound: u64, end: u64, budget: &mu
         row.iter().any(|spared| *spared > 0).then_some(row)
     };
     let spared: Vec<Vec<i64>> = members.iter().filter_map(spared).collect();
-    let spared = assignment::most(&spared, end, budget)?;
+    let spared = assignment::max_worth(&spared, end, budget)?;
     Some(whole - spared.unsigned_abs())
 }
 

@@ -76,7 +76,7 @@ struct Packed {
 impl Solver<'_> {
     /// Packs these blocks, given ascending.
     fn solve(&mut self, ids: &[usize], goal: Goal, depth: usize) -> Packed {
-        let part = Subproblem::of(self.problem, ids);
+        let part = Subproblem::new(self.problem, ids);
         let neighbours = neighbours(&part);
         let mut all = BitSet::new(ids.len());
         (0..ids.len()).for_each(|i| all.insert(i));
@@ -85,7 +85,7 @@ impl Solver<'_> {
         }
         let apart = graph::components(&all, &neighbours, false);
         if apart.len() > 1 {
-            return self.apart(&part, ids, &apart, goal, depth);
+            return self.pack_components(&part, ids, &apart, goal, depth);
         }
         if !part.unfixed || ids.len() > MAX_BLOCKS {
             return self.whole(&part, &neighbours, goal);
@@ -114,7 +114,7 @@ impl Solver<'_> {
 
     /// Packs parts that never conflict: each begins at address 0, and the highest determines the height. The part that
     /// needs most is packed first, so that no other part needs to be lower than it.
-    fn apart(
+    fn pack_components(
         &mut self,
         part: &Subproblem,
         ids: &[usize],

@@ -28,7 +28,7 @@ impl BitSet {
     }
 
     /// Whether all numbers are in `other` too.
-    pub fn within(&self, other: &BitSet) -> bool {
+    pub fn is_subset(&self, other: &BitSet) -> bool {
         self.words.iter().zip(&other.words).all(|(a, b)| a & !b == 0)
     }
 
@@ -118,6 +118,6 @@ mod tests {
         assert_eq!(components(&all, &neighbours, false), [vec![0, 1, 2], vec![3, 4], vec![70]]);
         assert_eq!(components(&set(71, &[0, 1, 2]), &neighbours, true), [[0], [1], [2]]);
         assert_eq!(components(&set(71, &[0, 1, 3]), &neighbours, true), [[0, 1, 3]]);
-        assert!(set(71, &[3]).within(&all) && !all.within(&set(71, &[3])));
+        assert!(set(71, &[3]).is_subset(&all) && !all.is_subset(&set(71, &[3])));
     }
 }

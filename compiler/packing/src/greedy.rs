@@ -19,7 +19,7 @@ use super::subproblem::Subproblem;
 
 /// The usual baseline: the largest block comes first, and each goes into the gap that it fits tightest.
 pub fn by_size(problem: &Problem) -> Packing {
-    let part = Subproblem::of(problem, &(0..problem.blocks.len()).collect::<Vec<_>>());
+    let part = Subproblem::new(problem, &(0..problem.blocks.len()).collect::<Vec<_>>());
     let mut order: Vec<usize> = (0..part.blocks.len()).collect();
     order.sort_by_key(|i| (Reverse(part.blocks[*i].bytes), *i));
     place(&part, &order, Fit::Tightest)

@@ -17,7 +17,7 @@ pub(super) struct TimeLine {
 impl TimeLine {
     /// The line of a part. `None` if it has no line, because of lives with gaps, several partitions, blocks that are in
     /// use in part, or given offsets and alignments that matter.
-    pub fn of(part: &Subproblem) -> Option<TimeLine> {
+    pub fn new(part: &Subproblem) -> Option<TimeLine> {
         if !part.easy {
             return None;
         }

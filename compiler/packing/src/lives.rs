@@ -69,7 +69,7 @@ pub fn problem(lives: &[Life]) -> Result<Problem, PackError> {
     }
     for (at, &i) in order.iter().enumerate() {
         for &j in later(at) {
-            let Some((above, below, is_exact)) = apart(&pieces[i], &pieces[j]) else { continue };
+            let Some((above, below, is_exact)) = min_distance(&pieces[i], &pieces[j]) else { continue };
             links[i].push(Link { other: j, above, below, is_exact });
             links[j].push(Link { other: i, above: below, below: above, is_exact });
         }
@@ -96,7 +96,7 @@ fn pieces(life: &Life) -> Vec<Piece> {
 /// For two buffers that are in use together at some time: by how much at least the second must lie above the first, or
 /// else the first above the second; and whether these are the only ways (the second could also lie above at one time
 /// and below at another).
-fn apart(first: &[Piece], second: &[Piece]) -> Option<(i64, i64, bool)> {
+fn min_distance(first: &[Piece], second: &[Piece]) -> Option<(i64, i64, bool)> {
     let mut forbidden = Vec::new();
     let (mut a, mut b) = (0, 0);
     while let (Some(p), Some(q)) = (first.get(a), second.get(b)) {

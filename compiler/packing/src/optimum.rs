@@ -65,7 +65,7 @@ pub(super) fn optimum(
     }
     let mut steps = FIRST_STEPS;
     let mut tries = Tries::new(part);
-    let mut line = LineSearch { line: TimeLine::of(part), begun: None };
+    let mut line = LineSearch { line: TimeLine::new(part), begun: None };
     let decided = |best: &Packing, floor: u64| best.bytes <= floor.max(goal.enough) || floor > goal.give_up;
     while !decided(&best, floor) && !budget.exhausted() {
         // Heights that this round has not settled are tried again for longer: the floor itself, then halfway to the

@@ -64,7 +64,7 @@ fn hosts(part: &Subproblem, near: &[BitSet], a: usize, b: usize) -> bool {
     let (host, block) = (part.blocks[a], part.blocks[b]);
     let is_aligned = host.alignment.is_multiple_of(block.alignment);
     let fits = a != b && is_aligned && block.bytes <= host.bytes && !near[b].contains(a);
-    fits && near[b].within(&near[a]) && (part.easy || as_far(part, &near[b], a, b))
+    fits && near[b].is_subset(&near[a]) && (part.easy || as_far(part, &near[b], a, b))
 }
 
 /// Whether `a` lies as far from each of these as `b` must.

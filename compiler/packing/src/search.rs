@@ -266,7 +266,9 @@ impl OffsetSearch<'_> {
                 } else if self.put_off[i] {
                     looked += part.links[i].len();
                     let open = part.links[i].iter().filter(|link| !self.placed[link.other]);
-                    let on = |link: &Link| self.least[link.other].saturating_add_signed(part.below(i, link));
+                    let on = |link: &Link| {
+                        self.least[link.other].saturating_add_signed(part.distance_below(i, link))
+                    };
                     open.map(on).min().unwrap_or(u64::MAX)
                 } else {
                     continue;
@@ -335,7 +337,7 @@ impl OffsetSearch<'_> {
         self.spend(part.links[block].len() + self.cliques_of[block].len());
         for link in part.links[block].iter().filter(|link| !self.placed[link.other]) {
             let other = link.other;
-            let above = part.aligned(other, at.saturating_add_signed(part.above(block, link)));
+            let above = part.aligned(other, at.saturating_add_signed(part.distance_above(block, link)));
             if above > self.lowest[other] {
                 trail.push((other, self.lowest[other], self.put_off[other]));
                 self.lowest[other] = above;

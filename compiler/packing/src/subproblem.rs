@@ -36,7 +36,7 @@ pub(super) struct Subproblem {
 
 impl Subproblem {
     /// The part with these blocks, given ascending.
-    pub fn of(problem: &Problem, ids: &[usize]) -> Self {
+    pub fn new(problem: &Problem, ids: &[usize]) -> Self {
         let local = |id: usize| ids.binary_search(&id).ok();
         let links = ids.iter().map(|i| {
             let near = problem.links[*i].iter();
@@ -81,18 +81,18 @@ impl Subproblem {
 
     /// How much higher the point of a neighbour is than the point of the block, if the neighbour lies above. More than
     /// 0 in an exact part.
-    pub fn above(&self, block: usize, link: &Link) -> i64 {
+    pub fn distance_above(&self, block: usize, link: &Link) -> i64 {
         link.above + self.rise[link.other] as i64 - self.rise[block] as i64
     }
 
     /// How much lower a neighbour's point is, if the neighbour lies below.
-    pub fn below(&self, block: usize, link: &Link) -> i64 {
+    pub fn distance_below(&self, block: usize, link: &Link) -> i64 {
         link.below + self.rise[block] as i64 - self.rise[link.other] as i64
     }
 
     /// How far above a block's point there is room for the point of any neighbour.
     pub fn reach(&self, block: usize) -> u64 {
-        let above = self.links[block].iter().map(|link| self.above(block, link));
+        let above = self.links[block].iter().map(|link| self.distance_above(block, link));
         above.max().map_or(0, |above| above.max(0).unsigned_abs())
     }
 
@@ -138,7 +138,7 @@ fn maximal(cliques: Vec<Vec<Member>>, count: usize) -> Vec<Vec<Member>> {
         let covers = |j: usize| {
             let (a, b) = (cliques[i].len(), cliques[j].len());
             // Of equals the first stays.
-            (a < b || a == b && j < i) && sets[i].within(&sets[j])
+            (a < b || a == b && j < i) && sets[i].is_subset(&sets[j])
         };
         (0..cliques.len()).any(|j| j != i && covers(j))
     };

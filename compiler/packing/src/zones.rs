@@ -121,9 +121,11 @@ fn sweep(
                 work: 0,
             };
             coming.decide(Between {
-                below: (0..nodes).map(|node| coming.apart(node, nodes, zone.least[node * nodes])).collect(),
+                below: (0..nodes)
+                    .map(|node| coming.rounded_difference(node, nodes, zone.least[node * nodes]))
+                    .collect(),
                 above: (0..nodes)
-                    .map(|node| coming.apart(node, nodes, zone.least[node] - room as i64))
+                    .map(|node| coming.rounded_difference(node, nodes, zone.least[node] - room as i64))
                     .collect(),
             });
             if coming.is_over() {
@@ -208,7 +210,7 @@ impl Expansion<'_> {
     }
 
     /// A difference of two nodes' offsets, rounded up to the next one that can be.
-    fn apart(&self, one: usize, other: usize, least: i64) -> i64 {
+    fn rounded_difference(&self, one: usize, other: usize, least: i64) -> i64 {
         match (self.steps.get(one), self.steps.get(other)) {
             (Some(one), Some(other)) => next_multiple(least, gcd(*one, *other)),
             _ => least,
@@ -255,10 +257,12 @@ impl Expansion<'_> {
         for node in 0..self.nodes {
             if is_above {
                 let least = link.above + self.least[link.node * self.nodes + node];
-                between.above[node] = between.above[node].max(self.apart(node, self.nodes, least));
+                between.above[node] =
+                    between.above[node].max(self.rounded_difference(node, self.nodes, least));
             } else {
                 let least = link.below + self.least[node * self.nodes + link.node];
-                between.below[node] = between.below[node].max(self.apart(node, self.nodes, least));
+                between.below[node] =
+                    between.below[node].max(self.rounded_difference(node, self.nodes, least));
             }
         }
     }
@@ -275,7 +279,8 @@ impl Expansion<'_> {
                 (false, false) => {
                     // The matrix was closed before, so a longer way between two nodes can only lead by way of the
                     // block.
-                    let by_way_of_block = self.apart(from, to, between.below[from] + between.above[to]);
+                    let by_way_of_block =
+                        self.rounded_difference(from, to, between.below[from] + between.above[to]);
                     self.least[from * self.nodes + to].max(by_way_of_block)
                 }
             }));

@@ -9,12 +9,12 @@ use serde_json::Value;
 /// The first place where a text has another form than the plan that was read from it: keys and indices that lead there,
 /// as in `cnns[0].layers[3]`, and what is wrong there.
 pub(crate) fn difference(given: &Value, written: &Value) -> Option<(String, String)> {
-    let (path, message) = below(given, written)?;
+    let (path, message) = unread_field(given, written)?;
     let path = path.strip_prefix('.').unwrap_or(&path);
     Some((if path.is_empty() { "the plan" } else { path }.into(), message))
 }
 
-fn below(given: &Value, written: &Value) -> Option<(String, String)> {
+fn unread_field(given: &Value, written: &Value) -> Option<(String, String)> {
     let here = |message: String| Some((String::new(), message));
     match (given, written) {
         (Value::Object(given), Value::Object(written)) => {
@@ -26,13 +26,13 @@ fn below(given: &Value, written: &Value) -> Option<(String, String)> {
                 return here(format!("missing field `{missing}`"));
             }
             given.iter().find_map(|(key, value)| {
-                let (path, message) = below(value, &written[key])?;
+                let (path, message) = unread_field(value, &written[key])?;
                 Some((format!(".{key}{path}"), message))
             })
         }
         (Value::Array(given), Value::Array(written)) if given.len() == written.len() => {
             given.iter().zip(written).enumerate().find_map(|(i, (given, written))| {
-                let (path, message) = below(given, written)?;
+                let (path, message) = unread_field(given, written)?;
                 Some((format!("[{i}]{path}"), message))
             })
         }
@@ -40,14 +40,14 @@ fn below(given: &Value, written: &Value) -> Option<(String, String)> {
             here(format!("`{given}` is written as `{written}`"))
         }
         (Value::Number(number), Value::Null) => here(format!("{number} is beyond the numbers of its type")),
-        _ if kind(given) != kind(written) => {
-            here(format!("invalid type: {}, expected {}", kind(given), kind(written)))
+        _ if json_type(given) != json_type(written) => {
+            here(format!("invalid type: {}, expected {}", json_type(given), json_type(written)))
         }
         _ => None,
     }
 }
 
-fn kind(value: &Value) -> &'static str {
+fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

@@ -61,7 +61,7 @@ pub struct Figures {
 
 impl Objective {
     /// What an application asks for. `--mem min` and `--prefer memory` ask for the least memory.
-    pub fn of(application: &Application) -> Self {
+    pub fn new(application: &Application) -> Self {
         let constraints = &application.constraints;
         let (limit, is_min) = match constraints.memory {
             Some(MemoryGoal::Bytes(bytes)) => (Some(bytes), false),
@@ -69,7 +69,7 @@ impl Objective {
             None => (None, false),
         };
         let least = if is_min || application.prefer == Prefer::Memory { Least::Memory } else { Least::Time };
-        let demands = application.cnns.iter().map(|cnn| constraints.of(&cnn.name)).collect();
+        let demands = application.cnns.iter().map(|cnn| constraints.demand_of(&cnn.name)).collect();
         Objective { limit, least, demands }
     }
 

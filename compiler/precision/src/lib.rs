@@ -207,7 +207,7 @@ impl Models<'_> {
     }
 
     /// The application with these precisions of the layers of CNNs, by the place of the CNN.
-    fn with(&self, chosen: &[(&OpenCnn, Vec<Precision>)]) -> Result<Application, Error> {
+    fn with_precisions(&self, chosen: &[(&OpenCnn, Vec<Precision>)]) -> Result<Application, Error> {
         let mut spec = self.opened.spec.clone();
         for (open, precisions) in chosen {
             let cnn = &mut spec.cnns[open.cnn];

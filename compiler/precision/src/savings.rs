@@ -34,7 +34,7 @@ impl Savings {
     ) -> Result<Self, Error> {
         let at = |precision: Precision| -> Result<_, Error> {
             let of = |open| (open, all_at(open, precision));
-            let application = models.with(&open.iter().map(of).collect::<Vec<_>>())?;
+            let application = models.with_precisions(&open.iter().map(of).collect::<Vec<_>>())?;
             let plan = plan_without_search(&application, device)?;
             Ok((application, plan))
         };
@@ -46,17 +46,19 @@ impl Savings {
         let bytes = plan.memory.parameters_stored + plan.memory.arena;
         let times = plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.time);
         let time: f64 = times.map(|time| time.ns).sum();
-        let objective = Objective::of(base);
+        let objective = Objective::new(base);
         let is_short = objective.limit.is_some() || objective.least == Least::Memory;
         // A plan without parts is the fastest.
-        let is_slow =
-            !plan.cnns.iter().all(|cnn| base.constraints.of(&cnn.name).is_met(cnn.fps, cnn.latency_ns));
+        let is_slow = !plan
+            .cnns
+            .iter()
+            .all(|cnn| base.constraints.demand_of(&cnn.name).is_met(cnn.fps, cnn.latency_ns));
         let price = |counts: bool, all: f64| if counts && all > 0.0 { 1.0 / all } else { 0.0 };
         Ok(Savings { at, share, prices: [price(is_short, bytes as f64), price(is_slow, time)] })
     }
 
     /// What a layer saves at a precision.
-    pub fn of(&self, open: &OpenCnn, layer: usize, precision: Precision) -> f64 {
+    pub fn saving(&self, open: &OpenCnn, layer: usize, precision: Precision) -> f64 {
         let name = &open.network.layers[layer].name;
         let takes = |(application, plan): &(Application, Plan)| {
             let network: &Network = &application.cnns[open.cnn].network;

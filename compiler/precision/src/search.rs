@@ -82,13 +82,13 @@ impl<'a> Search<'a> {
 
     /// The plan that is the answer, or the nearest one.
     pub fn find(&mut self, base: &Application) -> Result<Found, Error> {
-        let wants_least = Objective::of(base).least == Least::Memory;
+        let wants_least = Objective::new(base).least == Least::Memory;
         if !wants_least && let Some(first) = self.planned(0)?.filter(Candidate::is_met) {
             return self.found(first);
         }
         let allowed = self.order(base)?;
         info!(steps = self.steps.len(), allowed, "layers in order");
-        let found = if wants_least { self.least(allowed)? } else { self.fewest(0, allowed)? };
+        let found = if wants_least { self.smallest_plan(allowed)? } else { self.fewest(0, allowed)? };
         if let Some(found) = found {
             let found = self.found(found)?;
             // The plan may compute with other primitives than those that were measured.
@@ -156,7 +156,7 @@ impl<'a> Search<'a> {
     }
 
     fn application(&self, taken: usize) -> Result<Application, Error> {
-        self.models.with(&self.precisions(taken))
+        self.models.with_precisions(&self.precisions(taken))
     }
 
     /// The plan with this many steps taken. Only weights that must be streamed are streamed. `None` if the parameters alone
@@ -164,7 +164,7 @@ impl<'a> Search<'a> {
     fn planned(&self, taken: usize) -> Result<Option<Candidate>, Error> {
         let application = self.application(taken)?;
         let parameters = assemble::parameters_resident(&task::tasks(&application));
-        if !Objective::of(&application).fits(parameters) {
+        if !Objective::new(&application).fits(parameters) {
             return Ok(None);
         }
         let _span = info_span!("precisions", taken).entered();
@@ -193,7 +193,7 @@ impl<'a> Search<'a> {
 
     /// The smallest plan that meets the constraints with at most this many steps. If several are equal, it is the one
     /// with the fewest steps.
-    fn least(&self, allowed: usize) -> Result<Option<Candidate>, Error> {
+    fn smallest_plan(&self, allowed: usize) -> Result<Option<Candidate>, Error> {
         let layers: usize = self.open.iter().map(|open| open.network.layers.len()).sum();
         let parts = (PLANNED_LAYERS / layers.max(1)).clamp(1, PARTS);
         let mut taken: Vec<usize> = (0..=parts).map(|part| allowed * part / parts).collect();
@@ -273,7 +273,7 @@ impl<'a> Search<'a> {
             // The squares of independent errors add up.
             let error = open.error(&stated, FRAMES_OF_A_LAYER)? / (group.len() as f64).sqrt();
             for &layer in *group {
-                let alternative = Some(Alternative { saves: saves.of(open, layer, *precision), error });
+                let alternative = Some(Alternative { saves: saves.saving(open, layer, *precision), error });
                 match precision {
                     Precision::Half => alternatives[layer].half = alternative,
                     _ => alternatives[layer].mixed = alternative,

@@ -173,7 +173,7 @@ fn legalised(
             *places = vec![chosen(layer)?];
         }
     }
-    match budget::least(problem, &fixed, Axis::Time, None) {
+    match budget::least_within_budget(problem, &fixed, Axis::Time, None) {
         Ok(least) => Ok(least.selection),
         Err(Nothing::NoPath | Nothing::Unknown | Nothing::OverBudget(_)) => Err(NoBaseline::NoPath),
     }

@@ -80,7 +80,7 @@ struct Lightest {
 ///
 /// # Errors
 /// When there is no such selection, or none was found.
-pub fn least(
+pub fn least_within_budget(
     problem: &Problem<'_>,
     allowed: &Allowed,
     axis: Axis,
@@ -156,7 +156,7 @@ pub fn solve_within(
     }
     let better = descend(problem, &model.candidates(), axis, budget, best.selection.clone());
     if let Some(cost) = problem.cost(&better) {
-        best_cost = (axis.of(&cost), axis.other().of(&cost));
+        best_cost = (axis.amount(&cost), axis.other().amount(&cost));
         best.selection = better;
     }
     if let Some(weights) = hull.filter(|_| model.tree.is_exact()) {
@@ -176,8 +176,8 @@ fn lightest(problem: &Problem<'_>, model: &Model, axis: Axis, weights: Weights) 
     let found = model.tree.search(&tables, &messages, STEPS).ok_or(Nothing::Unknown)?;
     let selection = model.selection(&found.values, weights).ok_or(Nothing::Unknown)?;
     let cost = problem.cost(&selection).ok_or(Nothing::Unknown)?;
-    let bound = if found.optimal { weights.of(cost.time, cost.memory) } else { messages.bound };
-    Ok(Lightest { own: axis.of(&cost), other: axis.other().of(&cost), bound, selection })
+    let bound = if found.optimal { weights.weighted(cost.time, cost.memory) } else { messages.bound };
+    Ok(Lightest { own: axis.amount(&cost), other: axis.other().amount(&cost), bound, selection })
 }
 
 /// The task of [`enumerate`].

@@ -45,7 +45,7 @@ pub fn descend(
         for layer in 0..selection.len() {
             let Some(own) = part(problem, &incident[layer], &selection, layer) else { return selection };
             let current = selection[layer];
-            let mut best = (axis.of(&cost), axis.other().of(&cost), current);
+            let mut best = (axis.amount(&cost), axis.other().amount(&cost), current);
             for &place in &allowed[layer] {
                 selection[layer] = place;
                 let Some(other) = part(problem, &incident[layer], &selection, layer) else { continue };
@@ -54,7 +54,7 @@ pub fn descend(
                     memory: cost.memory - own.1 + other.1,
                     workspace: 0,
                 };
-                let found = (axis.of(&changed), axis.other().of(&changed), place);
+                let found = (axis.amount(&changed), axis.other().amount(&changed), place);
                 if (found.0, found.1) < (best.0, best.1) && found.1 <= budget {
                     best = found;
                 }

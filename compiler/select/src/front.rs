@@ -200,7 +200,7 @@ impl Fronts<'_> {
         for (i, a) in one.iter().enumerate() {
             for (j, b) in other.iter().enumerate() {
                 let (time, memory) = (a.time + b.time, a.memory + b.memory);
-                let light = self.band.is_none_or(|band| band.weights.of(time, memory) <= most);
+                let light = self.band.is_none_or(|band| band.weights.weighted(time, memory) <= most);
                 if light && time <= self.limits.time && memory <= self.limits.memory {
                     pairs.push((time, memory, i, j));
                 }

@@ -81,7 +81,7 @@ impl Weights {
     pub const MEMORY: Weights = Weights { time: 1, memory: 1 << 64 };
 
     /// The weight of a point.
-    pub fn of(&self, time: u64, memory: u64) -> u128 {
+    pub fn weighted(&self, time: u64, memory: u64) -> u128 {
         self.time * u128::from(time) + self.memory * u128::from(memory)
     }
 }
@@ -148,7 +148,7 @@ impl Model {
     /// The lightest point of each cell; `u128::MAX` where there is none.
     pub fn weighed(&self, weights: Weights) -> Vec<Vec<u128>> {
         let cell = |cell: &Vec<Point>| {
-            let weights = cell.iter().map(|point| weights.of(point.time, point.memory));
+            let weights = cell.iter().map(|point| weights.weighted(point.time, point.memory));
             weights.min().unwrap_or(u128::MAX)
         };
         self.tables.iter().map(|table| table.cells.iter().map(cell).collect()).collect()
@@ -158,7 +158,8 @@ impl Model {
     pub fn selection(&self, values: &[usize], weights: Weights) -> Option<Selection> {
         let of_layer = |table: &Table| {
             let place = self.tree.place(&table.scope, values);
-            let lightest = table.cells[place].iter().min_by_key(|point| weights.of(point.time, point.memory));
+            let lightest =
+                table.cells[place].iter().min_by_key(|point| weights.weighted(point.time, point.memory));
             lightest.map(|point| point.candidate)
         };
         self.tables[..self.layers].iter().map(of_layer).collect()

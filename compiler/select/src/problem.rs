@@ -141,7 +141,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The candidates that take no more memory than this.
-    pub fn within(&self, allowed: &Allowed, workspace: u64) -> Allowed {
+    pub fn within_workspace(&self, allowed: &Allowed, workspace: u64) -> Allowed {
         self.filtered(allowed, |_, candidate| candidate.memory <= workspace)
     }
 

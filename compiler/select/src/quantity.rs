@@ -37,7 +37,7 @@ pub enum Axis {
 
 impl Axis {
     /// Its part of a cost.
-    pub fn of(self, cost: &Cost) -> u64 {
+    pub fn amount(self, cost: &Cost) -> u64 {
         match self {
             Axis::Time => cost.time,
             Axis::Memory => cost.memory,

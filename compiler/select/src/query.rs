@@ -97,7 +97,7 @@ const SAMPLE_WORK: u64 = 2_000_000;
 
 impl Quantity {
     /// Its part of a cost.
-    pub fn of(self, cost: &Cost) -> u64 {
+    pub fn amount(self, cost: &Cost) -> u64 {
         match self {
             Quantity::Time => cost.time,
             Quantity::Memory => cost.memory,
@@ -114,7 +114,7 @@ struct Budgets {
 }
 
 impl Budgets {
-    fn of(problem: &Problem<'_>, query: &Query) -> Budgets {
+    fn new(problem: &Problem<'_>, query: &Query) -> Budgets {
         Budgets {
             time: query.time.map(|time| problem.times.budget(time)),
             memory: query.memory.map(|memory| problem.memories.budget(memory)),
@@ -130,7 +130,7 @@ impl Budgets {
             (Quantity::Time, self.time),
         ];
         let exceeds = |(quantity, budget): &(Quantity, Option<u64>)| {
-            budget.is_some_and(|budget| quantity.of(cost) > budget)
+            budget.is_some_and(|budget| quantity.amount(cost) > budget)
         };
         budgets.into_iter().find(exceeds).map(|(quantity, _)| quantity)
     }
@@ -141,7 +141,7 @@ impl Budgets {
 /// # Errors
 /// When the integer program, if that is the method, fails or disagrees with the exact method.
 pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramError> {
-    let budgets = Budgets::of(problem, query);
+    let budgets = Budgets::new(problem, query);
     let all = problem.all();
     let exact = |allowed: &Allowed| exact(problem, allowed, query, &budgets);
     let baseline = |selection: Result<Selection, NoBaseline>| {
@@ -153,10 +153,10 @@ pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramErr
     match query.method {
         Method::Exact => Ok(exact(&all)),
         Method::Program => {
-            let within = problem.within(&all, budgets.workspace.unwrap_or(u64::MAX));
+            let within = problem.within_workspace(&all, budgets.workspace.unwrap_or(u64::MAX));
             let limits = program::Limits { time: budgets.time, memory: budgets.memory };
             match program::solve(problem, &within, query.minimise, limits) {
-                Ok(selection) => Ok(chosen(problem, selection, |cost| query.minimise.of(cost), vec![])),
+                Ok(selection) => Ok(chosen(problem, selection, |cost| query.minimise.amount(cost), vec![])),
                 // The program does not say why, so the exact method is asked.
                 Err(ProgramError::Infeasible) => match exact(&all) {
                     Answer::Met(_) => Err(ProgramError::Infeasible),
@@ -173,7 +173,7 @@ pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramErr
             }),
         },
         Method::Greedy => {
-            let start = match budget::least(problem, &all, Axis::Time, None) {
+            let start = match budget::least_within_budget(problem, &all, Axis::Time, None) {
                 Ok(start) => start.selection,
                 Err(nothing) => return Ok(unmet(problem, &all, Quantity::Time, nothing)),
             };
@@ -189,7 +189,7 @@ pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramErr
             let bars = baselines::families(problem, &all, SUM2D);
             let cost = |bar: &&FamilyBaseline| {
                 let cost = bar.selection.as_ref().ok().and_then(|selection| problem.cost(selection));
-                cost.map_or((true, 0), |cost| (false, query.minimise.of(&cost)))
+                cost.map_or((true, 0), |cost| (false, query.minimise.amount(&cost)))
             };
             let Some(best) = bars.iter().min_by_key(cost).cloned() else { return Ok(exact(&all)) };
             let mut answer = baseline(best.selection)?;
@@ -207,12 +207,12 @@ pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramErr
 /// # Errors
 /// The answer to the query, where that is no selection.
 pub fn front(problem: &Problem<'_>, query: &Query) -> Result<FrontAnswer, Answer> {
-    let budgets = Budgets::of(problem, query);
+    let budgets = Budgets::new(problem, query);
     match exact(problem, &problem.all(), query, &budgets) {
         Answer::Met(_) => {}
         other => return Err(other),
     }
-    let allowed = problem.within(&problem.all(), budgets.workspace.unwrap_or(u64::MAX));
+    let allowed = problem.within_workspace(&problem.all(), budgets.workspace.unwrap_or(u64::MAX));
     let front = match query.minimise {
         Quantity::Workspace => workspace::front(problem, &allowed, budgets.memory),
         Quantity::Time | Quantity::Memory => memory_front(problem, &allowed),
@@ -263,14 +263,14 @@ fn memory_front(problem: &Problem<'_>, allowed: &Allowed) -> Result<(Vec<(u64, u
 }
 
 fn exact(problem: &Problem<'_>, allowed: &Allowed, query: &Query, budgets: &Budgets) -> Answer {
-    let within = problem.within(allowed, budgets.workspace.unwrap_or(u64::MAX));
+    let within = problem.within_workspace(allowed, budgets.workspace.unwrap_or(u64::MAX));
     let found = match query.minimise {
         Quantity::Time => match budgets.workspace {
-            None => budget::least(problem, &within, Axis::Time, budgets.memory),
+            None => budget::least_within_budget(problem, &within, Axis::Time, budgets.memory),
             Some(workspace) => workspace::fastest(problem, &within, workspace, budgets.memory),
         },
-        Quantity::Memory => budget::least(problem, &within, Axis::Memory, budgets.time),
-        Quantity::Workspace => workspace::least(problem, &within, budgets.memory, budgets.time),
+        Quantity::Memory => budget::least_within_budget(problem, &within, Axis::Memory, budgets.time),
+        Quantity::Workspace => workspace::least_workspace(problem, &within, budgets.memory, budgets.time),
     };
     match found {
         Ok(least) => {
@@ -288,7 +288,7 @@ fn exact(problem: &Problem<'_>, allowed: &Allowed, query: &Query, budgets: &Budg
             // If no candidates are left within the workspace, the workspace is too small.
             if budgets.workspace.is_some()
                 && !matches!(nothing, Nothing::OverBudget(_))
-                && let Ok(least) = workspace::least(problem, allowed, None, None)
+                && let Ok(least) = workspace::least_workspace(problem, allowed, None, None)
             {
                 return match chosen(problem, least.selection, |_| least.bound, vec![]) {
                     Answer::Met(nearest) => Answer::Unmet { quantity: Quantity::Workspace, nearest },

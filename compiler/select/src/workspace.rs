@@ -13,14 +13,20 @@ use crate::quantity::Axis;
 /// # Errors
 /// When there is no such selection. [`Nothing::OverBudget`] has the fastest one if that exceeds the time, otherwise the one
 /// of least memory.
-pub fn least(
+pub fn least_workspace(
     problem: &Problem<'_>,
     allowed: &Allowed,
     memory: Option<u64>,
     time: Option<u64>,
 ) -> Result<Least, Nothing> {
-    let fastest =
-        |workspace: u64| budget::least(problem, &problem.within(allowed, workspace), Axis::Time, memory);
+    let fastest = |workspace: u64| {
+        budget::least_within_budget(
+            problem,
+            &problem.within_workspace(allowed, workspace),
+            Axis::Time,
+            memory,
+        )
+    };
     let in_time = |least: &Least| {
         let cost = problem.cost(&least.selection);
         cost.is_some_and(|cost| time.is_none_or(|limit| cost.time <= limit))
@@ -71,10 +77,10 @@ pub fn fastest(
     workspace: u64,
     memory: Option<u64>,
 ) -> Result<Least, Nothing> {
-    let within = problem.within(allowed, workspace);
-    let fastest = budget::least(problem, &within, Axis::Time, memory)?;
+    let within = problem.within_workspace(allowed, workspace);
+    let fastest = budget::least_within_budget(problem, &within, Axis::Time, memory)?;
     let time = problem.cost(&fastest.selection).map(|cost| cost.time);
-    let smallest = least(problem, &within, memory, time)?;
+    let smallest = least_workspace(problem, &within, memory, time)?;
     Ok(Least { selection: smallest.selection, bound: fastest.bound })
 }
 
@@ -91,7 +97,7 @@ pub fn front(
     let mut points: Vec<(u64, u64)> = Vec::new();
     let mut complete = true;
     let mut within = allowed.clone();
-    let mut found = Ok(budget::least(problem, &within, Axis::Time, memory)?);
+    let mut found = Ok(budget::least_within_budget(problem, &within, Axis::Time, memory)?);
     while let Ok(least) = found {
         let Some(cost) = problem.cost(&least.selection) else { break };
         complete = complete && least.bound == cost.time;
@@ -101,8 +107,8 @@ pub fn front(
             _ => points.push((cost.workspace, cost.time)),
         }
         let Some(below) = cost.workspace.checked_sub(1) else { break };
-        within = problem.within(&within, below);
-        found = budget::least(problem, &within, Axis::Time, memory);
+        within = problem.within_workspace(&within, below);
+        found = budget::least_within_budget(problem, &within, Axis::Time, memory);
         complete = complete && !matches!(found, Err(Nothing::Unknown));
     }
     points.reverse();

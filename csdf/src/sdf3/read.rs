@@ -86,7 +86,7 @@ fn build(document: &roxmltree::Document, concurrency: NonZero<u64>) -> Result<Do
         ));
     }
     let application = only_child(root, "applicationGraph")?;
-    let kind = kind(root, application)?;
+    let kind = graph_type(root, application)?;
     let has = |name: &str| elements(application, name).next().is_some();
     // Some graphs of type csdf have an element `sdf`.
     let other = if kind == "sdf" { "csdf" } else { "sdf" };
@@ -114,7 +114,7 @@ fn build(document: &roxmltree::Document, concurrency: NonZero<u64>) -> Result<Do
 }
 
 /// `sdf` or `csdf`: as the file states or, if it does not, as its content suggests.
-fn kind(root: Node, application: Node) -> Result<&'static str, ReadFault> {
+fn graph_type(root: Node, application: Node) -> Result<&'static str, ReadFault> {
     let by_name = |name: &str| match name {
         "sdf" => Some("sdf"),
         "csdf" => Some("csdf"),

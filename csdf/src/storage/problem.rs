@@ -6,7 +6,7 @@ use super::distribution::{StorageOptions, Unit};
 use crate::budget::Meter;
 use crate::layout::{Layout, Pipe, Scope};
 use crate::throughput::cycle_ratio::Cycle;
-use crate::throughput::within;
+use crate::throughput::throughput_within;
 use crate::{Error, Graph, Method, Ratio, Throughput, check_liveness, repetition_vector};
 
 /// A graph whose channels are to be sized.
@@ -43,7 +43,7 @@ impl<'g> SizingProblem<'g> {
         let layout = Layout::of_graph(graph, &repetition)?;
         let scope = layout.scope();
         let fixed = graph.capacities();
-        let floor = match within(Method::CycleRatio, graph, &fixed, meter)? {
+        let floor = match throughput_within(Method::CycleRatio, graph, &fixed, meter)? {
             Throughput::Unbounded => Ratio::ZERO,
             Throughput::Finite(ratio) => match ratio.inverse() {
                 Some(period) => period,

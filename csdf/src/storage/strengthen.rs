@@ -46,7 +46,8 @@ pub(crate) fn strengthen(
     let variables: Vec<usize> = strong.limits().map(|(variable, _)| variable).collect();
     for &variable in &variables {
         if strong.limits[variable].is_some() && strong.limits().count() > 1 {
-            strong = with(problem, &scope, &strong, (variable, None), target, meter)?.unwrap_or(strong);
+            strong = with_stronger_limit(problem, &scope, &strong, (variable, None), target, meter)?
+                .unwrap_or(strong);
         }
     }
     for variable in variables {
@@ -71,7 +72,9 @@ fn raise(
         let Some(limit) = strong.limits[variable] else { break };
         let next = stride.checked_mul(step).and_then(|more| limit.checked_add(more));
         let higher = match next {
-            Some(next) => with(problem, scope, &strong, (variable, Some(next)), target, meter)?,
+            Some(next) => {
+                with_stronger_limit(problem, scope, &strong, (variable, Some(next)), target, meter)?
+            }
             None => None,
         };
         growing &= higher.is_some();
@@ -82,7 +85,7 @@ fn raise(
 }
 
 /// A cycle with another limit for one variable, if there is one.
-fn with(
+fn with_stronger_limit(
     problem: &SizingProblem,
     scope: &Scope,
     strong: &StrongCycle,

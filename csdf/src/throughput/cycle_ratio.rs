@@ -182,11 +182,15 @@ impl<'l> WaitGraph<'l> {
         for firing in 0..part.firings {
             self.starts.push(self.edges.len() as u32);
             if part.concurrency == 1 {
-                self.add_edge(actor, EdgeKind::Order, before(firing, 1, part.firings));
+                self.add_edge(actor, EdgeKind::Order, preceding_firing(firing, 1, part.firings));
             } else {
-                self.add_edge(actor, EdgeKind::Starts, before(firing, 1, part.firings));
+                self.add_edge(actor, EdgeKind::Starts, preceding_firing(firing, 1, part.firings));
                 if part.concurrency < UNLIMITED {
-                    self.add_edge(actor, EdgeKind::Order, before(firing, part.concurrency, part.firings));
+                    self.add_edge(
+                        actor,
+                        EdgeKind::Order,
+                        preceding_firing(firing, part.concurrency, part.firings),
+                    );
                 }
             }
             for pointer in &mut tokens {
@@ -214,7 +218,7 @@ impl<'l> WaitGraph<'l> {
         for firing in 0..part.firings {
             self.starts.push(self.edges.len() as u32);
             self.add_edge(actor, EdgeKind::Execution, (firing, 0));
-            self.add_edge(actor, EdgeKind::Ends, before(firing, 1, part.firings));
+            self.add_edge(actor, EdgeKind::Ends, preceding_firing(firing, 1, part.firings));
         }
     }
 
@@ -440,7 +444,7 @@ impl Pointer<'_> {
 }
 
 /// The firing of the same actor that comes `by` firings before, and how many iterations earlier it is.
-fn before(firing: usize, by: u64, firings: usize) -> (usize, u64) {
+fn preceding_firing(firing: usize, by: u64, firings: usize) -> (usize, u64) {
     let (firing, firings) = (firing as u64, firings as u64);
     if by <= firing {
         return ((firing - by) as usize, 0);

@@ -73,11 +73,11 @@ pub fn throughput_by(
     capacities: &[Option<u64>],
     budget: &Budget,
 ) -> Result<Throughput, Error> {
-    within(method, graph, capacities, &mut Meter::new(budget))
+    throughput_within(method, graph, capacities, &mut Meter::new(budget))
 }
 
 /// [`throughput_by`] on the rest of a budget.
-pub(crate) fn within(
+pub(crate) fn throughput_within(
     method: Method,
     graph: &Graph,
     capacities: &[Option<u64>],

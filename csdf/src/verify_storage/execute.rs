@@ -141,7 +141,7 @@ impl Instant {
                 let firing = self.started[actor];
                 self.claim(graph, actor, firing);
                 self.started[actor] += 1;
-                let end = self.time + u128::from(at(&times[actor], firing));
+                let end = self.time + u128::from(rate_at(&times[actor], firing));
                 let before = self.ends[actor].last().copied().unwrap_or(0);
                 self.ends[actor].push(end.max(before));
                 happened = true;
@@ -154,7 +154,7 @@ impl Instant {
         let firing = self.started[actor];
         self.touched[actor].iter().all(|&index| {
             let channel = &graph.channels()[index];
-            let made = at(&self.production[index], firing);
+            let made = rate_at(&self.production[index], firing);
             let space = channel.producer.index() != actor
                 || made == 0
                 || self.claimed[index]
@@ -164,7 +164,8 @@ impl Instant {
             space
                 && readers.all(|(place, reader)| {
                     reader.actor.index() != actor
-                        || u128::from(at(&self.acquire[index][place], firing)) <= self.unread[index][place]
+                        || u128::from(rate_at(&self.acquire[index][place], firing))
+                            <= self.unread[index][place]
                 })
         })
     }
@@ -174,10 +175,10 @@ impl Instant {
             let channel = &graph.channels()[index];
             for (place, reader) in channel.readers.iter().enumerate() {
                 if channel.producer.index() == actor {
-                    self.claimed[index][place] += u128::from(at(&self.production[index], firing));
+                    self.claimed[index][place] += u128::from(rate_at(&self.production[index], firing));
                 }
                 if reader.actor.index() == actor {
-                    self.unread[index][place] -= u128::from(at(&self.acquire[index][place], firing));
+                    self.unread[index][place] -= u128::from(rate_at(&self.acquire[index][place], firing));
                 }
             }
         }
@@ -188,10 +189,10 @@ impl Instant {
             let channel = &graph.channels()[index];
             for (place, reader) in channel.readers.iter().enumerate() {
                 if channel.producer.index() == actor {
-                    self.unread[index][place] += u128::from(at(&self.production[index], firing));
+                    self.unread[index][place] += u128::from(rate_at(&self.production[index], firing));
                 }
                 if reader.actor.index() == actor {
-                    self.claimed[index][place] -= u128::from(at(&self.release[index][place], firing));
+                    self.claimed[index][place] -= u128::from(rate_at(&self.release[index][place], firing));
                 }
             }
         }
@@ -211,6 +212,6 @@ impl Instant {
     }
 }
 
-fn at(rates: &[u64], firing: u64) -> u64 {
+fn rate_at(rates: &[u64], firing: u64) -> u64 {
     rates[(firing % rates.len() as u64) as usize]
 }

@@ -12,7 +12,7 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_input::units::grouped;
 use csdfc_planner::driver;
 use csdfc_planner::open;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Scope, Watch};
 use csdfc_planner::strategy::Strategy;
 

@@ -243,8 +243,8 @@ impl Loops<'_, '_, '_> {
             let bias = self.source.bias[filter];
             self.rows.clone().for_each(|y| self.plane_row(filter, y).fill(bias));
         }
-        for (ky, kx) in each([conv.kernel[0], conv.kernel[1]]) {
-            for (filter, channel) in each([conv.filters, conv.channels]) {
+        for (ky, kx) in index_pairs([conv.kernel[0], conv.kernel[1]]) {
+            for (filter, channel) in index_pairs([conv.filters, conv.channels]) {
                 self.rows.clone().for_each(|y| self.add_row(filter, channel, [ky, kx], y));
             }
         }
@@ -258,7 +258,7 @@ impl Loops<'_, '_, '_> {
                 let bias = self.source.bias[filter];
                 self.plane_row(filter, y).fill(bias);
                 for channel in 0..conv.channels {
-                    each(conv.kernel).for_each(|(ky, kx)| self.add_row(filter, channel, [ky, kx], y));
+                    index_pairs(conv.kernel).for_each(|(ky, kx)| self.add_row(filter, channel, [ky, kx], y));
                 }
             }
         }
@@ -269,12 +269,12 @@ impl Loops<'_, '_, '_> {
         let Scenario { conv, input, output: [_, width], .. } = *self.source.scenario;
         let [stride, dilation, pad] = [conv.stride[1], conv.dilation[1], conv.pads[1]];
         for y in self.rows.clone() {
-            for (filter, tile) in each([conv.filters, width.div_ceil(LANES)]) {
+            for (filter, tile) in index_pairs([conv.filters, width.div_ceil(LANES)]) {
                 let (x, count) = (tile * LANES, LANES.min(width - tile * LANES));
                 let reach = (x + LANES - 1) * stride + (conv.kernel[1] - 1) * dilation;
                 let is_within = x * stride >= pad && reach - pad < input[1];
                 let mut sums = [self.source.bias[filter]; LANES];
-                for (channel, ky) in each([conv.channels, conv.kernel[0]]) {
+                for (channel, ky) in index_pairs([conv.channels, conv.kernel[0]]) {
                     let Some(line) = self.source.row(y, ky) else { continue };
                     let row = &line.data[channel * line.channel..];
                     for kx in 0..conv.kernel[1] {
@@ -299,7 +299,7 @@ impl Loops<'_, '_, '_> {
     fn filter_tile(&mut self) {
         let Scenario { conv, output: [_, width], .. } = *self.source.scenario;
         for y in self.rows.clone() {
-            for (x, tile) in each([width, conv.filters.div_ceil(LANES)]) {
+            for (x, tile) in index_pairs([width, conv.filters.div_ceil(LANES)]) {
                 let (filter, count) = (tile * LANES, LANES.min(conv.filters - tile * LANES));
                 let mut sums = [0.0; LANES];
                 sums[..count].copy_from_slice(&self.source.bias[filter..][..count]);
@@ -339,7 +339,7 @@ impl Loops<'_, '_, '_> {
         let Scenario { conv, output: [_, width], .. } = *self.source.scenario;
         let channels = conv.channels;
         for y in self.rows.clone() {
-            for (x, filter) in each([width, conv.filters]) {
+            for (x, filter) in index_pairs([width, conv.filters]) {
                 let (mut sums, mut rest) = ([0.0; LANES], self.source.bias[filter]);
                 let taps = self.source.scenario.taps(1, x);
                 // Contiguous taps are one run.
@@ -371,7 +371,7 @@ impl Loops<'_, '_, '_> {
 
 /// All pairs of indices.
 #[inline(always)]
-fn each([outer, inner]: [usize; 2]) -> impl Iterator<Item = (usize, usize)> {
+fn index_pairs([outer, inner]: [usize; 2]) -> impl Iterator<Item = (usize, usize)> {
     (0..outer).flat_map(move |i| (0..inner).map(move |j| (i, j)))
 }
 

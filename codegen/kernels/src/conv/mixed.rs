@@ -63,7 +63,7 @@ impl MixedConv {
 
     /// Bytes of an output channel among the packed bytes: scale, bias, weights and slope.
     pub const fn packed_each(&self) -> usize {
-        self.conv.panels().mixed().each()
+        self.conv.panels().mixed().channel_len()
     }
 
     /// Packs parameters that [`Conv::pack`] has packed into `out`, which holds [`MixedConv::packed_len`] bytes. The
@@ -179,7 +179,7 @@ impl<'a> Panel<'a> {
     /// The panel that begins with this output channel.
     fn new(panels: &Panels, packed: &'a [i8], first: usize) -> Self {
         let width = PANEL.min(panels.filters - first);
-        let (scales, rest) = packed[first * panels.each()..].split_at(size_of::<f32>() * width);
+        let (scales, rest) = packed[first * panels.channel_len()..].split_at(size_of::<f32>() * width);
         let (biases, rest) = rest.split_at(size_of::<F16>() * width);
         let (weights, slopes) = rest.split_at(panels.steps * width);
         Panel { width, scales, biases, weights, slopes }

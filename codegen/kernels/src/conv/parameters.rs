@@ -86,7 +86,7 @@ impl Conv {
 
     /// Elements of an output channel among the packed elements: bias, weights and slope.
     pub const fn packed_each(&self) -> usize {
-        self.panels().each()
+        self.panels().channel_len()
     }
 
     /// Parts into which the output channels may be divided among workers.

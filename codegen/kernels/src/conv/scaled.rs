@@ -54,7 +54,7 @@ impl ScaledConv {
     }
 
     const fn panels(&self) -> Panels {
-        self.conv.panels().of(self.kind())
+        self.conv.panels().with_kind(self.kind())
     }
 
     /// Bytes of a weight.
@@ -74,7 +74,7 @@ impl ScaledConv {
 
     /// Bytes of an output channel among the packed bytes: scale, bias and weights.
     pub const fn packed_each(&self) -> usize {
-        self.panels().each() * self.size()
+        self.panels().channel_len() * self.size()
     }
 
     /// Packs parameters that [`Conv::pack`] has packed into `out`, which holds [`ScaledConv::packed_len`] bytes, with a

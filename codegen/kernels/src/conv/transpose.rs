@@ -174,7 +174,7 @@ impl Taps {
 
     /// Keeps only the taps that read within `size` places.
     #[inline(always)]
-    fn within(mut self, size: usize) -> Self {
+    fn within_size(mut self, size: usize) -> Self {
         while self.len > 0 && self.place >= size as isize {
             (self.first, self.place, self.len) =
                 (self.first + self.each, self.place - self.pixel_stride, self.len - 1);
@@ -217,7 +217,7 @@ impl<'a> Window<'a> {
         };
         let channels = p.channels / p.groups;
         let offset = group * channels;
-        let rows = taps(0, y).within(input.shape.height);
+        let rows = taps(0, y).within_size(input.shape.height);
         Window { conv, x, rows, columns: taps(1, x), channels, offset }
     }
 

@@ -107,7 +107,7 @@ impl QBinary {
 
 /// A function of two bytes.
 trait Function: Copy {
-    fn of(self, a: u8, b: u8) -> u8;
+    fn apply(self, a: u8, b: u8) -> u8;
 }
 
 /// `round(fixed + a·left + b·right)`.
@@ -121,7 +121,7 @@ struct Sum {
 
 impl Function for Sum {
     #[inline(always)]
-    fn of(self, a: u8, b: u8) -> u8 {
+    fn apply(self, a: u8, b: u8) -> u8 {
         self.how.round(self.fixed + f32::from(a) * self.left + f32::from(b) * self.right)
     }
 }
@@ -136,7 +136,7 @@ struct Product {
 
 impl Function for Product {
     #[inline(always)]
-    fn of(self, a: u8, b: u8) -> u8 {
+    fn apply(self, a: u8, b: u8) -> u8 {
         let [za, zb] = self.zero_points;
         self.how.apply((i32::from(a) - za) * (i32::from(b) - zb), self.multiplier)
     }
@@ -188,7 +188,7 @@ fn zip_elements(
     let rank = output.shape.dims.rank;
     output.fill(y, |index| {
         let [a, b] = [left, right].map(|x| x.at(&x.seen.broadcast(rank, index)));
-        f.of(a, b)
+        f.apply(a, b)
     });
 }
 
@@ -230,14 +230,14 @@ impl<F: Function> Job for Zip<'_, '_, '_, F> {
 fn zip(left: &[u8], right: &[u8], output: &mut [u8], f: impl Function) {
     match (left, right) {
         (&[a], right) if right.len() == output.len() => {
-            output.iter_mut().zip(right).for_each(|(r, &b)| *r = f.of(a, b));
+            output.iter_mut().zip(right).for_each(|(r, &b)| *r = f.apply(a, b));
         }
         (left, &[b]) if left.len() == output.len() => {
-            output.iter_mut().zip(left).for_each(|(r, &a)| *r = f.of(a, b));
+            output.iter_mut().zip(left).for_each(|(r, &a)| *r = f.apply(a, b));
         }
-        (&[a], &[b]) => output.fill(f.of(a, b)),
+        (&[a], &[b]) => output.fill(f.apply(a, b)),
         (left, right) => {
-            output.iter_mut().zip(left).zip(right).for_each(|((r, &a), &b)| *r = f.of(a, b));
+            output.iter_mut().zip(left).zip(right).for_each(|((r, &a), &b)| *r = f.apply(a, b));
         }
     }
 }

@@ -45,12 +45,12 @@ pub struct Dequantize {
 
 /// A function of an element.
 pub(super) trait Function<O, I>: Copy {
-    fn of(self, x: I) -> O;
+    fn apply(self, x: I) -> O;
 }
 
 impl Function<u8, f32> for Quantize {
     #[inline(always)]
-    fn of(self, x: f32) -> u8 {
+    fn apply(self, x: f32) -> u8 {
         let x = x / self.scale;
         let x = if x.is_nan() { 0.0 } else { x };
         Requantize { zero_point: self.zero_point, low: 0, high: u8::MAX }.round(x)
@@ -59,7 +59,7 @@ impl Function<u8, f32> for Quantize {
 
 impl Function<f32, u8> for Dequantize {
     #[inline(always)]
-    fn of(self, q: u8) -> f32 {
+    fn apply(self, q: u8) -> f32 {
         self.scale * f32::from(i16::from(q) - i16::from(self.zero_point))
     }
 }
@@ -77,7 +77,7 @@ impl<O, I: Copy, F: Function<O, I>> Job for CastWork<'_, '_, '_, O, I, F> {
     fn run<S: Simd>(self) {
         let CastWork { y, input, output, f } = self;
         for y in y {
-            output.row(y).iter_mut().zip(input.row(y)).for_each(|(r, &x)| *r = f.of(x));
+            output.row(y).iter_mut().zip(input.row(y)).for_each(|(r, &x)| *r = f.apply(x));
         }
     }
 }
@@ -106,7 +106,7 @@ impl ElementKernel<u8, f32> for Quantize {
         _: &[Elements<'_>],
         output: &mut ElementsMut<'_, u8>,
     ) {
-        output.fill(y, |index| self.of(operands[0].at(index)));
+        output.fill(y, |index| self.apply(operands[0].at(index)));
     }
 }
 
@@ -134,6 +134,6 @@ impl ElementKernel<f32, u8> for Dequantize {
         _: &[Elements<'_, u8>],
         output: &mut ElementsMut<'_>,
     ) {
-        output.fill(y, |index| self.of(operands[0].at(index)));
+        output.fill(y, |index| self.apply(operands[0].at(index)));
     }
 }

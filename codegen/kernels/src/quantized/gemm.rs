@@ -133,7 +133,7 @@ impl ElementKernel<u8, u8> for QGemm {
             if !unit.is_multiple_of(PANEL) {
                 return;
             }
-            let panel = Panel::of(&panels, packed, unit);
+            let panel = Panel::new(&panels, packed, unit);
             let mut sums: [i32; PANEL] =
                 core::array::from_fn(|lane| if lane < panel.width { panel.bias(lane) } else { 0 });
             let mut at = *index;

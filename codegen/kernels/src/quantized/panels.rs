@@ -50,19 +50,19 @@ impl Panels {
 
     /// Bytes of an output channel: bias, multiplier, weights. A panel begins at this number times the channels before
     /// it.
-    pub const fn each(&self) -> usize {
+    pub const fn channel_bytes(&self) -> usize {
         2 * NUMBER + self.stored_steps()
     }
 
     /// Bytes that vectors read of the panels of `channels` channels. The last panel may be narrow. Vectors read no
     /// further beyond it than those of the multipliers would if there were no weights.
     pub const fn reach(&self, channels: usize) -> usize {
-        channels * self.each() + NUMBER * (channels.next_multiple_of(LANES) - channels)
+        channels * self.channel_bytes() + NUMBER * (channels.next_multiple_of(LANES) - channels)
     }
 
     /// Bytes of all panels, and of the zeros that follow.
     pub const fn len(&self) -> usize {
-        (self.groups - 1) * self.filters * self.each() + self.reach(self.filters)
+        (self.groups - 1) * self.filters * self.channel_bytes() + self.reach(self.filters)
     }
 
     /// Fills `out` with `weight(filter, step)`, filters counted over all groups, for an input of this zero point. The
@@ -82,7 +82,7 @@ impl Panels {
         let (mut next, mut rest) = (0, out);
         while next < self.groups * self.filters {
             let width = PANEL.min(self.filters - next % self.filters);
-            let (panel, after) = rest.split_at_mut(width * self.each());
+            let (panel, after) = rest.split_at_mut(width * self.channel_bytes());
             let (numbers, weights) = panel.split_at_mut(2 * NUMBER * width);
             let (sums, scales) = numbers.split_at_mut(NUMBER * width);
             for lane in 0..width {
@@ -117,9 +117,9 @@ pub(crate) struct Panel<'a> {
 impl<'a> Panel<'a> {
     /// The panel whose first channel is `first`, of those of all groups.
     #[inline(always)]
-    pub fn of(panels: &Panels, packed: &'a [u8], first: usize) -> Self {
+    pub fn new(panels: &Panels, packed: &'a [u8], first: usize) -> Self {
         let width = PANEL.min(panels.filters - first % panels.filters);
-        Panel { width, bytes: &packed[first * panels.each()..][..panels.reach(width)] }
+        Panel { width, bytes: &packed[first * panels.channel_bytes()..][..panels.reach(width)] }
     }
 
     /// The bias of a channel, less the part that the zero point adds.

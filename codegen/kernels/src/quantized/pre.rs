@@ -85,11 +85,11 @@ impl QPre {
                 numbers.as_chunks::<NUMBER>().0
             });
             for (((to, &q), scale), shift) in made.zip(scales).zip(shifts) {
-                let x = self.read.of(q) * f32::from_le_bytes(*scale) + f32::from_le_bytes(*shift);
-                *to = self.made.of(clip(x, low, high));
+                let x = self.read.apply(q) * f32::from_le_bytes(*scale) + f32::from_le_bytes(*shift);
+                *to = self.made.apply(clip(x, low, high));
             }
         } else {
-            made.for_each(|(to, &q)| *to = self.made.of(clip(self.read.of(q), low, high)));
+            made.for_each(|(to, &q)| *to = self.made.apply(clip(self.read.apply(q), low, high)));
         }
     }
 }

@@ -12,7 +12,7 @@ use super::panels::Panels;
 pub(super) const MAX_TILE: usize = 12;
 
 /// The most pixels of a tile of so many panels.
-pub(super) const fn most<S: Integers>(panels: usize) -> usize {
+pub(super) const fn max_pixels<S: Integers>(panels: usize) -> usize {
     if panels == 4 { S::TILE / 2 } else { S::TILE }
 }
 
@@ -58,7 +58,7 @@ impl Tiles<'_> {
                 // SAFETY: this is in `Work::run`, and the tiles, places and sums are there: `# Safety` of this
                 // function.
                 unsafe {
-                    if const { S::PANELS_PER_STEP == 4 && $m <= most::<S>(4) } && panels == 4 {
+                    if const { S::PANELS_PER_STEP == 4 && $m <= max_pixels::<S>(4) } && panels == 4 {
                         S::call(Sized::<$m, 4>(self));
                     } else if const { $m <= S::TILE } {
                         if self.lanes > S::LANES {
@@ -98,7 +98,7 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
         let accumulators = self.0.accumulators.cast::<[[S::Sums; N]; M]>();
         let offsets: [usize; M] = core::array::from_fn(|i| self.0.offsets[i]);
         let fours = steps.len() / 4;
-        let vectors = Vectors::<N>::of::<S>(panels, packed, first, lanes);
+        let vectors = Vectors::<N>::new::<S>(panels, packed, first, lanes);
         // SAFETY: this is in `Work::run`. Only `Tiles::call` makes this, so pixels, places and sums are there: its
         // `# Safety`. `Vectors::of` has asserted that the panels are there, and vectors of a narrow panel reach no
         // further beyond it than `Panels::reach` says.
@@ -129,7 +129,7 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                 }
                 for _ in 0..fours {
                     add_steps::<S, M, N, 4>(&mut sums, &weights, pixels, &offsets);
-                    (weights, pixels) = (weights.after(4), pixels.wrapping_add(4 * S::SIZE));
+                    (weights, pixels) = (weights.advanced_by(4), pixels.wrapping_add(4 * S::SIZE));
                 }
                 if steps.len() % 4 > 0 {
                     add_steps::<S, M, N, 2>(&mut sums, &weights, pixels, &offsets);
@@ -168,11 +168,11 @@ struct Vectors<const N: usize> {
 
 impl<const N: usize> Vectors<N> {
     #[inline(always)]
-    fn of<S: Integers>(panels: &Panels, packed: &[u8], first: usize, lanes: usize) -> Self {
+    fn new<S: Integers>(panels: &Panels, packed: &[u8], first: usize, lanes: usize) -> Self {
         let before = const { (N * S::LANES).div_ceil(PANEL) - 1 };
-        let between = PANEL * panels.each();
+        let between = PANEL * panels.channel_bytes();
         let width = lanes - before * PANEL;
-        let bytes = &packed[first * panels.each()..][..before * between + panels.reach(width)];
+        let bytes = &packed[first * panels.channel_bytes()..][..before * between + panels.reach(width)];
         Vectors { whole: bytes.as_ptr(), last: bytes[before * between..].as_ptr(), between, width }
     }
 
@@ -220,7 +220,7 @@ impl<const N: usize> Vectors<N> {
 
     /// The place `steps` steps after this one.
     #[inline(always)]
-    fn after(self, steps: usize) -> Self {
+    fn advanced_by(self, steps: usize) -> Self {
         let whole = self.whole.wrapping_add(steps * PANEL);
         Vectors { whole, last: self.last.wrapping_add(steps * self.width), ..self }
     }
@@ -245,7 +245,7 @@ unsafe fn add_middle<S: Integers, const N: usize>(
                 let (p, width) = weights.steps::<S, 4>(v);
                 *sums = S::add_middle(*sums, S::weights::<4, 0>(p, width));
             }
-            weights = weights.after(4);
+            weights = weights.advanced_by(4);
         }
         if !steps.is_multiple_of(4) {
             for (v, sums) in biases.iter_mut().enumerate() {

@@ -105,7 +105,7 @@ impl<N: Fn(usize, usize) -> Range<usize>, W: Fn(usize, usize, usize) -> f64> Cas
                 .iter()
                 .map(|(data, shape)| Elements::channels_first(Rows { data: Span::new(data), shape: *shape }))
                 .collect();
-            let rows = RowsMut { data: output.data.again(), shape: output.shape };
+            let rows = RowsMut { data: output.data.reborrow(), shape: output.shape };
             run(y, &elements, &mut ElementsMut::channels_first(rows));
         });
     }

@@ -23,7 +23,7 @@ impl Operand<'_> {
         let rows = image_rows(self.seen, self.seen.rows())?;
         let (own, ring_rows) = (self.own.rows(), self.ring_rows);
         if self.own.keeps_rows(self.seen) {
-            return Some(Input::of(RowShape { ring_rows, ..rows }));
+            return Some(Input::whole(RowShape { ring_rows, ..rows }));
         }
         // The operand must have one row, and its tensor must not be an image of several rows. So the choice of a kernel
         // never depends on the ring.
@@ -72,7 +72,7 @@ impl Operand<'_> {
             let shape = elements(&Shape::new([self.own.elements()]), Order::ChannelsFirst, self.seen, 1)?;
             return Ok(Input { shape, fold: rows, into: 1 });
         }
-        elements(self.own, self.order(), self.seen, self.ring_rows).map(Input::of)
+        elements(self.own, self.order(), self.seen, self.ring_rows).map(Input::whole)
     }
 
     /// The order of dimensions in which its elements lie.

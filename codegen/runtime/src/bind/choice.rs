@@ -48,7 +48,7 @@ pub(super) struct Forms {
 
 impl Forms {
     /// A kernel that makes elements `O` of elements `I`.
-    pub(super) fn of<O: Stored, I: Stored>(
+    pub(super) fn of_kernel<O: Stored, I: Stored>(
         kernel: impl RowKernel<O, I> + ElementKernel<O, I> + Parameters + Copy,
     ) -> Self {
         Forms { rows: Kernel::rows::<O, I>(kernel), elements: Kernel::elements::<O, I>(kernel) }
@@ -120,7 +120,7 @@ impl Choice {
         Choice::by_rows(Kernel::rows::<f32, f32>(kernel), inputs, output)
     }
 
-    pub(super) fn with(mut self, packing: Packing, parameters: Range<usize>) -> Self {
+    pub(super) fn with_packing(mut self, packing: Packing, parameters: Range<usize>) -> Self {
         self.parts.push(Part { packing, parameters });
         self
     }
@@ -128,7 +128,7 @@ impl Choice {
     /// This choice with parameters in panels.
     pub(super) fn with_panels(self, site: &Site<'_>, part: Part, in_place: bool) -> Result<Self, LayerError> {
         let next = part.parameters.end;
-        let choice = self.with(part.packing, part.parameters);
+        let choice = self.with_packing(part.packing, part.parameters);
         if in_place { choice.with_p_relu(site, site.operator.activation(), next) } else { Ok(choice) }
     }
 
@@ -141,7 +141,7 @@ impl Choice {
     ) -> Result<Self, LayerError> {
         let Some(Function::PRelu { slope }) = function else { return Ok(self) };
         let slopes = Packing::Operand(self.constant(site.output, slope)?);
-        Ok(Choice { slopes: true, ..self.with(slopes, index..index + 1) })
+        Ok(Choice { slopes: true, ..self.with_packing(slopes, index..index + 1) })
     }
 
     /// How a constant of these dimensions, which broadcasts to the output, is packed for this kernel.

@@ -122,8 +122,8 @@ impl Integers {
                     conv.conv.channels / conv.conv.groups * conv.conv.kernel.iter().product::<usize>();
                 let of = |weight: usize| weight / elements.max(1);
                 let shape = [conv.conv.filters, elements];
-                let units = Units::of(parameters, *bias, *scales, shape, conv.has_offset, of)?;
-                let constants = before(parameters, *bias, conv)?;
+                let units = Units::new(parameters, *bias, *scales, shape, conv.has_offset, of)?;
+                let constants = prologue_constants(parameters, *bias, conv)?;
                 let weights = (units.weights.as_slice(), units.offset);
                 conv.pack(weights, &units.biases, &units.multipliers, constants, packed);
             }
@@ -132,7 +132,7 @@ impl Integers {
                 let of =
                     |weight: usize| if *transposed { weight / inner.max(1) } else { weight % units.max(1) };
                 let Units { weights, offset, biases, multipliers } =
-                    Units::of(parameters, *bias, *scales, [units, inner], gemm.has_offset, of)?;
+                    Units::new(parameters, *bias, *scales, [units, inner], gemm.has_offset, of)?;
                 let weight = |unit: usize, place: usize| {
                     let i = match image {
                         Some([channels, pixels]) => place % channels * pixels + place / channels,
@@ -150,7 +150,7 @@ impl Integers {
             Integers::Table { function, quantizations: [read, made] } => {
                 let constant = parameters.first().and_then(|values| values.first()).copied().unwrap_or(0.0);
                 for (q, to) in (0..=u8::MAX).zip(packed) {
-                    *to = function.of(q, constant, [*read, *made]);
+                    *to = function.apply(q, constant, [*read, *made]);
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Integers {
 
 impl Unary {
     /// Its value for an integer, and for the constant if there is one.
-    fn of(self, q: u8, constant: f32, [read, made]: [Quantization; 2]) -> u8 {
+    fn apply(self, q: u8, constant: f32, [read, made]: [Quantization; 2]) -> u8 {
         let x = read.number(q);
         match self {
             Unary::Function(function) => made.integer(function.apply(x, 0.0)),
@@ -225,7 +225,11 @@ fn of_two(function: BinaryFunction, a: f32, b: f32) -> f32 {
 }
 
 /// Scales and shifts of a convolution's prologue, if there are any. They come after its weights and biases.
-fn before<'p>(parameters: &'p [Cow<'_, [f32]>], bias: bool, q: &QConv) -> Result<[&'p [f32]; 2], LayerError> {
+fn prologue_constants<'p>(
+    parameters: &'p [Cow<'_, [f32]>],
+    bias: bool,
+    q: &QConv,
+) -> Result<[&'p [f32]; 2], LayerError> {
     let first = 1 + usize::from(bias);
     match (q.pre, parameters.get(first..first + 2)) {
         (Some(QPre { affine: true, .. }), Some([scales, shifts]))
@@ -250,7 +254,7 @@ struct Units {
 impl Units {
     /// From the weights, biases and scales of the output channels, each a sum of the same number of products. `of`
     /// gives the output channel of a weight. The least offset is taken with which weights are bytes, if they may have one.
-    fn of(
+    fn new(
         parameters: &[Cow<'_, [f32]>],
         bias: bool,
         [read, made]: [f32; 2],

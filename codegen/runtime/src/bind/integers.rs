@@ -224,7 +224,7 @@ pub(super) fn convolution(site: &Site<'_>, has_offset: bool) -> Result<Choice, L
     let conv = QConv { conv: bare(conv), pre, zero_point: sums.zero_point, has_offset, requantize };
     let packing = Integers::Conv { conv, bias, scales: [sums.scale, made.scale] };
     let choice = Choice::by_rows(Kernel::rows::<u8, u8>(conv), inputs, output);
-    Ok(choice.with(Packing::Integers(packing), 0..part.parameters.end + 1))
+    Ok(choice.with_packing(Packing::Integers(packing), 0..part.parameters.end + 1))
 }
 
 /// A matrix product by constants, which have an offset or not.
@@ -245,7 +245,7 @@ pub(super) fn gemm(site: &Site<'_>, has_offset: bool) -> Result<Choice, LayerErr
     };
     let scales = [read.scale, made.scale];
     let packing = Integers::Gemm { gemm: product, transposed, bias, image, scales };
-    Ok(choice.with(Packing::Integers(packing), 0..part.parameters.end + 1))
+    Ok(choice.with_packing(Packing::Integers(packing), 0..part.parameters.end + 1))
 }
 
 /// A function of each integer, as a table of its values for all integers.
@@ -253,8 +253,8 @@ fn of_each(site: &Site<'_>, function: Unary) -> Result<Choice, LayerError> {
     let Some(x) = site.inputs.first() else { return site.unsupported() };
     let packing = Integers::Table { function, quantizations: site.quantizations()? };
     let parameters = 0..usize::from(!matches!(function, Unary::Function(_)));
-    let choice = own_kernels::of_each_element(site, x, Forms::of::<u8, u8>(Table), None)?;
-    Ok(choice.with(Packing::Integers(packing), parameters))
+    let choice = own_kernels::of_each_element(site, x, Forms::of_kernel::<u8, u8>(Table), None)?;
+    Ok(choice.with_packing(Packing::Integers(packing), parameters))
 }
 
 /// The same numbers as other integers.
@@ -267,10 +267,10 @@ pub(super) fn cast(site: &Site<'_>) -> Result<Choice, LayerError> {
     let Some(x) = site.inputs.first() else { return site.unsupported() };
     let kernel = match (site.elements, x.quantization, site.quantization) {
         ([Element::F32, Element::U8], _, Some(Quantization { scale, zero_point })) => {
-            Forms::of::<u8, f32>(Quantize { scale, zero_point })
+            Forms::of_kernel::<u8, f32>(Quantize { scale, zero_point })
         }
         ([Element::U8, Element::F32], Some(Quantization { scale, zero_point }), _) => {
-            Forms::of::<f32, u8>(Dequantize { scale, zero_point })
+            Forms::of_kernel::<f32, u8>(Dequantize { scale, zero_point })
         }
         _ => return site.unsupported(),
     };
@@ -323,10 +323,10 @@ fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, LayerErr
     if dims.is_some_and(is_one) {
         return of_each(site, Unary::Integers { function: kernel });
     }
-    own_kernels::of_several(site, Forms::of::<u8, u8>(kernel), dims.as_slice(), |choice| {
+    own_kernels::of_several(site, Forms::of_kernel::<u8, u8>(kernel), dims.as_slice(), |choice| {
         let (Some(dims), Some(quantization)) = (dims, of_constant) else { return Ok(choice) };
         let elements = choice.constant(site.output, dims)?;
-        Ok(choice.with(Packing::Integers(Integers::Constant { elements, quantization }), 0..1))
+        Ok(choice.with_packing(Packing::Integers(Integers::Constant { elements, quantization }), 0..1))
     })
 }
 
@@ -338,7 +338,7 @@ fn pool(site: &Site<'_>, x: &Operand<'_>, pool: &operator::Pool) -> Result<Choic
         multiplier: read.scale / made.scale,
         requantize: requantize(made, None),
     };
-    let Forms { rows, elements } = Forms::of::<u8, u8>(kernel);
+    let Forms { rows, elements } = Forms::of_kernel::<u8, u8>(kernel);
     site.images(x, rows).map_or_else(|| site.elements(elements), Ok)
 }
 

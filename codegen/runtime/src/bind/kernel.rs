@@ -131,7 +131,7 @@ impl<K: Serialize + Send + Sync + 'static> Parameters for K {}
 impl Kernel<ByRows> {
     /// A kernel by rows.
     pub fn rows<O: Stored, I: Stored>(kernel: impl RowKernel<O, I> + Parameters) -> Self {
-        let literal = Literal::of(&kernel);
+        let literal = Literal::new(&kernel);
         let calls = Arc::new(Typed::<_, O, I>::new(kernel));
         Kernel { calls, literal, reads: I::ELEMENT, makes: O::ELEMENT }
     }
@@ -140,7 +140,7 @@ impl Kernel<ByRows> {
 impl Kernel<ByElements> {
     /// A kernel by elements.
     pub fn elements<O: Stored, I: Stored>(kernel: impl ElementKernel<O, I> + Parameters) -> Self {
-        let literal = Literal::of(&kernel);
+        let literal = Literal::new(&kernel);
         let calls = Arc::new(Typed::<_, O, I>::new(kernel));
         Kernel { calls, literal, reads: I::ELEMENT, makes: O::ELEMENT }
     }

@@ -78,7 +78,13 @@ pub fn bind_layer(
         };
         let (own, layout, quantization) =
             (&read.tensor.shape, read.tensor.format.layout, read.tensor.quantization);
-        Ok(Operand { own, seen: cnn.seen(l, operand), layout, quantization, ring_rows: rows as usize })
+        Ok(Operand {
+            own,
+            seen: cnn.viewed_shape(l, operand),
+            layout,
+            quantization,
+            ring_rows: rows as usize,
+        })
     };
     let inputs = entry.inputs.iter().enumerate().map(operand).collect::<Result<_, LayerError>>()?;
     let ring_rows = written.first().map_or(room, |&own| allocations[own].ring_rows) as usize;

@@ -27,23 +27,23 @@ pub(super) fn rows(shape: &Shape, layout: Layout, ring_rows: usize) -> Option<Ro
 }
 
 /// The operand and the output of a layer of one operand that keeps its shape.
-fn both(site: &Site<'_>) -> Option<(Vec<Input<RowShape>>, RowShape)> {
+fn operand_and_output(site: &Site<'_>) -> Option<(Vec<Input<RowShape>>, RowShape)> {
     let [x] = site.inputs.as_slice() else { return None };
     let input = rows(x.own, x.layout, x.ring_rows).filter(|_| x.own == x.seen && x.own == site.output)?;
-    Some((vec![Input::of(input)], rows(site.output, site.layout, site.ring_rows)?))
+    Some((vec![Input::whole(input)], rows(site.output, site.layout, site.ring_rows)?))
 }
 
 /// A function of each element, whatever the layout.
 pub(super) fn element_wise(site: &Site<'_>) -> Result<Choice, LayerError> {
     let Operator::ElementWise(element_wise) = site.operator else { return site.unsupported() };
     let kernel = ElementWise { function: translate::activation(Some(&element_wise.function)) };
-    let Some((inputs, output)) = both(site) else { return site.unsupported() };
+    let Some((inputs, output)) = operand_and_output(site) else { return site.unsupported() };
     Ok(Choice::by_f32_rows(kernel, inputs, output))
 }
 
 /// From one layout into another.
 pub(super) fn convert(site: &Site<'_>) -> Result<Choice, LayerError> {
-    let Some((inputs, output)) = both(site) else { return site.unsupported() };
+    let Some((inputs, output)) = operand_and_output(site) else { return site.unsupported() };
     match [site.inputs[0].layout, site.layout] {
         [Layout::Hwc, Layout::Hcw] | [Layout::Hcw, Layout::Hwc] => {
             Ok(Choice::by_f32_rows(Swap, inputs, output))

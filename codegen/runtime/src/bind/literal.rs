@@ -32,7 +32,7 @@ impl Literal {
     ///
     /// # Panics
     /// If they are of types that no kernel has so far: strings, maps, tuples of several types.
-    pub fn of(parameters: &impl Serialize) -> Self {
+    pub fn new(parameters: &impl Serialize) -> Self {
         #[expect(
             clippy::expect_used,
             reason = "whether a type is known does not depend on a plan; a test has all kernels"

@@ -156,9 +156,9 @@ pub(super) fn of_each_element(
     slope: Option<&Vec<usize>>,
 ) -> Result<Choice, LayerError> {
     let with_slopes = |choice: Choice| match slope {
-        Some(slope) => {
-            choice.constant(site.output, slope).map(|slopes| choice.with(Packing::Operand(slopes), 0..1))
-        }
+        Some(slope) => choice
+            .constant(site.output, slope)
+            .map(|slopes| choice.with_packing(Packing::Operand(slopes), 0..1)),
         None => Ok(choice),
     };
     let by_rows = site.images(x, kernel.rows.clone()).filter(|_| x.seen.order == site.output.order);
@@ -178,7 +178,11 @@ fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> R
         None => site.by_elements(kernel)?,
     };
     let dims = || Packing::Operand(OperandConstant::Plain { dims: vec![norm.channels] });
-    choice.with(dims(), 0..1).with(dims(), 1..2).with_p_relu(site, norm.activation.as_ref(), 2)
+    choice.with_packing(dims(), 0..1).with_packing(dims(), 1..2).with_p_relu(
+        site,
+        norm.activation.as_ref(),
+        2,
+    )
 }
 
 fn instance_norm(
@@ -192,7 +196,7 @@ fn instance_norm(
         None => site.elements(Kernel::elements::<f32, f32>(kernel))?,
     };
     let dims = || Packing::Operand(OperandConstant::Plain { dims: vec![norm.channels] });
-    Ok(choice.with(dims(), 0..1).with(dims(), 1..2))
+    Ok(choice.with_packing(dims(), 0..1).with_packing(dims(), 1..2))
 }
 
 fn binary(site: &Site<'_>, binary: &operator::Binary) -> Result<Choice, LayerError> {
@@ -219,7 +223,7 @@ fn choice(site: &Site<'_>, choice: &operator::Where) -> Result<Choice, LayerErro
 fn with_constants(site: &Site<'_>, choice: Choice, constants: &[&[usize]]) -> Result<Choice, LayerError> {
     constants.iter().enumerate().try_fold(choice, |choice, (i, dims)| {
         let constant = choice.constant(site.output, dims)?;
-        Ok(choice.with(Packing::Operand(constant), i..i + 1))
+        Ok(choice.with_packing(Packing::Operand(constant), i..i + 1))
     })
 }
 

@@ -358,7 +358,7 @@ impl Primitive {
     }
 
     /// The primitive that computes an operator of these operands, as seen, unless another one was chosen.
-    pub fn of(operator: &Operator, inputs: &[&Shape]) -> Primitive {
+    pub fn new(operator: &Operator, inputs: &[&Shape]) -> Primitive {
         #[expect(clippy::expect_used, reason = "every operator is in the table, as a test sees to")]
         Primitive::all().find(|primitive| primitive.computes(operator, inputs)).expect("a primitive")
     }

@@ -62,7 +62,7 @@ fn kernel(conv: Conv, halves: bool) -> Kernel<super::typed::ByRows> {
 }
 
 fn with_scales(choice: Choice, Part { packing, parameters }: Part, halves: bool) -> Choice {
-    choice.with(Packing::Scaled { panels: Box::new(packing), halves }, 0..parameters.end + 1)
+    choice.with_packing(Packing::Scaled { panels: Box::new(packing), halves }, 0..parameters.end + 1)
 }
 
 /// Bytes of a layer's parameters: those of each weight, 4 for the scale of each output channel, and 4 for every other

@@ -223,7 +223,7 @@ impl Member {
             residual: false,
             activation: activation(conv.activation.as_ref()),
         };
-        let layouts = self.layouts.map(of);
+        let layouts = self.layouts.map(kernel_layout);
         Some((Scenario { conv: kernel, input, output, layouts, filters: self.filters }, conv.bias))
     }
 
@@ -290,7 +290,7 @@ impl Member {
         let [x] = site.inputs.as_slice() else { return site.unsupported() };
         let input = match x.layout {
             Hwc => x.image(),
-            layout => rows(x.own, layout, x.ring_rows).filter(|_| x.own == x.seen).map(Input::of),
+            layout => rows(x.own, layout, x.ring_rows).filter(|_| x.own == x.seen).map(Input::whole),
         };
         let output = rows(site.output, site.layout, site.ring_rows);
         let scenario = self.scenario(site.operator, &[x.seen]);
@@ -316,16 +316,16 @@ impl Member {
             Algorithm::Pointwise => Choice::by_f32_rows(Pointwise { scenario }, inputs, output),
             Algorithm::Winograd { tile, .. } => Choice::by_f32_rows(tiled(scenario, tile), inputs, output),
         };
-        Ok(choice.with(self.packing(scenario, bias), 0..1 + usize::from(bias)))
+        Ok(choice.with_packing(self.packing(scenario, bias), 0..1 + usize::from(bias)))
     }
 }
 
 fn lowered(scenario: Scenario, patches: PatchMatrix, rows: Rows) -> Lowered {
-    Lowered { scenario, patches, strip: rows.of(&scenario) }
+    Lowered { scenario, patches, strip: rows.count(&scenario) }
 }
 
 fn mec(scenario: Scenario, solution: Solution, rows: Rows) -> Mec {
-    Mec { scenario, solution, strip: rows.of(&scenario) }
+    Mec { scenario, solution, strip: rows.count(&scenario) }
 }
 
 fn tiled(scenario: Scenario, tile: [usize; 2]) -> Winograd {
@@ -335,7 +335,7 @@ fn tiled(scenario: Scenario, tile: [usize; 2]) -> Winograd {
 
 impl Rows {
     /// Their number.
-    fn of(self, scenario: &Scenario) -> usize {
+    fn count(self, scenario: &Scenario) -> usize {
         match self {
             Rows::All => scenario.output[0],
             Rows::Strip => scenario.strip(),
@@ -344,7 +344,7 @@ impl Rows {
 }
 
 /// A layout as kernels take it.
-fn of(layout: Layout) -> layout::Layout {
+fn kernel_layout(layout: Layout) -> layout::Layout {
     match layout {
         Chw => layout::Layout::Chw,
         Hcw => layout::Layout::Hcw,

@@ -55,7 +55,7 @@ impl Tiling {
 
     /// How a layer whose tensors are stored whole may be tiled, if it may be. `operands` have the shapes of their
     /// tensors and the shapes in which they are seen.
-    pub fn of(
+    pub fn new(
         primitive: Primitive,
         operator: &Operator,
         operands: &[(&Shape, &Shape)],
@@ -71,7 +71,7 @@ impl Tiling {
         let site = Site { elements: primitive.elements(), inputs, quantization, ..site };
         let call = super::bind(primitive, &site).ok()?;
         call.tile(operator, 1)?;
-        let panels = Panels::of(&call)?;
+        let panels = Panels::new(&call)?;
         Some(Tiling { filters: panels.conv().filters as u64, panels })
     }
 
@@ -81,8 +81,9 @@ impl Tiling {
     }
 
     /// The most output channels, in whole panels, whose tile has no more bytes than this; a panel at least.
-    pub fn within(&self, bytes: u64) -> u64 {
-        let [each, beside] = [self.panels.each(), self.panels.beside()].map(|count| count as u64);
+    pub fn max_filters(&self, bytes: u64) -> u64 {
+        let [each, beside] =
+            [self.panels.channel_bytes(), self.panels.extra_bytes()].map(|count| count as u64);
         let most = bytes.saturating_sub(beside) / (Self::PANEL * each).max(1) * Self::PANEL;
         let most = if self.bytes(self.filters) <= bytes { self.filters } else { most };
         let mut filters = most.clamp(Self::PANEL, self.filters.max(Self::PANEL)).min(self.filters);
@@ -102,7 +103,7 @@ impl Call {
         if self.slopes || matches!(operator.activation(), Some(Function::PRelu { .. })) {
             return None;
         }
-        let panels = Panels::of(self)?;
+        let panels = Panels::new(self)?;
         let is_one = match (operator, panels) {
             // A single filter of one channel would be a depthwise convolution, which has other panels of integers.
             (Operator::Conv(_), _) | (_, Panels::Integers(_)) if panels.conv().channels == 1 => false,
@@ -150,7 +151,7 @@ enum Panels {
 }
 
 impl Panels {
-    fn of(call: &Call) -> Option<Panels> {
+    fn new(call: &Call) -> Option<Panels> {
         let [Constant { packing, .. }] = call.constants.as_slice() else { return None };
         Some(match (packing, call.elements()) {
             (Packing::Integers(integers), _) => Panels::Integers(integers.conv()?),
@@ -175,7 +176,7 @@ impl Panels {
     }
 
     /// The same for another convolution.
-    fn with(mut self, other: Conv) -> Self {
+    fn with_conv(mut self, other: Conv) -> Self {
         match &mut self {
             Panels::Single(conv) | Panels::Half(conv) => *conv = other,
             Panels::Mixed(mixed) => mixed.conv = other,
@@ -187,7 +188,7 @@ impl Panels {
 
     /// The panels of `filters` output channels.
     fn of_filters(self, filters: usize) -> Self {
-        self.with(Conv { filters, ..*self.conv() })
+        self.with_conv(Conv { filters, ..*self.conv() })
     }
 
     /// The kernel that computes these output channels.
@@ -202,7 +203,7 @@ impl Panels {
     }
 
     /// Bytes of an output channel.
-    fn each(self) -> usize {
+    fn channel_bytes(self) -> usize {
         match self {
             Panels::Single(conv) => conv.packed_each() * size_of::<f32>(),
             Panels::Half(conv) => conv.packed_each() * size_of::<F16>(),
@@ -224,10 +225,10 @@ impl Panels {
     }
 
     /// Bytes of the data stored with the panels.
-    fn beside(self) -> usize {
+    fn extra_bytes(self) -> usize {
         match self {
-            Panels::Integers(integers) => integers.beside(),
-            floats => floats.len() - floats.with(Conv { pre: None, ..*floats.conv() }).len(),
+            Panels::Integers(integers) => integers.extra_bytes(),
+            floats => floats.len() - floats.with_conv(Conv { pre: None, ..*floats.conv() }).len(),
         }
     }
 }
@@ -235,7 +236,7 @@ impl Panels {
 /// The two byte ranges, among the packed parameters of the whole layer, that some output channels need: the parameters
 /// of the channels, and the data that every weight tile has in addition. Between the two, a tile has zeros.
 pub(crate) fn packed(call: &Call, filters: Range<usize>) -> Option<[Range<usize>; 2]> {
-    let panels = Panels::of(call)?;
-    let (each, all) = (panels.each(), panels.len());
-    Some([filters.start * each..filters.end * each, all - panels.beside()..all])
+    let panels = Panels::new(call)?;
+    let (each, all) = (panels.channel_bytes(), panels.len());
+    Some([filters.start * each..filters.end * each, all - panels.extra_bytes()..all])
 }

@@ -26,7 +26,7 @@ pub struct Input<S> {
 
 impl<S> Input<S> {
     /// Rows of the shape that are the rows of the tensor.
-    pub(super) fn of(shape: S) -> Self {
+    pub(super) fn whole(shape: S) -> Self {
         Input { shape, fold: 1, into: 1 }
     }
 }

@@ -464,7 +464,7 @@ impl<'p> Runner<'p> {
                     let start = streamed.block(tile).range.start;
                     rest.get(start..start + streamed.tiles[tile].bytes).ok_or_else(overlap)?
                 }
-                None => weights.of(&state.weights[l]),
+                None => weights.layer_bytes(&state.weights[l]),
             };
             let data = data.get_mut(start..).ok_or_else(overlap)?;
             let target = Target { data, slots };

@@ -84,7 +84,7 @@ impl State {
                 }
             };
             let call = bind::bind_layer(cnn, allocations, l, entry.rows()).map_err(fail)?;
-            let own = call.as_ref().map_or(Ok(None), |call| Streamed::of(resolved, c, l, call));
+            let own = call.as_ref().map_or(Ok(None), |call| Streamed::new(resolved, c, l, call));
             streamed.push(own.map_err(fail)?);
             calls.push(call);
             places.push(place);

@@ -66,7 +66,7 @@ fn both_tables_keep_the_same() {
             let (image, vector) = (Shape::image(channels, 7, 6), Shape::new([1, 8]));
             for (operator, seen) in [(conv, &image), (transposed, &image), (gemm, &vector)] {
                 let count = parameters::elements(&operator, &[seen]).unwrap();
-                let bound = bind::Primitive::of(&operator, &[seen]);
+                let bound = bind::Primitive::new(&operator, &[seen]);
                 let row = all().find(|row| row.name == bound.name()).unwrap();
                 let kept = bound.stored_bytes(&operator, &[seen], count);
                 assert_eq!((row.stored)(&operator, &[seen]), Some(kept), "{operator:?}");

@@ -13,7 +13,7 @@ use csdfc_runtime::weights;
 fn slopes_are_those_of_the_channels_seen() {
     let (own, seen) = (Shape::image(1, 8, 3), Shape::image(24, 1, 1));
     let operator = Operator::ElementWise(ElementWise { function: Function::PRelu { slope: vec![24, 1, 1] } });
-    let primitive = Primitive::of(&operator, &[&seen]);
+    let primitive = Primitive::new(&operator, &[&seen]);
     let call = bind(primitive, &Site::whole(&operator, [(&own, &seen)].into_iter(), &seen)).unwrap();
     let slopes: Vec<f32> = (1..=24).map(|i| i as f32).collect();
     let [mut weights, mut x, mut made] = [0; 3].map(|_| Bytes::zeros(4 * 24).unwrap());

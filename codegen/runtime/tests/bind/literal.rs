@@ -12,7 +12,7 @@ fn scalar(text: &str) -> Literal {
 fn numbers_are_those_of_rust() {
     let clip = Activation::Clip { min: f32::NEG_INFINITY, max: 6.0 };
     assert_eq!(
-        Literal::of(&clip),
+        Literal::new(&clip),
         Literal::Type {
             name: "Activation",
             variant: Some("Clip"),
@@ -21,7 +21,7 @@ fn numbers_are_those_of_rust() {
         }
     );
     let pad = Pad { mode: PadMode::Constant(-1e-12), before: [0, 1, -2], after: [0; 3] };
-    let Literal::Type { name: "Pad", variant: None, fields, inner: None } = Literal::of(&pad) else {
+    let Literal::Type { name: "Pad", variant: None, fields, inner: None } = Literal::new(&pad) else {
         panic!("no structure");
     };
     let constant = Some(Box::new(scalar("-1e-12")));

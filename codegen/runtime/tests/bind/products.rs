@@ -22,10 +22,11 @@ fn check(operands: &[[Shape; 2]], expected: Result<usize, &str>) {
     let (operator, output) = (Operator::Conv(conv), Shape::image(4, 3, 5));
     let site = Site::whole(&operator, operands.iter().map(|[own, seen]| (own, seen)), &output);
     let seen: Vec<&Shape> = operands.iter().map(|[_, seen]| seen).collect();
-    let channels = bind(Primitive::of(&operator, &seen), &site).map(|call| match call.constants[0].packing {
-        Packing::Conv { conv, .. } => conv.channels,
-        ref other => panic!("{other:?}"),
-    });
+    let channels =
+        bind(Primitive::new(&operator, &seen), &site).map(|call| match call.constants[0].packing {
+            Packing::Conv { conv, .. } => conv.channels,
+            ref other => panic!("{other:?}"),
+        });
     assert_eq!(channels.map_err(|why| why.to_string()), expected.map_err(String::from));
 }
 

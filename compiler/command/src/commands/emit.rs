@@ -41,7 +41,7 @@ pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
 /// # Errors
 /// When a file is in the way, or one cannot be written.
 pub fn write_crate(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), Error> {
-    let known = known(folder)?;
+    let known = recorded_files(folder)?;
     let mut due = Vec::new();
     for (path, content) in files {
         let file = folder.join(path);
@@ -75,7 +75,7 @@ pub fn write_crate(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> Result<(), Er
 }
 
 /// The files that csdfc wrote into a folder, and the hashes of their contents.
-fn known(folder: &Path) -> Result<BTreeMap<PathBuf, u64>, Error> {
+fn recorded_files(folder: &Path) -> Result<BTreeMap<PathBuf, u64>, Error> {
     let manifest = folder.join(MANIFEST);
     let text = match std::fs::read_to_string(&manifest) {
         Ok(text) => text,

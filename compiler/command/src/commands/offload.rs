@@ -179,7 +179,7 @@ fn replay(
     }
     let computation = Computation::new(problem, &answer.strategy.groups);
     let data = args.simulate.then(|| Data::random(convolution, args.seed));
-    match simulate(convolution, &Rules::of(problem), &computation, data.as_ref()) {
+    match simulate(convolution, &Rules::new(problem), &computation, data.as_ref()) {
         Ok((trace, results)) => {
             if data.as_ref().is_some_and(|data| convolve(convolution, data) != results) {
                 return Err(Error::Bug("a strategy's results are not those of the convolution".into()));
@@ -227,7 +227,7 @@ fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<A
             help: Some("a strategy's file lists the patches of every step, each patch once".into()),
         };
         let groups = files::parse(&read(path)?, form, problem).map_err(in_file)?;
-        let (rules, computation) = (Rules::of(problem), Computation::new(problem, &groups));
+        let (rules, computation) = (Rules::new(problem), Computation::new(problem, &groups));
         simulate(&problem.convolution, &rules, &computation, None)
             .map_err(|violation| in_file(violation.into()))?;
         let strategy = Strategy { name: "file".into(), shape: None, groups };

@@ -14,7 +14,7 @@ use csdfc_planner::explain::{primitives, shortfall};
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::saved::front::{PickError, SavedFront};
 use csdfc_planner::saved::identity;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Budget, Scope, Shares, Watch};
 use csdfc_precision::{self as precision, Accuracy, Calibration, Chosen};
 use tracing::{info, warn};
@@ -249,7 +249,7 @@ fn save(args: &PlanArgs, plan: &Plan) -> Result<(), Error> {
         Some(path) if path.extension().is_some_and(|extension| extension == "svg") => {
             output::write(path, &picture(plan).svg())?;
         }
-        Some(path) => output::write(path, &output::json(&SavedFront::of(plan))?)?,
+        Some(path) => output::write(path, &output::json(&SavedFront::new(plan))?)?,
         None => {}
     }
     Ok(())
@@ -282,7 +282,7 @@ fn start(
     if application.rows != RowsChoice::Default || !method.is_search() {
         warn!("{name} has no effect: with the given rows or method there is nothing to search");
     }
-    let (known, mismatches) = saved.known(application);
+    let (known, mismatches) = saved.choices_for(application);
     for mismatch in mismatches.iter().take(MISMATCH_LINES) {
         warn!("{name}: {mismatch}; the search starts without this entry");
     }

@@ -66,7 +66,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
             for (_, name, reference) in
                 references.iter().filter(|(of, name, _)| *of == c && *name == stated.name)
             {
-                result.comparisons.push(Comparison::of(name, value, reference));
+                result.comparisons.push(Comparison::new(name, value, reference));
             }
         }
         runs.push(result);
@@ -137,7 +137,7 @@ impl Frames<'_> {
             .outputs
             .iter()
             .zip(&outputs)
-            .map(|(output, value)| report::Output::of(&output.name, value))
+            .map(|(output, value)| report::Output::new(&output.name, value))
             .collect();
         if self.args.profile || self.args.frames > 1 {
             frames.sort_unstable();

@@ -10,7 +10,7 @@ use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_planner::driver;
 use csdfc_planner::open;
 use csdfc_planner::saved::identity;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::Watch;
 use csdfc_planner::selection::{CostTable, Modelled, cost_table};
 use csdfc_select::{

@@ -45,8 +45,8 @@ impl FrontPicture {
     ) {
         let [left, above, right, below] = ROOM;
         let (x_axis, y_axis) = (
-            Axis::of(points.iter().chain(&chosen).map(|p| p[0] / 1e6)),
-            Axis::of(points.iter().chain(&chosen).map(|p| p[1])),
+            Axis::new(points.iter().chain(&chosen).map(|p| p[0] / 1e6)),
+            Axis::new(points.iter().chain(&chosen).map(|p| p[1])),
         );
         let place = |[bytes, fps]: [f64; 2]| {
             [
@@ -98,7 +98,7 @@ struct Axis {
 
 impl Axis {
     /// An axis from one mark to another with all values between.
-    fn of(values: impl Iterator<Item = f64>) -> Axis {
+    fn new(values: impl Iterator<Item = f64>) -> Axis {
         let [low, high] =
             values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], v| [low.min(v), high.max(v)]);
         let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };

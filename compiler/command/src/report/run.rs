@@ -114,7 +114,7 @@ impl RunReport {
 
 impl Output {
     /// The figures of an output.
-    pub fn of(name: &str, value: &Value) -> Self {
+    pub fn new(name: &str, value: &Value) -> Self {
         let all = numbers(&value.data);
         let mut top: Vec<(usize, f64)> =
             all.iter().copied().enumerate().filter(|(_, value)| !value.is_nan()).collect();
@@ -133,7 +133,7 @@ impl Output {
 
 impl Comparison {
     /// Compares a tensor with its reference.
-    pub fn of(name: &str, value: &Value, reference: &Value) -> Self {
+    pub fn new(name: &str, value: &Value, reference: &Value) -> Self {
         let (a, b) = (numbers(&value.data), numbers(&reference.data));
         let mismatch = (value.dims != reference.dims).then(|| {
             format!("its dimensions are {:?}, those of the reference are {:?}", value.dims, reference.dims)
@@ -154,7 +154,7 @@ impl Comparison {
     pub fn of_layer(name: &str, value: &Value, reference: Value) -> Self {
         let long = |value: &Value| value.dims.iter().copied().filter(|dim| *dim != 1).collect::<Vec<_>>();
         let dims = if long(value) == long(&reference) { value.dims.clone() } else { reference.dims };
-        Self::of(name, value, &Value { dims, data: reference.data })
+        Self::new(name, value, &Value { dims, data: reference.data })
     }
 
     /// Whether the two are equal within [`TOLERANCE`].
@@ -244,7 +244,7 @@ mod tests {
     fn differences_are_relative_to_the_largest_element() {
         let value = |values: &[f32]| Value { dims: vec![values.len()], data: Data::F32(values.to_vec()) };
         let check = |a: &[f32], b: &[f32], relative: f64, equal: bool| {
-            let comparison = Comparison::of("x", &value(a), &value(b));
+            let comparison = Comparison::new("x", &value(a), &value(b));
             assert_eq!((comparison.relative, comparison.is_equal()), (relative, equal), "{a:?} {b:?}");
         };
         check(&[1.0, 2.0], &[1.0, 2.0], 0.0, true);
@@ -253,7 +253,7 @@ mod tests {
         check(&[f32::NAN], &[1.0], f64::INFINITY, false);
         check(&[f32::INFINITY, 1.0], &[f32::INFINITY, 1.0], 0.0, true);
         check(&[1e-3], &[0.0], f64::INFINITY, false);
-        assert!(!Comparison::of("x", &value(&[0.0]), &value(&[0.0, 0.0])).is_equal());
+        assert!(!Comparison::new("x", &value(&[0.0]), &value(&[0.0, 0.0])).is_equal());
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn outputs_have_their_figures() {
         let value = Value { dims: vec![6], data: Data::F32(vec![1.0, 3.0, f32::NAN, 3.0, -1.0, 0.0]) };
-        let output = Output::of("x", &value);
+        let output = Output::new("x", &value);
         assert_eq!((output.min, output.max, output.mean, output.not_numbers), (-1.0, 3.0, 1.2, 1));
         assert_eq!(output.top, [(1, 3.0), (3, 3.0), (0, 1.0), (5, 0.0), (4, -1.0)]);
     }

@@ -162,7 +162,7 @@ pub struct FrontPoint {
 }
 
 impl Budgets {
-    fn of(query: &Query) -> Budgets {
+    fn new(query: &Query) -> Budgets {
         Budgets { time: query.time, memory: query.memory, workspace: query.workspace }
     }
 
@@ -188,7 +188,7 @@ impl SelectReport {
             time: None,
             memory: None,
             workspace: None,
-            budgets: Budgets::of(query),
+            budgets: Budgets::new(query),
             unmet: None,
             reason: None,
             blocked: Vec::new(),
@@ -202,7 +202,7 @@ impl SelectReport {
         match answer {
             Answer::Met(chosen) => {
                 report.take(problem, chosen);
-                let objective = query.minimise.of(&chosen.cost);
+                let objective = query.minimise.amount(&chosen.cost);
                 report.met = true;
                 report.objective = Some(value(problem, query.minimise, objective));
                 report.bound = Some(value(problem, query.minimise, chosen.bound));
@@ -211,7 +211,7 @@ impl SelectReport {
             Answer::Unmet { quantity, nearest } => {
                 report.take(problem, nearest);
                 let exact = matches!(query.method, Method::Exact | Method::Program);
-                let least = value(problem, *quantity, quantity.of(&nearest.cost));
+                let least = value(problem, *quantity, quantity.amount(&nearest.cost));
                 report.unmet = report.budgets.limit(*quantity).map(|budget| Unmet {
                     quantity: *quantity,
                     budget,
@@ -291,7 +291,7 @@ impl FrontReport {
         };
         FrontReport {
             minimised: query.minimise,
-            budgets: Budgets::of(query),
+            budgets: Budgets::new(query),
             complete: front.complete,
             front: front.points.iter().map(point).collect(),
             modelled: Modelled::default(),
@@ -300,7 +300,7 @@ impl FrontReport {
 }
 
 fn quantities(problem: &Problem<'_>, chosen: &Chosen) -> (Option<f64>, Option<f64>, Option<f64>) {
-    let of = |quantity: Quantity| Some(value(problem, quantity, quantity.of(&chosen.cost)));
+    let of = |quantity: Quantity| Some(value(problem, quantity, quantity.amount(&chosen.cost)));
     (of(Quantity::Time), of(Quantity::Memory), of(Quantity::Workspace))
 }
 

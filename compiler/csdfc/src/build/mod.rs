@@ -23,7 +23,7 @@ use csdfc_planner::error::Error;
 use csdfc_planner::explain::{limits, shortfall};
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::saved::identity;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::Watch;
 use miette::Diagnostic;
 
@@ -192,7 +192,7 @@ impl Build {
             external(&application).into_iter().filter(|file| !files.contains(file)).collect();
         tell_cargo(&external)?;
         files.extend(external);
-        let record = Record::of(asked, &files)?;
+        let record = Record::new(asked, &files)?;
 
         std::fs::create_dir_all(folder.join("src")).map_err(|error| Error::write(&folder, error))?;
         Record::remove(&folder)?;

@@ -27,7 +27,7 @@ impl Record {
     ///
     /// # Errors
     /// When one cannot be read.
-    pub fn of(asked: String, files: &[PathBuf]) -> Result<Self, Error> {
+    pub fn new(asked: String, files: &[PathBuf]) -> Result<Self, Error> {
         let hash = |file: &PathBuf| {
             let (_, hash) = sha256(file).map_err(|error| Error::read(file, error))?;
             Ok((file.clone(), hash))

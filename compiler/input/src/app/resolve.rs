@@ -116,7 +116,7 @@ pub struct Constraints {
 
 impl Constraints {
     /// How fast a CNN shall be.
-    pub fn of(&self, cnn: &str) -> Demand {
+    pub fn demand_of(&self, cnn: &str) -> Demand {
         Demand { fps: self.fps.get(cnn).copied(), latency_ns: self.latency_ns.get(cnn).copied() }
     }
 }
@@ -183,7 +183,7 @@ fn bind(
     let latency_ns = bind_latency(spec, &names)?;
     let method = spec.search.method.unwrap_or_default();
     let storage = spec.storage.unwrap_or(method.storage());
-    let fusion = Fusion::of(spec.fuse, storage);
+    let fusion = Fusion::new(spec.fuse, storage);
     let mut cnns = Vec::new();
     for (i, (cnn, name)) in spec.cnns.iter().zip(&names).enumerate() {
         cnns.push(bind_cnn(cnn, name, &["cnns".into(), i.into()], folder, fusion, load)?);

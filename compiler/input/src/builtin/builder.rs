@@ -439,8 +439,8 @@ impl Padding {
             Padding::Sides(pads) => pads,
             Padding::Same => {
                 let Some(axis) = input.row_axis() else { return [0; 4] };
-                let [top, bottom] = same(input.dims[axis], kernel[0], stride[0], dilation[0]);
-                let [left, right] = same(input.dims[axis + 1], kernel[1], stride[1], dilation[1]);
+                let [top, bottom] = same_padding(input.dims[axis], kernel[0], stride[0], dilation[0]);
+                let [left, right] = same_padding(input.dims[axis + 1], kernel[1], stride[1], dilation[1]);
                 [top, left, bottom, right]
             }
         }
@@ -448,7 +448,7 @@ impl Padding {
 }
 
 /// TensorFlow's `SAME` along one dimension: padding before and after.
-fn same(size: usize, kernel: usize, stride: usize, dilation: usize) -> [usize; 2] {
+fn same_padding(size: usize, kernel: usize, stride: usize, dilation: usize) -> [usize; 2] {
     if stride == 0 {
         return [0, 0];
     }

@@ -230,7 +230,9 @@ fn the_fingerprint_sees_every_change() {
     assert!(differs(&|n| n.layers[2].inputs[0].layer = LayerId(0)));
     assert!(differs(&|n| n.layers[2].inputs[0].shape = Shape::new([1, 6 * 28 * 28])));
     assert!(differs(&|n| n.layers[2].shape = Shape::new([1, 6 * 28 * 28])));
-    assert!(differs(&|n| n.layers[1].parameters[1] = csdfc_network::weights::Weights::of([6], vec![0.0; 6])));
+    assert!(
+        differs(&|n| n.layers[1].parameters[1] = csdfc_network::weights::Weights::new([6], vec![0.0; 6]))
+    );
     assert!(differs(&|n| n.layers[1].parameters[0] = n.layers[1].parameters[0].clone().scaled(0, &[2.0; 6])));
     assert!(differs(&|n| n.outputs[0].name.push('x')));
     assert!(differs(&|n| n.outputs.clear()));

@@ -33,7 +33,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// Adds a node of two outputs. Returns the names of their tensors.
-    pub fn two<I: Into<String>>(
+    pub fn add_with_two_outputs<I: Into<String>>(
         &mut self,
         operator: &str,
         inputs: impl IntoIterator<Item = I>,

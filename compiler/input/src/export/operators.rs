@@ -79,7 +79,7 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
         Operator::TopK(top) => {
             let count = nodes.list("count", &[top.count]);
             let attributes = vec![int("axis", top.axis), flag("largest", top.largest)];
-            let [elements, indices] = nodes.two("TopK", [x(), count], attributes);
+            let [elements, indices] = nodes.add_with_two_outputs("TopK", [x(), count], attributes);
             match (top.indices, top.floats) {
                 (true, true) => as_floats(nodes, indices),
                 (true, false) => indices,

@@ -65,7 +65,7 @@ pub(super) fn pool(nodes: &mut Nodes, pool: &Pool, x: String) -> String {
     let operator = match pool.kind {
         PoolKind::Max => "MaxPool",
         PoolKind::MaxIndex => {
-            let [_, places] = nodes.two("MaxPool", [x], attributes);
+            let [_, places] = nodes.add_with_two_outputs("MaxPool", [x], attributes);
             return nodes.node("Cast", [places], vec![int("to", DataType::FLOAT.0)]);
         }
         PoolKind::Average { count_include_pad } => {

@@ -44,7 +44,7 @@ const MAX_FOLDED: usize = MAX_READ;
 pub(super) const FROM_LAST: [usize; 4] = [0, 2, 3, 1];
 
 /// Channels-last dimension of each channels-first one.
-pub(super) const FROM_FIRST: [usize; 4] = [0, 3, 1, 2];
+pub(super) const CHANNELS_LAST_TO_FIRST: [usize; 4] = [0, 3, 1, 2];
 
 #[derive(Default)]
 pub(super) struct Builder {
@@ -365,7 +365,7 @@ impl Builder {
             return self.view(node, tensor, seen.clone());
         }
         if let Some(other) = self.other_order(tensor) {
-            let to_other = if is_channels_last(seen) { FROM_FIRST } else { FROM_LAST };
+            let to_other = if is_channels_last(seen) { CHANNELS_LAST_TO_FIRST } else { FROM_LAST };
             if perm == to_other {
                 return self.view(node, tensor, other);
             }
@@ -483,7 +483,7 @@ impl Builder {
             return Ok(());
         }
         let site = Site::whole(operator, own.into_iter().zip(seen.iter().copied()), output);
-        match bind(Primitive::of(operator, &seen), &site) {
+        match bind(Primitive::new(operator, &seen), &site) {
             Ok(_) => Ok(()),
             Err(why) => Err(Fault::new(why.to_string()).help(format!(
                 "reshape it to at most {MAX_DIMENSIONS} dimensions, merging some that lie side by side"

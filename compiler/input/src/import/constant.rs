@@ -73,7 +73,7 @@ impl Constant {
                 Ok(Weights { dims: self.dims.clone(), source: source.clone(), scale: None })
             }
             Data::Ints(values) => {
-                Ok(Weights::of(self.dims.clone(), values.iter().map(|v| *v as f32).collect::<Vec<_>>()))
+                Ok(Weights::new(self.dims.clone(), values.iter().map(|v| *v as f32).collect::<Vec<_>>()))
             }
             Data::Bools(_) => fault!("a constant holds truth values where numbers are needed"),
         }

@@ -26,7 +26,7 @@ struct Repetition<'a> {
 }
 
 impl<'a> Repetition<'a> {
-    fn of(stated: &'a NodeProto, node: &Node) -> Result<Self, Fault> {
+    fn new(stated: &'a NodeProto, node: &Node) -> Result<Self, Fault> {
         let known = |index, what| node.optional(index, what)?.map(Constant::scalar_int).transpose();
         let body = body(stated, "body")?;
         let mut carried = Vec::new();
@@ -81,7 +81,7 @@ impl<'a> Importer<'a> {
     ) -> Result<Vec<Value>, ImportError> {
         let of = |importer: &Self, fault| importer.error(stated, scope, fault);
         let Repetition { body, count, condition, mut carried } =
-            Repetition::of(stated, node).map_err(|fault| of(self, fault))?;
+            Repetition::new(stated, node).map_err(|fault| of(self, fault))?;
         let mut goes_on = condition.unwrap_or(true);
         let mut collected: Vec<Vec<Value>> = vec![Vec::new(); body.output.len() - 1 - carried.len()];
         let mut iteration = 0;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use csdfc_plan::operator::Operator;
 use rten_onnx::onnx::{GraphProto, NodeProto, TensorProto};
 
-use super::builder::{FROM_FIRST, MAX_LAYERS};
+use super::builder::{CHANNELS_LAST_TO_FIRST, MAX_LAYERS};
 use super::error::{ImportError, UnsupportedNode};
 use super::messages::{Function, SparseTensor};
 use super::node::{Tensor, Value};
@@ -258,7 +258,7 @@ impl<'a> Graph<'a> {
 
     /// The inputs that are read. The flag says whether only Transposes to channels-first read the input.
     pub fn reads(&self, order: &[usize]) -> BTreeMap<&'a str, bool> {
-        let to_first = FROM_FIRST.map(|axis| axis as i64);
+        let to_first = CHANNELS_LAST_TO_FIRST.map(|axis| axis as i64);
         let mut reads = BTreeMap::new();
         for node in order.iter().map(|index| &self.nodes[*index]) {
             let perm = node.attribute.iter().find(|attribute| attribute.name.as_deref() == Some("perm"));

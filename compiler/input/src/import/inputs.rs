@@ -7,7 +7,7 @@ use csdfc_plan::shape::{Order, Shape};
 use rten_onnx::onnx::{DataType, Dimension, ValueInfoProto};
 
 use super::ImportOptions;
-use super::builder::{Builder, FROM_FIRST};
+use super::builder::{Builder, CHANNELS_LAST_TO_FIRST};
 use super::constant::{float, type_name};
 use super::error::ImportError;
 use super::node::Tensor;
@@ -147,7 +147,7 @@ pub(super) fn add(
         one[0] = 1;
         return Err(ImportError::Batch { model: model.to_string(), input, batch, one, help: String::new() });
     }
-    let last = seat.channels_last && dims.len() == FROM_FIRST.len() && dims[0] == 1;
+    let last = seat.channels_last && dims.len() == CHANNELS_LAST_TO_FIRST.len() && dims[0] == 1;
     let order = if last { Order::ChannelsLast } else { Order::ChannelsFirst };
     let operator = Operator::Input(Input { element: InputElement::F32, camera: None });
     let input = builder

@@ -224,7 +224,7 @@ pub(super) fn plain<'a>(node: &Node<'a>) -> Node<'a> {
 }
 
 /// The node as one of another operator and other operands.
-pub(super) fn with<'a, const N: usize>(
+pub(super) fn with_operands<'a, const N: usize>(
     node: &Node<'a>,
     operator: &'a str,
     inputs: [Option<Value>; N],

@@ -40,7 +40,7 @@ pub(super) fn conv_shape(conv: &Conv, inputs: &[Shape]) -> Result<Shape, ShapeEr
     }
     let mut size = [0; 2];
     for axis in 0..2 {
-        let window = Window::of(axis, conv.kernel, conv.stride, conv.dilation, conv.pads)?;
+        let window = Window::new(axis, conv.kernel, conv.stride, conv.dilation, conv.pads)?;
         size[axis] = window.floor_count([height, width][axis], AXES[axis])?;
     }
     let output = Shape::new([n, conv.filters, size[0], size[1]]);
@@ -57,7 +57,7 @@ pub(super) fn conv_transpose_shape(conv: &ConvTranspose, x: &Shape) -> Result<Sh
     check_groups(conv.groups, channels, conv.filters)?;
     let mut size = [0; 2];
     for axis in 0..2 {
-        let window = Window::of(axis, conv.kernel, conv.stride, conv.dilation, conv.pads)?;
+        let window = Window::new(axis, conv.kernel, conv.stride, conv.dilation, conv.pads)?;
         let added = bounded(conv.output_padding[axis], "output padding")?;
         let full = ([height, width][axis] as i128 - 1) * window.stride + window.extent + added;
         size[axis] = dimension(full - window.before - window.after, &format!("output {}", AXES[axis]))?;
@@ -139,7 +139,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn of(
+    pub(super) fn new(
         axis: usize,
         kernel: [usize; 2],
         stride: [usize; 2],

@@ -208,11 +208,11 @@ pub fn row_access(
         | Operator::Binary(_)
         | Operator::Where(_)
         | Operator::Convert => row_local(rows),
-        Operator::Reduce(reduce) => along(&reduce.axes, row, rows),
-        Operator::ArgMax(arg_max) => along(&[arg_max.axis], row, rows),
-        Operator::TopK(top) => along(&[top.axis], row, rows),
-        Operator::GatherElements(gather) => along(&[gather.axis], row, rows),
-        Operator::Softmax(softmax) => along(&softmax.axes, row, rows),
+        Operator::Reduce(reduce) => along_axes(&reduce.axes, row, rows),
+        Operator::ArgMax(arg_max) => along_axes(&[arg_max.axis], row, rows),
+        Operator::TopK(top) => along_axes(&[top.axis], row, rows),
+        Operator::GatherElements(gather) => along_axes(&[gather.axis], row, rows),
+        Operator::Softmax(softmax) => along_axes(&softmax.axes, row, rows),
         Operator::Concat(concat) if concat.axis == row => layout::concat_rows(inputs, rows, index),
         Operator::Concat(_) => row_local(rows),
         Operator::Slice(slice) => layout::slice_rows(slice, row),
@@ -278,7 +278,7 @@ fn row_local(rows: [usize; 2]) -> RowAccess {
 }
 
 /// An operator that works along these dimensions.
-fn along(axes: &[usize], row: usize, rows: [usize; 2]) -> RowAccess {
+fn along_axes(axes: &[usize], row: usize, rows: [usize; 2]) -> RowAccess {
     if axes.contains(&row) { RowAccess::Whole } else { row_local(rows) }
 }
 

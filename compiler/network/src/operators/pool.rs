@@ -11,7 +11,7 @@ pub(super) fn pool_shape(pool: &Pool, x: &Shape) -> Result<Shape, ShapeError> {
     let mut size = [0; 2];
     for axis in 0..2 {
         let (input, name) = ([height, width][axis], AXES[axis]);
-        let window = Window::of(axis, pool.kernel, pool.stride, pool.dilation, pool.pads)?;
+        let window = Window::new(axis, pool.kernel, pool.stride, pool.dilation, pool.pads)?;
         if window.before >= window.extent || window.after >= window.extent {
             return fail(format!(
                 "pool padding in {name} is not smaller than the window's {}",

@@ -15,7 +15,7 @@ use crate::{Layer, LayerId, Network, Operand, operators};
 /// `[1, C, L, 1]`, which has the same elements in memory and goes by rows. Windows begin with columns, and so do operators
 /// that lead to windows. Operators behind them go on with columns.
 pub(super) fn of_rows(network: Network) -> Network {
-    let names = Names::of(&network);
+    let names = Names::new(&network);
     let leads = leads(&network);
     let Network { layers, outputs } = network;
     let mut pass = Pass { network: Network::default(), names, places: Vec::new(), turned: Vec::new() };
@@ -92,7 +92,7 @@ impl Pass {
             let operator = match &layer.operator {
                 Operator::Transpose(transpose) => {
                     let mut transpose = transpose.clone();
-                    transpose.perm.iter_mut().for_each(|axis| *axis = other(&operand.shape, *axis));
+                    transpose.perm.iter_mut().for_each(|axis| *axis = turned_axis(&operand.shape, *axis));
                     Some(Operator::Transpose(transpose))
                 }
                 Operator::Reduce(_) | Operator::ArgMax(_) => {
@@ -176,7 +176,7 @@ fn turned(shape: &Shape) -> Option<Shape> {
 }
 
 /// The axis of a turned image.
-fn other(seen: &Shape, axis: usize) -> usize {
+fn turned_axis(seen: &Shape, axis: usize) -> usize {
     match (seen.row_axis(), seen.column_axis()) {
         (Some(row), Some(column)) if axis == row => column,
         (Some(row), Some(column)) if axis == column => row,
@@ -192,7 +192,7 @@ fn turned_operator(layer: &Layer) -> Option<(Operator, Vec<Weights>)> {
         return None;
     }
     let axes = |axes: &mut Vec<usize>| {
-        axes.iter_mut().for_each(|axis| *axis = other(seen, *axis));
+        axes.iter_mut().for_each(|axis| *axis = turned_axis(seen, *axis));
         axes.sort_unstable();
     };
     // Dimensions that are broadcast, from the last one on. That of the only row is 1.
@@ -238,9 +238,9 @@ fn turned_operator(layer: &Layer) -> Option<(Operator, Vec<Weights>)> {
         Operator::BatchNorm(_) | Operator::InstanceNorm(_) | Operator::Lrn(_) | Operator::Convert => {}
         Operator::Softmax(softmax) => axes(&mut softmax.axes),
         Operator::Reduce(reduce) => axes(&mut reduce.axes),
-        Operator::ArgMax(arg_max) => arg_max.axis = other(seen, arg_max.axis),
-        Operator::TopK(top) => top.axis = other(seen, top.axis),
-        Operator::Concat(concat) => concat.axis = other(seen, concat.axis),
+        Operator::ArgMax(arg_max) => arg_max.axis = turned_axis(seen, arg_max.axis),
+        Operator::TopK(top) => top.axis = turned_axis(seen, top.axis),
+        Operator::Concat(concat) => concat.axis = turned_axis(seen, concat.axis),
         Operator::Slice(slice) => {
             slice.starts.swap(row, column);
             slice.steps.swap(row, column);

@@ -11,7 +11,7 @@ use crate::{Layer, Network, Operand};
 /// Inserts a layer that moves an operand into the shape in which a layer sees it, if no kernel can compute the layer
 /// otherwise. For example, a convolution reads rows of an image, and a reshape may have cut the image into other rows.
 pub(super) fn copies(network: Network) -> Network {
-    let mut names = Names::of(&network);
+    let mut names = Names::new(&network);
     rewrite::with_layers_before(network, |result, _, layer| {
         if layer.is_input() || is_bound(result, layer) {
             return;

@@ -134,7 +134,7 @@ fn folded(before: &Layer, layer: &Layer) -> Option<(Operator, Vec<Weights>)> {
     };
     let others = before.parameters.iter().skip(1 + usize::from(*bias));
     *bias = new.is_some();
-    parameters.extend(new.map(|new| Weights::of([channels], new)));
+    parameters.extend(new.map(|new| Weights::new([channels], new)));
     parameters.extend(others.cloned());
     Some((operator, parameters))
 }
@@ -224,5 +224,5 @@ fn scaled_groups(conv: &ConvTranspose, filters: &Weights, factors: &[f32]) -> Op
         let factor = factors.get(i / per_group / group * per_group + i % per_group)?;
         filter.iter_mut().for_each(|value| *value *= factor);
     }
-    Some(Weights::of(filters.dims.clone(), scaled))
+    Some(Weights::new(filters.dims.clone(), scaled))
 }

@@ -27,7 +27,7 @@ pub fn integers(network: Network) -> Network {
     }
     let mut pass = Pass {
         readers: readers(&network),
-        names: Names::of(&network),
+        names: Names::new(&network),
         result: Network { layers: Vec::new(), outputs: network.outputs.clone() },
         places: Vec::new(),
         seen: Vec::new(),
@@ -271,5 +271,5 @@ fn scales(layer: &Layer) -> Option<Option<(Weights, bool)>> {
         _ => return Some(None),
     };
     let (scales, has_offset) = layer.parameters.first()?.scales(axis)?;
-    Some(Some((Weights::of([scales.len()], scales), has_offset)))
+    Some(Some((Weights::new([scales.len()], scales), has_offset)))
 }

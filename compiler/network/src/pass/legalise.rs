@@ -20,7 +20,7 @@ use crate::{Layer, LayerId, Network, Operand};
 /// If a layer sees an operand in other dimensions than the tensor has, no primitive of another layout can read it. Such
 /// a layer goes back to its first primitive.
 pub fn legalise(network: Network) -> Network {
-    let mut names = Names::of(&network);
+    let mut names = Names::new(&network);
     let mut converted = BTreeMap::new();
     let mut result = rewrite::with_layers_before(network, |result, _, layer| {
         let sees_views =

@@ -106,7 +106,7 @@ impl Fusion {
 
     /// The level of an application in this storage model, if it fuses at all. `edges` fuses as the papers do, to give
     /// their figures.
-    pub fn of(fuse: bool, storage: StorageModel) -> Self {
+    pub fn new(fuse: bool, storage: StorageModel) -> Self {
         match storage {
             _ if !fuse => Fusion::None,
             StorageModel::Edges => Fusion::Paper,

@@ -33,7 +33,7 @@ pub(super) fn by_rows(network: Network) -> Network {
     if images.iter().all(Option::is_none) {
         return network;
     }
-    let mut names = Names::of(&network);
+    let mut names = Names::new(&network);
     let mut result = Network::default();
     // The new place of each layer.
     let mut new: Vec<LayerId> = Vec::new();
@@ -192,7 +192,7 @@ fn steps(
     let mut own = from;
     for id in chain.iter().rev() {
         let layer = network.layer(*id);
-        dims = seen(dims, own, &layer.inputs[0].shape)?;
+        dims = view_digits(dims, own, &layer.inputs[0].shape)?;
         dims = match moved(layer)? {
             Moved::Permuted(perm) => permuted(&dims, perm),
             Moved::Repeated(times) => {
@@ -224,7 +224,7 @@ const TO_LAST: [usize; 4] = [0, 2, 3, 1];
 const TO_FIRST: [usize; 4] = [0, 3, 1, 2];
 
 /// The digits of the dimensions of a view of a tensor.
-fn seen(dims: Vec<Digits>, own: &Shape, view: &Shape) -> Option<Vec<Digits>> {
+fn view_digits(dims: Vec<Digits>, own: &Shape, view: &Shape) -> Option<Vec<Digits>> {
     let dims = match (own.order, view.order) {
         _ if own.rank() != 4 || view.rank() != 4 || own.order == view.order => dims,
         (Order::ChannelsFirst, _) => permuted(&dims, &TO_LAST),

@@ -10,7 +10,7 @@ pub struct Names(BTreeSet<String>);
 
 impl Names {
     /// The names of this network.
-    pub fn of(network: &Network) -> Self {
+    pub fn new(network: &Network) -> Self {
         let names = network.layers.iter().flat_map(|layer| [layer.name.clone(), layer.output.clone()]);
         Names(names.collect())
     }

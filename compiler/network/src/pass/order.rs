@@ -150,7 +150,7 @@ impl Fired {
         self.0[layer / 64] >> (layer % 64) & 1 == 1
     }
 
-    fn with(&self, layer: usize) -> Fired {
+    fn with_layer(&self, layer: usize) -> Fired {
         let mut more = self.clone();
         more.0[layer / 64] |= 1 << (layer % 64);
         more
@@ -190,7 +190,7 @@ impl<'g> LayerRange<'g> {
     /// lower peak than the result.
     fn reorder(&self, layers: &mut [usize]) -> bool {
         let own = self.own_peak();
-        let least = self.layers.clone().map(|layer| self.least(layer)).max().unwrap_or(0);
+        let least = self.layers.clone().map(|layer| self.min_bytes(layer)).max().unwrap_or(0);
         if own <= least {
             return true;
         }
@@ -205,7 +205,7 @@ impl<'g> LayerRange<'g> {
             for (from, (fired, way)) in sets.iter().enumerate() {
                 for way in self.moves(fired, way, from) {
                     if way.peak < own {
-                        let known = next.entry(fired.with(way.layer)).or_insert(way);
+                        let known = next.entry(fired.with_layer(way.layer)).or_insert(way);
                         if way.peak < known.peak {
                             *known = way;
                         }
@@ -269,7 +269,7 @@ impl<'g> LayerRange<'g> {
     }
 
     /// Bytes without which a layer cannot fire: its own tensor, and what it reads.
-    fn least(&self, layer: usize) -> u64 {
+    fn min_bytes(&self, layer: usize) -> u64 {
         let own = if self.graph.readers[layer].is_empty() { 0 } else { self.graph.bytes[layer] };
         own + self.graph.operands[layer].iter().map(|operand| self.bytes(*operand)).sum::<u64>()
     }
@@ -281,7 +281,7 @@ impl<'g> LayerRange<'g> {
         for layer in 0..self.layers.len() {
             let (during, after) = self.fire(&fired, live, layer);
             (peak, live) = (peak.max(during), after);
-            fired = fired.with(layer);
+            fired = fired.with_layer(layer);
         }
         peak
     }
@@ -330,7 +330,12 @@ mod tests {
     }
 
     /// The least peak of all orders, tried one by one.
-    fn least(reads: &[Vec<usize>], bytes: &[u64], ranges: &[Range<usize>], order: &mut Vec<usize>) -> u64 {
+    fn min_peak_by_enumeration(
+        reads: &[Vec<usize>],
+        bytes: &[u64],
+        ranges: &[Range<usize>],
+        order: &mut Vec<usize>,
+    ) -> u64 {
         if order.len() == reads.len() {
             return peak(reads, bytes, order);
         }
@@ -343,7 +348,7 @@ mod tests {
         let mut best = u64::MAX;
         for layer in next {
             order.push(layer);
-            best = best.min(least(reads, bytes, ranges, order));
+            best = best.min(min_peak_by_enumeration(reads, bytes, ranges, order));
             order.pop();
         }
         best
@@ -380,7 +385,7 @@ mod tests {
             prop_assert!(order.exact);
             prop_assert_eq!(order.before, peak(&reads, &bytes, &own));
             prop_assert_eq!(order.peak, peak(&reads, &bytes, &layers));
-            prop_assert_eq!(order.peak, least(&reads, &bytes, &ranges, &mut Vec::new()));
+            prop_assert_eq!(order.peak, min_peak_by_enumeration(&reads, &bytes, &ranges, &mut Vec::new()));
             for (at, layer) in layers.iter().enumerate() {
                 prop_assert!((*layer < cut) == (at < cut));
                 prop_assert!(reads[*layer].iter().all(|read| layers[..at].contains(read)));

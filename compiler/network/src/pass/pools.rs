@@ -17,7 +17,7 @@ pub(super) fn in_two(network: Network) -> Network {
     let uses = rewrite::uses(&network);
     let is_alone = |layer: &Layer| layer.inputs.first().is_some_and(|operand| uses[operand.layer.0] == 1);
     let reads_alone: Vec<bool> = network.layers.iter().map(is_alone).collect();
-    let mut names = Names::of(&network);
+    let mut names = Names::new(&network);
     rewrite::with_layers_before(network, |result, id, layer| {
         let reads_rows = |operand: &Operand| result.layer(operand.layer).shape.keeps_rows(&operand.shape);
         let begins = reads_alone[id.0] && layer.inputs.first().is_some_and(reads_rows);

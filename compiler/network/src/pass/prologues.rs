@@ -70,7 +70,7 @@ fn step_of(layer: &Layer) -> Option<(Prologue, &Operand)> {
         Operator::Binary(_) => {
             let Affine { scale, shift } = affine_of(layer, &layer.shape, 1)?;
             let of = |values: Option<Vec<f32>>, all: f32| {
-                Weights::of([channels], values.unwrap_or_else(|| vec![all; channels]))
+                Weights::new([channels], values.unwrap_or_else(|| vec![all; channels]))
             };
             Some([of(scale, 1.0), of(shift, 0.0)])
         }
@@ -143,5 +143,5 @@ fn one_after_the_other([a, b]: &[Weights; 2], [c, d]: [&Weights; 2]) -> Option<[
     }
     let scale: Vec<f32> = a.iter().zip(&c).map(|(a, c)| a * c).collect();
     let shift: Vec<f32> = b.iter().zip(&c).zip(&d).map(|((b, c), d)| b * c + d).collect();
-    Some([scale, shift].map(|values| Weights::of([values.len()], values)))
+    Some([scale, shift].map(|values| Weights::new([values.len()], values)))
 }

@@ -11,7 +11,9 @@ use crate::{Layer, LayerId, Network, Operand, operators};
 pub(super) fn undone(mut network: Network) -> Network {
     for id in network.ids() {
         for at in 0..network.layer(id).inputs.len() {
-            if let Some((source, mut nodes)) = before(&network, &network.layer(id).inputs[at]) {
+            if let Some((source, mut nodes)) =
+                before_inverse_transposes(&network, &network.layer(id).inputs[at])
+            {
                 let layer = &mut network.layers[id.0];
                 layer.inputs[at].layer = source;
                 nodes.retain(|node| !layer.onnx_nodes.contains(node));
@@ -26,7 +28,7 @@ pub(super) fn undone(mut network: Network) -> Network {
         }
     }
     for at in 0..network.outputs.len() {
-        if let Some((source, _)) = before(&network, &network.outputs[at].operand) {
+        if let Some((source, _)) = before_inverse_transposes(&network, &network.outputs[at].operand) {
             network.outputs[at].operand.layer = source;
         }
     }
@@ -34,12 +36,12 @@ pub(super) fn undone(mut network: Network) -> Network {
 }
 
 /// The tensor before two Transposes that undo each other, if the operand can be a view of it, and the nodes between.
-fn before(network: &Network, operand: &Operand) -> Option<(LayerId, Vec<String>)> {
+fn before_inverse_transposes(network: &Network, operand: &Operand) -> Option<(LayerId, Vec<String>)> {
     let layer = network.layer(operand.layer);
     let (Operator::Transpose(transpose), [read]) = (&layer.operator, layer.inputs.as_slice()) else {
         return None;
     };
-    let source = Source::of(network, read)?;
+    let source = Source::new(network, read)?;
     let moving = moving(&read.shape);
     let place = |axis: &usize| moving.iter().position(|other| other == axis);
     let axes: Vec<usize> = transpose.perm.iter().filter_map(place).map(|at| source.axes[at]).collect();
@@ -59,7 +61,7 @@ fn moving(shape: &Shape) -> Vec<usize> {
 fn reduced(network: &Network, layer: &Layer) -> Option<(Reduce, Operand, Shape)> {
     let Operator::Reduce(reduce) = &layer.operator else { return None };
     let read = layer.inputs.first()?;
-    let source = Source::of(network, read)?;
+    let source = Source::new(network, read)?;
     let own = &network.layer(source.layer).shape;
     let (gone, left): (Vec<_>, Vec<_>) =
         moving(&read.shape).into_iter().zip(source.axes).partition(|(axis, _)| reduce.axes.contains(axis));
@@ -85,7 +87,7 @@ struct Source {
 
 impl Source {
     /// What the Transpose reads that makes this operand.
-    fn of(network: &Network, operand: &Operand) -> Option<Source> {
+    fn new(network: &Network, operand: &Operand) -> Option<Source> {
         let layer = network.layer(operand.layer);
         let (Operator::Transpose(Transpose { perm }), [read]) = (&layer.operator, layer.inputs.as_slice())
         else {

@@ -91,16 +91,16 @@ fn power(base: f64, exponent: u32) -> f64 {
 }
 
 /// A random number below `end`, which is above 0.
-fn below(random: &mut ChaCha8Rng, end: usize) -> usize {
+fn random_below(random: &mut ChaCha8Rng, end: usize) -> usize {
     ((u64::from(random.next_u32()) * end as u64) >> 32) as usize
 }
 
 /// A random change about two patches that lie close to each other.
 fn propose(state: &Candidate<'_>, random: &mut ChaCha8Rng) -> Option<Change> {
     let [rows, columns] = state.output();
-    let one = below(random, rows * columns);
+    let one = random_below(random, rows * columns);
     let near = |place: usize, end: usize, random: &mut ChaCha8Rng| {
-        let moved = place as i64 + below(random, 7) as i64 - 3;
+        let moved = place as i64 + random_below(random, 7) as i64 - 3;
         usize::try_from(moved).ok().filter(|moved| *moved < end)
     };
     let row = near(one / columns, rows, random)?;
@@ -110,10 +110,10 @@ fn propose(state: &Candidate<'_>, random: &mut ChaCha8Rng) -> Option<Change> {
     if from == to {
         return None;
     }
-    match below(random, 16) {
+    match random_below(random, 16) {
         0..11 => Some(Change::Swap { one, two }),
         11..13 => Some(Change::Move { patch: one, to }),
         13..15 => Some(Change::Reverse { from, to }),
-        _ => Some(Change::Relocate { group: from, beside: to, length: 1 + below(random, 3) }),
+        _ => Some(Change::Relocate { group: from, beside: to, length: 1 + random_below(random, 3) }),
     }
 }

@@ -42,7 +42,7 @@ impl Shared {
         Shared { reach: reach as u32, elements: (-reach..=reach).map(elements).collect() }
     }
 
-    fn with(&self, one: u32, other: u32) -> Option<std::ops::Range<usize>> {
+    fn pixels_shared(&self, one: u32, other: u32) -> Option<std::ops::Range<usize>> {
         let [first, end] = *self.elements.get((other + self.reach).wrapping_sub(one) as usize)?;
         Some(first as usize..end as usize)
     }
@@ -71,8 +71,8 @@ impl Overlaps {
     /// Marks the pixels that another patch covers too.
     pub fn add(&mut self, other: u32, mark: u8) {
         let [row, column] = self.places[other as usize];
-        let Some(rows) = self.shared[0].with(self.place[0], row) else { return };
-        let Some(columns) = self.shared[1].with(self.place[1], column) else { return };
+        let Some(rows) = self.shared[0].pixels_shared(self.place[0], row) else { return };
+        let Some(columns) = self.shared[1].pixels_shared(self.place[1], column) else { return };
         for row in rows {
             let row = &mut self.found[row * self.width..][..self.width];
             row[columns.clone()].iter_mut().for_each(|found| *found |= mark);

@@ -20,7 +20,7 @@ pub struct Rules {
 
 impl Rules {
     /// The rules of a problem. Its bound on loads holds for each pass.
-    pub fn of(problem: &Problem) -> Self {
+    pub fn new(problem: &Problem) -> Self {
         Rules {
             group: problem.group,
             pe: problem.accelerator.pe,

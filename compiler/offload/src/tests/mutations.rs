@@ -25,7 +25,7 @@ fn case(draw: &mut Draw) -> Case {
     let groups = draw.groups(problem.convolution.patches(), problem.group);
     let computation = Computation::new(&problem, &groups);
     let at = draw.number(0, computation.steps.len() - 1);
-    Case { rules: Rules::of(&problem), problem, computation, at }
+    Case { rules: Rules::new(&problem), problem, computation, at }
 }
 
 impl Case {

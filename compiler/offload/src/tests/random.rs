@@ -35,7 +35,7 @@ fn strategies_compute_the_convolution() {
         for groups in all {
             let computation = Computation::new(&problem, &groups);
             let (trace, results) =
-                simulate(&convolution, &Rules::of(&problem), &computation, Some(&data)).unwrap();
+                simulate(&convolution, &Rules::new(&problem), &computation, Some(&data)).unwrap();
             assert_eq!(results, expected, "seed {seed}");
             let cost = problem.cost(&groups);
             let counted = (trace.steps.len() as u64, trace.pixels_loaded, trace.memory);

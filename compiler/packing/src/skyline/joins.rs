@@ -25,7 +25,7 @@ pub struct Piece {
 }
 
 /// Each block by itself.
-pub fn apart(line: &TimeLine) -> Vec<Piece> {
+pub fn singletons(line: &TimeLine) -> Vec<Piece> {
     let piece = |i: usize| Piece { span: line.spans[i], size: line.sizes[i], blocks: vec![(i, 0)] };
     (0..line.sizes.len()).map(piece).collect()
 }
@@ -49,7 +49,7 @@ const MIN_EXPECTED: f64 = 0.02;
 
 /// Joins some blocks, drawn with this seed. Also returns how many stacks it looked at.
 pub fn join(line: &TimeLine, seed: u64) -> (Vec<Piece>, u64) {
-    let mut yard = PieceSet { pieces: apart(line), stacks: BTreeMap::new(), work: 0 };
+    let mut yard = PieceSet { pieces: singletons(line), stacks: BTreeMap::new(), work: 0 };
     let mut of_spans: BTreeMap<Span, Vec<usize>> = BTreeMap::new();
     for (i, span) in line.spans.iter().enumerate() {
         of_spans.entry(*span).or_default().push(i);

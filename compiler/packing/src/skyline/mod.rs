@@ -68,7 +68,7 @@ impl Skyline {
     /// Searches for packings of at most `height` bytes, which is at least every section's load.
     pub fn new(line: &TimeLine, height: u64) -> Self {
         let weight = vec![1.0; line.loads.len()];
-        let plain = PileSearch::new(joins::apart(line), line, height, weight);
+        let plain = PileSearch::new(joins::singletons(line), line, height, weight);
         Skyline { line: line.clone(), height, plain, searches: 0 }
     }
 

@@ -37,7 +37,7 @@ fn assignments_are_worth_most() {
         let worth: Vec<Vec<i64>> = (0..rows).map(|_| row()).collect();
         let expected = most(&worth, &mut Vec::new());
         assert_eq!(
-            assignment::most(&worth, u64::MAX, &mut unlimited()),
+            assignment::max_worth(&worth, u64::MAX, &mut unlimited()),
             Some(expected),
             "seed {seed}: {worth:?}"
         );
@@ -47,8 +47,8 @@ fn assignments_are_worth_most() {
 #[test]
 fn what_the_budget_cuts_short_says_nothing() {
     let worth = vec![vec![1, 2, 3]; 3];
-    assert_eq!(assignment::most(&worth, u64::MAX, &mut Meter::new(Budget::Work(2))), None);
-    assert_eq!(assignment::most(&worth, 2, &mut unlimited()), None);
+    assert_eq!(assignment::max_worth(&worth, u64::MAX, &mut Meter::new(Budget::Work(2))), None);
+    assert_eq!(assignment::max_worth(&worth, 2, &mut unlimited()), None);
 }
 
 /// A few buffers that fill as they begin and drain as they end, or, every other time, are in use in any part.
@@ -107,7 +107,7 @@ fn nothing_is_lower_than_the_stacks() {
     for seed in 0..3000 {
         let lives = filling(seed);
         let problem = problem(&lives).unwrap();
-        let part = Subproblem::of(&problem, &(0..lives.len()).collect::<Vec<_>>());
+        let part = Subproblem::new(&problem, &(0..lives.len()).collect::<Vec<_>>());
         let stacks = bound::of_stacks(&part, u64::MAX, &mut unlimited());
         let liveness = bound::liveness(&problem);
         if stacks > liveness {

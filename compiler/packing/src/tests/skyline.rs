@@ -15,7 +15,7 @@ use crate::subproblem::Subproblem;
 
 fn line(lives: &[Life]) -> Option<TimeLine> {
     let all: Vec<usize> = (0..lives.len()).collect();
-    TimeLine::of(&Subproblem::of(&problem(lives).unwrap(), &all))
+    TimeLine::new(&Subproblem::new(&problem(lives).unwrap(), &all))
 }
 
 /// Buffers of which one is in use with all others, so that none is without neighbours.

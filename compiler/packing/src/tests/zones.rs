@@ -13,7 +13,7 @@ use crate::subproblem::Subproblem;
 use crate::{bound, zones};
 
 fn part(problem: &Problem) -> Subproblem {
-    Subproblem::of(problem, &(0..problem.blocks().len()).collect::<Vec<_>>())
+    Subproblem::new(problem, &(0..problem.blocks().len()).collect::<Vec<_>>())
 }
 
 fn unlimited() -> Meter {

@@ -15,7 +15,7 @@ type Key = (usize, usize, usize);
 /// The storage of each CNN.
 pub(super) fn check(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Allocation>> {
     check_buffers(index, findings);
-    let mut held = held(index, findings);
+    let mut held = edges_of_buffers(index, findings);
     let mut all = Vec::new();
     for (c, cnn) in index.cnns.iter().enumerate() {
         let mut allocations = Vec::new();
@@ -66,7 +66,10 @@ pub(super) fn check(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Alloc
 }
 
 /// The edges that buffers hold, by their names resolved. Each buffer is aligned to the elements of its edges.
-fn held<'a>(index: &Index<'a>, findings: &mut Findings) -> BTreeMap<Key, Vec<(&'a Buffer, &'a Edge)>> {
+fn edges_of_buffers<'a>(
+    index: &Index<'a>,
+    findings: &mut Findings,
+) -> BTreeMap<Key, Vec<(&'a Buffer, &'a Edge)>> {
     let mut keys: BTreeMap<(&str, &str, &str), Key> = BTreeMap::new();
     for (c, cnn) in index.cnns.iter().enumerate() {
         for (l, entry) in cnn.layers.iter().enumerate() {

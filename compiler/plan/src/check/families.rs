@@ -112,7 +112,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(conv: &Conv, input: &Shape) -> Option<Self> {
+    fn new(conv: &Conv, input: &Shape) -> Option<Self> {
         let columns = input.dims[input.column_axis()?];
         let input_size = [input.rows() as u64, columns as u64];
         let (mut padded, mut output) = ([0; 2], [0; 2]);
@@ -199,7 +199,7 @@ fn product(factors: &[u64]) -> Option<u64> {
 
 fn simple<'a>(operator: &'a Operator, inputs: &[&Shape]) -> Option<(&'a Conv, Sizes)> {
     let conv = plain(operator, inputs)?;
-    Some((conv, Sizes::of(conv, inputs[0])?))
+    Some((conv, Sizes::new(conv, inputs[0])?))
 }
 
 fn is_simple(operator: &Operator, inputs: &[&Shape]) -> bool {

@@ -71,7 +71,7 @@ impl<'a> Index<'a> {
 
 impl<'a> CnnIndex<'a> {
     /// The shape in which a layer sees one of its operands.
-    pub fn seen(&self, layer: usize, operand: usize) -> &'a Shape {
+    pub fn viewed_shape(&self, layer: usize, operand: usize) -> &'a Shape {
         let LayerIndex { layer, inputs, .. } = &self.layers[layer];
         let own = &self.layers[inputs[operand]].tensor.shape;
         layer.inputs[operand].view.as_ref().unwrap_or(own)
@@ -79,7 +79,7 @@ impl<'a> CnnIndex<'a> {
 
     /// The shapes in which a layer sees its operands.
     pub fn seen_all(&self, layer: usize) -> Vec<&'a Shape> {
-        (0..self.layers[layer].inputs.len()).map(|operand| self.seen(layer, operand)).collect()
+        (0..self.layers[layer].inputs.len()).map(|operand| self.viewed_shape(layer, operand)).collect()
     }
 
     /// `cnn/layer`.

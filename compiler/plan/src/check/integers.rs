@@ -80,7 +80,7 @@ pub(super) fn moves(operator: &Operator) -> bool {
 pub(super) fn parameter_bytes(operator: &Operator, inputs: &[&Shape], elements: u64) -> Option<u64> {
     match channels_and_biases(operator) {
         Some([channels, biases]) => {
-            let biases = biases.checked_add(before(operator, inputs)? as u64)?;
+            let biases = biases.checked_add(prologue_constants(operator, inputs)? as u64)?;
             let weights = elements.checked_sub(biases)?;
             weights.checked_add(channels.checked_add(biases)?.checked_mul(4)?)
         }
@@ -102,7 +102,7 @@ pub(super) fn multiplied(operator: &Operator) -> Option<Quantization> {
 }
 
 /// The number of scales and shifts of a convolution's prologue.
-fn before(operator: &Operator, inputs: &[&Shape]) -> Option<usize> {
+fn prologue_constants(operator: &Operator, inputs: &[&Shape]) -> Option<usize> {
     match parameters::scales_input(operator) {
         true => parameters::channels(operator, inputs)?.checked_mul(2),
         false => Some(0),
@@ -154,6 +154,6 @@ fn kept(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
     };
     let all = groups.checked_mul(filters)?.checked_mul(steps.checked_add(8)?)?;
     let beyond = 4 * (filters.checked_next_multiple_of(8)? - filters);
-    let before = before(operator, inputs)?.checked_mul(4)?;
+    let before = prologue_constants(operator, inputs)?.checked_mul(4)?;
     Some(all.checked_add(beyond)?.checked_add(before)? as u64)
 }

@@ -175,7 +175,7 @@ impl Occupied<'_> {
     /// An exclusive ring begins to live.
     fn take_all(&mut self, s: usize) {
         self.bytes += self.share(s, self.line.allocations[s].bytes());
-        self.tell(s, 0..self.line.allocations[s].ring_rows);
+        self.record(s, 0..self.line.allocations[s].ring_rows);
     }
 
     /// Rows of the layer's tensor up to `end` are begun.
@@ -205,7 +205,7 @@ impl Occupied<'_> {
     fn end(&mut self, s: usize) {
         if self.line.allocations[s].exclusive {
             self.bytes -= self.share(s, self.line.allocations[s].bytes());
-            self.tell(s, 0..0);
+            self.record(s, 0..0);
         } else {
             self.count(s, |occupied| occupied.free[s].0 = occupied.begun[s]);
         }
@@ -225,12 +225,12 @@ impl Occupied<'_> {
         let after = rows(self);
         self.bytes = self.bytes + self.share(s, bytes(&after)) - before;
         if !allocation.exclusive {
-            self.tell(s, after);
+            self.record(s, after);
         }
     }
 
     /// Tells what a ring occupies, if it counts.
-    fn tell(&mut self, allocation: usize, rows: Range<u64>) {
+    fn record(&mut self, allocation: usize, rows: Range<u64>) {
         if self.counted[allocation] {
             (self.see)(Event::Occupies { allocation, rows });
         }

@@ -79,7 +79,7 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
         let by_rows = || rows::spans(&entry.layer.operator, &producer.tensor.shape, &inputs, operand, output);
         let spans = if in_planes { None } else { by_rows() };
         let (r, firings) = (entry.layer.rows_per_firing, entry.layer.firings);
-        let mut held = held(entry.inputs[operand], producer.rows(), spans.as_deref(), r, firings);
+        let mut held = held_rows(entry.inputs[operand], producer.rows(), spans.as_deref(), r, firings);
         let acquire = (0..firings as usize).map(|p| held.need[p] - if p == 0 { 0 } else { held.need[p - 1] });
         let release = (0..firings as usize).map(|p| held.keep[p + 1] - held.keep[p]);
         let mut compare = |rate: &str, stated: &str, expected: &mut dyn Iterator<Item = u32>| {
@@ -116,7 +116,7 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
 }
 
 /// The rows that `firings` firings of `r` output rows hold of a tensor of `rows` rows.
-fn held(tensor: usize, rows: u64, spans: Option<&[Span]>, r: u64, firings: u64) -> Held {
+fn held_rows(tensor: usize, rows: u64, spans: Option<&[Span]>, r: u64, firings: u64) -> Held {
     let firings = firings as usize;
     let Some(spans) = spans else {
         let mut keep = vec![0; firings + 1];
@@ -270,7 +270,7 @@ mod tests {
                 let spans: Vec<Span> =
                     (0..height).map(|y| (y * s - t, y * s - t + (k - 1) * d + 1)).collect();
                 let firings = (height as u64).div_ceil(r);
-                let held = held(0, rows as u64, Some(&spans), r, firings);
+                let held = held_rows(0, rows as u64, Some(&spans), r, firings);
                 for p in 0..firings as i64 - 1 {
                     let end = ((p + 1) * r as i64).min(height);
                     let need = rows.min((end - 1) * s - t + (k - 1) * d + 1).max(0);

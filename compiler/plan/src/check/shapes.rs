@@ -23,7 +23,7 @@ pub(super) fn check(index: &Index<'_>) -> Result<(), Vec<Violation>> {
                 Err(error) => {
                     findings.push(Violation::Operator { cnn: name, layer, why: error.to_string() });
                 }
-                Ok(expected) if !same(&expected, stated) => {
+                Ok(expected) if !is_same(&expected, stated) => {
                     let stated = stated.clone();
                     findings.push(Violation::OutputShape { cnn: name, layer, stated, expected });
                 }
@@ -34,7 +34,7 @@ pub(super) fn check(index: &Index<'_>) -> Result<(), Vec<Violation>> {
     findings.or(())
 }
 
-fn same(a: &Shape, b: &Shape) -> bool {
+fn is_same(a: &Shape, b: &Shape) -> bool {
     a.dims == b.dims && (a.rank() != 4 || a.order == b.order)
 }
 
@@ -303,7 +303,7 @@ fn conv(conv: &Conv, inputs: &[&Shape]) -> Result<Shape, ShapeError> {
         Some(_) if groups == c && groups == filters => {
             fail("a depthwise convolution to which something is added")
         }
-        Some(residual) if !same(residual, &output) => {
+        Some(residual) if !is_same(residual, &output) => {
             fail(format!("what is added is {residual}, not {output} as the output"))
         }
         _ => Ok(output),

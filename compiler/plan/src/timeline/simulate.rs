@@ -107,7 +107,7 @@ pub(super) fn simulate(resolved: &Resolved<'_>, is_timed: bool) -> Simulated {
     let mut run = Run {
         resolved,
         is_timed,
-        goals: (0..partitions).map(|p| Goal::of(index, p)).collect(),
+        goals: (0..partitions).map(|p| Goal::new(index, p)).collect(),
         done: vec![Vec::new(); partitions],
         running: vec![None; partitions],
         state: resolved
@@ -143,7 +143,7 @@ pub(super) fn check_work(resolved: &Resolved<'_>) -> Result<(), Vec<Violation>> 
     let loads = layers().map(|(c, l)| (tiles(resolved, c, l).len() as u64).saturating_mul(times(c, l)));
     let loads = loads.fold(0, u64::saturating_add);
     limit("the number of tiles of weights that are read", loads, MAX)?;
-    let firings = |p: usize| resolved.schedules[p].len() as u64 * Goal::of(index, p).most;
+    let firings = |p: usize| resolved.schedules[p].len() as u64 * Goal::new(index, p).most;
     let firings: u64 = (0..index.partitions.len()).map(firings).sum();
     let steps = firings.saturating_mul(index.partitions.len() as u64);
     limit("the number of firings, times partitions,", steps, MAX_STEPS)
@@ -168,7 +168,7 @@ struct Goal {
 }
 
 impl Goal {
-    fn of(index: &Index<'_>, p: usize) -> Self {
+    fn new(index: &Index<'_>, p: usize) -> Self {
         let groups = &index.cnns[index.partitions[p].cnn].groups;
         let group = groups.iter().find(|group| group.contains(&p)).map_or(&[][..], Vec::as_slice);
         let last = group.last().copied().unwrap_or(p);

@@ -39,7 +39,7 @@ impl Stages {
     }
 
     /// The stages of a CNN. The partitions of a component follow each other.
-    pub fn of(task: &PartitionedCnn<'_>) -> Self {
+    pub fn new(task: &PartitionedCnn<'_>) -> Self {
         let components = component::components(task.network, &task.partition_of(), task.partitions.len());
         let range = |component: &Vec<usize>| Some(*component.first()?..component.last()? + 1);
         let partitions: Vec<Range<usize>> = components.iter().filter_map(range).collect();
@@ -133,7 +133,7 @@ mod tests {
         let (tasks, elements) = (task::tasks(&application), task::elements(&application));
         for profile in ["jetson-tx2", "jetson-tx2-paper"] {
             let device = DeviceProfile::find(profile, Path::new("")).unwrap();
-            let timing = &Timing::of(&application, &tasks, &elements, &device).unwrap()[0];
+            let timing = &Timing::new(&application, &tasks, &elements, &device).unwrap()[0];
             let task = &tasks[0];
             let rows: Vec<u64> = task.network.layers.iter().map(|layer| layer.rows() as u64).collect();
             let partition_of = task.partition_of();

@@ -124,7 +124,7 @@ impl<'d> Timing<'d> {
     ///
     /// # Errors
     /// When the device lacks a processor.
-    pub fn of(
+    pub fn new(
         application: &Application,
         tasks: &[PartitionedCnn<'_>],
         elements: &[Vec<(usize, usize)>],
@@ -160,7 +160,7 @@ impl<'d> Timing<'d> {
             }
             let name = &application.cnns[cnn].name;
             let deadline_ns = application.constraints.latency_ns.get(name).copied();
-            let stages = Stages::of(task);
+            let stages = Stages::new(task);
             let spans = match application.storage {
                 StorageModel::Edges => spans(task, &pipelines, &stages),
                 StorageModel::Tensors => Vec::new(),

@@ -75,7 +75,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
     let memory = parts.memory(&items, &tensors, &cnns);
     let (fps, latency_ns) = (application.constraints.fps.clone(), application.constraints.latency_ns.clone());
     let reaches = |(cnn, design_point): (&csdfc_input::app::resolve::Cnn, &&DesignPoint)| {
-        application.constraints.of(&cnn.name).is_met(design_point.fps(), design_point.latency())
+        application.constraints.demand_of(&cnn.name).is_met(design_point.fps(), design_point.latency())
     };
     let met = parts.memory_limit.is_none_or(|limit| memory.total <= limit)
         && application.cnns.iter().zip(parts.chosen).all(reaches);

@@ -80,7 +80,7 @@ impl Candidate {
     }
 
     /// The choices of the plan and of its front, each once.
-    pub(super) fn known(&self) -> Vec<Vec<Option<Choice>>> {
+    pub(super) fn known_choices(&self) -> Vec<Vec<Option<Choice>>> {
         let plan = &self.planned.plan;
         let all = std::iter::once(&plan.search.choices).chain(plan.pareto.iter().map(|point| &point.choices));
         let mut known: Vec<Vec<Option<Choice>>> = Vec::new();
@@ -134,7 +134,7 @@ mod tests {
         ];
         for (which, prefer) in [Prefer::Fps, Prefer::Memory].into_iter().enumerate() {
             application.prefer = prefer;
-            let objective = Objective::of(&application);
+            let objective = Objective::new(&application);
             for (one, other, expected) in cases {
                 let taken = |why: Option<&str>| {
                     let other = planned("other", other, why.map(|why| Refused(why.into())));

@@ -50,7 +50,7 @@ impl<'a> Chooser<'a> {
             shortfall.least_memory = None;
         }
         let pareto = info_span!("front").in_scope(|| self.front());
-        let design_points = self.of(&chosen).cloned().collect();
+        let design_points = self.points(&chosen).cloned().collect();
         let (evaluations, stopped) = (self.evaluations, self.stopped);
         (chosen, Found { design_points, shortfall, pareto, evaluations, stopped })
     }
@@ -65,12 +65,12 @@ impl<'a> Chooser<'a> {
             return true;
         }
         let Some(fastest) = self.selection(&self.nothing_demanded()).fastest(u64::MAX) else { return false };
-        let is_fast_enough = objective.is_fast_enough(self.of(&fastest).map(DesignPoint::rate));
+        let is_fast_enough = objective.is_fast_enough(self.points(&fastest).map(DesignPoint::rate));
         !(objective.least == Least::Memory && is_fast_enough) && objective.fits(self.total(&fastest))
     }
 
     /// The chosen design points.
-    fn of(&self, chosen: &[usize]) -> impl Iterator<Item = &DesignPoint> {
+    fn points(&self, chosen: &[usize]) -> impl Iterator<Item = &DesignPoint> {
         chosen.iter().zip(&self.design_points).map(|(v, all)| &all[*v])
     }
 
@@ -89,7 +89,7 @@ impl<'a> Chooser<'a> {
     }
 
     fn storage(&self, chosen: &[usize]) -> Storage<'_> {
-        let executions = self.of(chosen).map(|design_point| &design_point.execution).collect();
+        let executions = self.points(chosen).map(|design_point| &design_point.execution).collect();
         Storage { executions, elements: self.problem.elements }
     }
 
@@ -104,7 +104,7 @@ impl<'a> Chooser<'a> {
             |element: &Vec<(usize, usize)>| element.windows(2).all(|pair| pair[0].0 == pair[1].0);
         let is_largest = self.problem.application.storage == StorageModel::Tensors
             && self.problem.elements.iter().all(of_one_cnn);
-        let each = self.of(chosen).map(|design_point| design_point.buffers);
+        let each = self.points(chosen).map(|design_point| design_point.buffers);
         let buffers = if chosen.len() == 1 || is_largest {
             each.max().unwrap_or(0)
         } else {
@@ -114,7 +114,7 @@ impl<'a> Chooser<'a> {
     }
 
     fn rates(&self, chosen: &[usize]) -> BTreeMap<String, Rate> {
-        let each = self.problem.application.cnns.iter().zip(self.of(chosen));
+        let each = self.problem.application.cnns.iter().zip(self.points(chosen));
         each.map(|(cnn, design_point)| (cnn.name.clone(), design_point.rate())).collect()
     }
 
@@ -149,7 +149,7 @@ impl<'a> Chooser<'a> {
 
     /// The choice of least memory. If several take the same memory, it is the fastest of them.
     fn smallest(&self, selection: &Selection<'_>) -> Option<Vec<usize>> {
-        selection.fastest(selection.least()?)
+        selection.fastest(selection.min_memory()?)
     }
 
     /// The best choice and, if no choice meets the constraints, what can be reached.
@@ -165,7 +165,7 @@ impl<'a> Chooser<'a> {
                 .or_else(|| self.smallest(&asked).filter(|chosen| self.fits_in_the_end(chosen))),
         };
         let known = self.known.iter().filter(|known| {
-            objective.is_fast_enough(self.of(known).map(DesignPoint::rate))
+            objective.is_fast_enough(self.points(known).map(DesignPoint::rate))
                 && objective.fits(self.total(known))
         });
         match self.best_of(chosen.into_iter().chain(known.cloned()), objective.least) {
@@ -209,7 +209,7 @@ impl<'a> Chooser<'a> {
             return Some(first);
         }
         let figures = |chosen: Vec<usize>| {
-            let periods_ns = self.of(&chosen).map(|design_point| design_point.period_ns);
+            let periods_ns = self.points(&chosen).map(|design_point| design_point.period_ns);
             (Figures { memory: self.total(&chosen), time: Figures::time(periods_ns) }, chosen)
         };
         let each = std::iter::once(first).chain(rest).map(figures);
@@ -241,7 +241,7 @@ impl<'a> Chooser<'a> {
             let code = |(cnn, design_point): (&Cnn, &DesignPoint)| {
                 (cnn.name.clone(), code::write(&design_point.choice(), &cnn.network))
             };
-            let choices = self.problem.application.cnns.iter().zip(self.of(&chosen)).map(code).collect();
+            let choices = self.problem.application.cnns.iter().zip(self.points(&chosen)).map(code).collect();
             let fps = self.rates(&chosen).into_iter().map(|(cnn, rate)| (cnn, rate.fps)).collect();
             let point = plan::ParetoPoint { memory, fps, choices };
             // Budgets fall, and frame rates fall with them. So only neighbours can dominate each other.

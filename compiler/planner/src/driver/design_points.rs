@@ -9,9 +9,9 @@ use super::choose::Chooser;
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::search::evaluate::Evaluator;
-use crate::search::known::{self, Start};
 use crate::search::problem::PlanningProblem;
 use crate::search::simple::{self, DesignFront};
+use crate::search::start::{self, Start};
 use crate::search::watch::Watch;
 use crate::search::{baseline, extended};
 
@@ -36,7 +36,7 @@ pub(super) fn search<'a>(
     let mut fronts = evaluate(start, problem, &evaluators, method, watch)?;
     let known = match start {
         Start::Search(plans) if method.is_some_and(Method::is_search) => {
-            known::add(plans, &evaluators, &mut fronts)?
+            start::add(plans, &evaluators, &mut fronts)?
         }
         _ => Vec::new(),
     };

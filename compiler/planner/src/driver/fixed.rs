@@ -11,8 +11,8 @@ use crate::cost::timing::Timing;
 use crate::error::Error;
 use crate::frame::task;
 use crate::objective::Objective;
-use crate::search::known::{self, Start};
 use crate::search::problem::PlanningProblem;
+use crate::search::start::{self, Start};
 use crate::search::watch::{Scope, Watch};
 use crate::search::{Found, baseline, paper};
 use crate::strategy::Strategy;
@@ -35,8 +35,8 @@ pub(super) fn plan(
     };
     let tasks = task::tasks(application);
     let elements = task::elements(application);
-    let timings = Timing::of(application, &tasks, &elements, context.device)?;
-    let objective = Objective::of(application);
+    let timings = Timing::new(application, &tasks, &elements, context.device)?;
+    let objective = Objective::new(application);
     let problem = PlanningProblem {
         application,
         objective: &objective,
@@ -56,7 +56,7 @@ pub(super) fn plan(
     };
     if let Some(Method::Paper | Method::PaperPrinted) = method {
         let known = match start {
-            Start::Search(plans) => known::as_bits(plans, &tasks),
+            Start::Search(plans) => start::as_bits(plans, &tasks),
             Start::Picked(_) => Vec::new(),
         };
         let found = info_span!("search").in_scope(|| paper::search(&problem, &known, watch))?;

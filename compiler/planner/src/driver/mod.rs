@@ -63,7 +63,7 @@ use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::frame::task::{self, PartitionedCnn};
 use crate::objective::Objective;
-use crate::search::known::Start;
+use crate::search::start::Start;
 use crate::search::watch::{Shares, Watch};
 use crate::strategy::Strategy;
 
@@ -180,11 +180,11 @@ pub fn plan_from(
 
 /// The best plan that the strategies find.
 fn best(context: &Context<'_>, start: &Start, application: &Application) -> Result<Planned, Error> {
-    let objective = &Objective::of(application);
+    let objective = &Objective::new(application);
     let shares = &Shares::new(context.watch, primitives::searches(application, context.device));
     let first = context.plan(start, application, shares)?;
     let first = Candidate { application: application.clone(), planned: first };
-    let time_optimum = &TimeOptimum::of(application, context.device)?;
+    let time_optimum = &TimeOptimum::new(application, context.device)?;
     let mut found: Option<Candidate> = None;
     for (strategy, attempt) in PIPELINE {
         if context.watch.without.contains(&strategy) {

@@ -20,7 +20,7 @@ use super::{LayerOf, Situation};
 use crate::error::Error;
 use crate::frame::task;
 use crate::search::code;
-use crate::search::known::Start;
+use crate::search::start::Start;
 use crate::search::watch::Shares;
 
 /// Weights of no more bytes than this are small.

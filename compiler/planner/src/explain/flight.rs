@@ -56,7 +56,7 @@ pub fn flights(plan: &Plan, timeline: &Timeline, cnn: usize) -> Vec<Flight> {
         let budget = Budget { work: WORK, ..Budget::default() };
         csdf::pareto(&frame.graph()?, &StorageOptions { budget, ..StorageOptions::default() })
     };
-    let front = Frame::of(plan, timeline, cnn).map(work).and_then(Result::ok).filter(|front| front.complete);
+    let front = Frame::new(plan, timeline, cnn).map(work).and_then(Result::ok).filter(|front| front.complete);
     let points = front.into_iter().flat_map(|front| front.points);
     let flight = |point: csdf::Storage| match point.throughput {
         // One token says that a frame begins.
@@ -81,7 +81,7 @@ struct Frame {
 }
 
 impl Frame {
-    fn of(plan: &Plan, timeline: &Timeline, cnn: usize) -> Option<Frame> {
+    fn new(plan: &Plan, timeline: &Timeline, cnn: usize) -> Option<Frame> {
         let layers = &plan.cnns[cnn].layers;
         let loads = timeline.loads.iter().filter(|load| load.cnn == cnn);
         let mut frame = Frame::default();

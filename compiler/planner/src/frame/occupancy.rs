@@ -216,7 +216,7 @@ impl Times {
         Times { all, starts }
     }
 
-    fn of(&self, layer: LayerId) -> &[usize] {
+    fn firings_of(&self, layer: LayerId) -> &[usize] {
         &self.all[self.starts[layer.0]..self.starts[layer.0 + 1]]
     }
 }
@@ -253,12 +253,12 @@ impl Lives<'_> {
         let layer = self.task.network.layer(tensor);
         let (height, row_bytes) = (layer.rows() as u64, layer.row_bytes());
         let made = |p: u64| ((p + 1) * self.rows[tensor.0]).min(height) * row_bytes;
-        let begun = self.times.of(tensor).iter().zip(0..).map(|(time, p)| (*time, made(p))).collect();
+        let begun = self.times.firings_of(tensor).iter().zip(0..).map(|(time, p)| (*time, made(p))).collect();
         let readings = &self.readings[tensor.0];
         // The firings of a single reader, of which most tensors have no more, are in order already.
         if let [only] = readings.as_slice() {
             let mut last = 0;
-            let ends = self.times.of(only.reader).iter().zip(&*only.released);
+            let ends = self.times.firings_of(only.reader).iter().zip(&*only.released);
             let releases = ends.filter(|&(_, &rows)| std::mem::replace(&mut last, rows) < rows);
             let released = releases.map(|(time, rows)| (*time, rows * row_bytes)).collect();
             return OccupancyProfile { begun, released };
@@ -266,7 +266,7 @@ impl Lives<'_> {
         let many = readings.iter().map(|reading| reading.released.len()).sum();
         let mut ends: Vec<(usize, usize, u64)> = Vec::with_capacity(many);
         for (r, reading) in readings.iter().enumerate() {
-            let times = self.times.of(reading.reader);
+            let times = self.times.firings_of(reading.reader);
             ends.extend(times.iter().zip(&*reading.released).map(|(time, rows)| (*time, r, *rows)));
         }
         ends.sort_unstable();
@@ -288,7 +288,7 @@ impl Lives<'_> {
     fn released_by_others(&self, tensor: LayerId, reader: LayerId, firing: usize) -> u64 {
         let others = self.readings[tensor.0].iter().filter(|reading| reading.reader != reader);
         let released = others.map(|reading| {
-            let fired = self.times.of(reading.reader).partition_point(|time| *time < firing);
+            let fired = self.times.firings_of(reading.reader).partition_point(|time| *time < firing);
             fired.checked_sub(1).map_or(0, |last| reading.released[last])
         });
         released.min().unwrap_or(u64::MAX)
@@ -314,7 +314,7 @@ impl Lives<'_> {
         }
         let mut sweeps = Vec::new();
         let row_bytes = layer.row_bytes();
-        for (&firing, p) in self.times.of(id).iter().zip(0..) {
+        for (&firing, p) in self.times.firings_of(id).iter().zip(0..) {
             let made = p * rows..((p + 1) * rows).min(height);
             let mut operands = Vec::new();
             for (operand, released) in &keeps {

@@ -59,7 +59,7 @@ const UNTILED: u64 = 16 * 1024;
 
 impl Streaming {
     /// The streaming of a layer, if it has weights.
-    fn of(network: &Network, layer: &Layer) -> Option<Self> {
+    fn new(network: &Network, layer: &Layer) -> Option<Self> {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
         let primitive = layer.primitive();
         let stored = primitive.stored_bytes(&layer.operator, &inputs, layer.parameter_elements());
@@ -69,7 +69,7 @@ impl Streaming {
         let own = |operand: &csdfc_network::Operand| &network.layer(operand.layer).shape;
         let operands: Vec<(&Shape, &Shape)> =
             layer.inputs.iter().map(|operand| (own(operand), &operand.shape)).collect();
-        let tiling = || Tiling::of(primitive, &layer.operator, &operands, &layer.shape);
+        let tiling = || Tiling::new(primitive, &layer.operator, &operands, &layer.shape);
         let tiling = (stored > UNTILED).then(tiling).flatten();
         let tiling = tiling.filter(|tiling| tiling.filters > Tiling::PANEL);
         Some(Streaming { stored, tiling, again: false })
@@ -116,7 +116,7 @@ impl PartitionedCnn<'_> {
         let Some(tiling) = self.tiling(id, rows) else {
             return (None, self.streaming(id).map(|streaming| streaming.stored).into_iter().collect());
         };
-        let filters = tiling.within(block);
+        let filters = tiling.max_filters(block);
         let starts = (0..tiling.filters).step_by(filters as usize);
         let of = |start: u64| tiling.bytes(filters.min(tiling.filters - start));
         (Some(filters), starts.map(of).collect())
@@ -161,7 +161,7 @@ pub fn tasks(application: &Application) -> Vec<PartitionedCnn<'_>> {
             let of = |layer: &Layer| {
                 let name = (c, layer.name.clone());
                 let streaming =
-                    Streaming::of(network, layer).filter(|_| !streamed.resident.contains(&name))?;
+                    Streaming::new(network, layer).filter(|_| !streamed.resident.contains(&name))?;
                 Some(Streaming { again: streamed.again.contains(&name), ..streaming })
             };
             network.layers.iter().map(of).collect()

@@ -55,17 +55,17 @@ pub(super) struct Tally {
 }
 
 impl Timed {
-    fn least(&self) -> f64 {
+    fn min_ns(&self) -> f64 {
         let whole = self.times.last_key_value().map(|(_, times)| times.as_slice()).unwrap_or_default();
         whole.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
     /// How often it is to be tried, given the time of the fastest primitive.
     fn rounds(&self, mode: Mode, rounds: usize, fastest: f64) -> usize {
-        let is_hopeless = self.least() > HOPELESS * fastest;
+        let is_hopeless = self.min_ns() > HOPELESS * fastest;
         match mode {
             _ if self.state != State::Wanted => 0,
-            Mode::Whole if is_hopeless && self.least().is_finite() => 1,
+            Mode::Whole if is_hopeless && self.min_ns().is_finite() => 1,
             Mode::Whole => rounds,
             Mode::ByRows if self.goes_by_rows() && !is_hopeless => rounds,
             Mode::ByRows => 0,
@@ -180,7 +180,7 @@ impl Tally {
 
 /// The shortest time of all, of a layer that fires once.
 fn fastest(all: &[Timed]) -> f64 {
-    all.iter().map(Timed::least).fold(f64::INFINITY, f64::min)
+    all.iter().map(Timed::min_ns).fold(f64::INFINITY, f64::min)
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ pub enum Mismatch {
 
 impl SavedFront {
     /// The front of a plan.
-    pub fn of(plan: &Plan) -> Self {
+    pub fn new(plan: &Plan) -> Self {
         let cnn = |cnn: &plan::Cnn| SavedCnn {
             name: cnn.name.clone(),
             model: cnn.model.clone(),
@@ -181,14 +181,14 @@ impl SavedFront {
             ))),
             // It is a plan in JSON or RON, or neither. The reader of plans says what is wrong.
             _ => {
-                Plan::parse(text).map(|plan| SavedFront::of(&plan)).map_err(|error| wrong(error.to_string()))
+                Plan::parse(text).map(|plan| SavedFront::new(&plan)).map_err(|error| wrong(error.to_string()))
             }
         }
     }
 
     /// The choices of the plan that was chosen and of all plans of the front, one for each CNN of an application in
     /// turn. A choice that does not apply is `None`. Also returns why choices do not apply.
-    pub fn known(&self, application: &Application) -> (Vec<Vec<Option<Choice>>>, Vec<Mismatch>) {
+    pub fn choices_for(&self, application: &Application) -> (Vec<Vec<Option<Choice>>>, Vec<Mismatch>) {
         let mut mismatches = Vec::new();
         let saved: Vec<bool> = application
             .cnns
@@ -283,7 +283,7 @@ fn primitives(plan: &Plan, cnn: &plan::Cnn) -> BTreeMap<String, String> {
     let other = |layer: &&plan::Layer| {
         let seen = layer.inputs.iter().map(|input| input.view.as_ref().or_else(|| shape(&input.tensor)));
         let seen: Option<Vec<&Shape>> = seen.collect();
-        seen.is_some_and(|seen| Primitive::of(&layer.operator, &seen).name() != layer.primitive)
+        seen.is_some_and(|seen| Primitive::new(&layer.operator, &seen).name() != layer.primitive)
     };
     // Conversions follow from the primitives of the other layers.
     let is_own = |layer: &&plan::Layer| !matches!(layer.operator, Operator::Input(_) | Operator::Convert);

@@ -190,8 +190,11 @@ pub fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
             });
             attributes("", &plan, &model, &mut differs);
         }
-        let plan: Vec<String> =
-            planned.inputs.iter().map(|input| seen(cnn, &input.tensor, input.view.as_ref())).collect();
+        let plan: Vec<String> = planned
+            .inputs
+            .iter()
+            .map(|input| viewed_tensor(cnn, &input.tensor, input.view.as_ref()))
+            .collect();
         let model: Vec<String> = layer.inputs.iter().map(|operand| read(network, operand)).collect();
         differs("what it reads", &plan.join(", "), &model.join(", "));
         differs("output", &planned.output, &layer.output);
@@ -209,7 +212,7 @@ pub fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
         differs("quantization of its output", &quantized(planned), &quantized(layer.quantization));
     }
     let named = |(name, tensor): (&String, String)| format!("{name}: {tensor}");
-    let plan = cnn.outputs.iter().map(|out| (&out.name, seen(cnn, &out.tensor, out.view.as_ref())));
+    let plan = cnn.outputs.iter().map(|out| (&out.name, viewed_tensor(cnn, &out.tensor, out.view.as_ref())));
     let model = network.outputs.iter().map(|out| (&out.name, read(network, &out.operand)));
     let [plan, model] =
         [plan.map(named).collect::<Vec<_>>(), model.map(named).collect()].map(|outputs| outputs.join(", "));
@@ -251,7 +254,7 @@ fn quantized(quantization: Option<Quantization>) -> String {
 }
 
 /// A tensor of a plan as it is seen.
-fn seen(cnn: &Cnn, tensor: &str, view: Option<&Shape>) -> String {
+fn viewed_tensor(cnn: &Cnn, tensor: &str, view: Option<&Shape>) -> String {
     let own = || cnn.layers.iter().find(|layer| layer.output == tensor).map(|layer| &layer.output_shape);
     match view.or_else(own) {
         Some(shape) => format!("`{tensor}` as {}", order(shape)),

@@ -40,15 +40,15 @@ pub mod baseline;
 pub mod code;
 pub mod compare;
 pub mod evaluate;
+pub(crate) mod execution_variants;
 pub mod extended;
 pub(crate) mod joint;
-pub mod known;
 pub(crate) mod paper;
 pub(crate) mod problem;
 pub(crate) mod select;
 pub mod simple;
+pub mod start;
 pub mod watch;
-pub(crate) mod ways;
 
 use std::collections::BTreeMap;
 

@@ -50,7 +50,7 @@ impl<'a> Selection<'a> {
     }
 
     /// The least bytes of buffers that any choice takes. `None` if some CNN has no design point that is allowed.
-    pub fn least(&self) -> Option<u64> {
+    pub fn min_memory(&self) -> Option<u64> {
         let mut most = 0;
         for group in self.groups() {
             let mut chosen = vec![0; self.design_points.len()];
@@ -70,7 +70,7 @@ impl<'a> Selection<'a> {
         if self.elements.iter().any(|element| element.len() > 1) {
             // There are too many sums of design points. An even grid between the extremes shows the front.
             let sum: u64 = (0..self.design_points.len()).filter_map(|cnn| each(cnn).max()).sum();
-            let least = self.least().unwrap_or(0);
+            let least = self.min_memory().unwrap_or(0);
             budgets = (0..=16).map(|i| least + (sum.saturating_sub(least)) / 16 * i).collect();
             budgets.push(sum);
         }
@@ -246,7 +246,7 @@ mod tests {
             };
             let choices = all(&design_points);
             let least = choices.iter().map(|choice| arena(choice)).min();
-            prop_assert_eq!(selection.least(), least);
+            prop_assert_eq!(selection.min_memory(), least);
             // Some budgets are, to the byte, the memory of a choice.
             for budget in choices.iter().map(|choice| arena(choice)).chain([budget]) {
                 let fits = choices.iter().filter(|choice| arena(choice) <= budget);

@@ -31,8 +31,8 @@ use crate::frame::choice::Choice;
 use crate::frame::execution::{Execution, Rings};
 use crate::search::DesignPoint;
 use crate::search::evaluate::Evaluator;
+use crate::search::execution_variants::{self, ExecutionVariant};
 use crate::search::watch::Stopped;
-use crate::search::ways::{self, Way};
 use crate::storage::Effort;
 
 /// The simple choices.
@@ -100,7 +100,7 @@ pub fn front_of(evaluator: &Evaluator<'_>, choices: &[Choice]) -> Result<DesignF
     Ok(front)
 }
 
-/// Evaluates choices for one CNN in parallel, each in the ways that it leaves open. Results are in order. Only choices
+/// Evaluates choices for one CNN in parallel, each in the variants that it leaves open. Results are in order. Only choices
 /// whose liveness bound may be good enough are placed, and of those, only the undominated ones get the smallest rings.
 /// (In storage model `edges`, they keep the rings of the execution on demand, as in the paper.)
 ///
@@ -108,29 +108,31 @@ pub fn front_of(evaluator: &Evaluator<'_>, choices: &[Choice]) -> Result<DesignF
 /// Those of the dataflow analyses.
 pub fn evaluate(evaluator: &Evaluator<'_>, choices: &[Choice]) -> Result<DesignFront, csdf::Error> {
     let deadline_ns = evaluator.timing.deadline_ns;
-    let execute = |choice: &Choice| -> Result<(Execution, Vec<Way>), csdf::Error> {
+    let execute = |choice: &Choice| -> Result<(Execution, Vec<ExecutionVariant>), csdf::Error> {
         let mut execution = evaluator.execute(choice, Rings::OnDemand)?;
-        let ways = ways::ways(evaluator, choice, &mut execution);
-        Ok((execution, ways))
+        let variants = execution_variants::execution_variants(evaluator, choice, &mut execution);
+        Ok((execution, variants))
     };
-    let executed: Vec<(Execution, Vec<Way>)> = choices.par_iter().map(execute).collect::<Result<_, _>>()?;
-    let mut all: Vec<(&Choice, &Execution, &Way)> = Vec::new();
-    for (choice, (execution, ways)) in choices.iter().zip(&executed) {
-        all.extend(ways.iter().map(|way| (choice, execution, way)));
+    let executed: Vec<(Execution, Vec<ExecutionVariant>)> =
+        choices.par_iter().map(execute).collect::<Result<_, _>>()?;
+    let mut all: Vec<(&Choice, &Execution, &ExecutionVariant)> = Vec::new();
+    for (choice, (execution, variants)) in choices.iter().zip(&executed) {
+        all.extend(variants.iter().map(|variant| (choice, execution, variant)));
     }
     all.sort_by(|(.., a), (.., b)| a.period_ns.total_cmp(&b.period_ns));
-    let mut least = Least::of(deadline_ns);
+    let mut least = Least::new(deadline_ns);
     let mut placed = Vec::new();
     // If every layer goes by rows, the search for smaller rings gains most. So this design point may yet become the smallest
     // of all.
     let mut by_rows = None;
-    for (choice, execution, way) in all {
+    for (choice, execution, variant) in all {
         if execution.rows.iter().all(|rows| *rows == 1) {
             by_rows = Some(evaluator.design_point(choice, execution.clone(), u64::MAX));
         }
-        if least.is_above(way.latency_ns, way.bound) {
+        if least.is_above(variant.latency_ns, variant.bound) {
             let (rings, effort) = (Rings::OnDemand, Effort::Candidate);
-            let design_point = ways::placed(evaluator, choice, execution, &way.one_by_one, rings, effort)?;
+            let design_point =
+                execution_variants::placed(evaluator, choice, execution, &variant.one_by_one, rings, effort)?;
             least.lower_to(&design_point);
             placed.push(design_point);
         }
@@ -154,7 +156,7 @@ pub fn evaluate(evaluator: &Evaluator<'_>, choices: &[Choice]) -> Result<DesignF
 /// compared among themselves, since in a pipeline, a design point with a lower rate may finish a frame sooner.
 fn undominated(mut design_points: Vec<DesignPoint>, deadline_ns: Option<u64>) -> Vec<DesignPoint> {
     design_points.sort_by(|a, b| a.period_ns.total_cmp(&b.period_ns));
-    let mut least = Least::of(deadline_ns);
+    let mut least = Least::new(deadline_ns);
     design_points.retain(|design_point| {
         let better = least.is_above(design_point.latency(), design_point.buffers);
         least.lower_to(design_point);
@@ -171,7 +173,7 @@ struct Least {
 }
 
 impl Least {
-    fn of(deadline_ns: Option<u64>) -> Self {
+    fn new(deadline_ns: Option<u64>) -> Self {
         Least { deadline_ns, of_all: u64::MAX, in_time: u64::MAX }
     }
 

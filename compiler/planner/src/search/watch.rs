@@ -6,7 +6,7 @@
 //! use csdfc_input::device::DeviceProfile;
 //! use csdfc_planner::driver;
 //! use csdfc_planner::open::open;
-//! use csdfc_planner::search::known::Start;
+//! use csdfc_planner::search::start::Start;
 //! use csdfc_planner::search::watch::{Budget, Watch};
 //!
 //! let application = open("builtin:resnet8")?.resolve()?;
@@ -154,7 +154,7 @@ pub enum Stopped {
 impl Stopped {
     /// Why a genetic search with this budget ended. If it ended by a budget of its own, as on generations, it is
     /// complete.
-    pub fn of(reason: StopReason, budget: Budget) -> Self {
+    pub fn new(reason: StopReason, budget: Budget) -> Self {
         match (reason, budget) {
             (StopReason::Asked, _) => Stopped::Asked,
             (StopReason::Time, _) => Stopped::Time,

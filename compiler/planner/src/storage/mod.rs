@@ -150,7 +150,7 @@ impl<'a> Storage<'a> {
     }
 
     /// The most bytes that are in use at once by the other items of its CNN while an item lives.
-    pub fn beside(&self, items: &[Item<'_>], item: usize) -> u64 {
+    pub fn max_bytes_beside(&self, items: &[Item<'_>], item: usize) -> u64 {
         let Item { cnn, request } = items[item];
         let others: Vec<usize> = (0..items.len()).filter(|i| *i != item && items[*i].cnn == cnn).collect();
         let moments = self.line(items, cnn, RowByRow::Chosen).moments(&others, &(0..request.live.1 + 1));

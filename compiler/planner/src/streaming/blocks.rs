@@ -107,7 +107,7 @@ pub fn grow(
     let rooms = loads::rooms(problem.tasks, &storage, arrangement.bytes, false);
     let room = |(i, item): (usize, &Item<'_>)| match item.request.kind {
         RequestKind::Block => {
-            rooms[item.cnn][item.request.partition].saturating_sub(storage.beside(&items, i))
+            rooms[item.cnn][item.request.partition].saturating_sub(storage.max_bytes_beside(&items, i))
         }
         RequestKind::Ring | RequestKind::Workspace => 0,
     };
@@ -124,7 +124,7 @@ pub fn grow(
                     let more = room.saturating_sub(request.bytes) / share;
                     // At least two tiles remain, because the layer was planned as one that is computed in tiles.
                     let most = (tiling.filters - 1) / Tiling::PANEL * Tiling::PANEL;
-                    request.bytes = tiling.bytes(tiling.within(request.bytes + more).min(most));
+                    request.bytes = tiling.bytes(tiling.max_filters(request.bytes + more).min(most));
                 }
             }
         }

@@ -190,7 +190,7 @@ pub(super) fn overlap(
         let room = bytes + budget.saturating_sub(used[at]);
         // Half of the channels at most, so that there are two tiles.
         let half = tiling.filters.div_ceil(2).next_multiple_of(Tiling::PANEL);
-        let filters = tiling.within(room / 2).min(half);
+        let filters = tiling.max_filters(room / 2).min(half);
         let each = tiling.bytes(filters);
         if filters >= tiling.filters || 2 * each > room {
             continue;

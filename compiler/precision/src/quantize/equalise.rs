@@ -97,7 +97,7 @@ fn equalise_pair(network: &mut Network, pair: &Pair) -> Result<(), Error> {
     before.iter_mut().enumerate().for_each(|(at, w)| *w /= divisors[at / own]);
     after.iter_mut().enumerate().for_each(|(at, w)| *w *= divisors[channel(at)]);
     bias.iter_mut().flatten().zip(&divisors).for_each(|(b, divisor)| *b /= divisor);
-    let of = |old: &Weights, values: Vec<f32>| Weights::of(old.dims.clone(), values);
+    let of = |old: &Weights, values: Vec<f32>| Weights::new(old.dims.clone(), values);
     let first = &mut network.layers[pair.first.0].parameters;
     first[0] = of(&first[0], before);
     if let Some(bias) = bias {

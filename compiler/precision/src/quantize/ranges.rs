@@ -42,7 +42,7 @@ pub(super) struct Histogram {
 
 impl Histogram {
     /// Of elements from `low` to `high`; 0 is one of them.
-    fn within([low, high]: [f32; 2]) -> Self {
+    fn with_range([low, high]: [f32; 2]) -> Self {
         Histogram { low: low.min(0.0), high: high.max(0.0), bins: vec![0; BINS] }
     }
 
@@ -143,7 +143,7 @@ pub(super) fn ranges(
         }
     }
     let mut elements: BTreeMap<String, Histogram> =
-        ends.into_iter().map(|(tensor, ends)| (tensor, Histogram::within(ends))).collect();
+        ends.into_iter().map(|(tensor, ends)| (tensor, Histogram::with_range(ends))).collect();
     if ranges != Ranges::MinMax {
         for frame in frames {
             reference.frame(&mut runner, frame, &mut |layer, values| {

@@ -84,7 +84,7 @@ impl Scheme {
 
     /// The network with conversions around what becomes integers, and with integers for weights.
     pub fn apply(&self, network: &Network) -> Result<Converted, Error> {
-        let mut names = Names::of(network);
+        let mut names = Names::new(network);
         let mut result = Network { layers: Vec::new(), outputs: network.outputs.clone() };
         let mut tensors: Vec<Option<String>> = Vec::new();
         // The layers, and what makes the numbers of their integers.
@@ -226,7 +226,7 @@ fn shared(network: &Network, roles: &[Role], own: Vec<Option<Quantization>>) -> 
     for id in network.ids().filter(|id| !moves(id)) {
         let of_group = &mut of_groups[groups.find(id.0)];
         *of_group = match (*of_group, own[id.0]) {
-            (Some(a), Some(b)) if a != b => Some(both(a, b)),
+            (Some(a), Some(b)) if a != b => Some(merged(a, b)),
             (a, b) => a.or(b),
         };
     }
@@ -235,7 +235,7 @@ fn shared(network: &Network, roles: &[Role], own: Vec<Option<Quantization>>) -> 
 }
 
 /// Integers that stand for all numbers for which either do.
-fn both(a: Quantization, b: Quantization) -> Quantization {
+fn merged(a: Quantization, b: Quantization) -> Quantization {
     let [low, high] = [u8::MIN, u8::MAX].map(|q| [a.number(q), b.number(q)]);
     quantization([low[0].min(low[1]), high[0].max(high[1])])
 }

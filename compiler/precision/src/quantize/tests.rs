@@ -138,7 +138,7 @@ fn norm(network: &mut Network, x: LayerId, by_power: bool) -> LayerId {
         let constant = Some(ConstantOperand { dims: Vec::new(), left: false, quantization: None });
         Operator::Binary(Binary { function, constant, activation: None })
     };
-    let one = |value: f32| vec![Weights::of(Vec::<usize>::new(), vec![value])];
+    let one = |value: f32| vec![Weights::new(Vec::<usize>::new(), vec![value])];
     let middle = push(network, mean.clone(), &[x], vec![]);
     let centred = push(network, of_two(BinaryFunction::Sub), &[x, middle], vec![]);
     let square = match by_power {
@@ -350,7 +350,7 @@ fn what_cannot_be_quantized_is_refused() {
     let conv = broken.layers.iter_mut().find(|layer| matches!(layer.operator, Operator::Conv(_))).unwrap();
     let mut values = conv.parameters[0].values().unwrap();
     values[0] = f32::INFINITY;
-    conv.parameters[0] = csdfc_network::weights::Weights::of(conv.parameters[0].dims.clone(), values);
+    conv.parameters[0] = csdfc_network::weights::Weights::new(conv.parameters[0].dims.clone(), values);
     let error = quantize(broken, &good, Options::default()).unwrap_err().to_string();
     assert!(error.contains("inf") || error.contains("NaN"), "{error}");
 }

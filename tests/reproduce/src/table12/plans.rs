@@ -10,7 +10,7 @@ use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver;
 use csdfc_planner::open::Opened;
-use csdfc_planner::search::known::Start;
+use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::Watch;
 
 /// Bytes of an element.

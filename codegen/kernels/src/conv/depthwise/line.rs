@@ -40,7 +40,7 @@ pub(super) struct Line<'l, 'a, E, W> {
 impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
     /// The line of row `y`, if there is one. `whole` are the pixels whose windows have all columns.
     #[inline(always)]
-    pub fn of(conv: &'l Depthwise<'a, E, W>, y: usize, whole: &Range<usize>) -> Option<Self> {
+    pub fn new(conv: &'l Depthwise<'a, E, W>, y: usize, whole: &Range<usize>) -> Option<Self> {
         let Depthwise { p, tiles, input, output, .. } = conv;
         // Lines of halves have no code for parts of vectors: it takes the compiler longer than all other code of lines.
         let full = if E::IS_FLOAT { tiles.end } else { tiles.end.min(p.filters / PANEL) };
@@ -48,7 +48,7 @@ impl<'l, 'a, E: Element, W: Weight> Line<'l, 'a, E, W> {
         let width = p.kernel[1];
         let rows = inside(y * p.stride[0], p.pads[0], p.kernel[0], p.dilation[0], input.shape.height);
         // Sums go to the output at once, so elements other than floats must be able to end in registers.
-        let may_end = E::IS_FLOAT || Ending::of(p.activation).is_all(p.activation);
+        let may_end = E::IS_FLOAT || Ending::new(p.activation).is_all(p.activation);
         let has_width = features::WIDTH_3 && width == 3 || features::WIDTH_5 && width == 5;
         let has_code = has_width && (1..=width).contains(&rows.len());
         if !may_end || !has_code || whole.is_empty() || tiles.is_empty() {
@@ -132,7 +132,7 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
         let shape = &input.shape;
         let first = line.tiles.start * PANEL;
         let channels = (line.tiles.end * PANEL).min(p.filters).saturating_sub(first);
-        let weights = &weights[first * panels.each()..][..panels.reach(channels)];
+        let weights = &weights[first * panels.channel_len()..][..panels.reach(channels)];
         let mut rows = [core::ptr::null(); H];
         for (i, row) in rows.iter_mut().enumerate() {
             let y = line.y * p.stride[0] + (line.rows.start + i) * p.dilation[0] - p.pads[0];
@@ -143,7 +143,7 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
         let (begin_at, count) = (line.begin(), line.end() - line.begin());
         let between = output.pixel(0, 1) - output.pixel(0, 0);
         let start = output.pixel(output.start(line.y), begin_at) + first;
-        let ending = Ending::of(p.activation);
+        let ending = Ending::new(p.activation);
         // SAFETY: this is in `Job::run`. The output's elements are there, as `pointer` asserts, and no one else uses
         // them: `# Safety` of `conv_shared`. Vectors are of channels that have panels; a narrow panel, which is the
         // last one, may be read as far as `Panels::reach` says. Taps are within the input's rows, since `Line::of` has

@@ -54,7 +54,7 @@ impl<E: Element, W: Weight, const PRE: bool> Job for Row<'_, E, W, PRE> {
         let (width, size) = (output.width(), input.shape.width);
         let whole = whole(p, size, width);
         let tiles = self.conv.tiles.clone();
-        let line = if PRE || !S::SPECIAL { None } else { Line::of(self.conv, self.y, &whole) };
+        let line = if PRE || !S::SPECIAL { None } else { Line::new(self.conv, self.y, &whole) };
         // The panels of which there is a line, and the others.
         let between = line.as_ref().map_or(tiles.start, Line::end_tile);
         let mut accumulators = Accumulators::new();
@@ -129,14 +129,14 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
         let between = output.pixel(0, 1) - output.pixel(0, 0);
         let start = output.pixel(output.start(self.y), self.x) + first;
         let filters = Filters {
-            ending: Ending::of(p.activation),
+            ending: Ending::new(p.activation),
             taps: panels.steps,
             step,
             advance,
             between,
             prologue: Loads::new(self.conv.prologue, first, channels),
         };
-        let weights = &weights[first * panels.each()..][..panels.reach(channels)];
+        let weights = &weights[first * panels.channel_len()..][..panels.reach(channels)];
         // SAFETY: this is in `Job::run`. The elements of the windows and of the output are there, as `window` and
         // `pointer` assert, and no one else uses the latter: `# Safety` of `conv_shared`. Vectors are of channels that
         // have panels, with biases, weights of all taps, and slopes; a narrow panel, the last one, may be read as far
@@ -146,7 +146,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
             let at = |channel: usize| lanes::<S, W>(weights, panels, channels, channel);
             // If an activation is not computed in registers, floats go to the output first, and other elements wait as
             // floats, some channels at a time.
-            let has_ended = Ending::of(p.activation).is_all(p.activation);
+            let has_ended = Ending::new(p.activation).is_all(p.activation);
             let has_output = E::IS_FLOAT || has_ended;
             let (mut channel, mut waits) = (0, 0);
             let (mut widths, mut tiles) = ([0; MAX_CHANNELS / 4], 0);

@@ -14,7 +14,7 @@ use super::super::super::rows::{RowShape, Rows};
 use super::super::super::shared::SharedRows;
 use super::super::integers::{Integers, Work};
 use super::super::pre::CHUNK;
-use super::super::tiles::{MAX_TILE, Tiles, most};
+use super::super::tiles::{MAX_TILE, Tiles, max_pixels};
 use super::parameters::QConv;
 
 /// Bytes of the room: at most half of the nearest cache.
@@ -50,7 +50,7 @@ impl Work for Dense<'_> {
         let numbers = ROOM / S::SIZE;
         let fit = (numbers / steps / S::TILE).min(MAX_PIXELS / S::TILE);
         let span = if fit > 0 { steps } else { numbers / S::TILE / 4 * 4 };
-        let near = (CACHE_BYTES / (PANEL * panels.each())).max(WAITING / 2);
+        let near = (CACHE_BYTES / (PANEL * panels.channel_bytes())).max(WAITING / 2);
         let tiles = all.div_ceil(S::TILE);
         let blocks = tiles.div_ceil(fit.max(1));
         let mut next = self.tiles.start;
@@ -266,7 +266,7 @@ impl Block<'_, '_> {
             });
             next += together;
             // The sizes of tiles differ by one at most, since small tiles leave the processor waiting for sums.
-            let tiles = self.count.div_ceil(most::<S>(together));
+            let tiles = self.count.div_ceil(max_pixels::<S>(together));
             let (size, larger) = (self.count / tiles, self.count % tiles);
             let work = Tiles {
                 count: larger,

@@ -78,7 +78,7 @@ impl Depthwise<'_> {
         for y in y {
             for tile in tiles.clone() {
                 let first = tile * PANEL;
-                let panel = Panel::of(&panels, packed, first);
+                let panel = Panel::new(&panels, packed, first);
                 for x in 0..output.width() {
                     let mut sums: [i32; PANEL] =
                         core::array::from_fn(|lane| if lane < panel.width { panel.bias(lane) } else { 0 });
@@ -164,8 +164,9 @@ impl ChannelRows<'_, '_> {
         let panels = q.panels();
         // A panel beyond the last channel has none, so nothing is read where it would be.
         let lanes = |panel: usize| self.lanes.saturating_sub(panel * PANEL).min(PANEL);
-        let numbers =
-            |panel: usize| packed.as_ptr().wrapping_add((self.first + panel * PANEL) * panels.each());
+        let numbers = |panel: usize| {
+            packed.as_ptr().wrapping_add((self.first + panel * PANEL) * panels.channel_bytes())
+        };
         // SAFETY: this is in `Work::run`, and `V` vectors hold the channels: `# Safety` of this function. `make` has
         // asserted that all panels are there, and vectors of a narrow one reach no further beyond it than
         // `Panels::reach` says.

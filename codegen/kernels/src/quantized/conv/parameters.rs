@@ -39,11 +39,11 @@ impl QConv {
 
     /// Bytes of the packed weights, biases and multipliers, and of what is [beside](Self::beside) them.
     pub const fn packed_len(&self) -> usize {
-        self.panels().len() + self.beside()
+        self.panels().len() + self.extra_bytes()
     }
 
     /// Bytes of the constants of [`QConv::pre`], and of the offset of the weights after them.
-    pub const fn beside(&self) -> usize {
+    pub const fn extra_bytes(&self) -> usize {
         let before = match &self.pre {
             Some(pre) => pre.len(self.conv.channels),
             None => 0,
@@ -62,7 +62,7 @@ impl QConv {
 
     /// Bytes of an output channel among the packed bytes: bias, multiplier and weights.
     pub const fn packed_each(&self) -> usize {
-        self.panels().each()
+        self.panels().channel_bytes()
     }
 
     /// Packs `weights` (`[filters, channels / groups, kernel_y, kernel_x]`) with the offset that is added to each of them (0

@@ -127,7 +127,7 @@ fn masked(
     let Some(allowed) = allowed else { return Ok((scores, None)) };
     let masked = part(builder, node, "Where", [allowed.clone(), scores, number(f32::NEG_INFINITY)])?;
     let last = Constant::ints([1], vec![-1]);
-    let held = logic::held(builder, &allowed)?;
+    let held = logic::as_floats(builder, &allowed)?;
     let reached = part(builder, node, "ReduceMax", [held, last.into()])?;
     let all_reach = match &reached {
         Value::Constant(reached) => !reached.to_floats()?.contains(&0.0),

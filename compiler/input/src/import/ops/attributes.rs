@@ -8,7 +8,7 @@ const WINDOW: [&str; 5] = ["auto_pad", "dilations", "kernel_shape", "pads", "str
 
 /// Checks that a node has only attributes that ONNX knows for its operator. Any other might change what it computes.
 pub(super) fn expect_known(node: &Node) -> Result<(), Fault> {
-    let (windows, own) = known(node.operator);
+    let (windows, own) = attributes_of(node.operator);
     let is_known = |name: &str| own.contains(&name) || (windows && WINDOW.contains(&name));
     let names = node.proto.attribute.iter().map(|attribute| attribute.name.as_deref().unwrap_or_default());
     match names.into_iter().find(|name| !is_known(name)) {
@@ -19,7 +19,7 @@ pub(super) fn expect_known(node: &Node) -> Result<(), Fault> {
 
 /// Whether an operator has the attributes of windows, and its other attributes. They are those of opset 7 and later,
 /// including those that do not affect what csdfc computes.
-fn known(operator: &str) -> (bool, &'static [&'static str]) {
+fn attributes_of(operator: &str) -> (bool, &'static [&'static str]) {
     let own: &[&str] = match operator {
         "ArgMax" | "ArgMin" => &["axis", "keepdims", "select_last_index"],
         "Attention" => &[

@@ -8,7 +8,7 @@ use crate::import::builder::Builder;
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
 use crate::import::fold::arithmetic;
-use crate::import::node::{Node, Tensor, Value, with};
+use crate::import::node::{Node, Tensor, Value, with_operands};
 
 /// `Add`, `Sub`, `Mul`, `Div`, `Pow`, and `Sum`, `Max`, `Min` of any number of operands, as a chain of pairs.
 pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
@@ -51,19 +51,19 @@ pub(super) fn mean(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     let sum = binary(builder, &Node { operator: "Sum", inputs: node.inputs.clone(), ..*node })?;
     match node.inputs.len() {
         1 => Ok(sum),
-        count => two(builder, node, "Div", &sum, Constant::floats([], vec![count as f32])),
+        count => of_two_operands(builder, node, "Div", &sum, Constant::floats([], vec![count as f32])),
     }
 }
 
 /// A function of two operands. The first is a tensor.
-pub(super) fn two(
+pub(super) fn of_two_operands(
     builder: &mut Builder,
     node: &Node,
     operator: &str,
     x: &Tensor,
     other: impl Into<Value>,
 ) -> Result<Tensor, Fault> {
-    binary(builder, &with(node, operator, [x.clone().into(), other.into()].map(Some), None))
+    binary(builder, &with_operands(node, operator, [x.clone().into(), other.into()].map(Some), None))
 }
 
 /// The function of a node.
@@ -99,7 +99,7 @@ fn pair(
         (Value::Constant(constant), Value::Tensor(tensor)) => (tensor, constant, true),
         // In a chain, two constants before the first tensor.
         (Value::Constant(_), Value::Constant(_)) => {
-            let pair = with(node, node.operator, [left.clone(), right.clone()].map(Some), None);
+            let pair = with_operands(node, node.operator, [left.clone(), right.clone()].map(Some), None);
             return Ok(arithmetic::binary(builder, &pair)?.into());
         }
     };

@@ -18,7 +18,7 @@ pub(super) fn conv(builder: &mut Builder, node: &Node, filters: &Tensor) -> Resu
     let &[count, inner, ky, kx] = filters.dims() else {
         return fault!("its filters are {}; only 2-D convolutions are supported", filters.operand.shape);
     };
-    let Windows { stride, dilation, pads, groups, .. } = Windows::of(node, input, [ky, kx])?;
+    let Windows { stride, dilation, pads, groups, .. } = Windows::new(node, input, [ky, kx])?;
     let channels = x.dims()[1];
     if inner * groups != channels || count % groups != 0 || ky * kx > MAX_PARTS {
         return fault!("filters {} in {groups} groups for {channels} channels", filters.operand.shape);

@@ -21,7 +21,7 @@ pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     let &[count, _, ky, kx] = filters.dims.as_slice() else {
         return fault!("its filters have dimensions {:?}; only 2-D convolutions are supported", filters.dims);
     };
-    let Windows { kernel, stride, dilation, pads, groups } = Windows::of(node, input, [ky, kx])?;
+    let Windows { kernel, stride, dilation, pads, groups } = Windows::new(node, input, [ky, kx])?;
     let bias = node.optional(2, "bias")?.map(|bias| bias.weights()).transpose()?;
     let operator = Operator::Conv(Conv {
         filters: count,
@@ -50,7 +50,7 @@ pub(super) struct Windows {
 
 impl Windows {
     /// Those of filters of this height and width on an image of this height and width.
-    pub fn of(node: &Node, input: [usize; 2], kernel: [usize; 2]) -> Result<Self, Fault> {
+    pub fn new(node: &Node, input: [usize; 2], kernel: [usize; 2]) -> Result<Self, Fault> {
         let kernel = stated_kernel(node, kernel)?;
         let (stride, dilation) = (node.pair("strides", 1)?, node.pair("dilations", 1)?);
         let pads = pads(node, input, kernel, stride, dilation)?;

@@ -190,7 +190,7 @@ fn by_matrices(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> 
     for index in 0..matrices {
         let place = place_of(index, &batch, b_batch);
         // A constant has as many elements as its dimensions say.
-        let weights = Weights::of([inner, units], &values[place * inner * units..][..inner * units]);
+        let weights = Weights::new([inner, units], &values[place * inner * units..][..inner * units]);
         let x = sub_matrix(builder, node, &a, place_of(index, &batch, &a_batch))?;
         let operator =
             Operator::Gemm(Gemm { inner, units, transposed: false, bias: false, activation: None });
@@ -255,7 +255,7 @@ fn bias(c: &Constant, units: usize, beta: f32) -> Result<Option<Weights>, Fault>
     let elements = count(&c.dims)?;
     let per_unit = elements == units && c.dims.last().is_none_or(|last| *last == units);
     if elements == 1 {
-        return Ok(Some(Weights::of([units], vec![c.scalar()? * beta; units])));
+        return Ok(Some(Weights::new([units], vec![c.scalar()? * beta; units])));
     }
     if !per_unit {
         return Ok(None);
@@ -269,7 +269,7 @@ fn scaled(c: &Constant, beta: f32) -> Result<Weights, Fault> {
     if beta == 1.0 {
         return c.weights();
     }
-    Ok(Weights::of(c.dims.clone(), c.to_floats()?.iter().map(|v| v * beta).collect::<Vec<_>>()))
+    Ok(Weights::new(c.dims.clone(), c.to_floats()?.iter().map(|v| v * beta).collect::<Vec<_>>()))
 }
 
 /// The tensor multiplied by a number.
@@ -279,5 +279,5 @@ fn times(builder: &mut Builder, node: &Node, tensor: Tensor, factor: f32) -> Res
     }
     let constant = Some(ConstantOperand { dims: Vec::new(), left: false, quantization: None });
     let operator = Operator::Binary(Binary { function: BinaryFunction::Mul, constant, activation: None });
-    builder.layer(node, operator, &[&tensor], vec![Weights::of([], vec![factor])])
+    builder.layer(node, operator, &[&tensor], vec![Weights::new([], vec![factor])])
 }

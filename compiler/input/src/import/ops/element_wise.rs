@@ -70,9 +70,9 @@ pub(super) fn swish(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault>
 
 /// `x · sigmoid(alpha · x)`.
 pub(super) fn gated(builder: &mut Builder, node: &Node, x: &Tensor, alpha: f32) -> Result<Tensor, Fault> {
-    let scaled = binary::two(builder, node, "Mul", x, Constant::floats([], vec![alpha]))?;
+    let scaled = binary::of_two_operands(builder, node, "Mul", x, Constant::floats([], vec![alpha]))?;
     let gate = layer(builder, node, &scaled, Function::Sigmoid)?;
-    binary::two(builder, node, "Mul", x, gate)
+    binary::of_two_operands(builder, node, "Mul", x, gate)
 }
 
 /// `PRelu`. If the network computes the slopes, each negative element is multiplied by its slope, and the others are taken as

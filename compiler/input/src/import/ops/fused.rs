@@ -9,7 +9,7 @@ use crate::import::attribute;
 use crate::import::builder::Builder;
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, Tensor, Value, with};
+use crate::import::node::{Node, Tensor, Value, with_operands};
 
 /// The operators here. ONNX has none of them.
 pub(super) const OPERATORS: &[&str] = &[
@@ -39,7 +39,7 @@ pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     let inputs = node.inputs.iter().take(3).cloned().collect();
     let mut y = convolution::conv(builder, &Node { operator: "Conv", inputs, ..*node })?;
     if let Some(added) = node.input(3) {
-        y = binary::two(builder, node, "Add", &y, added.clone())?;
+        y = binary::of_two_operands(builder, node, "Add", &y, added.clone())?;
     }
     let given = node.attribute("activation_params").map_or(&[][..], |attribute| &attribute.floats);
     let function = match (node.text("activation", "")?, given) {
@@ -76,10 +76,10 @@ pub(super) fn gemm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
 pub(super) fn mat_mul(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let a = transposed(builder, node, 0, ["transA", "transBatchA"])?;
     let b = transposed(builder, node, 1, ["transB", "transBatchB"])?;
-    let product = dense::mat_mul(builder, &with(node, "MatMul", [a, b].map(Some), None))?;
+    let product = dense::mat_mul(builder, &with_operands(node, "MatMul", [a, b].map(Some), None))?;
     match node.float("alpha", 1.0)? {
         1.0 => Ok(product),
-        alpha => binary::two(builder, node, "Mul", &product, Constant::floats([], vec![alpha])),
+        alpha => binary::of_two_operands(builder, node, "Mul", &product, Constant::floats([], vec![alpha])),
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn skip_norm(builder: &mut Builder, node: &Node) -> Result<Vec<Value>
     let scale = node.constant(2, "gamma")?.clone();
     let y = if is_simple {
         let y = normalise::of_unit_square(builder, node, &x, &[x.rank() - 1], epsilon)?;
-        binary::two(builder, node, "Mul", &y, scale)?
+        binary::of_two_operands(builder, node, "Mul", &y, scale)?
     } else {
         let proto =
             NodeProto { attribute: vec![attribute::float("epsilon", epsilon)], ..NodeProto::default() };
@@ -112,7 +112,7 @@ pub(super) fn skip_norm(builder: &mut Builder, node: &Node) -> Result<Vec<Value>
 fn sum(builder: &mut Builder, node: &Node, operands: &[usize]) -> Result<Tensor, Fault> {
     let mut sum = node.tensor(0)?.clone();
     for added in operands.iter().skip(1).filter_map(|operand| node.input(*operand)) {
-        sum = binary::two(builder, node, "Add", &sum, added.clone())?;
+        sum = binary::of_two_operands(builder, node, "Add", &sum, added.clone())?;
     }
     Ok(sum)
 }

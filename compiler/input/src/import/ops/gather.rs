@@ -10,7 +10,7 @@ use crate::import::builder::Builder;
 use crate::import::constant::{Constant, count};
 use crate::import::error::{Fault, fault};
 use crate::import::fold::index::Range;
-use crate::import::node::{self, Node, Tensor, Value, axis, with};
+use crate::import::node::{self, Node, Tensor, Value, axis, with_operands};
 use csdfc_network::operators;
 
 /// `Gather`. By constant indices, it is a slice for each run of indices at equal distances.
@@ -49,7 +49,8 @@ fn by_tensor(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let mut wanted: Vec<i64> = x.dims().iter().map(|dim| *dim as i64).collect();
     wanted[axis] = 1;
     let shape = Constant::ints([wanted.len()], wanted);
-    let repeated = reshape::expand(builder, &with(node, "Expand", [Some(line.into())], Some(shape)))?;
+    let repeated =
+        reshape::expand(builder, &with_operands(node, "Expand", [Some(line.into())], Some(shape)))?;
     let found = elements(builder, node, x, &repeated, axis)?;
     let mut dims = x.dims().to_vec();
     dims.splice(axis..=axis, indices.dims().iter().copied());

@@ -10,7 +10,7 @@ use super::{binary, convolution, dense, element_wise, reduce};
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, type_name};
 use crate::import::error::{Fault, fault};
-use crate::import::node::{self, Node, Tensor, Value, with};
+use crate::import::node::{self, Node, Tensor, Value, with_operands};
 
 /// From this absolute value on, floats cannot hold every integer.
 const MAX: u64 = 1 << 24;
@@ -31,8 +31,8 @@ pub(super) fn dynamic_quantize(builder: &mut Builder, node: &Node) -> Result<Vec
     };
     let low = bound(builder, ReduceFunction::Min, [None, Some(0.0)])?;
     let high = bound(builder, ReduceFunction::Max, [Some(0.0), None])?;
-    let span = binary::two(builder, node, "Sub", &high, low.clone())?;
-    let scale = binary::two(builder, node, "Div", &span, Constant::floats([], vec![255.0]))?;
+    let span = binary::of_two_operands(builder, node, "Sub", &high, low.clone())?;
+    let scale = binary::of_two_operands(builder, node, "Div", &span, Constant::floats([], vec![255.0]))?;
     // If all elements are 0, any scale makes zeros.
     let scale = element_wise::layer(
         builder,
@@ -40,7 +40,7 @@ pub(super) fn dynamic_quantize(builder: &mut Builder, node: &Node) -> Result<Vec
         &scale,
         Function::Clip { min: Some(f32::MIN_POSITIVE), max: None },
     )?;
-    let zero_point = binary::two(builder, node, "Div", &low, scale.clone())?;
+    let zero_point = binary::of_two_operands(builder, node, "Div", &low, scale.clone())?;
     let zero_point = element_wise::layer(builder, node, &zero_point, Function::Neg)?;
     let zero_point = element_wise::layer(builder, node, &zero_point, Function::Round)?;
     let y =
@@ -75,7 +75,8 @@ pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     let values = filters.to_floats()?;
     let sums = values.chunks(each).map(|filter| filter.iter().map(size).sum());
     expect_exact(sums.max().unwrap_or(0))?;
-    let y = convolution::conv(builder, &with(node, "Conv", [x.into(), filters.into()].map(Some), None))?;
+    let y =
+        convolution::conv(builder, &with_operands(node, "Conv", [x.into(), filters.into()].map(Some), None))?;
     Ok(y.as_integers(DataType::INT32))
 }
 
@@ -102,7 +103,7 @@ pub(super) fn mat_mul(builder: &mut Builder, node: &Node) -> Result<Tensor, Faul
         }
     };
     expect_exact(sums)?;
-    let y = dense::mat_mul(builder, &with(node, "MatMul", [a.into(), b].map(Some), None))?;
+    let y = dense::mat_mul(builder, &with_operands(node, "MatMul", [a.into(), b].map(Some), None))?;
     Ok(y.as_integers(DataType::INT32))
 }
 
@@ -144,10 +145,10 @@ pub(super) fn numbers(builder: &mut Builder, node: &Node, index: usize) -> Resul
     let mut x = node.tensor(index)?.as_floats();
     let dims = x.dims().to_vec();
     if let Some(zero_point) = dealt_out(builder, node, index + 2, &dims)? {
-        x = binary::two(builder, node, "Sub", &x, zero_point)?;
+        x = binary::of_two_operands(builder, node, "Sub", &x, zero_point)?;
     }
     let scale = scale(builder, node, index + 1, &dims)?;
-    binary::two(builder, node, "Mul", &x, scale)
+    binary::of_two_operands(builder, node, "Mul", &x, scale)
 }
 
 /// `clamp(round(x / scale) + zero_point)` as integers.
@@ -163,10 +164,10 @@ fn integers(
         Some(ends) => ends,
         None => range(element)?,
     };
-    let y = binary::two(builder, node, "Div", x, scale)?;
+    let y = binary::of_two_operands(builder, node, "Div", x, scale)?;
     let mut y = element_wise::layer(builder, node, &y, Function::Round)?;
     if let Some(zero_point) = zero_point {
-        y = binary::two(builder, node, "Add", &y, zero_point)?;
+        y = binary::of_two_operands(builder, node, "Add", &y, zero_point)?;
     }
     let y = element_wise::layer(
         builder,
@@ -200,12 +201,12 @@ fn centred(builder: &mut Builder, node: &Node, index: usize, zero_point: usize) 
                 return Ok(x);
             }
             let zero_point = Constant::floats([], vec![stated.scalar_int()? as f32]);
-            binary::two(builder, node, "Sub", &x, zero_point)
+            binary::of_two_operands(builder, node, "Sub", &x, zero_point)
         }
         Some(Value::Tensor(stated)) if stated.operand.shape.elements() != 1 => {
             fault!("{} as the zero point of a tensor; one for all of it is supported", stated.operand.shape)
         }
-        Some(Value::Tensor(stated)) => binary::two(builder, node, "Sub", &x, stated.as_floats()),
+        Some(Value::Tensor(stated)) => binary::of_two_operands(builder, node, "Sub", &x, stated.as_floats()),
     }
 }
 
@@ -347,11 +348,13 @@ pub(in crate::import) fn as_floats(
 ) -> Result<Tensor, Fault> {
     let Some(Quantization { scale, zero_point }) = builder.quantization(x) else { return Ok(x.clone()) };
     let x = builder.convert(node, "convert-dequantize-hwc-hwc", x, None)?;
-    let x = binary::two(builder, node, "Div", &x, Constant::floats([], vec![scale]))?;
+    let x = binary::of_two_operands(builder, node, "Div", &x, Constant::floats([], vec![scale]))?;
     let x = element_wise::layer(builder, node, &x, Function::Round)?;
     match i16::from(zero_point) - if is_signed { 128 } else { 0 } {
         0 => Ok(x),
-        zero_point => binary::two(builder, node, "Add", &x, Constant::floats([], vec![zero_point.into()])),
+        zero_point => {
+            binary::of_two_operands(builder, node, "Add", &x, Constant::floats([], vec![zero_point.into()]))
+        }
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn tensor_of(
     // No value that is at most 0 is more than 0, and NaN is not either.
     let least = element_wise::layer(builder, node, &element, Function::Clip { min: None, max: Some(0.0) })?;
     let zero = element_wise::layer(builder, node, &least, Function::ThresholdedRelu { alpha: 0.0 })?;
-    binary::two(builder, node, "Add", &zero, constant.clone())
+    binary::of_two_operands(builder, node, "Add", &zero, constant.clone())
 }
 
 pub(super) fn slice(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

@@ -18,7 +18,7 @@ pub(in crate::import) enum AddedDimension {
 
 impl AddedDimension {
     /// The added dimension of the image, if a tensor is seen as lines and is an image itself.
-    fn of(own: &Shape, seen: &Shape) -> Option<AddedDimension> {
+    fn new(own: &Shape, seen: &Shape) -> Option<AddedDimension> {
         match (own.dims.as_slice(), seen.dims.as_slice()) {
             (&[n, c, l, 1], seen) if seen == [n, c, l] => Some(AddedDimension::Column),
             (&[n, c, 1, l], seen) if seen == [n, c, l] => Some(AddedDimension::Row),
@@ -28,7 +28,7 @@ impl AddedDimension {
 
     /// A list with an entry for each dimension of lines, or for the last ones, completed with the entry for the added
     /// dimension.
-    fn beside<T: Copy>(self, of_line: &[T], of_other: T) -> Vec<T> {
+    fn with_added<T: Copy>(self, of_line: &[T], of_other: T) -> Vec<T> {
         let mut all = of_line.to_vec();
         all.insert(all.len().saturating_sub(usize::from(self == AddedDimension::Row)), of_other);
         all
@@ -62,19 +62,21 @@ pub(super) fn of_windows(
     inputs[0] = Some(Value::Tensor(image(builder, node, x, added)?));
     // Filters, or places of elements.
     match inputs.get_mut(1) {
-        Some(Some(Value::Constant(filters))) => *filters = filters.reshaped(added.beside(&filters.dims, 1)),
+        Some(Some(Value::Constant(filters))) => {
+            *filters = filters.reshaped(added.with_added(&filters.dims, 1))
+        }
         Some(Some(Value::Tensor(lines))) if lines.rank() == 3 => *lines = image(builder, node, lines, added)?,
         _ => {}
     }
     let mut proto = node.proto.clone();
     for attribute in &mut proto.attribute {
         let pairs = |of_other: i64, each: &[i64]| -> Vec<i64> {
-            each.iter().flat_map(|of_line| added.beside(&[*of_line], of_other)).collect()
+            each.iter().flat_map(|of_line| added.with_added(&[*of_line], of_other)).collect()
         };
         attribute.ints = match attribute.name.as_deref() {
             Some("kernel_shape" | "strides" | "dilations") => pairs(1, &attribute.ints),
             Some("output_padding" | "pads") => pairs(0, &attribute.ints),
-            Some("output_shape") if !attribute.ints.is_empty() => added.beside(&attribute.ints, 1),
+            Some("output_shape") if !attribute.ints.is_empty() => added.with_added(&attribute.ints, 1),
             _ => continue,
         };
     }
@@ -84,7 +86,7 @@ pub(super) fn of_windows(
 
 /// The dimension that images have in addition to those of the lines as which a tensor is seen.
 pub(super) fn added(builder: &Builder, x: &Tensor) -> Option<AddedDimension> {
-    AddedDimension::of(&builder.network.layer(x.operand.layer).shape, &x.operand.shape)
+    AddedDimension::new(&builder.network.layer(x.operand.layer).shape, &x.operand.shape)
 }
 
 /// Lines as images.
@@ -94,7 +96,7 @@ pub(in crate::import) fn image(
     x: &Tensor,
     added: AddedDimension,
 ) -> Result<Tensor, Fault> {
-    builder.reshape(node, x, added.beside(x.dims(), 1))
+    builder.reshape(node, x, added.with_added(x.dims(), 1))
 }
 
 /// Images of one row or column as lines.
@@ -117,7 +119,7 @@ pub(in crate::import) fn on_images(
     parameters: &[Weights],
     operands: &[[&Shape; 2]],
 ) -> Option<(Operator, Vec<Weights>, AddedDimension)> {
-    let mut all = operands.iter().map(|[own, seen]| AddedDimension::of(own, seen));
+    let mut all = operands.iter().map(|[own, seen]| AddedDimension::new(own, seen));
     let added = all.next()??;
     if !all.all(|other| other == Some(added)) {
         return None;
@@ -126,7 +128,7 @@ pub(in crate::import) fn on_images(
     match &mut operator {
         Operator::ElementWise(element_wise) => {
             if let Function::PRelu { slope } = &mut element_wise.function {
-                *slope = added.beside(slope, 1);
+                *slope = added.with_added(slope, 1);
             }
         }
         Operator::Binary(binary) => {
@@ -135,7 +137,7 @@ pub(in crate::import) fn on_images(
                 if constant.dims.len() > 3 {
                     return None;
                 }
-                constant.dims = added.beside(&constant.dims, 1);
+                constant.dims = added.with_added(&constant.dims, 1);
             }
         }
         Operator::Where(choice) => {
@@ -143,7 +145,7 @@ pub(in crate::import) fn on_images(
                 if dims.len() > 3 {
                     return None;
                 }
-                *dims = added.beside(dims, 1);
+                *dims = added.with_added(dims, 1);
             }
         }
         // They have one parameter for each channel.
@@ -153,16 +155,16 @@ pub(in crate::import) fn on_images(
         Operator::Softmax(softmax) => softmax.axes.iter_mut().for_each(|axis| *axis = added.axis(*axis)),
         Operator::Concat(concat) => concat.axis = added.axis(concat.axis),
         Operator::Slice(slice) => {
-            slice.starts = added.beside(&slice.starts, 0);
-            slice.steps = added.beside(&slice.steps, 1);
-            slice.lengths = added.beside(&slice.lengths, 1);
+            slice.starts = added.with_added(&slice.starts, 0);
+            slice.steps = added.with_added(&slice.steps, 1);
+            slice.lengths = added.with_added(&slice.lengths, 1);
         }
         Operator::Pad(pad) => {
-            pad.before = added.beside(&pad.before, 0);
-            pad.after = added.beside(&pad.after, 0);
+            pad.before = added.with_added(&pad.before, 0);
+            pad.after = added.with_added(&pad.after, 0);
         }
         _ => return None,
     }
-    let beside = |weights: &Weights| Weights { dims: added.beside(&weights.dims, 1), ..weights.clone() };
+    let beside = |weights: &Weights| Weights { dims: added.with_added(&weights.dims, 1), ..weights.clone() };
     Some((operator, parameters.iter().map(beside).collect(), added))
 }

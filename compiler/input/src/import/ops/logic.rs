@@ -7,7 +7,7 @@ use super::binary;
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data};
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, Tensor, Value, with};
+use crate::import::node::{Node, Tensor, Value, with_operands};
 
 /// `Equal`, `Greater`, `GreaterOrEqual`, `Less` and `LessOrEqual`.
 pub(super) fn compare(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
@@ -17,7 +17,7 @@ pub(super) fn compare(builder: &mut Builder, node: &Node) -> Result<Tensor, Faul
         "LessOrEqual" => ("GreaterOrEqual", [b, a]),
         other => (other, [a, b]),
     };
-    truth(binary::binary(builder, &with(node, operator, sides, None)))
+    truth(binary::binary(builder, &with_operands(node, operator, sides, None)))
 }
 
 /// `Not`, `And`, `Or` and `Xor`.
@@ -32,14 +32,14 @@ pub(super) fn logic(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault>
         "Or" => "Max",
         _ => "Equal",
     };
-    let made = binary::binary(builder, &with(node, function, sides, None))?;
+    let made = binary::binary(builder, &with_operands(node, function, sides, None))?;
     if node.operator == "Xor" { not(builder, node, made.into()) } else { truth(Ok(made)) }
 }
 
 /// Whether each element is 0.
 pub(super) fn not(builder: &mut Builder, node: &Node, x: Value) -> Result<Tensor, Fault> {
     let zero = Constant::floats([], vec![0.0]);
-    truth(binary::binary(builder, &with(node, "Equal", [Some(x)], Some(zero))))
+    truth(binary::binary(builder, &with_operands(node, "Equal", [Some(x)], Some(zero))))
 }
 
 fn truth(made: Result<Tensor, Fault>) -> Result<Tensor, Fault> {
@@ -73,13 +73,13 @@ pub(super) fn choose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
 /// Operand `index` as floats, which hold integers and truth values.
 pub(super) fn numbers(builder: &mut Builder, node: &Node, index: usize) -> Result<Value, Fault> {
     match node.input(index) {
-        Some(x) => held(builder, x),
+        Some(x) => as_floats(builder, x),
         None => fault!("operand {index} is missing"),
     }
 }
 
 /// A value as floats, which hold integers and truth values.
-pub(super) fn held(builder: &mut Builder, x: &Value) -> Result<Value, Fault> {
+pub(super) fn as_floats(builder: &mut Builder, x: &Value) -> Result<Value, Fault> {
     Ok(match x {
         Value::Tensor(x) => builder.without_indices(x)?.as_floats().into(),
         Value::Constant(x) => match x.data {

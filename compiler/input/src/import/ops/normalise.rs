@@ -36,7 +36,7 @@ pub(super) fn batch_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, F
     let shifts: Vec<f32> =
         (0..channels).map(|c| (f64::from(bias[c]) - f64::from(mean[c]) * factor(c)) as f32).collect();
     let operator = Operator::BatchNorm(BatchNorm { channels, activation: None });
-    let parameters = vec![Weights::of([channels], factors), Weights::of([channels], shifts)];
+    let parameters = vec![Weights::new([channels], factors), Weights::new([channels], shifts)];
     builder.layer(node, operator, &[node.tensor(0)?], parameters)
 }
 
@@ -58,9 +58,9 @@ pub(super) fn layer_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, F
     let first = if axes == [3] && is_channels_last(&x.operand.shape) { builder.reordered(x) } else { None };
     let Some(first) = first else {
         let y = standardised(builder, node, x, &axes, epsilon)?;
-        let mut y = binary::two(builder, node, "Mul", &y, scale.clone())?;
+        let mut y = binary::of_two_operands(builder, node, "Mul", &y, scale.clone())?;
         if let Some(bias) = bias {
-            y = binary::two(builder, node, "Add", &y, bias.clone())?;
+            y = binary::of_two_operands(builder, node, "Add", &y, bias.clone())?;
         }
         return if y.dims() == x.dims() {
             Ok(y)
@@ -89,7 +89,7 @@ pub(super) fn rms_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fau
         }
         _ => {
             let y = of_unit_square(builder, node, x, &axes, epsilon)?;
-            binary::two(builder, node, "Mul", &y, scale.clone())
+            binary::of_two_operands(builder, node, "Mul", &y, scale.clone())
         }
     }
 }
@@ -109,7 +109,7 @@ pub(super) fn group_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, F
     let seen = builder.reshape(node, x, vec![batch, groups, elements])?;
     let operator =
         Operator::InstanceNorm(InstanceNorm { channels: groups, epsilon: node.float("epsilon", 1e-5)? });
-    let parameters = [1.0, 0.0].map(|value| Weights::of([groups], vec![value; groups]));
+    let parameters = [1.0, 0.0].map(|value| Weights::new([groups], vec![value; groups]));
     let y = builder.layer(node, operator, &[&seen], parameters.into())?;
     let y = builder.reshape(node, &y, x.dims().to_vec())?;
     // Before opset 21 there is one for each group.
@@ -138,7 +138,7 @@ pub(super) fn lp_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, Faul
     let norm = reduced(builder, node, x, function, &[axis])?;
     let least = Function::Clip { min: Some(f32::MIN_POSITIVE), max: None };
     let norm = element_wise::layer(builder, node, &norm, least)?;
-    binary::two(builder, node, "Div", x, norm)
+    binary::of_two_operands(builder, node, "Div", x, norm)
 }
 
 /// The tensor with mean 0 and variance 1 over these dimensions.
@@ -150,7 +150,7 @@ fn standardised(
     epsilon: f32,
 ) -> Result<Tensor, Fault> {
     let mean = reduced(builder, node, x, ReduceFunction::Mean, axes)?;
-    let centred = binary::two(builder, node, "Sub", x, mean)?;
+    let centred = binary::of_two_operands(builder, node, "Sub", x, mean)?;
     of_unit_square(builder, node, &centred, axes, epsilon)
 }
 
@@ -165,10 +165,10 @@ pub(super) fn of_unit_square(
     let count: usize = axes.iter().map(|axis| x.dims()[*axis]).product();
     let number = |value: f32| Constant::floats([], vec![value]);
     let squares = reduced(builder, node, x, ReduceFunction::SumSquare, axes)?;
-    let mean = binary::two(builder, node, "Div", &squares, number(count as f32))?;
-    let mean = binary::two(builder, node, "Add", &mean, number(epsilon))?;
+    let mean = binary::of_two_operands(builder, node, "Div", &squares, number(count as f32))?;
+    let mean = binary::of_two_operands(builder, node, "Add", &mean, number(epsilon))?;
     let root = element_wise::layer(builder, node, &mean, Function::Sqrt)?;
-    binary::two(builder, node, "Div", x, root)
+    binary::of_two_operands(builder, node, "Div", x, root)
 }
 
 fn reduced(
@@ -195,7 +195,7 @@ fn per_channel(
     let scale = Weights { dims: vec![channels], ..scale.weights()? };
     let shift = match bias {
         Some(bias) => Weights { dims: vec![bias.elements()], ..bias.weights()? },
-        None => Weights::of([channels], vec![0.0; channels]),
+        None => Weights::new([channels], vec![0.0; channels]),
     };
     let operator = Operator::BatchNorm(BatchNorm { channels, activation: None });
     builder.layer(node, operator, &[x], vec![scale, shift])

@@ -13,7 +13,7 @@ use super::{binary as of_floats, convolution, dense, element_wise, integers, lay
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data, type_name};
 use crate::import::error::{Fault, fault};
-use crate::import::node::{self, Node, Tensor, Value, plain, with};
+use crate::import::node::{self, Node, Tensor, Value, plain, with_operands};
 use csdfc_network::weights::{Integers, WeightSource};
 
 /// Operators of the domain `com.microsoft`: operators on integers, and operators that ONNX also has.
@@ -92,7 +92,8 @@ pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     let x = dequantized(builder, node, 0)?;
     let filters = weights(builder, node, [3, 4, 5], 0)?;
     let bias = bias(builder, node, 8, stated(node, 1)?.scale, &filters)?;
-    let y = convolution::conv(builder, &with(node, "Conv", [x.into(), filters.into()].map(Some), bias))?;
+    let y =
+        convolution::conv(builder, &with_operands(node, "Conv", [x.into(), filters.into()].map(Some), bias))?;
     quantized(builder, node, &y, stated(node, 6)?)
 }
 
@@ -100,7 +101,7 @@ pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
 pub(super) fn mat_mul(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let a = either(builder, node, 0)?;
     let b = either(builder, node, 3)?;
-    let y = dense::mat_mul(builder, &with(node, "MatMul", [a, b].map(Some), None))?;
+    let y = dense::mat_mul(builder, &with_operands(node, "MatMul", [a, b].map(Some), None))?;
     quantized(builder, node, &y, stated(node, 6)?)
 }
 
@@ -110,7 +111,7 @@ pub(super) fn gemm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     let axis = if node.flag("transB", false)? { 0 } else { 1 };
     let b = weights(builder, node, [3, 4, 5], axis)?;
     let bias = bias(builder, node, 6, stated(node, 1)?.scale, &b)?;
-    let y = dense::gemm(builder, &with(node, "Gemm", [a.into(), b.into()].map(Some), bias))?;
+    let y = dense::gemm(builder, &with_operands(node, "Gemm", [a.into(), b.into()].map(Some), bias))?;
     if node.input(7).is_none() { Ok(y) } else { quantized(builder, node, &y, stated(node, 7)?) }
 }
 
@@ -118,7 +119,7 @@ pub(super) fn gemm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
 pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let operands = [either(builder, node, 0)?, either(builder, node, 3)?].map(Some);
     let operator = node.operator.trim_start_matches("QLinear");
-    let y = of_floats::binary(builder, &with(node, operator, operands, None))?;
+    let y = of_floats::binary(builder, &with_operands(node, operator, operands, None))?;
     quantized(builder, node, &y, stated(node, 6)?)
 }
 
@@ -127,7 +128,7 @@ pub(super) fn unary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault>
     expect_channels_first(node)?;
     let x = dequantized(builder, node, 0)?;
     let operator = node.operator.trim_start_matches("QLinear");
-    let mut of_floats = with(node, operator, [Some(x.into())], None);
+    let mut of_floats = with_operands(node, operator, [Some(x.into())], None);
     let y = match operator {
         "AveragePool" => pool::pool(builder, &of_floats)?,
         "GlobalAveragePool" => pool::global_pool(builder, &of_floats)?,

@@ -6,7 +6,7 @@ use super::{element_wise, layout, line};
 use crate::import::builder::{Builder, FROM_LAST, is_channels_last};
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
-use crate::import::node::{Node, Tensor, Value, axes, axis, with};
+use crate::import::node::{Node, Tensor, Value, axes, axis, with_operands};
 
 /// `ReduceMean` and its kin.
 pub(super) fn reduce(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
@@ -22,7 +22,7 @@ pub(super) fn reduce(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
 /// `ArgMin`: where the greatest of all negated elements is.
 pub(super) fn arg_min(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let negated = element_wise::layer(builder, node, node.tensor(0)?, Function::Neg)?;
-    arg_max(builder, &with(node, "ArgMax", [Some(negated.into())], None))
+    arg_max(builder, &with_operands(node, "ArgMax", [Some(negated.into())], None))
 }
 
 /// `ArgMax`: indices of 64 bits.

@@ -6,7 +6,7 @@ use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data, count, dimensions, type_name};
 use crate::import::error::{Fault, fault};
 use crate::import::fold::arithmetic;
-use crate::import::node::{Node, Tensor, Value, axes, axis, with};
+use crate::import::node::{Node, Tensor, Value, axes, axis, with_operands};
 use csdfc_network::operators::broadcast;
 use csdfc_plan::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
 use rten_onnx::onnx::DataType;
@@ -205,7 +205,7 @@ pub(super) fn tile(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
     let wanted = x.dims().iter().zip(&repeats).map(|(dim, times)| if *dim == 1 { *times } else { *dim });
     let wanted: Vec<i64> = wanted.map(|dim| i64::try_from(dim).unwrap_or(i64::MAX)).collect();
     let shape = Constant::ints([wanted.len()], wanted);
-    expand(builder, &with(node, "Expand", [Some(x.into())], Some(shape)))
+    expand(builder, &with_operands(node, "Expand", [Some(x.into())], Some(shape)))
 }
 
 /// Each index of a dimension so many times, one after another.

@@ -224,7 +224,7 @@ struct Along {
 impl Along {
     /// The axis as [`resize`] finds it. Before opset 11, a nearest neighbour is sought upwards where an axis shrinks, and
     /// the scale is the fraction that was meant: ONNX Runtime divides in 32 bits, where 7 / 0.7 is 10.
-    fn of(node: &Node, axis: usize, mode: &ResizeMode, scale: Scale, size: usize) -> Along {
+    fn new(node: &Node, axis: usize, mode: &ResizeMode, scale: Scale, size: usize) -> Along {
         match (mode, scale) {
             (ResizeMode::Nearest { .. }, Scale::Float(factor)) if node.opset < 11 => {
                 let rounding = if factor < 1.0 { Rounding::Ceil } else { Rounding::Floor };
@@ -283,7 +283,7 @@ fn layer(
         return builder.identity(node, x);
     }
     let stays = |axis: usize| is_one(scales[axis]) && sizes[axis] == x.dims()[axis];
-    let along = |axis: usize| Along::of(node, axis, &mode, scales[axis], sizes[axis]);
+    let along = |axis: usize| Along::new(node, axis, &mode, scales[axis], sizes[axis]);
     // A channels-last image is resized as the channels-first image that has the same elements in memory, unless its
     // channels are resized.
     let lies_so = is_channels_last(&x.operand.shape) && stays(3) && !is_crop;

@@ -112,13 +112,14 @@ fn chain(
                 }
                 let crops = end.image(line)?;
                 let left = Window {
-                    before: less(window.before, crops.before),
-                    after: less(window.after, crops.after),
+                    before: excess(window.before, crops.before),
+                    after: excess(window.after, crops.after),
                     ..window
                 };
                 parts.push((start, Part::Image { added: line }));
                 parts.push((convolution, Part::Convolution(left)));
-                let (before, after) = (less(crops.before, window.before), less(crops.after, window.after));
+                let (before, after) =
+                    (excess(crops.before, window.before), excess(crops.after, window.after));
                 parts.push((reader, Part::Cropped { before, after, removed: line }));
                 return Some(parts);
             }
@@ -131,7 +132,7 @@ fn chain(
 }
 
 /// By how much rows and columns are more than others, if they are.
-fn less(rows: [i64; 2], others: [i64; 2]) -> [i64; 2] {
+fn excess(rows: [i64; 2], others: [i64; 2]) -> [i64; 2] {
     [0, 1].map(|i| (rows[i] - others[i]).max(0))
 }
 

@@ -12,7 +12,7 @@ use super::dilated::Part;
 use super::flat::Record;
 use super::schema::Tensor as Stated;
 use crate::import::attribute::int;
-use crate::import::builder::{Builder, FROM_FIRST, FROM_LAST, is_channels_last};
+use crate::import::builder::{Builder, CHANNELS_LAST_TO_FIRST, FROM_LAST, is_channels_last};
 use crate::import::constant::{Constant, Data, count};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Node, Tensor, Value};
@@ -227,7 +227,7 @@ impl<'a, 'b> Op<'a, 'b> {
     }
 
     /// Operand `index` for an operator that makes a view of it. It stays integers, if the output is to be the same integers.
-    pub fn seen(&mut self, index: usize) -> Result<Value, Fault> {
+    pub fn viewed_operand(&mut self, index: usize) -> Result<Value, Fault> {
         let operand = self.operand(index)?;
         let (read, value) = (operand.stated, operand.value.clone());
         let is_same = match (&read.quantization, self.outputs.first().and_then(|made| made.quantization)) {
@@ -251,11 +251,11 @@ impl<'a, 'b> Op<'a, 'b> {
                 match first {
                     Some(first) => Ok(first.into()),
                     None => Ok(self
-                        .view(|builder, node| builder.transpose(node, &x, FROM_FIRST.to_vec()))?
+                        .view(|builder, node| builder.transpose(node, &x, CHANNELS_LAST_TO_FIRST.to_vec()))?
                         .into()),
                 }
             }
-            Value::Constant(x) if x.dims.len() == IMAGE => Ok(x.transposed(&FROM_FIRST)?.into()),
+            Value::Constant(x) if x.dims.len() == IMAGE => Ok(x.transposed(&CHANNELS_LAST_TO_FIRST)?.into()),
             x => Ok(x),
         }
     }

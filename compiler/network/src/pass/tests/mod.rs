@@ -58,7 +58,7 @@ impl Builder {
 
     fn scalar(&mut self, function: BinaryFunction, x: LayerId, value: f32) -> LayerId {
         let id = self.constant(function, x, &[], false);
-        self.0.layers[id.0].parameters = vec![Weights::of([], vec![value])];
+        self.0.layers[id.0].parameters = vec![Weights::new([], vec![value])];
         id
     }
 

@@ -11,7 +11,7 @@ use csdfc_runtime::bind::Primitive;
 use csdfc_select::{Problem, instance};
 use serde::Serialize;
 
-use super::with;
+use super::with_primitives;
 use crate::cost::{ProcessorShare, measured};
 use crate::driver::Context;
 use crate::driver::candidate::Candidate;
@@ -81,7 +81,7 @@ pub fn explain(
     let partition = planned.cnns[c].partitions.iter().find(|partition| partition.layers.contains(&id));
     let Some(partition) = partition.filter(|_| !of.is_input()) else { return Ok(None) };
     let processor_share = ProcessorShare::alone(device.processor(&partition.processor)?, application.threads);
-    let conversions = Conversions::of(application, &planned, c, layer, device)?;
+    let conversions = Conversions::new(application, &planned, c, layer, device)?;
     let base = Candidate { application: planned.clone(), planned: plan.clone().into() };
     let own = of.primitive();
     let at = |primitive: Primitive| -> Option<Alternative> {
@@ -100,7 +100,7 @@ pub fn explain(
             layouts: primitive.layouts(),
             ns,
             basis,
-            conversions_ns: conversions.more(own, primitive),
+            conversions_ns: conversions.additional_time(own, primitive),
             workspace: by.workspace_bytes() * processor_share.workers,
             stored: primitive.stored_bytes(&of.operator, &inputs, of.parameter_elements()),
             verdict: String::new(),
@@ -115,7 +115,7 @@ pub fn explain(
         }
     }
     found.sort_by(|(a, first), (b, other)| (*b == own).cmp(&(*a == own)).then(first.ns.total_cmp(&other.ns)));
-    let bytes_left = Objective::of(application).limit.map(|limit| limit.saturating_sub(plan.memory.total));
+    let bytes_left = Objective::new(application).limit.map(|limit| limit.saturating_sub(plan.memory.total));
     let Some((_, chosen)) = found.first().cloned() else { return Ok(None) };
     let fastest = found.iter().map(|(_, known)| known.ns).fold(f64::INFINITY, f64::min);
     for (primitive, alternative) in &mut found {
@@ -124,7 +124,7 @@ pub fn explain(
             true if application.primitives != Primitives::Auto => "chosen, as asked for".into(),
             true if fastest < chosen.ns => "chosen".into(),
             true => "chosen: the fastest".into(),
-            false => validate.of(*primitive, alternative)?,
+            false => validate.sentence(*primitive, alternative)?,
         };
     }
     let alternatives = found.into_iter().map(|(_, alternative)| alternative).collect();
@@ -162,7 +162,7 @@ struct Conversions {
 impl Conversions {
     /// The conversions around a layer of a CNN, from the application without conversions and from the one with the
     /// conversions of a plan.
-    fn of(
+    fn new(
         application: &Application,
         planned: &Application,
         cnn: usize,
@@ -203,7 +203,7 @@ impl Conversions {
     }
 
     /// Nanoseconds of all these conversions with a primitive.
-    fn with(&self, primitive: Primitive) -> Option<f64> {
+    fn time_with(&self, primitive: Primitive) -> Option<f64> {
         let [read, written] = primitive.layouts();
         let place = |layout| Layout::ALL.iter().position(|known| *known == layout).unwrap_or(0);
         let each =
@@ -211,11 +211,11 @@ impl Conversions {
         each.sum()
     }
 
-    fn more(&self, own: Primitive, other: Primitive) -> Option<f64> {
+    fn additional_time(&self, own: Primitive, other: Primitive) -> Option<f64> {
         if own.layouts() == other.layouts() {
             return Some(0.0);
         }
-        Some(self.with(other)? - self.with(own)?)
+        Some(self.time_with(other)? - self.time_with(own)?)
     }
 }
 
@@ -231,7 +231,7 @@ struct Verdict<'a> {
 }
 
 impl Verdict<'_> {
-    fn of(&self, primitive: Primitive, alternative: &Alternative) -> Result<String, Error> {
+    fn sentence(&self, primitive: Primitive, alternative: &Alternative) -> Result<String, Error> {
         let Verdict { application, chosen, .. } = *self;
         if application.primitives != Primitives::Auto {
             return Ok("not asked for".into());
@@ -264,12 +264,14 @@ impl Verdict<'_> {
             });
         }
         let changes = [(self.cnn, self.id, primitive)];
-        let Some(with) = with(&self.base.application, &changes) else { return Ok("chosen".into()) };
+        let Some(with) = with_primitives(&self.base.application, &changes) else {
+            return Ok("chosen".into());
+        };
         let model_paths = &vec![String::new(); with.cnns.len()];
         let watch = &Watch::unwatched();
         let context = Context { device: self.device, model_paths, watch, validate: &|_| Ok(()) };
         let planned = context.plan_picked(self.base.choices(), &with)?;
-        let objective = Objective::of(application);
+        let objective = Objective::new(application);
         let left = self.bytes_left.unwrap_or(u64::MAX);
         let more = i128::from(planned.plan.memory.total) - i128::from(self.base.planned.plan.memory.total);
         Ok(match () {

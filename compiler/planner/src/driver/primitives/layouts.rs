@@ -39,7 +39,7 @@ pub(super) fn optimum(
 
 /// The application with the layouts of two optima: one at the least price at which the stored bytes fit in addition to
 /// an arena of this size, and one at a higher price. None if everything fits, or nothing does.
-pub(super) fn within(
+pub(super) fn layouts_within(
     application: &Application,
     device: &DeviceProfile,
     objective: &Objective,

@@ -40,7 +40,7 @@ use crate::cost::measured::fastest;
 use crate::error::Error;
 use crate::frame::task;
 use crate::objective::Objective;
-use crate::search::known::Start;
+use crate::search::start::Start;
 use crate::search::watch::{Shares, Watch};
 
 /// The plans that compete with the joint one, for comparisons.
@@ -66,7 +66,7 @@ pub(super) enum TimeOptimum {
 
 impl TimeOptimum {
     /// That of an application.
-    pub(super) fn of(application: &Application, device: &DeviceProfile) -> Result<Self, Error> {
+    pub(super) fn new(application: &Application, device: &DeviceProfile) -> Result<Self, Error> {
         if !are_chosen(application, device) {
             return Ok(TimeOptimum::NotSought);
         }
@@ -116,7 +116,7 @@ pub(super) fn joint(situation: &Situation<'_>) -> Result<Option<Candidate>, Erro
     }
     if has_open_layouts(application) {
         let arena = situation.first.planned.plan.memory.arena;
-        sources.extend(layouts::within(application, context.device, situation.objective, arena)?);
+        sources.extend(layouts::layouts_within(application, context.device, situation.objective, arena)?);
     }
     offers::planned(&sources, context, situation.objective, &situation.shares.next())
 }
@@ -138,7 +138,7 @@ pub(super) fn search_again(situation: &Situation<'_>) -> Result<Option<Candidate
     if !situation.is_joint() || !(is_given || objective.limit.is_some()) {
         return Ok(None);
     }
-    let planned = context.plan(&Start::Search(best.known()), &best.application, situation.shares)?;
+    let planned = context.plan(&Start::Search(best.known_choices()), &best.application, situation.shares)?;
     Ok(Some(Candidate { application: best.application.clone(), planned }))
 }
 
@@ -156,7 +156,7 @@ pub(super) fn is_joint(start: &Start, application: &Application, time_optimum: &
 
 /// Whether the parameters alone exceed the memory. Then no plan meets the constraints.
 fn exceeds_by_parameters(application: &Application) -> bool {
-    !Objective::of(application).fits(parameters_resident(&task::tasks(application)))
+    !Objective::new(application).fits(parameters_resident(&task::tasks(application)))
 }
 
 fn layers(application: &Application) -> Vec<usize> {
@@ -207,11 +207,14 @@ fn with_fastest(application: &Application, device: &DeviceProfile) -> Option<App
             }
         }
     }
-    with(application, &changes)
+    with_primitives(application, &changes)
 }
 
 /// The application with these primitives, none of which changes a layout. `None` if the application has them already.
-fn with(application: &Application, changes: &[(usize, LayerId, Primitive)]) -> Option<Application> {
+fn with_primitives(
+    application: &Application,
+    changes: &[(usize, LayerId, Primitive)],
+) -> Option<Application> {
     let has = |(c, id, primitive): &(usize, LayerId, Primitive)| {
         application.cnns[*c].network.layer(*id).primitive() == *primitive
     };
@@ -242,7 +245,7 @@ pub fn separate_plans(
     let first = Candidate { application: application.clone(), planned: plan(application)? };
     let faster = time_optimum(application, device)?;
     let primitives_first = faster.map(|faster| plan(&faster)).transpose()?;
-    let memory_first = upgrade::upgraded(&first, &context, &Objective::of(application))?;
+    let memory_first = upgrade::upgraded(&first, &context, &Objective::new(application))?;
     let memory_first = memory_first.map(|upgraded| upgraded.planned);
     Ok(SeparatePlans { fixed: first.planned, primitives_first, memory_first })
 }

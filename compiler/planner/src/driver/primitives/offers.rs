@@ -6,7 +6,7 @@ use csdfc_input::app::resolve::Application;
 use csdfc_network::LayerId;
 use csdfc_runtime::bind::Primitive;
 
-use super::with;
+use super::with_primitives;
 use crate::cost::timing::Timing;
 use crate::driver::Context;
 use crate::driver::candidate::Candidate;
@@ -44,7 +44,7 @@ pub(super) fn planned(
     let mut each: Vec<Vec<Vec<Offer>>> = Vec::new();
     for source in sources {
         let tasks = task::tasks(source);
-        let timings = Timing::of(source, &tasks, &task::elements(source), context.device)?;
+        let timings = Timing::new(source, &tasks, &task::elements(source), context.device)?;
         let of_cnn = |(task, timing)| {
             joint::offers(task, timing, source.storage, source.max_primitive_error, &is_over)
         };
@@ -70,7 +70,7 @@ pub(super) fn planned(
             .enumerate()
             .flat_map(|(c, offer)| offer.primitives.iter().map(move |(id, primitive)| (c, *id, *primitive)))
             .collect();
-        let with = with(source, &changes).unwrap_or_else(|| source.clone());
+        let with = with_primitives(source, &changes).unwrap_or_else(|| source.clone());
         let choices: Vec<Choice> = offer.offers.iter().map(|offer| offer.choice.clone()).collect();
         let planned = context.plan_picked(choices, &with)?;
         factor = planned.plan.memory.total as f64 / offer.figures.memory as f64;

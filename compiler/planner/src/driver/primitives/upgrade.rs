@@ -10,7 +10,7 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_network::LayerId;
 use csdfc_runtime::bind::Primitive;
 
-use super::with;
+use super::with_primitives;
 use crate::cost::ProcessorShare;
 use crate::cost::measured::{self, alternatives};
 use crate::driver::Context;
@@ -53,7 +53,7 @@ pub(super) fn upgraded(
         let of_first = |count: usize| -> Result<Option<Candidate>, Error> {
             let changes: Vec<_> =
                 steps[..count].iter().map(|step| (step.cnn, step.layer, step.primitive)).collect();
-            let Some(application) = with(&base.application, &changes) else { return Ok(None) };
+            let Some(application) = with_primitives(&base.application, &changes) else { return Ok(None) };
             let planned = context.plan_picked(choices.clone(), &application)?;
             let fits =
                 objective.fits(planned.plan.memory.total) && planned.is_better(&base.planned, objective);

@@ -97,7 +97,7 @@ impl<'a> DesignSpace<'a> {
     /// The genome that is most like this choice. Its layers fire as often as in the choice, or the next number of times
     /// on the ladder. It has the barriers of the choice that a genome can have. A choice without barriers gets one
     /// after each block whose last layer fires once.
-    pub fn like(&self, choice: &Choice) -> Vec<i64> {
+    pub fn nearest_genome(&self, choice: &Choice) -> Vec<i64> {
         let height = |layer: usize| self.network.layers[layer].rows() as u64;
         let rows = |layer: usize| choice.rows.get(layer).map_or(height(layer), |rows| (*rows).max(1));
         let firings: Vec<u64> =
@@ -252,7 +252,8 @@ mod tests {
         let network = builtin::network("lenet5").unwrap();
         let task = task(&network);
         let design_space = DesignSpace::new(&task);
-        let barriers = |choice: &Choice| design_space.choice(&design_space.like(choice)).barriers.unwrap();
+        let barriers =
+            |choice: &Choice| design_space.choice(&design_space.nearest_genome(choice)).barriers.unwrap();
         let layers: Vec<LayerId> = network.ids().collect();
         let single: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).rows() == 1).collect();
         assert_eq!(barriers(&Choice::none(&network)), layers);
@@ -284,7 +285,7 @@ mod tests {
         for rows in [[8, 8, 8, 8, 8], [1, 1, 1, 1, 1], [4, 8, 4, 8, 8], [8, 2, 8, 2, 1]] {
             let reads = Choice { rows: [&[8, 8], &rows[2..]].concat(), ..Choice::all(&network) };
             let choice = Choice { barriers: Some(Vec::new()), ..reads };
-            assert_eq!(design_space.choice(&design_space.like(&choice)).rows, rows);
+            assert_eq!(design_space.choice(&design_space.nearest_genome(&choice)).rows, rows);
         }
     }
 

@@ -92,7 +92,7 @@ pub(super) fn evolve(
         });
         !watch.is_stopped()
     });
-    let stopped = Stopped::of(outcome.stopped, watch.budget);
+    let stopped = Stopped::new(outcome.stopped, watch.budget);
     let genomes = outcome.front.into_iter().map(|member| member.genome).collect();
     Evolved { genomes, evaluations: outcome.evaluations, stopped }
 }
@@ -118,7 +118,7 @@ impl Problem for Choices<'_> {
         }
         let choice = self.design_space.choice(genome);
         match self.evaluator.execute(&choice, Rings::OnDemand) {
-            Ok(execution) => Evaluation::of([
+            Ok(execution) => Evaluation::new([
                 self.evaluator.buffers(&execution, Effort::Sketch) as f64,
                 self.evaluator.period_ns(&choice.rows, &[]),
                 self.evaluator.bound(&execution) as f64,

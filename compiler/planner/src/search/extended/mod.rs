@@ -68,7 +68,7 @@ use crate::frame::choice::Choice;
 use crate::frame::execution::Rings;
 use crate::frame::task::PartitionedCnn;
 use crate::search::evaluate::Evaluator;
-use crate::search::{DesignPoint, ways};
+use crate::search::{DesignPoint, execution_variants};
 use crate::storage::Effort;
 use crate::strategy::Strategy;
 
@@ -101,7 +101,7 @@ pub fn front(
     };
     starts.extend(design_space.ladder.iter().map(|firings| design_space.steady(*firings)));
     starts.extend(design_space.prefixes());
-    starts.extend(known.iter().map(|choice| design_space.like(choice)));
+    starts.extend(known.iter().map(|choice| design_space.nearest_genome(choice)));
     let found = evolve::evolve(
         evaluator,
         &design_space,
@@ -172,7 +172,8 @@ fn block_by_block(
     }
     let execution = evaluator.execute(&choice, Rings::Smallest)?;
     let all = execution.costly();
-    let design_point = ways::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
+    let design_point =
+        execution_variants::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
     Ok((design_point.buffers < least).then_some(design_point))
 }
 

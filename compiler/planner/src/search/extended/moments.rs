@@ -50,7 +50,7 @@ impl Moments {
     }
 
     /// The greatest number; less than any other number if there is none.
-    pub fn most(&self) -> i128 {
+    pub fn max(&self) -> i128 {
         self.nodes[1].most
     }
 
@@ -79,7 +79,7 @@ mod tests {
                 let end = if is_one { moment + 1 } else { count };
                 (moment..end.min(count)).for_each(|at| numbers[at] += number);
                 if is_one { moments.add_at(moment, number) } else { moments.add_from(moment, number) }
-                prop_assert_eq!(Some(moments.most()), numbers.iter().max().copied());
+                prop_assert_eq!(Some(moments.max()), numbers.iter().max().copied());
             }
         }
     }

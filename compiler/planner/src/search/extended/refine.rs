@@ -12,7 +12,7 @@ use crate::frame::choice::Choice;
 use crate::frame::execution::{Execution, Rings};
 use crate::frame::request::FiringOrder;
 use crate::search::evaluate::Evaluator;
-use crate::search::{DesignPoint, ways};
+use crate::search::{DesignPoint, execution_variants};
 use crate::storage::Effort;
 
 /// Maximum number of changes, one after another.
@@ -43,7 +43,8 @@ pub(super) fn refined(
     let Some((_, choice)) = best.filter(|(bytes, _)| *bytes < smallest.buffers) else { return Ok(None) };
     let execution = evaluator.execute(&choice, Rings::Smallest)?;
     let all = execution.costly();
-    let design_point = ways::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
+    let design_point =
+        execution_variants::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
     Ok((design_point.buffers < smallest.buffers).then_some(design_point))
 }
 

@@ -187,7 +187,7 @@ impl Tail {
     /// The most bytes that are in use at once by the layers added, which come after `cut`, and by the tensor of `cut`.
     fn peak(&self, in_use: &mut Moments, cut: Option<usize>) -> u64 {
         cut.inspect(|cut| self.add_given(*cut, in_use, 1));
-        let most = in_use.most();
+        let most = in_use.max();
         cut.inspect(|cut| self.add_given(*cut, in_use, -1));
         u64::try_from(most).unwrap_or(0)
     }

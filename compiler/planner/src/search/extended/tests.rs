@@ -123,7 +123,7 @@ fn changed_genomes_stay_in_the_family() {
         design_space.settle(&mut settled);
         assert_eq!(settled, genome);
         let choice = design_space.choice(&genome);
-        assert_eq!(design_space.like(&choice), genome);
+        assert_eq!(design_space.nearest_genome(&choice), genome);
         let height = |id: LayerId| network.layer(id).rows() as u64;
         assert!(network.ids().all(|id| (1..=height(id)).contains(&choice.rows[id.0])));
         seen.insert((choice.rows, choice.barriers));

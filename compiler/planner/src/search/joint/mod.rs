@@ -69,7 +69,7 @@ pub fn offers(
             barriers.extend(&part.barriers);
             primitives.extend(&part.primitives);
         }
-        let cost = Cost::of(task, &parts);
+        let cost = Cost::new(task, &parts);
         offers.push(Offer {
             primitives,
             choice: design_space.choice(&design_space.genome(&firings, &barriers)),
@@ -105,7 +105,7 @@ struct Cost {
 
 impl Cost {
     /// The cost of partitions that run at the same time, as the stages of a pipeline, or one after another.
-    fn of(task: &PartitionedCnn<'_>, parts: &[&Part]) -> Cost {
+    fn new(task: &PartitionedCnn<'_>, parts: &[&Part]) -> Cost {
         let is_pipeline = task.together.iter().flatten().any(|together| *together);
         let mut cost = Cost { time_ns: 0.0, stored: 0, arena: 0 };
         for part in parts {

@@ -142,7 +142,7 @@ impl<'a> Chromosomes<'a> {
     }
 
     /// Tells the watcher how far the search is. `memory` is that of the smallest plan so far.
-    pub(super) fn tell(&self, evaluations: u64, front: usize, memory: u64) {
+    pub(super) fn report_progress(&self, evaluations: u64, front: usize, memory: u64) {
         let least = memory.saturating_sub(self.problem.parameters);
         (self.watch.progress)(&Progress { of: &self.problem.application.name, evaluations, front, least });
     }
@@ -246,7 +246,7 @@ impl Problem for Chromosomes<'_> {
             Ok(point) => {
                 let mut objectives = vec![point.memory as f64];
                 objectives.extend(point.fps.iter().map(|fps| -fps));
-                Evaluation::of(objectives)
+                Evaluation::new(objectives)
             }
             Err(error) => {
                 self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);

@@ -114,13 +114,13 @@ pub fn front(
     };
     let outcome = search_with(&chromosomes, &settings, &mut |progress| {
         let least = progress.front.first().map_or(0, |member| member.evaluation.objectives[0] as u64);
-        chromosomes.tell(tried + progress.evaluations, progress.front.len(), least);
+        chromosomes.report_progress(tried + progress.evaluations, progress.front.len(), least);
         !watch.is_stopped()
     });
     if let Some(error) = chromosomes.failure() {
         return Err(error);
     }
-    let stopped = Stopped::of(outcome.stopped, watch.budget);
+    let stopped = Stopped::new(outcome.stopped, watch.budget);
     let mut found: Vec<Vec<bool>> = outcome.front.iter().map(|found| bits(&found.genome)).collect();
     if stopped != Stopped::Complete {
         // The search may have ended before it reached the chromosomes that it was to begin with.
@@ -135,7 +135,7 @@ pub fn front(
 fn undominated(points: Vec<Point>) -> Vec<Point> {
     let objectives = |point: &Point| {
         let rates = point.fps.iter().map(|fps| -fps);
-        Evaluation::of(std::iter::once(point.memory as f64).chain(rates).collect::<Vec<_>>())
+        Evaluation::new(std::iter::once(point.memory as f64).chain(rates).collect::<Vec<_>>())
     };
     let all: Vec<Evaluation> = points.iter().map(objectives).collect();
     let best = fronts(&all).into_iter().next().unwrap_or_default();

@@ -116,7 +116,7 @@ fn descent(
         let found: Vec<Option<(Vec<bool>, u64)>> =
             batch.par_iter().map(worth).collect::<Result<_, csdf::Error>>()?;
         tried += batch.len();
-        chromosomes.tell(tried as u64, steps.len() + 1, memory);
+        chromosomes.report_progress(tried as u64, steps.len() + 1, memory);
         match found.into_iter().enumerate().find_map(|(i, found)| Some((i, found?))) {
             Some((i, (neighbour, found))) => {
                 (present, memory) = (neighbour, found);

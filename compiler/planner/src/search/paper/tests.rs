@@ -24,10 +24,10 @@ pub(super) fn on(text: &str, look: impl FnOnce(&PlanningProblem<'_>)) {
     let application = resolve(&spec, &origin, Path::new(""), &mut load).unwrap();
     let (tasks, elements) = (task::tasks(&application), task::elements(&application));
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
-    let timings = Timing::of(&application, &tasks, &elements, &device).unwrap();
+    let timings = Timing::new(&application, &tasks, &elements, &device).unwrap();
     look(&PlanningProblem {
         application: &application,
-        objective: &Objective::of(&application),
+        objective: &Objective::new(&application),
         tasks: &tasks,
         timings: &timings,
         elements: &elements,

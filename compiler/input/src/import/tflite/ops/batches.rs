@@ -14,17 +14,17 @@ pub(super) fn part(
 ) -> Result<Vec<Value>, Fault> {
     match part {
         Part::Image { added } => {
-            let x = op.seen(0)?;
+            let x = op.viewed_operand(0)?;
             let mut wanted = dims(&x);
             if let Some(axis) = added.filter(|axis| *axis <= wanted.len()) {
                 wanted.insert(axis, 1);
             }
             Ok(vec![op.reshaped(x, wanted)?])
         }
-        Part::Same => Ok(vec![op.seen(0)?]),
+        Part::Same => Ok(vec![op.viewed_operand(0)?]),
         Part::Convolution(_) => import(op),
         Part::Cropped { before, after, removed } => {
-            let mut y = op.seen(0)?;
+            let mut y = op.viewed_operand(0)?;
             if [before, after].into_iter().flatten().any(|crop| *crop > 0) {
                 let starts = vec![0, before[0], before[1], 0];
                 let end = |(axis, dim): (usize, usize)| match axis {

@@ -9,7 +9,7 @@ use crate::import::tflite::op::{Op, dims, list};
 
 /// `RESHAPE`. The shape is an operand, an option, or the stated shape of the output.
 pub(super) fn reshape(op: &mut Op) -> Result<Vec<Value>, Fault> {
-    let x = op.seen(0)?;
+    let x = op.viewed_operand(0)?;
     let wanted = match op.operand(1).ok().map(|operand| &operand.value) {
         Some(Value::Constant(wanted)) => wanted.to_ints()?,
         _ => {
@@ -32,7 +32,7 @@ pub(super) fn reshape(op: &mut Op) -> Result<Vec<Value>, Fault> {
 }
 
 pub(super) fn squeeze(op: &mut Op) -> Result<Vec<Value>, Fault> {
-    let x = op.seen(0)?;
+    let x = op.viewed_operand(0)?;
     let from = dims(&x);
     let chosen = op.options.map(|options| options.ints(0, 8)).transpose()?.unwrap_or_default();
     let chosen: Vec<i64> = chosen.into_iter().map(i64::from).collect();
@@ -45,7 +45,7 @@ pub(super) fn squeeze(op: &mut Op) -> Result<Vec<Value>, Fault> {
 }
 
 pub(super) fn expand_dims(op: &mut Op) -> Result<Vec<Value>, Fault> {
-    let x = op.seen(0)?;
+    let x = op.viewed_operand(0)?;
     let mut wanted = dims(&x);
     let axis = node::axis(op.constant(1, "axis")?.scalar_int()?, wanted.len() + 1)?;
     wanted.insert(axis, 1);
@@ -53,7 +53,7 @@ pub(super) fn expand_dims(op: &mut Op) -> Result<Vec<Value>, Fault> {
 }
 
 pub(super) fn transpose(op: &mut Op) -> Result<Vec<Value>, Fault> {
-    let (x, perm) = (op.seen(0)?, op.ints(1, "perm")?);
+    let (x, perm) = (op.viewed_operand(0)?, op.ints(1, "perm")?);
     Ok(vec![op.node("Transpose", [x], vec![ints("perm", perm)])?])
 }
 

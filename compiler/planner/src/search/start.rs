@@ -7,7 +7,7 @@
 //! use csdfc_planner::driver;
 //! use csdfc_planner::frame::choice::Choice;
 //! use csdfc_planner::open::open;
-//! use csdfc_planner::search::known::Start;
+//! use csdfc_planner::search::start::Start;
 //! use csdfc_planner::search::watch::Watch;
 //!
 //! let application = open("builtin:lenet5")?.resolve()?;

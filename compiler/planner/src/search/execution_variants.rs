@@ -6,13 +6,13 @@
 //! image is a single pixel, for which a call takes long; and a single row is seldom enough work for several workers.
 //! For such layers, the search chooses ([`Choice::one_by_one`]), with a price in the cost model.
 //!
-//! The choice can only be rated once the rings of an execution are known. So each execution is tried in several ways.
+//! The choice can only be rated once the rings of an execution are known. So each execution is tried in several variants.
 //! In the first, all such layers make their rows at once. In the next, the layers that take the most bytes at once make
 //! their rows one by one; then more and more layers do, and in the last, all do. If a placement shows that a layer goes
 //! one by one without need, this layer makes its rows at once again.
 //!
 //! In a plan, only the addresses show which layers go one by one. A placement counts as the least only if none is
-//! smaller in any of the ways. So the liveness bound and `certificate.claimed` assume that all layers go one by one.
+//! smaller in any of the variants. So the liveness bound and `certificate.claimed` assume that all layers go one by one.
 
 use csdfc_network::LayerId;
 
@@ -23,12 +23,12 @@ use crate::search::evaluate::Evaluator;
 use crate::storage::Effort;
 use crate::strategy::Strategy;
 
-/// From one way that is tried to the next, memory falls by one part in this many.
+/// From one variant that is tried to the next, memory falls by one part in this many.
 const STEP: u64 = 16;
 
-/// One way to run an execution.
+/// A variant of an execution.
 #[derive(Debug, Clone)]
-pub struct Way {
+pub struct ExecutionVariant {
     /// The layers that may make their rows one by one at a cost in time.
     pub one_by_one: Vec<LayerId>,
     /// Modelled nanoseconds between frames if all of these do.
@@ -39,22 +39,26 @@ pub struct Way {
     pub bound: u64,
 }
 
-/// The ways that are worth trying. First all layers make their rows at once. Then those layers go one by one that take
-/// most bytes at once, more of them step by step, until all go one by one. There is only one way if the choice says
+/// The variants that are worth trying. First all layers make their rows at once. Then those layers go one by one that take
+/// most bytes at once, more of them step by step, until all go one by one. There is only one variant if the choice says
 /// which layers go one by one.
-pub fn ways(evaluator: &Evaluator<'_>, choice: &Choice, execution: &mut Execution) -> Vec<Way> {
+pub fn execution_variants(
+    evaluator: &Evaluator<'_>,
+    choice: &Choice,
+    execution: &mut Execution,
+) -> Vec<ExecutionVariant> {
     let sets = match choice.one_by_one {
         Some(_) => vec![execution.one_by_one.clone()],
         None if evaluator.without.contains(&Strategy::OneByOne) => vec![Vec::new()],
         None => sets(&evaluator.at_once(execution), evaluator.bound(execution)),
     };
-    let mut way = |one_by_one: Vec<LayerId>| {
+    let mut variant = |one_by_one: Vec<LayerId>| {
         execution.one_by_one.clone_from(&one_by_one);
         let frame = evaluator.frame(&execution.rows, &one_by_one);
         let (period_ns, latency_ns) = (frame.period_ns, frame.latency_ns.round() as u64);
-        Way { one_by_one, period_ns, latency_ns, bound: evaluator.bound_as_chosen(execution) }
+        ExecutionVariant { one_by_one, period_ns, latency_ns, bound: evaluator.bound_as_chosen(execution) }
     };
-    sets.into_iter().map(&mut way).collect()
+    sets.into_iter().map(&mut variant).collect()
 }
 
 /// Sets of layers to go one by one. `at_once` has the bytes that each layer takes if it makes its rows at once. `bound`
@@ -81,7 +85,7 @@ fn sets(at_once: &[(LayerId, u64)], bound: u64) -> Vec<Vec<LayerId>> {
     sets
 }
 
-/// Places an execution of a choice in one of its ways. A layer goes at once if the rings lie such that it need not go
+/// Places an execution of a choice in one of its variants. A layer goes at once if the rings lie such that it need not go
 /// one by one, unless the choice says which layers do. `execution` has the rings between stages that the choice itself
 /// gives: those of layers that go at once, if it leaves that open.
 ///
@@ -95,11 +99,11 @@ pub fn placed(
     rings: Rings,
     effort: Effort,
 ) -> Result<DesignPoint, csdf::Error> {
-    let mut taken = with(evaluator, choice, execution, one_by_one, rings)?;
+    let mut taken = with_one_by_one(evaluator, choice, execution, one_by_one, rings)?;
     let (mut buffers, mut needed) = evaluator.place(&taken, effort);
     while choice.one_by_one.is_none() && needed.len() < taken.one_by_one.len() {
         // From the execution with all layers at once: the rings between stages of `taken` are for slower layers.
-        let fewer = with(evaluator, choice, execution, &needed, rings)?;
+        let fewer = with_one_by_one(evaluator, choice, execution, &needed, rings)?;
         let (again, of_these) = evaluator.place(&fewer, effort);
         if again > buffers {
             break;
@@ -111,7 +115,7 @@ pub fn placed(
 
 /// The execution in which these layers may go one by one. It computes the rings between partitions that run at the same
 /// time again, since they depend on how long layers take.
-fn with(
+fn with_one_by_one(
     evaluator: &Evaluator<'_>,
     choice: &Choice,
     execution: &Execution,
