@@ -24,8 +24,8 @@ print's: csdfc claims none of the accuracies.
 
 The paper counts by its Table 3: *half* has 2 bytes for each element of data and parameters, *mixed* 2 and 1, *int* 1 and 1.
 *csdfc* counts so, too: the elements are those of the fp32 plan of `apps/table12/app1.ron` by the method.
-*From the print* starts from the print's own fp32 row, with csdfc's parameters: *half* is half of it, *int* a quarter,
-and *mixed* a quarter of the parameters and half of the rest. If the printed figure is another one, the print disagrees
+*From the paper* starts from the paper's own fp32 row, with csdfc's parameters: *half* is half of it, *int* a quarter,
+and *mixed* a quarter of the parameters and half of the rest. If the printed figure is another one, the paper disagrees
 with its own Table 3.
 ";
 
@@ -85,7 +85,7 @@ const TABLE_13: &str = "
 ## Table 13: four applications
 
 The files are in `apps/table13`; each row is the file with another precision, planned by the default method within the
-memory that the print requires, all weights in memory; the rate is required, too, where one is published. *csdfc's plan* is the total that the plan states, with all that the
+memory that the paper requires, all weights in memory; the rate is required, too, where one is published. *csdfc's plan* is the total that the plan states, with all that the
 crate keeps: scales of mixed precision, what fills up cache lines, workspaces. *By Table 3* counts elements of the fp32 plan
 of the least memory as above. The paper shows what it measured as bars (Figure 5). Its text states one rate at less
 memory: 71 fps of MobileNet-sequential at half precision, below the 75 required.
@@ -188,14 +188,14 @@ impl Table {
     fn rows(&self, elements: [f64; 2]) -> String {
         let mut text = format!("\n### {}\n\n", self.title);
         text.push_str(
-            "| precision | accuracy, print | fps, print | MB, print | MB, csdfc | from the print |\n",
+            "| precision | accuracy, paper | fps, paper | MB, paper | MB, csdfc | from the paper |\n",
         );
         text.push_str("| --- | --- | --- | --- | --- | --- |\n");
         for (row, (name, accuracy, bytes)) in QUANTIZATIONS.iter().enumerate() {
             let rate = self.rates.get(row).map_or_else(|| "–".to_owned(), u32::to_string);
             let (print, ours) = (self.memory[row], megabytes(elements, *bytes));
             let follows = self.by_print(elements[1], *bytes);
-            let note = if (follows - print).abs() <= ROUNDING { "" } else { ", not the print" };
+            let note = if (follows - print).abs() <= ROUNDING { "" } else { ", not the paper" };
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,

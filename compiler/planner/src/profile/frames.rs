@@ -8,7 +8,7 @@ const TIME: Duration = Duration::from_millis(100);
 const MAX_FRAMES: usize = 5;
 
 /// A primitive that takes so many times as long as the fastest is not timed again.
-pub const HOPELESS: f64 = 3.0;
+pub const TOO_SLOW: f64 = 3.0;
 
 /// What some frames took, in nanoseconds.
 pub struct Frames {

@@ -6,7 +6,7 @@ use csdfc_input::device::measured::{Measured, Sample};
 use csdfc_plan::format::Layout;
 use csdfc_runtime::bind::Primitive;
 
-use super::frames::{HOPELESS, median_and_spread, quantile};
+use super::frames::{TOO_SLOW, median_and_spread, quantile};
 
 /// A layer that is timed: what it computes, and how.
 #[derive(Debug, Clone)]
@@ -62,12 +62,12 @@ impl Timed {
 
     /// How often it is to be tried, given the time of the fastest primitive.
     fn rounds(&self, mode: Mode, rounds: usize, fastest: f64) -> usize {
-        let is_hopeless = self.min_ns() > HOPELESS * fastest;
+        let is_too_slow = self.min_ns() > TOO_SLOW * fastest;
         match mode {
             _ if self.state != State::Wanted => 0,
-            Mode::Whole if is_hopeless && self.min_ns().is_finite() => 1,
+            Mode::Whole if is_too_slow && self.min_ns().is_finite() => 1,
             Mode::Whole => rounds,
-            Mode::ByRows if self.goes_by_rows() && !is_hopeless => rounds,
+            Mode::ByRows if self.goes_by_rows() && !is_too_slow => rounds,
             Mode::ByRows => 0,
         }
     }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_timed_in_every_round_but_what_is_hopeless_once() {
+    fn each_is_timed_in_every_round_but_what_is_too_slow_once() {
         let mut tally = Tally::new(1, 4, &[]);
         for name in [FIRST, SLOW, PLANES] {
             tally.expect(key("s", name));

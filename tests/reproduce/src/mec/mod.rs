@@ -65,7 +65,7 @@ csdfc's primitives, which have a few rows at a time. Winograd also keeps its fil
 const TABLE_3: &str = "
 ## Table 3: ResNet-101
 
-MiB (2^20 bytes) of the lowered matrices, summed over all occurrences of a layer, as in the print. For cv9 the print has
+MiB (2^20 bytes) of the lowered matrices, summed over all occurrences of a layer, as in the paper. For cv9 the paper has
 6.7, but three times 580 608 elements are 6.64 MiB.
 
 ";
@@ -73,7 +73,7 @@ MiB (2^20 bytes) of the lowered matrices, summed over all occurrences of a layer
 const FIGURE_4A: &str = "
 ## Figure 4a: memory
 
-Elements for cv1 with other strides. The print goes up to 10. With stride 11 no two windows overlap, and MEC takes more: as
+Elements for cv1 with other strides. The paper goes up to 10. With stride 11 no two windows overlap, and MEC takes more: as
 printed, it also lowers the rows that no window reads.
 
 ![Memory over strides](figure-4a-memory.svg)
@@ -83,7 +83,7 @@ printed, it also lowers the rows that no window reads.
 const HEADLINES: &str = "
 ## The headlines of memory
 
-The print's 3.2 is its Table 3. *At most 3.4* holds for cv3, cv4 and Table 3: by Eq. 2 and 3 other layers of Table 2 save
-more. No count of Winograd's matrices that we tried gives the print's 5.9.
+The paper's 3.2 is its Table 3. *At most 3.4* holds for cv3, cv4 and Table 3: by Eq. 2 and 3 other layers of Table 2 save
+more. No count of Winograd's matrices that we tried gives the paper's 5.9.
 
 ";

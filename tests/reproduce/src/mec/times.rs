@@ -244,7 +244,7 @@ of cv12, again for each row, while im2col reads them for all rows at once. Solut
 which mends this (cv12 in a batch of 32, beside *B alone*). Where rows are wide enough by themselves, A only adds a pass
 over the output.
 
-The print's server ran several threads, and here it is one. Winograd's F(2×2, 3×3) multiplies 2.25 times less than MEC,
+The paper's server ran several threads, and here it is one. Winograd's F(2×2, 3×3) multiplies 2.25 times less than MEC,
 and so is slower only where the transforms take longer than what they save, for few channels (cv7) or, whole, for many tiles
 (cv8). The indirect product copies nothing.
 ";
@@ -252,7 +252,7 @@ and so is slower only where the transforms take longer than what they save, for 
 /// Table 3's times.
 fn table_3(single: &BatchTimes) -> String {
     let mut text = String::from(
-        "\n### Table 3: times\n\nMilliseconds of all occurrences of a layer, one image. The print's are a phone's.\n\n\
+        "\n### Table 3: times\n\nMilliseconds of all occurrences of a layer, one image. The paper's are a phone's.\n\n\
          | layer | times | im2col: print | csdfc | MEC: print | csdfc |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     let (mut print, mut ours) = ([0.0; 2], [0.0; 2]);

@@ -308,10 +308,10 @@ fn greedy_chart(found: &[Found]) -> Chart {
 fn sizes(found: &[Found]) -> String {
     let mut text = String::from(
         "\n## Table 1\n\n\
-         Variables: in the print 57 for each of 8, 13, 30 and 70 layers, pools among them; here the primitives that were measured for each\n\
+         Variables: in the paper 57 for each of 8, 13, 30 and 70 layers, pools among them; here the primitives that were measured for each\n\
          convolution. `csdfc-reproduce taso` prints how long each answer took, which is not the same twice. No integer program is\n\
          solved for these: elimination over layouts gives the optimum, and whole fronts.\n\n\
-         | | variables, print | variables, csdfc | seconds, print |\n\
+         | | variables, paper | variables, csdfc | seconds, paper |\n\
          | --- | --- | --- | --- |\n",
     );
     for found in found {
@@ -331,7 +331,7 @@ fn sizes(found: &[Found]) -> String {
 fn headlines(found: &[Found]) -> String {
     let mut text = format!(
         "\n## The headlines\n\n\
-         All figures of the print are for GoogLeNet on a Cortex-A15.\n\n\
+         All figures of the paper are for GoogLeNet on a Cortex-A15.\n\n\
          - *Memory*: times less than the fastest selection's, for up to {:.0} % more time (points A and B of Figure 6a).\n\
          - *Workspace*: times less, for up to {:.0} % more time (points A and B of Figure 6b).\n\
          - *Steepest*: times as fast with up to {:.0} % more workspace (points C and D of Figure 6b).\n\

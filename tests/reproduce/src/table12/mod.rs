@@ -87,10 +87,10 @@ csdfc's own figures, in storage model `edges`. Sizes of Tables 1, 8 and 9 are in
 
 const TABLE_12: &str = "## Table 12: memory
 
-Megabytes (10^6 bytes) of parameters and buffers: the print, csdfc's, and the deviation in per cent. The applications are
+Megabytes (10^6 bytes) of parameters and buffers: the paper, csdfc's, and the deviation in per cent. The applications are
 `apps/table12/app1.ron` to `app6.ron`; the columns `csdfc plan … --method none`, `reuse`, `parts` and, with `--mem` as in the
 second column, `paper`; *as printed* is `paper-printed`, without what csdfc adds to it. If plans of
-several sizes keep a constraint, csdfc's plan and the print's may be different ones.
+several sizes keep a constraint, csdfc's plan and the paper's may be different ones.
 
 ";
 

@@ -16,7 +16,7 @@ pub fn table_9(plan: &Plan, printed: u64) -> String {
     });
     let total = plan.memory.buffers / ELEMENT_BYTES;
     format!(
-        "The print has {printed} elements for the last buffer. One row of edge e45^1 has {channels} channels and {columns} columns,\n\
+        "The paper has {printed} elements for the last buffer. One row of edge e45^1 has {channels} channels and {columns} columns,\n\
          {elements} elements, and the total is {total}.\n\n"
     )
 }
@@ -39,14 +39,14 @@ pub fn memory(rows: &[Row]) -> String {
     let [least, most] = range(nothing);
     text.push_str(&format!(
         "- *No reduction* could not be rebuilt from any graph of these networks that was tried: csdfc's figures are {:.0} to {:.0} %\n  \
-         below the print's.",
+         below the paper's.",
         -most, -least
     ));
     if let Some((row, plan)) = of_application(rows, "1").and_then(|row| Some((row, row.baselines.first()?))) {
         let parameters = plan.memory.parameters as f64 / 1e6;
         text.push_str(&format!(
             " MobileNetV2's tensors, one buffer an edge, take {:.1} MB with batch norms and activations folded, and\n  \
-             the print leaves {:.1} MB for them.",
+             the paper leaves {:.1} MB for them.",
             plan.memory.buffers as f64 / 1e6,
             row.printed.baselines[0].memory - parameters
         ));
@@ -55,9 +55,9 @@ pub fn memory(rows: &[Row]) -> String {
     text.push_str(
         "- *\\[23\\], stand-in* is Algorithm 1 without its sharing among CNNs: whole buffers, each shared by edges of one CNN. What\n  \
          \\[23\\] publishes has a table of its own below. EfficientNet's swish, where it is a sigmoid and a multiplication, has\n  \
-         more large edges at once than where it is folded into the convolution: that may be why the print is above csdfc's in\n  \
+         more large edges at once than where it is folded into the convolution: that may be why the paper is above csdfc's in\n  \
          applications 2 and 4. A pipeline's partitions run one after another here, so that applications 3 and 4 are 1 and 2\n  \
-         again, in the print too.\n",
+         again, in the paper too.\n",
     );
     let parts = |numbers: &[&str]| -> Vec<(f64, f64)> {
         let rows = numbers.iter().filter_map(|number| of_application(rows, number));
@@ -70,7 +70,7 @@ pub fn memory(rows: &[Row]) -> String {
         several.iter().map(|(printed, ours)| format!("{printed} against {ours:.2}")).collect();
     text.push_str(&format!(
         "- *\\[17\\]*, every layer by parts and no reuse, is within {most:.1} % for applications 1 to 4. For\n  \
-         those of three CNNs, the print is larger than the sum over their CNNs: {} MB.\n",
+         those of three CNNs, the paper is larger than the sum over their CNNs: {} MB.\n",
         exceeding.join(" and ")
     ));
     text.push_str(&algorithm_2(rows));
@@ -119,7 +119,7 @@ fn algorithm_2(rows: &[Row]) -> String {
         .collect();
     let large: Vec<&str> = large.iter().map(String::as_str).collect();
     let mut text = format!(
-        "- *Algorithm 2* at its least is as small as the print or smaller in applications {}; larger in {}.",
+        "- *Algorithm 2* at its least is as small as the paper or smaller in applications {}; larger in {}.",
         listed(&small),
         listed(&large)
     );
@@ -135,9 +135,9 @@ fn algorithm_2(rows: &[Row]) -> String {
     let more = rows.iter().filter_map(|row| Some(off(size(row.paper.last()?), size(row.as_printed.last()?))));
     let [fewest, most] = range(more);
     text.push_str(&format!(
-        "\n  csdfc's departs from the print in two ways, which `--method paper-printed` leaves out. Its first generation holds simple\n  \
+        "\n  csdfc's departs from the paper in two ways, which `--method paper-printed` leaves out. Its first generation holds simple\n  \
          chromosomes and a descent from the best of them, beside random ones. And where that saves more than one part in 64,\n  \
-         Algorithm 1 visits the largest edges first, or single edges earlier than that; the print says nothing of how the\n  \
+         Algorithm 1 visits the largest edges first, or single edges earlier than that; the paper says nothing of how the\n  \
          search begins, nor of the order of edges. *As printed*, the search begins at random and\n  \
          Algorithm 1 has one order: its smallest plan then differs by {fewest:+.1} to {most:+.1} % in memory.\n"
     ));
@@ -155,10 +155,10 @@ fn swapped(rows: &[Row]) -> String {
     let least = row.printed.paper.last().map_or(f64::NAN, |(_, figures)| figures.memory);
     format!(
         "\n## A hypothesis: application 6 with \\[23\\] and \\[17\\] swapped\n\n\
-         The print may have the two swapped. For it: in application 5, the other one of three CNNs, \\[17\\] is the larger, and\n\
-         csdfc's stand-in for \\[23\\] is near the print's \\[17\\]. Against it: the paper's own prose goes by the order of the print\n\
+         The paper may have the two swapped. For it: in application 5, the other one of three CNNs, \\[17\\] is the larger, and\n\
+         csdfc's stand-in for \\[23\\] is near the paper's \\[17\\]. Against it: the paper's own prose goes by the printed order\n\
          ({least} MB is there \"≈ 2 times\" less than \\[23\\] and \"≈ 15 %\" less than \\[17\\], and {reuse} / {least} is {:.1}, {parts} to {least} is\n\
-         {:.0} % less), and csdfc's \\[17\\] is nearer to the print as it stands. Neither order makes both figures right.\n\n\
+         {:.0} % less), and csdfc's \\[17\\] is nearer to the printed one. Neither order makes both figures right.\n\n\
          | order | \\[23\\], stand-in | \\[17\\] |\n| --- | --- | --- |\n{}{}",
         reuse / least,
         100.0 * (1.0 - least / parts),
@@ -204,7 +204,7 @@ pub fn rates(rows: &[Row]) -> String {
         Some((row.printed.baselines[0].fps[cnn], row.baselines.first()?.cnns.get(cnn)?.fps))
     };
     let mut text = String::from(
-        "\nRates are measured in the print and modelled here, by device profile `jetson-tx2`: figures of a GPU fitted to the\n\
+        "\nRates are measured in the paper and modelled here, by device profile `jetson-tx2`: figures of a GPU fitted to the\n\
          print's own rates of its CNNs, with the residuals listed in `compiler/input/src/device/targets/jetson-tx2.ron`, and an analytic CPU for\n\
          the first stage of the pipelines, which has all four cores to itself as each partition has its processor in the\n\
          paper (`jetson-tx2-paper`). Deviations are those residuals:",
@@ -223,8 +223,8 @@ pub fn rates(rows: &[Row]) -> String {
     text.push_str(
         " The\n\
          cost of a method relative to no reduction is the better figure, since all CNNs agree on the cost of a\n\
-         firing. In a pipeline without overlap (`reuse`), the CPU's stage is added to the GPU's, while the print runs\n\
-         everything on the GPU. Where the print's rate under a constraint is higher, its memory is larger too, or its\n\
+         firing. In a pipeline without overlap (`reuse`), the CPU's stage is added to the GPU's, while the paper runs\n\
+         everything on the GPU. Where the paper's rate under a constraint is higher, its memory is larger too, or its\n\
          chromosome is another one of the same memory.\n",
     );
     text

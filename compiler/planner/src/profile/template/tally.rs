@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::frames::{HOPELESS, median_and_spread, quantile};
+use crate::frames::{TOO_SLOW, median_and_spread, quantile};
 
 /// A plan, and its layers.
 pub struct Trial {
@@ -61,13 +61,13 @@ impl Tally {
 
     /// Whether a trial times a layer whose primitive is not yet known to be much slower than the fastest.
     pub fn wants(&self, trial: &Trial) -> bool {
-        trial.layers.iter().any(|layer| layer.is_tried && !self.is_hopeless(layer))
+        trial.layers.iter().any(|layer| layer.is_tried && !self.is_too_slow(layer))
     }
 
-    fn is_hopeless(&self, layer: &Layer) -> bool {
+    fn is_too_slow(&self, layer: &Layer) -> bool {
         let Some(of_scenario) = self.times.get(&layer.scenario) else { return false };
         let fastest = of_scenario.values().map(least).fold(f64::INFINITY, f64::min);
-        of_scenario.get(layer.primitive).is_some_and(|times| least(times) > HOPELESS * fastest)
+        of_scenario.get(layer.primitive).is_some_and(|times| least(times) > TOO_SLOW * fastest)
     }
 
     /// All samples: times in frames of the reference, multiplied by the usual time of such a frame.
