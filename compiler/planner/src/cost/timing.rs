@@ -130,68 +130,8 @@ impl<'d> Timing<'d> {
         elements: &[Vec<(usize, usize)>],
         device: &'d DeviceProfile,
     ) -> Result<Vec<Self>, DeviceError> {
-        let processor = |(cnn, partition): (usize, usize)| -> &str {
-            &application.cnns[cnn].partitions[partition].processor
-        };
-        let processor_share =
-            |name: &str| Ok(ProcessorShare::alone(device.processor(name)?, application.threads));
-        let of_cnn = |cnn: usize| {
-            let task = &tasks[cnn];
-            let pipelines = pipelines(task);
-            let mut processor_shares = Vec::new();
-            let mut is_alone = pipelines.len() == 1;
-            for pipeline in &pipelines {
-                let own = |at: &(usize, usize)| at.0 == cnn && pipeline.contains(&at.1);
-                for partition in pipeline.clone() {
-                    let name = processor((cnn, partition));
-                    let mut processor_share: ProcessorShare<'d> = processor_share(name)?;
-                    let beside = |element: &&Vec<(usize, usize)>| element.iter().any(own);
-                    let others = elements.iter().filter(beside).map(|element| {
-                        element.iter().filter(|at| at.0 != cnn && processor(**at) == name).count() as u64
-                    });
-                    let others = others.max().unwrap_or(0);
-                    let mates =
-                        pipeline.clone().filter(|mate| processor((cnn, *mate)) == name).count() as u64;
-                    // All partitions on one processor have the same number of workers.
-                    processor_share.busy = (mates + others) * processor_share.workers;
-                    is_alone &= others == 0 && mates == pipeline.len() as u64;
-                    processor_shares.push(processor_share);
-                }
-            }
-            let name = &application.cnns[cnn].name;
-            let deadline_ns = application.constraints.latency_ns.get(name).copied();
-            let stages = Stages::new(task);
-            let spans = match application.storage {
-                StorageModel::Edges => spans(task, &pipelines, &stages),
-                StorageModel::Tensors => Vec::new(),
-            };
-            let mut samples = Vec::new();
-            if processor_shares.iter().any(|processor_share| !processor_share.processor.measured.is_empty()) {
-                samples = vec![&[][..]; task.network.layers.len()];
-                for (processor_share, partition) in processor_shares.iter().zip(&task.partitions) {
-                    for id in &partition.layers {
-                        let layer = task.network.layer(*id);
-                        samples[id.0] =
-                            measured::samples(processor_share.processor, layer, processor_share.workers);
-                    }
-                }
-            }
-            let store = device.store.as_ref();
-            let partitions = 0..task.partitions.len();
-            let other_readers = partitions.map(|p| other_readers(tasks, elements, (cnn, p))).collect();
-            Ok(Timing {
-                processor_shares,
-                deadline_ns,
-                samples,
-                pipelines,
-                store,
-                other_readers,
-                is_alone,
-                stages,
-                spans,
-            })
-        };
-        (0..tasks.len()).map(of_cnn).collect()
+        let application = Running { application, tasks, elements, device };
+        (0..tasks.len()).map(|cnn| application.timing(cnn)).collect()
     }
 
     /// Nanoseconds of all firings of a layer in a frame, in a partition, while everything else that may run has work.
@@ -383,6 +323,89 @@ impl<'d> Timing<'d> {
         let work: f64 = works.iter().sum();
         slowest + (work - slowest).max(0.0) * (workers - cores) / (cores * (workers - 1.0))
     }
+}
+
+/// An application as it runs on a device: what may run beside a CNN.
+struct Running<'a, 'd> {
+    application: &'a Application,
+    tasks: &'a [PartitionedCnn<'a>],
+    /// J: partitions that run at the same time, each as its CNN and its index there.
+    elements: &'a [Vec<(usize, usize)>],
+    device: &'d DeviceProfile,
+}
+
+impl<'d> Running<'_, 'd> {
+    /// The timing of a CNN.
+    fn timing(&self, cnn: usize) -> Result<Timing<'d>, DeviceError> {
+        let task = &self.tasks[cnn];
+        let pipelines = pipelines(task);
+        let mut processor_shares = Vec::new();
+        let mut is_alone = pipelines.len() == 1;
+        for pipeline in &pipelines {
+            for partition in pipeline.clone() {
+                let (processor_share, has_the_processors) = self.processor_share(cnn, pipeline, partition)?;
+                processor_shares.push(processor_share);
+                is_alone &= has_the_processors;
+            }
+        }
+        let stages = Stages::new(task);
+        let spans = match self.application.storage {
+            StorageModel::Edges => spans(task, &pipelines, &stages),
+            StorageModel::Tensors => Vec::new(),
+        };
+        let name = &self.application.cnns[cnn].name;
+        let partitions = 0..task.partitions.len();
+        Ok(Timing {
+            deadline_ns: self.application.constraints.latency_ns.get(name).copied(),
+            samples: samples(task, &processor_shares),
+            processor_shares,
+            pipelines,
+            store: self.device.store.as_ref(),
+            other_readers: partitions.map(|p| other_readers(self.tasks, self.elements, (cnn, p))).collect(),
+            is_alone,
+            stages,
+            spans,
+        })
+    }
+
+    /// The processor of a partition, by its CNN and its index there.
+    fn processor(&self, (cnn, partition): (usize, usize)) -> &str {
+        &self.application.cnns[cnn].partitions[partition].processor
+    }
+
+    /// The share that a partition of a pipeline has in its processor, and whether nothing runs beside it: neither a
+    /// partition of another CNN there, nor one of its own pipeline on another processor.
+    fn processor_share(
+        &self,
+        cnn: usize,
+        pipeline: &Range<usize>,
+        partition: usize,
+    ) -> Result<(ProcessorShare<'d>, bool), DeviceError> {
+        let name = self.processor((cnn, partition));
+        let is_own = |at: &(usize, usize)| at.0 == cnn && pipeline.contains(&at.1);
+        let is_beside = |at: &&(usize, usize)| at.0 != cnn && self.processor(**at) == name;
+        let others = self.elements.iter().filter(|element| element.iter().any(is_own));
+        let others = others.map(|element| element.iter().filter(is_beside).count() as u64).max().unwrap_or(0);
+        let mates = pipeline.clone().filter(|mate| self.processor((cnn, *mate)) == name).count() as u64;
+        let mut share = ProcessorShare::alone(self.device.processor(name)?, self.application.threads);
+        // All partitions on one processor have the same number of workers.
+        share.busy = (mates + others) * share.workers;
+        Ok((share, others == 0 && mates == pipeline.len() as u64))
+    }
+}
+
+/// The measurements of each layer of a CNN on the processor of its partition; empty if none was measured.
+fn samples<'d>(task: &PartitionedCnn<'_>, processor_shares: &[ProcessorShare<'d>]) -> Vec<&'d [Sample]> {
+    if processor_shares.iter().all(|share| share.processor.measured.is_empty()) {
+        return Vec::new();
+    }
+    let mut samples = vec![&[][..]; task.network.layers.len()];
+    for (share, partition) in processor_shares.iter().zip(&task.partitions) {
+        for id in &partition.layers {
+            samples[id.0] = measured::samples(share.processor, task.network.layer(*id), share.workers);
+        }
+    }
+    samples
 }
 
 /// How many partitions of other CNNs read weights while this one runs.

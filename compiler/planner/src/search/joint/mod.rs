@@ -15,7 +15,6 @@
 
 mod priced;
 
-use csdfc_input::device::measured::Sample;
 use csdfc_network::LayerId;
 use csdfc_plan::plan::StorageModel;
 use csdfc_runtime::bind::Primitive;
@@ -156,6 +155,42 @@ impl Part {
     }
 }
 
+/// The ways to compute a layer, with its times by the step on the ladder of numbers of firings.
+fn options(
+    evaluator: &Evaluator<'_>,
+    ladder: &[u64],
+    partition: usize,
+    id: LayerId,
+    max_error: f64,
+) -> Vec<Layered> {
+    let (task, timing) = (evaluator.task, &evaluator.timing);
+    let layer = task.network.layer(id);
+    let rows = |firings: &u64| segment::rows(layer.rows() as u64, *firings);
+    let processor_share = &timing.processor_shares[partition];
+    let known = measured::alternatives(processor_share.processor, layer, processor_share.workers, max_error);
+    let first = layer.primitive();
+    // If a layer's own primitive was not measured, no other one is comparable with it.
+    if known.iter().all(|known| known.primitive != first) {
+        let inputs: Vec<_> = layer.inputs.iter().map(|operand| &operand.shape).collect();
+        return vec![Layered {
+            primitive: None,
+            stored: first.stored_bytes(&layer.operator, &inputs, layer.parameter_elements()),
+            workspace: layer.workspace_bytes() * task.workers,
+            times: ladder.iter().map(|firings| evaluator.layer_ns(partition, id, rows(firings))).collect(),
+        }];
+    }
+    let option = |known: &Alternative<'_>| {
+        let time = |firings| timing.layer_ns_by(known.samples, task, partition, id, rows(firings));
+        Layered {
+            primitive: Some(known.primitive),
+            stored: known.stored,
+            workspace: known.workspace * task.workers,
+            times: ladder.iter().map(time).collect(),
+        }
+    };
+    priced::undominated(known.iter().map(option).collect())
+}
+
 /// The offers of one partition. None if the application gives its schedule.
 fn partition_offers(
     evaluator: &Evaluator<'_>,
@@ -164,50 +199,12 @@ fn partition_offers(
     max_error: f64,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Part>, csdf::Error> {
-    let (task, network) = (evaluator.task, evaluator.task.network);
-    let source = &task.partitions[partition];
+    let source = &evaluator.task.partitions[partition];
     if source.steps.is_some() {
         return Ok(Vec::new());
     }
     let (cuts, segments) = extended::segments(evaluator, design_space, partition, is_over)?;
-    let processor_share = &evaluator.timing.processor_shares[partition];
-    let options = |id: &LayerId| -> Vec<Layered> {
-        let layer = network.layer(*id);
-        let height = layer.rows() as u64;
-        let times = |samples: Option<&[Sample]>| -> Vec<f64> {
-            let at = |firings: &u64| {
-                let rows = segment::rows(height, *firings);
-                match samples {
-                    None => evaluator.layer_ns(partition, *id, rows),
-                    Some(samples) => evaluator.timing.layer_ns_by(samples, task, partition, *id, rows),
-                }
-            };
-            design_space.ladder.iter().map(at).collect()
-        };
-        let known =
-            measured::alternatives(processor_share.processor, layer, processor_share.workers, max_error);
-        let first = layer.primitive();
-        let mut options = Vec::new();
-        if known.iter().all(|known| known.primitive != first) {
-            let inputs: Vec<_> = layer.inputs.iter().map(|operand| &operand.shape).collect();
-            options.push(Layered {
-                primitive: None,
-                stored: first.stored_bytes(&layer.operator, &inputs, layer.parameter_elements()),
-                workspace: layer.workspace_bytes() * task.workers,
-                times: times(None),
-            });
-        }
-        // If a layer's own primitive was not measured, no other one is comparable with it.
-        if options.is_empty() {
-            options.extend(known.iter().map(|known: &Alternative<'_>| Layered {
-                primitive: Some(known.primitive),
-                stored: known.stored,
-                workspace: known.workspace * task.workers,
-                times: times(Some(known.samples)),
-            }));
-        }
-        priced::undominated(options)
-    };
+    let options = |id: &LayerId| options(evaluator, &design_space.ladder, partition, *id, max_error);
     let options: Vec<Vec<Layered>> = source.layers.iter().map(options).collect();
     let part = |path: PathOffer| {
         let (mut firings, mut barriers, mut primitives) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,5 +1,7 @@
 //! Shortest paths over segments, with prices for stored bytes and workspace.
 
+use std::ops::Range;
+
 use csdfc_runtime::bind::Primitive;
 use rayon::prelude::*;
 
@@ -84,80 +86,14 @@ pub(super) fn paths(
     ladder: &[u64],
     options: &[Vec<Layered>],
 ) -> Vec<PathOffer> {
-    let steps: Vec<usize> =
-        segments.iter().map(|segment| ladder.partition_point(|often| *often < segment.firings)).collect();
-    let prices = [|option: &Layered| option.stored, |option: &Layered| option.workspace];
-    let [of_stored, of_workspace] = [0, 1].map(|kind| ladder_of_prices(options, prices[kind], PRICES[kind]));
-    let priced: Vec<Vec<Priced>> = of_stored
-        .par_iter()
-        .map(|stored| {
-            of_workspace.iter().map(|workspace| priced(options, ladder.len(), *stored, *workspace)).collect()
-        })
+    let search = PathSearch::new(segments, cuts, ladder, options);
+    let prices = 0..search.prices.len();
+    let tried: Vec<(u64, usize)> = caps(segments, &search.into, options)
+        .iter()
+        .flat_map(|cap| prices.clone().map(move |price| (*cap, price)))
         .collect();
-    let mut into: Vec<Vec<usize>> = vec![Vec::new(); cuts.len() + 1];
-    for (index, segment) in segments.iter().enumerate() {
-        into[segment.to].push(index);
-    }
-    // The least and the most that a segment, and so the arena, may take.
-    let caps = caps(segments, &into, options);
-    let tried: Vec<(u64, usize)> =
-        caps.iter().flat_map(|cap| (0..of_stored.len()).map(move |price| (*cap, price))).collect();
-    let path = |&(cap, price): &(u64, usize)| -> Option<PathOffer> {
-        let first = |to: usize| to.checked_sub(1).map_or(0, |cut| cuts[cut] + 1);
-        let taken = |index: usize| -> Option<(SegmentCost, usize)> {
-            let segment = &segments[index];
-            let (from, to) = (first(segment.from), first(segment.to));
-            let taken = |priced: &Priced| {
-                let sums = &priced.sums[steps[index]];
-                let workspace = if segment.firings == 1 {
-                    let chosen = priced.chosen[steps[index]][from..to].iter().zip(&options[from..to]);
-                    chosen.map(|(chosen, options)| options[*chosen].workspace).max().unwrap_or(0)
-                } else {
-                    sums[to].workspace - sums[from].workspace
-                };
-                SegmentCost {
-                    time_ns: sums[to].time_ns - sums[from].time_ns,
-                    stored: sums[to].stored - sums[from].stored,
-                    bytes: segment.bytes + workspace,
-                }
-            };
-            // The price of workspace rises, so the first options that fit are the cheapest.
-            let mut all = priced[price].iter().map(taken).enumerate();
-            all.find(|(_, taken)| taken.bytes <= cap).map(|(at, taken)| (taken, at))
-        };
-        // By cut: the cost of the way there, its last segment, and the options of that segment.
-        let mut best: Vec<Option<(f64, usize, usize)>> = vec![None; cuts.len() + 1];
-        best[0] = Some((0.0, usize::MAX, 0));
-        for (to, list) in into.iter().enumerate().skip(1) {
-            for &index in list {
-                let Some((before, ..)) = best[segments[index].from] else { continue };
-                if segments[index].bytes > cap {
-                    continue;
-                }
-                let Some((taken, at)) = taken(index) else { continue };
-                let cost = before + taken.time_ns + of_stored[price] * taken.stored as f64;
-                if best[to].is_none_or(|(least, ..)| cost < least) {
-                    best[to] = Some((cost, index, at));
-                }
-            }
-        }
-        let mut offer = PathOffer { time_ns: 0.0, stored: 0, arena: 0, segments: Vec::new() };
-        let mut cut = cuts.len();
-        while cut > 0 {
-            let (_, index, at) = best[cut]?;
-            let (taken, _) = taken(index)?;
-            let segment = &segments[index];
-            offer.time_ns += taken.time_ns;
-            offer.stored += taken.stored;
-            offer.arena = offer.arena.max(taken.bytes);
-            let chosen = &priced[price][at].chosen[steps[index]];
-            offer.segments.push((index, chosen[first(segment.from)..first(segment.to)].to_vec()));
-            cut = segment.from;
-        }
-        offer.segments.reverse();
-        Some(offer)
-    };
-    let mut offers: Vec<PathOffer> = tried.par_iter().filter_map(path).collect();
+    let mut offers: Vec<PathOffer> =
+        tried.par_iter().filter_map(|(cap, price)| search.path(*cap, *price)).collect();
     offers
         .sort_by(|a, b| a.time_ns.total_cmp(&b.time_ns).then((a.arena, a.stored).cmp(&(b.arena, b.stored))));
     let mut kept: Vec<PathOffer> = Vec::new();
@@ -167,6 +103,119 @@ pub(super) fn paths(
         }
     }
     kept
+}
+
+/// What searches for paths share.
+struct PathSearch<'a> {
+    segments: &'a [Segment],
+    cuts: &'a [usize],
+    options: &'a [Vec<Layered>],
+    /// By segment: its step on the ladder of numbers of firings.
+    steps: Vec<usize>,
+    /// Prices of a stored byte.
+    prices: Vec<f64>,
+    /// By price of a stored byte, and by price of a byte of workspace, which rises: the options.
+    priced: Vec<Vec<Priced>>,
+    /// By cut, and 0 for the start: the segments that end there.
+    into: Vec<Vec<usize>>,
+}
+
+impl<'a> PathSearch<'a> {
+    fn new(
+        segments: &'a [Segment],
+        cuts: &'a [usize],
+        ladder: &[u64],
+        options: &'a [Vec<Layered>],
+    ) -> PathSearch<'a> {
+        let step = |segment: &Segment| ladder.partition_point(|often| *often < segment.firings);
+        let bytes = [|option: &Layered| option.stored, |option: &Layered| option.workspace];
+        let [prices, of_workspace] = [0, 1].map(|kind| ladder_of_prices(options, bytes[kind], PRICES[kind]));
+        let at_price = |stored: &f64| {
+            let priced = |workspace: &f64| priced(options, ladder.len(), *stored, *workspace);
+            of_workspace.iter().map(priced).collect()
+        };
+        let priced = prices.par_iter().map(at_price).collect();
+        let mut into: Vec<Vec<usize>> = vec![Vec::new(); cuts.len() + 1];
+        for (index, segment) in segments.iter().enumerate() {
+            into[segment.to].push(index);
+        }
+        PathSearch {
+            segments,
+            cuts,
+            options,
+            steps: segments.iter().map(step).collect(),
+            prices,
+            priced,
+            into,
+        }
+    }
+
+    /// The layers of a segment.
+    fn layers(&self, segment: &Segment) -> Range<usize> {
+        let first = |cut: usize| cut.checked_sub(1).map_or(0, |cut| self.cuts[cut] + 1);
+        first(segment.from)..first(segment.to)
+    }
+
+    /// What a segment costs with the cheapest options with which it fits under a cap, and at which price of workspace
+    /// these are chosen.
+    fn segment_cost(&self, index: usize, cap: u64, price: usize) -> Option<(SegmentCost, usize)> {
+        // The price of workspace rises, so the first options that fit are the cheapest.
+        let mut all = self.priced[price].iter().map(|priced| self.cost_at(index, priced)).enumerate();
+        all.find(|(_, cost)| cost.bytes <= cap).map(|(at, cost)| (cost, at))
+    }
+
+    /// What a segment costs with the options of some prices.
+    fn cost_at(&self, index: usize, priced: &Priced) -> SegmentCost {
+        let (segment, step) = (&self.segments[index], self.steps[index]);
+        let layers = self.layers(segment);
+        let [before, after] = [layers.start, layers.end].map(|layer| &priced.sums[step][layer]);
+        let workspace = if segment.firings == 1 {
+            let chosen = priced.chosen[step][layers.clone()].iter().zip(&self.options[layers]);
+            chosen.map(|(chosen, options)| options[*chosen].workspace).max().unwrap_or(0)
+        } else {
+            after.workspace - before.workspace
+        };
+        SegmentCost {
+            time_ns: after.time_ns - before.time_ns,
+            stored: after.stored - before.stored,
+            bytes: segment.bytes + workspace,
+        }
+    }
+
+    /// The cheapest path whose segments fit under a cap, at a price of a stored byte.
+    fn path(&self, cap: u64, price: usize) -> Option<PathOffer> {
+        // By cut: the cost of the way there, and its last segment.
+        let mut best: Vec<Option<(f64, usize)>> = vec![None; self.into.len()];
+        best[0] = Some((0.0, usize::MAX));
+        for (to, list) in self.into.iter().enumerate().skip(1) {
+            for &index in list {
+                let Some((before, _)) = best[self.segments[index].from] else { continue };
+                if self.segments[index].bytes > cap {
+                    continue;
+                }
+                let Some((taken, _)) = self.segment_cost(index, cap, price) else { continue };
+                let cost = before + taken.time_ns + self.prices[price] * taken.stored as f64;
+                if best[to].is_none_or(|(least, _)| cost < least) {
+                    best[to] = Some((cost, index));
+                }
+            }
+        }
+        let mut offer = PathOffer { time_ns: 0.0, stored: 0, arena: 0, segments: Vec::new() };
+        let mut cut = self.cuts.len();
+        while cut > 0 {
+            let (_, index) = best[cut]?;
+            let (taken, at) = self.segment_cost(index, cap, price)?;
+            let segment = &self.segments[index];
+            offer.time_ns += taken.time_ns;
+            offer.stored += taken.stored;
+            offer.arena = offer.arena.max(taken.bytes);
+            let chosen = &self.priced[price][at].chosen[self.steps[index]];
+            offer.segments.push((index, chosen[self.layers(segment)].to_vec()));
+            cut = segment.from;
+        }
+        offer.segments.reverse();
+        Some(offer)
+    }
 }
 
 /// Prices at which layers change their options, from nothing to everything: some of the slopes of time over bytes.
