@@ -15,7 +15,7 @@ use csdfc_network::weights::Weights;
 use csdfc_network::{Network, NetworkOutput};
 use csdfc_plan::check;
 use csdfc_plan::format::{Element, Quantization};
-use csdfc_plan::operator::{Conv, Operator};
+use csdfc_plan::operator::{Conv, Function, Operator};
 use csdfc_plan::plan::{
     Buffer, FiringName, Layer, LayerInput, Plan, Step, StorageModel, StreamedWeights, Tensor,
 };
@@ -182,6 +182,25 @@ fn plans_of_applications() -> Vec<(String, Plan)> {
         }
     }
     plans
+}
+
+/// The names of all variants, which serde lists if a name is unknown.
+fn variants<T: serde::de::DeserializeOwned>(unknown: &str) -> Vec<String> {
+    let error = serde_json::from_str::<T>(unknown).err().unwrap().to_string();
+    let (_, listed) = error.split_once("expected one of").unwrap();
+    listed.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_operator_and_function_is_named() {
+    let mut all = variants::<Function>(r#"{"function": "?"}"#);
+    all.extend(variants::<Operator>(r#"{"op": "?", "attributes": {}}"#));
+    assert!(all.len() > 50, "{all:?}");
+    let page = page();
+    let is_named =
+        |name: &String| page.contains(&format!("`{name}`")) || page.contains(&format!("\"{name}\""));
+    let unnamed: Vec<&String> = all.iter().filter(|name| !is_named(name)).collect();
+    assert!(unnamed.is_empty(), "docs/plan-format.md does not name {unnamed:?}");
 }
 
 #[test]

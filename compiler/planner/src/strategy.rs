@@ -94,7 +94,8 @@ const TABLE: [(Strategy, &str, &str); 17] = [
 ];
 
 impl Strategy {
-    /// All strategies: those of the search, of memory, and of whole plans in the order in which these are tried.
+    /// All strategies: those of the search, of memory, of whole plans in the order in which these are tried, and of how
+    /// streamed weights are read.
     pub fn all() -> impl Iterator<Item = Strategy> {
         TABLE.into_iter().map(|(strategy, ..)| strategy)
     }

@@ -255,10 +255,14 @@ impl Function {
     /// Whether this is an activation, which fuses into the layer before it (`docs/design.md`, "Networks").
     pub fn is_activation(&self) -> bool {
         use Function::*;
-        !matches!(
-            self,
-            Erf | Sqrt | Exp | Log | Abs | Neg | Sign | Sin | Cos | Reciprocal | Floor | Ceil | Round
-        )
+        match self {
+            Relu | Clip { .. } | LeakyRelu { .. } | PRelu { .. } | Elu { .. } | Selu { .. } => true,
+            Sigmoid | HardSigmoid { .. } | HardSwish | Swish | Tanh | Gelu { .. } | Mish => true,
+            Softplus | Softsign | ThresholdedRelu { .. } => true,
+            Erf | Sqrt | Exp | Log | Abs | Neg | Sign | Sin | Cos | Reciprocal | Floor | Ceil | Round => {
+                false
+            }
+        }
     }
 }
 
