@@ -47,6 +47,7 @@ pub mod mat_mul;
 pub mod math;
 pub mod max_unpool;
 pub mod pad;
+mod pairs;
 pub mod panel;
 mod pixels;
 pub mod pool;

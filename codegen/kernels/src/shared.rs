@@ -61,7 +61,13 @@ impl<'a, T> SharedRows<'a, T> {
     /// The element at which pixel `x` begins, in the row that begins at `start`.
     #[inline(always)]
     pub(crate) fn pixel(&self, start: usize, x: usize) -> usize {
-        start + x * self.shape.channels
+        start + x * self.between()
+    }
+
+    /// Elements from a pixel to the next of its row.
+    #[inline(always)]
+    pub(crate) fn between(&self) -> usize {
+        self.shape.channels
     }
 
     /// `count` elements from `start` on.

@@ -38,7 +38,7 @@ use core::ops::Range;
 use super::super::arch::{Job, Simd};
 use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::Conv;
+use super::parameters::{Conv, pack_biases};
 use super::scenario::Scenario;
 
 /// A convolution by spectra of rows. [`Scenario::filters`] has no effect here.
@@ -108,11 +108,7 @@ impl Fft1d {
         assert_eq!(out.len(), self.packed_len(), "length of packed filters");
         let (biases, rest) = out.split_at_mut(conv.filters);
         let (turns, lines) = rest.split_at_mut(self.points());
-        if bias.is_empty() {
-            biases.fill(0.0);
-        } else {
-            biases.copy_from_slice(bias);
-        }
+        pack_biases(bias, biases);
         fill_turns(turns);
         match self.spectra {
             Spectra::Made => lines.copy_from_slice(weights),
@@ -241,21 +237,21 @@ impl RowKernel for Fft1d {
     }
 }
 
-/// Rows of the output as work for an instruction set.
-struct Work<'a, 'o, 'd> {
-    p: &'a Fft1d,
-    rows: Range<usize>,
-    input: Rows<'a>,
-    constants: &'a [f32],
-    workspace: &'a mut [f32],
-    output: &'o mut RowsMut<'d>,
+/// Rows of the output of a convolution by spectra as work for an instruction set.
+pub(super) struct Work<'a, 'o, 'd, P> {
+    pub p: &'a P,
+    pub rows: Range<usize>,
+    pub input: Rows<'a>,
+    pub constants: &'a [f32],
+    pub workspace: &'a mut [f32],
+    pub output: &'o mut RowsMut<'d>,
 }
 
-impl Job for Work<'_, '_, '_> {
+impl Job for Work<'_, '_, '_, Fft1d> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Work { p, rows, input, constants, workspace, output } = self;
-        let Scenario { conv, input: [height, read], output: [_, width], layouts, .. } = p.scenario;
+        let Scenario { conv, input: [height, read], layouts, .. } = p.scenario;
         let (each, points) = (p.spectrum(), p.points());
         let (bias, rest) = constants.split_at(conv.filters);
         let (turns, filters) = rest.split_at(points);
@@ -301,14 +297,30 @@ impl Job for Work<'_, '_, '_> {
                 synthesise(sum, re, im, turns);
                 // To transform and transform back multiplies by the number of points.
                 let scale = 1.0 / points as f32;
-                let line = layouts[1].line_mut(output, width, y);
-                let made = line.data[filter * line.channel..].iter_mut().step_by(line.column);
-                for (x, made) in made.take(width).enumerate() {
-                    let point = point(&p.scenario, 1, x, points);
-                    *made = bias[filter] + point.map_or(0.0, |point| re[point] * scale);
-                }
+                write(&p.scenario, output, [filter, y], bias[filter], Some((re, scale)));
             }
         }
+    }
+}
+
+/// Writes row `y` of a filter: the bias and the sums, which are at the points of a transform along x, times a factor.
+/// Without them, the sums are 0.
+#[inline(always)]
+pub(super) fn write(
+    scenario: &Scenario,
+    output: &mut RowsMut<'_>,
+    [filter, y]: [usize; 2],
+    bias: f32,
+    sums: Option<(&[f32], f32)>,
+) {
+    let width = scenario.output[1];
+    let line = scenario.layouts[1].line_mut(output, width, y);
+    let made = line.data[filter * line.channel..].iter_mut().step_by(line.column);
+    for (x, made) in made.take(width).enumerate() {
+        let sum = sums.and_then(|(points, scale)| {
+            point(scenario, 1, x, points.len()).map(|point| points[point] * scale)
+        });
+        *made = bias + sum.unwrap_or(0.0);
     }
 }
 

@@ -41,7 +41,10 @@ use core::ops::Range;
 use super::super::arch::{Job, Simd};
 use super::super::kernel::{Context, RowKernel};
 use super::super::rows::{Rows, RowsMut};
-use super::fft::{Spectra, add_product, analyse, fill_turns, point, points, synthesise, transform};
+use super::fft::{
+    Spectra, Work, add_product, analyse, fill_turns, point, points, synthesise, transform, write,
+};
+use super::parameters::pack_biases;
 use super::scenario::Scenario;
 
 /// A convolution by spectra of planes. Its output is CHW. [`Scenario::filters`] has no effect here.
@@ -112,11 +115,7 @@ impl Fft2d {
         assert_eq!(out.len(), self.packed_len(), "length of packed filters");
         let (biases, rest) = out.split_at_mut(conv.filters);
         let (turns, filters) = rest.split_at_mut(self.most());
-        if bias.is_empty() {
-            biases.fill(0.0);
-        } else {
-            biases.copy_from_slice(bias);
-        }
+        pack_biases(bias, biases);
         fill_turns(turns);
         match self.spectra {
             Spectra::Made => filters.copy_from_slice(weights),
@@ -192,21 +191,11 @@ impl RowKernel for Fft2d {
     }
 }
 
-/// Rows of the output as work for an instruction set.
-struct Work<'a, 'o, 'd> {
-    p: &'a Fft2d,
-    rows: Range<usize>,
-    input: Rows<'a>,
-    constants: &'a [f32],
-    workspace: &'a mut [f32],
-    output: &'o mut RowsMut<'d>,
-}
-
-impl Job for Work<'_, '_, '_> {
+impl Job for Work<'_, '_, '_, Fft2d> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Work { p, rows, input, constants, workspace, output } = self;
-        let Scenario { conv, input: [height, read], output: [_, width], layouts, .. } = p.scenario;
+        let Scenario { conv, input: [height, read], layouts, .. } = p.scenario;
         let (each, line, [high, wide]) = (p.spectrum(), p.line(), p.points());
         let (bias, rest) = constants.split_at(conv.filters);
         let (turns, filters) = rest.split_at(p.most());
@@ -245,12 +234,7 @@ impl Job for Work<'_, '_, '_> {
                 if let Some(row) = row {
                     synthesise(&sum[row * line..][..line], re, im, turns);
                 }
-                let to = layouts[1].line_mut(output, width, y);
-                let to = to.data[filter * to.channel..].iter_mut().step_by(to.column);
-                for (x, to) in to.take(width).enumerate() {
-                    let point = row.and(point(&p.scenario, 1, x, wide));
-                    *to = bias + point.map_or(0.0, |point| re[point] * scale);
-                }
+                write(&p.scenario, output, [filter, y], *bias, row.map(|_| (&*re, scale)));
             }
         }
     }

@@ -40,7 +40,7 @@ use super::super::half::F16;
 use super::super::kernel::{Context, ElementKernel, RowKernel, Sharing};
 use super::super::panel::Panels;
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::{Conv, Packed, Pre};
+use super::{Conv, Packed};
 
 /// A convolution of halves by integers of 8 bits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,11 +54,7 @@ impl MixedConv {
     /// Bytes of the packed weights, scales, biases and slopes, and of the constants of [`Conv::pre`] after them; an even
     /// number.
     pub const fn packed_len(&self) -> usize {
-        let constants = match self.conv.pre {
-            Some(Pre { affine: true, .. }) => 2 * self.conv.channels,
-            _ => 0,
-        };
-        self.conv.panels().mixed().len() + constants * size_of::<F16>()
+        self.conv.panels().mixed().len() + self.conv.constants() * size_of::<F16>()
     }
 
     /// Bytes of an output channel among the packed bytes: scale, bias, weights and slope.

@@ -56,7 +56,6 @@ mod window;
 pub mod winograd;
 
 pub use parameters::Conv;
-pub(crate) use parameters::inside;
 pub use pre::Pre;
 
 use core::ops::Range;

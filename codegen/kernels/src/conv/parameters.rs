@@ -33,6 +33,18 @@ pub struct Conv {
     pub activation: Activation,
 }
 
+/// Packs biases, one for each filter, or none; without any, they are zeros.
+///
+/// # Panics
+/// If there are some, but not one for each filter.
+pub(super) fn pack_biases(bias: &[f32], to: &mut [f32]) {
+    if bias.is_empty() {
+        to.fill(0.0);
+    } else {
+        to.copy_from_slice(bias);
+    }
+}
+
 impl Conv {
     /// Whether every channel has one filter of its own.
     pub const fn is_depthwise(&self) -> bool {
@@ -51,11 +63,15 @@ impl Conv {
 
     /// Elements of the packed weights, biases and slopes, and of the constants of [`Conv::pre`] after them.
     pub const fn packed_len(&self) -> usize {
-        let constants = match self.pre {
+        self.panels().len() + self.constants()
+    }
+
+    /// Scales and shifts of [`Conv::pre`].
+    pub(super) const fn constants(&self) -> usize {
+        match self.pre {
             Some(Pre { affine: true, .. }) => 2 * self.channels,
             _ => 0,
-        };
-        self.panels().len() + constants
+        }
     }
 
     /// Packs `weights` (`[filters, channels / groups, kernel_y, kernel_x]`), `bias` (`[filters]`, or empty), the
@@ -97,7 +113,7 @@ impl Conv {
 
 /// Taps `start .. end` of a kernel that, from `at = output · stride`, lie within `size` elements.
 #[inline(always)]
-pub(crate) fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) -> Range<usize> {
+pub(super) fn inside(at: usize, pad: usize, kernel: usize, dilation: usize, size: usize) -> Range<usize> {
     let start = pad.saturating_sub(at).div_ceil(dilation).min(kernel);
     let end = (size + pad).saturating_sub(at).div_ceil(dilation).min(kernel);
     start..end.max(start)

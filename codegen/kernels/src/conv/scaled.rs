@@ -36,7 +36,7 @@ use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::panel::{Kind, Panels};
 use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::weight::Scaled;
-use super::{Conv, Packed, Pre};
+use super::{Conv, Packed};
 
 /// A convolution of floats by narrower weights. A matrix product counts as one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,11 +65,7 @@ impl ScaledConv {
     /// Bytes of the packed weights, scales and biases, and of the constants of [`Conv::pre`] after them; a multiple of
     /// four.
     pub const fn packed_len(&self) -> usize {
-        let constants = match self.conv.pre {
-            Some(Pre { affine: true, .. }) => 2 * self.conv.channels,
-            _ => 0,
-        };
-        self.panels().len() * self.size() + constants * size_of::<f32>()
+        self.panels().len() * self.size() + self.conv.constants() * size_of::<f32>()
     }
 
     /// Bytes of an output channel among the packed bytes: scale, bias and weights.

@@ -28,7 +28,7 @@ use super::super::arch::{Isa, PANEL};
 use super::super::layout::{ImageLine, Layout, copy, fill};
 use super::super::product::{Left, Product, Right, Start};
 use super::super::rows::{Rows, RowsMut};
-use super::{Conv, inside};
+use super::parameters::{Conv, inside, pack_biases};
 
 /// A convolution of one operand and one group, without [`Conv::pre`], [`Conv::residual`] and a PRelu, with the sizes
 /// and layouts of its tensors.
@@ -139,11 +139,7 @@ impl Scenario {
         let Conv { channels, filters, kernel, .. } = self.conv;
         assert_eq!(out.len(), self.packed_len(), "length of packed filters");
         let (biases, packed) = out.split_at_mut(filters);
-        if bias.is_empty() {
-            biases.fill(0.0);
-        } else {
-            biases.copy_from_slice(bias);
-        }
+        pack_biases(bias, biases);
         let sizes = [filters, channels, kernel[0], kernel[1]];
         for (i, &weight) in weights.iter().enumerate() {
             let (mut rest, mut at) = (i, [0; 4]);

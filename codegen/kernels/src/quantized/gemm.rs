@@ -134,8 +134,7 @@ impl ElementKernel<u8, u8> for QGemm {
                 return;
             }
             let panel = Panel::new(&panels, packed, unit);
-            let mut sums: [i32; PANEL] =
-                core::array::from_fn(|lane| if lane < panel.width { panel.bias(lane) } else { 0 });
+            let mut sums = panel.biases();
             let mut at = *index;
             for k in 0..self.gemm.inner {
                 at[last] = k;

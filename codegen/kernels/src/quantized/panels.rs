@@ -122,10 +122,11 @@ impl<'a> Panel<'a> {
         Panel { width, bytes: &packed[first * panels.channel_bytes()..][..panels.reach(width)] }
     }
 
-    /// The bias of a channel, less the part that the zero point adds.
+    /// The biases of all channels, less the part that the zero point adds, and zeros after them.
     #[inline(always)]
-    pub fn bias(&self, lane: usize) -> i32 {
-        i32::from_le_bytes(self.number(lane))
+    pub fn biases(&self) -> [i32; PANEL] {
+        let bias = |lane| i32::from_le_bytes(self.number(lane));
+        core::array::from_fn(|lane| if lane < self.width { bias(lane) } else { 0 })
     }
 
     /// The multiplier of a channel.

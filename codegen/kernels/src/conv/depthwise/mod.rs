@@ -126,7 +126,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
         for (window_at, ky) in windows.iter_mut().zip(rows.clone()) {
             *window_at = window(ky);
         }
-        let between = output.pixel(0, 1) - output.pixel(0, 0);
+        let between = output.between();
         let start = output.pixel(output.start(self.y), self.x) + first;
         let filters = Filters {
             ending: Ending::new(p.activation),

@@ -53,7 +53,7 @@ use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::layout::{ImageLine, Layout};
 use super::super::product::{Left, Product, Right, Start};
 use super::super::rows::{RowShape, Rows, RowsMut};
-use super::Conv;
+use super::parameters::{Conv, pack_biases};
 use transform::{Backward, Forward, Move, filter_factor};
 
 /// A strip has this many tiles or somewhat more. With fewer, the filters would be read too often.
@@ -172,11 +172,7 @@ impl Winograd {
         assert_eq!(out.len(), self.packed_len(), "length of packed filters");
         assert_eq!(weights.len(), filters * channels * kernel[0] * kernel[1], "length of filters");
         let (biases, packed) = out.split_at_mut(filters);
-        if bias.is_empty() {
-            biases.fill(0.0);
-        } else {
-            biases.copy_from_slice(bias);
-        }
+        pack_biases(bias, biases);
         let mut factors = [[0.0; MAX_TAPS]; MAX_VALUES];
         for (at, factors) in factors[..columns].iter_mut().enumerate() {
             for (tap, factor) in factors[..kernel[1]].iter_mut().enumerate() {

@@ -80,8 +80,7 @@ impl Depthwise<'_> {
                 let first = tile * PANEL;
                 let panel = Panel::new(&panels, packed, first);
                 for x in 0..output.width() {
-                    let mut sums: [i32; PANEL] =
-                        core::array::from_fn(|lane| if lane < panel.width { panel.bias(lane) } else { 0 });
+                    let mut sums = panel.biases();
                     for ky in 0..kernel[0] {
                         let iy = (y * stride[0] + ky * dilation[0]).wrapping_sub(pads[0]);
                         for kx in 0..kernel[1] {
@@ -212,9 +211,9 @@ impl ChannelRows<'_, '_> {
     #[inline(always)]
     fn outputs(&self, y: usize) -> *mut u8 {
         let output = &self.conv.output;
-        let start = output.start(y);
-        let end = output.pixel(start, output.width());
-        output.pointer(start, end - start).wrapping_add(self.first)
+        // In a slice of the channels, the last pixel has only the channels of the slice.
+        let reach = output.width().saturating_sub(1) * output.between() + self.lanes;
+        output.pointer(output.start(y) + self.first, reach)
     }
 }
 
@@ -284,7 +283,7 @@ impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Wor
                         sums[m - 1] = sums[m];
                     }
                     sums[LIVE - 1] = filters.biases;
-                    out = out.wrapping_add(q.conv.filters);
+                    out = out.wrapping_add(output.between());
                 }
             }
         }
@@ -370,7 +369,7 @@ unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
                     }
                 }
             }
-            let to = out.wrapping_add(x * q.conv.filters);
+            let to = out.wrapping_add(x * output.between());
             let mut room = [0; MAX_CHANNELS];
             let made = if PART { room.as_mut_ptr() } else { to };
             S::requantize_channels(sums, filters.scales, &filters.clamp, made, filters.lanes);

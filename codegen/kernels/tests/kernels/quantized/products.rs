@@ -5,12 +5,13 @@ use csdfc_kernels::arch::Isa;
 use csdfc_kernels::conv::Conv;
 use csdfc_kernels::elements::{Elements, ElementsMut};
 use csdfc_kernels::gemm::Gemm;
-use csdfc_kernels::kernel::{Context, ElementKernel};
+use csdfc_kernels::kernel::{Context, ElementKernel, RowKernel};
 use csdfc_kernels::quantized::Requantize;
 use csdfc_kernels::quantized::cast::{Dequantize, Quantize};
 use csdfc_kernels::quantized::conv::QConv;
 use csdfc_kernels::quantized::gemm::QGemm;
 use csdfc_kernels::quantized::pre::QPre;
+use csdfc_kernels::rows::{RowShape, Rows, RowsMut};
 
 use super::{Case, Image, bytes, element, how, requantized};
 use crate::testing::{Random, rounds};
@@ -212,6 +213,46 @@ fn what_is_before_a_convolution_and_concats_are_exact() {
             q = after(&mut random, q);
         }
         check(&mut random, &q, size, &parts);
+    }
+}
+
+/// An output with channels before and after those of the convolution, as the tiles of a layer write it: these stay.
+#[test]
+fn depthwise_convolutions_leave_other_channels() {
+    let mut random = Random(77);
+    let (before, after, height, width) = (3, 2, 3, 11);
+    for case in rounds(60) {
+        let filters = *random.pick(&[1, 7, 16, 17, 40, 64, 70]);
+        let mut p = conv(filters, filters, filters, *random.pick(&[[3, 3], [5, 5], [1, 1], [2, 3], [9, 1]]));
+        p.stride = [1, *random.pick(&[1, 2])];
+        let size = [height + p.kernel[0] - 1, (width - 1) * p.stride[1] + p.kernel[1]];
+        let q = quantized(&mut random, p);
+        let input = Image::random(&mut random, [size[0], size[1], filters]);
+        let steps = p.kernel[0] * p.kernel[1];
+        let weights = weights(&mut random, filters * steps);
+        let weights = (&weights[..], offset(&mut random, q.has_offset));
+        let (biases, multipliers) = (biases(&mut random, filters), multipliers(&mut random, filters, steps));
+        let mut packed = vec![0xa5; q.packed_len()];
+        q.pack(weights, &biases, &multipliers, [&[]; 2], &mut packed);
+        let own = textbook(&q, &input, weights, &biases, &multipliers);
+        let channels = before + filters + after;
+        let kept = Image::random(&mut random, [height, width, channels]);
+        let want = Image::of([height, width, channels], |y, x, c| match c.checked_sub(before) {
+            Some(c) if c < filters => own.at(y, x, c),
+            _ => kept.at(y, x, c),
+        });
+        let operand = Rows {
+            data: (&input.data[..]).into(),
+            shape: RowShape::dense(size[0], size[1], filters, size[0]),
+        };
+        for isa in Isa::all() {
+            let mut made = kept.data.clone();
+            let shape = RowShape::dense(height, width, channels, height);
+            let mut output = RowsMut { data: (&mut made[before..]).into(), shape };
+            let context = &mut Context::alone(isa);
+            q.rows(context, 0..height, &[operand], &[Rows::line(&packed)], &mut output);
+            assert!(made == want.data, "case {case}, {q:?}, {}", isa.name());
+        }
     }
 }
 
