@@ -10,42 +10,35 @@ use csdfc_plan::operator::{
 };
 use csdfc_plan::shape::Shape;
 
+/// The value of one of the kernels' types that has the same name, and the same fields, as one of the plan's. Values that
+/// differ are translated by the arms that follow.
+macro_rules! same_name {
+    (
+        $value:expr, $from:ident => $to:ident:
+        $($name:ident $({ $($field:ident),+ })?),+
+        $(; $($other:pat => $made:expr),+)?
+    ) => {
+        match $value {
+            $($from::$name $({ $($field),+ })? => $to::$name $({ $($field),+ })?,)+
+            $($($other => $made,)+)?
+        }
+    };
+}
+
 /// A function of one element; a PRelu's slopes are kept apart from it.
 pub(crate) fn activation(function: Option<&Function>) -> Activation {
     let Some(function) = function else { return Activation::None };
-    match *function {
-        Function::Relu => Activation::Relu,
-        Function::Clip { min, max } => {
-            Activation::Clip { min: min.unwrap_or(f32::NEG_INFINITY), max: max.unwrap_or(f32::INFINITY) }
-        }
-        Function::LeakyRelu { alpha } => Activation::LeakyRelu { alpha },
+    same_name!(
+        *function, Function => Activation:
+        Relu, LeakyRelu { alpha }, Elu { alpha }, Selu { alpha, gamma }, Sigmoid, HardSigmoid { alpha, beta },
+        HardSwish, Swish, Tanh, Erf, Gelu { tanh }, Mish, Softplus, Softsign, Sqrt, Exp, Log, Abs, Neg, Sign, Sin, Cos,
+        Reciprocal, Floor, Ceil, Round, ThresholdedRelu { alpha };
         Function::PRelu { .. } => Activation::PRelu,
-        Function::Elu { alpha } => Activation::Elu { alpha },
-        Function::Selu { alpha, gamma } => Activation::Selu { alpha, gamma },
-        Function::Sigmoid => Activation::Sigmoid,
-        Function::HardSigmoid { alpha, beta } => Activation::HardSigmoid { alpha, beta },
-        Function::HardSwish => Activation::HardSwish,
-        Function::Swish => Activation::Swish,
-        Function::Tanh => Activation::Tanh,
-        Function::Erf => Activation::Erf,
-        Function::Gelu { tanh } => Activation::Gelu { tanh },
-        Function::Mish => Activation::Mish,
-        Function::Softplus => Activation::Softplus,
-        Function::Softsign => Activation::Softsign,
-        Function::Sqrt => Activation::Sqrt,
-        Function::Exp => Activation::Exp,
-        Function::Log => Activation::Log,
-        Function::Abs => Activation::Abs,
-        Function::Neg => Activation::Neg,
-        Function::Sign => Activation::Sign,
-        Function::Sin => Activation::Sin,
-        Function::Cos => Activation::Cos,
-        Function::Reciprocal => Activation::Reciprocal,
-        Function::Floor => Activation::Floor,
-        Function::Ceil => Activation::Ceil,
-        Function::Round => Activation::Round,
-        Function::ThresholdedRelu { alpha } => Activation::ThresholdedRelu { alpha },
-    }
+        Function::Clip { min, max } => Activation::Clip {
+            min: min.unwrap_or(f32::NEG_INFINITY),
+            max: max.unwrap_or(f32::INFINITY),
+        }
+    )
 }
 
 /// The function that follows an operator within its kernel; none if a PRelu follows in place.
@@ -62,18 +55,11 @@ pub(crate) fn pre(pre: &Pre) -> conv::Pre {
 }
 
 pub(super) fn binary(function: BinaryFunction) -> binary::BinaryFunction {
-    match function {
-        BinaryFunction::Add => binary::BinaryFunction::Add,
-        BinaryFunction::Sub => binary::BinaryFunction::Sub,
-        BinaryFunction::Mul => binary::BinaryFunction::Mul,
-        BinaryFunction::Div => binary::BinaryFunction::Div,
-        BinaryFunction::Max => binary::BinaryFunction::Max,
-        BinaryFunction::Min => binary::BinaryFunction::Min,
-        BinaryFunction::Pow => binary::BinaryFunction::Pow,
-        BinaryFunction::Equal => binary::BinaryFunction::Equal,
-        BinaryFunction::Greater => binary::BinaryFunction::Greater,
-        BinaryFunction::GreaterOrEqual => binary::BinaryFunction::GreaterOrEqual,
-    }
+    use binary::BinaryFunction as Kernel;
+    same_name!(
+        function, BinaryFunction => Kernel:
+        Add, Sub, Mul, Div, Max, Min, Pow, Equal, Greater, GreaterOrEqual
+    )
 }
 
 pub(super) fn pool(pool: &Pool) -> pool::Pool {
@@ -89,19 +75,11 @@ pub(super) fn pool(pool: &Pool) -> pool::Pool {
 }
 
 pub(super) fn reduce(function: &ReduceFunction) -> reduce::ReduceFunction {
-    match *function {
-        ReduceFunction::Mean => reduce::ReduceFunction::Mean,
-        ReduceFunction::Max => reduce::ReduceFunction::Max,
-        ReduceFunction::Min => reduce::ReduceFunction::Min,
-        ReduceFunction::Sum => reduce::ReduceFunction::Sum,
-        ReduceFunction::Prod => reduce::ReduceFunction::Prod,
-        ReduceFunction::L1 => reduce::ReduceFunction::L1,
-        ReduceFunction::L2 => reduce::ReduceFunction::L2,
-        ReduceFunction::SumSquare => reduce::ReduceFunction::SumSquare,
-        ReduceFunction::LogSum => reduce::ReduceFunction::LogSum,
-        ReduceFunction::LogSumExp => reduce::ReduceFunction::LogSumExp,
-        ReduceFunction::Lp { p } => reduce::ReduceFunction::Lp { p },
-    }
+    use reduce::ReduceFunction as Kernel;
+    same_name!(
+        *function, ReduceFunction => Kernel:
+        Mean, Max, Min, Sum, Prod, L1, L2, SumSquare, LogSum, LogSumExp, Lp { p }
+    )
 }
 
 pub(super) fn pad_mode(mode: &PadMode) -> pad::PadMode {
@@ -114,17 +92,10 @@ pub(super) fn pad_mode(mode: &PadMode) -> pad::PadMode {
 
 /// The kernel that samples an image.
 pub(super) fn grid_sample(sample: &GridSample) -> grid_sample::GridSample {
+    use grid_sample::{SampleMode as KernelMode, SamplePadding as KernelPadding};
     grid_sample::GridSample {
-        mode: match sample.mode {
-            SampleMode::Nearest => grid_sample::SampleMode::Nearest,
-            SampleMode::Linear => grid_sample::SampleMode::Linear,
-            SampleMode::Cubic => grid_sample::SampleMode::Cubic,
-        },
-        padding: match sample.padding {
-            SamplePadding::Zeros => grid_sample::SamplePadding::Zeros,
-            SamplePadding::Border => grid_sample::SamplePadding::Border,
-            SamplePadding::Reflection => grid_sample::SamplePadding::Reflection,
-        },
+        mode: same_name!(sample.mode, SampleMode => KernelMode: Nearest, Linear, Cubic),
+        padding: same_name!(sample.padding, SamplePadding => KernelPadding: Zeros, Border, Reflection),
         align_corners: sample.align_corners,
     }
 }
@@ -167,12 +138,8 @@ pub(super) fn resample(resize: &Resize, size: [usize; 2]) -> Option<resample::Re
 }
 
 fn rounding(rounding: Rounding) -> resize::Rounding {
-    match rounding {
-        Rounding::RoundPreferFloor => resize::Rounding::RoundPreferFloor,
-        Rounding::RoundPreferCeil => resize::Rounding::RoundPreferCeil,
-        Rounding::Floor => resize::Rounding::Floor,
-        Rounding::Ceil => resize::Rounding::Ceil,
-    }
+    use resize::Rounding as Kernel;
+    same_name!(rounding, Rounding => Kernel: RoundPreferFloor, RoundPreferCeil, Floor, Ceil)
 }
 
 /// The input coordinates of an axis's output coordinates, for an image of this height and width.
