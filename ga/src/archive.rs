@@ -22,7 +22,7 @@ pub struct Individual {
 ///
 /// let mut front = Archive::default();
 /// for (gene, objectives) in [(0, [3.0, 1.0]), (1, [1.0, 3.0]), (2, [3.0, 2.0]), (3, [2.0, 2.0])] {
-///     front.insert(&[gene], &Evaluation::of(objectives));
+///     front.insert(&[gene], &Evaluation::new(objectives));
 /// }
 /// // Genome 2 is no better than genome 0 in any objective, and worse in one.
 /// let genes: Vec<i64> = front.members().iter().map(|member| member.genome[0]).collect();

@@ -28,7 +28,7 @@ impl Evaluation {
     /// ```
     /// use csdfc_ga::Evaluation;
     ///
-    /// let [cheap, fast, slow] = [[1.0, 9.0], [4.0, 2.0], [4.0, 3.0]].map(Evaluation::of);
+    /// let [cheap, fast, slow] = [[1.0, 9.0], [4.0, 2.0], [4.0, 3.0]].map(Evaluation::new);
     /// assert!(fast.dominates(&slow));
     /// assert!(!fast.dominates(&cheap) && !cheap.dominates(&fast));
     /// let late = Evaluation { violation: 0.5, ..cheap };
@@ -66,7 +66,7 @@ pub(crate) fn order(a: f64, b: f64) -> Ordering {
 /// ```
 /// use csdfc_ga::{Evaluation, fronts};
 ///
-/// let population = [[1.0, 4.0], [2.0, 2.0], [3.0, 3.0], [4.0, 1.0], [4.0, 4.0]].map(Evaluation::of);
+/// let population = [[1.0, 4.0], [2.0, 2.0], [3.0, 3.0], [4.0, 1.0], [4.0, 4.0]].map(Evaluation::new);
 /// assert_eq!(fronts(&population), [vec![0, 1, 3], vec![2], vec![4]]);
 /// ```
 pub fn fronts(population: &[Evaluation]) -> Vec<Vec<usize>> {

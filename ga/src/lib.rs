@@ -29,7 +29,7 @@
 //!     fn evaluate(&self, genome: &[i64]) -> Evaluation {
 //!         let sum = |of: &[f64; 6]| genome.iter().zip(of).map(|(gene, each)| *gene as f64 * each).sum::<f64>();
 //!         // Objectives are minimised.
-//!         Evaluation::of([sum(&WEIGHT), -sum(&WORTH)])
+//!         Evaluation::new([sum(&WEIGHT), -sum(&WORTH)])
 //!     }
 //! }
 //!

@@ -141,7 +141,7 @@ pub fn search(problem: &dyn Problem, settings: &Settings<'_>) -> Outcome {
 ///     fn evaluate(&self, genome: &[i64]) -> Evaluation {
 ///         let places = [0.0, 5.0, 1.0, 3.0];
 ///         let stops: Vec<f64> = genome.iter().map(|gene| places[*gene as usize]).collect();
-///         Evaluation::of([stops.windows(2).map(|pair: &[f64]| (pair[0] - pair[1]).abs()).sum::<f64>()])
+///         Evaluation::new([stops.windows(2).map(|pair: &[f64]| (pair[0] - pair[1]).abs()).sum::<f64>()])
 ///     }
 /// }
 ///

@@ -23,7 +23,6 @@ use super::element::{Element, PIECE, pieces};
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
-use super::pairs::{sides, zip};
 use super::pixels::pixel;
 use super::rows::{Rows, RowsMut};
 
@@ -57,6 +56,18 @@ pub struct Binary {
     pub activation: Activation,
 }
 
+impl Binary {
+    /// Left and right.
+    #[inline]
+    fn sides<X: Copy>(&self, operands: &[X], constants: &[X]) -> [X; 2] {
+        match (operands, constants) {
+            (&[operand], &[constant]) if self.constant_first => [constant, operand],
+            (&[operand], &[constant]) => [operand, constant],
+            _ => [operands[0], operands[1]],
+        }
+    }
+}
+
 /// Images: each side has as many rows, columns and channels as the output, or one, which repeats.
 impl<E: Element> RowKernel<E, E> for Binary {
     #[inline]
@@ -69,7 +80,7 @@ impl<E: Element> RowKernel<E, E> for Binary {
         output: &mut RowsMut<'_, E>,
     ) {
         let (isa, activation, [left, right]) =
-            (context.isa, self.activation, sides(self.constant_first, operands, constants));
+            (context.isa, self.activation, self.sides(operands, constants));
         match self.function {
             BinaryFunction::Add => zip_rows(isa, y, left, right, output, activation, |a, b| a + b),
             BinaryFunction::Sub => zip_rows(isa, y, left, right, output, activation, |a, b| a - b),
@@ -98,7 +109,7 @@ impl<E: Element> ElementKernel<E, E> for Binary {
         constants: &[Elements<'_, E>],
         output: &mut ElementsMut<'_, E>,
     ) {
-        let (p, [left, right]) = (self, sides(self.constant_first, operands, constants));
+        let (p, [left, right]) = (self, self.sides(operands, constants));
         let rank = output.shape.dims.rank;
         output.fill(y, |index| {
             let [a, b] = [&left, &right].map(|x| x.at(&x.seen.broadcast(rank, index)).widen());
@@ -180,6 +191,23 @@ impl<E: Element, F: Fn(f32, f32) -> f32 + Copy> Job for Zip<'_, '_, '_, E, F> {
                     E::keep::<S>(piece, room);
                 }
             }
+        }
+    }
+}
+
+/// Slices of one element repeat.
+#[inline(always)]
+fn zip(left: &[f32], right: &[f32], output: &mut [f32], f: impl Fn(f32, f32) -> f32) {
+    match (left, right) {
+        (&[a], right) if right.len() == output.len() => {
+            output.iter_mut().zip(right).for_each(|(r, &b)| *r = f(a, b));
+        }
+        (left, &[b]) if left.len() == output.len() => {
+            output.iter_mut().zip(left).for_each(|(r, &a)| *r = f(a, b));
+        }
+        (&[a], &[b]) => output.fill(f(a, b)),
+        (left, right) => {
+            output.iter_mut().zip(left).zip(right).for_each(|((r, &a), &b)| *r = f(a, b));
         }
     }
 }

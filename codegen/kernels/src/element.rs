@@ -5,8 +5,6 @@
 //! whose last bit is 0, in every instruction set alike.
 #![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
 
-use core::ops::Range;
-
 use super::arch::Simd;
 use super::half::F16;
 
@@ -215,17 +213,6 @@ pub(crate) fn pieces<E: Element>(row: &mut [E], channels: usize) -> impl Iterato
             .chunks_mut(E::MAX_PIECE)
             .enumerate()
             .map(move |(j, piece)| (i * most + j * E::MAX_PIECE, piece))
-    })
-}
-
-/// The parts of a pixel's channels that become floats in one go: all of them if the elements are floats.
-#[inline(always)]
-pub(crate) fn parts<E: Element>(channels: usize) -> impl Iterator<Item = Range<usize>> {
-    let mut first = 0_usize;
-    core::iter::from_fn(move || {
-        let part = first..channels.min(first.saturating_add(E::MAX_PIECE));
-        first = part.end;
-        (!part.is_empty()).then_some(part)
     })
 }
 

@@ -47,7 +47,6 @@ pub mod mat_mul;
 pub mod math;
 pub mod max_unpool;
 pub mod pad;
-mod pairs;
 pub mod panel;
 mod pixels;
 pub mod pool;

@@ -42,14 +42,20 @@ impl ElementKernel for MaxIndex {
     ) {
         let input = &operands[0];
         output.fill(y, |index| {
-            let [rows, columns] = Taps::of_element(&self.window, index, &input.seen);
+            let rows = Taps::of(&self.window, 0, index[2], input.seen.sizes[2]);
+            let columns = Taps::of(&self.window, 1, index[3], input.seen.sizes[3]);
+            let mut at = *index;
             let mut best = (f32::NEG_INFINITY, None);
-            Taps::for_each(&rows, &columns, index, |at| {
-                let x = input.at(at);
-                if x > best.0 || best.1.is_none() {
-                    best = (if x.is_nan() { best.0 } else { x }, Some(input.seen.linear(at)));
+            for ky in rows.inside.clone() {
+                at[2] = rows.at(ky);
+                for kx in columns.inside.clone() {
+                    at[3] = columns.at(kx);
+                    let x = input.at(&at);
+                    if x > best.0 || best.1.is_none() {
+                        best = (if x.is_nan() { best.0 } else { x }, Some(input.seen.linear(&at)));
+                    }
                 }
-            });
+            }
             best.1.unwrap_or_default() as f32
         });
     }

@@ -190,7 +190,7 @@ impl Panels {
     /// output channel. It says whether the weights are such numbers.
     ///
     /// # Panics
-    /// If `out` is not as long as [`Panels::of`] these says, `wide` is not [`Panels::len`] long, or `scales` is too short.
+    /// If `out` is not as long as [`Panels::with_kind`] of this kind says, `wide` is not [`Panels::len`] long, or `scales` is too short.
     pub fn scale(&self, kind: Kind, wide: &[f32], scales: &[f32], out: &mut [u8]) -> bool {
         let (narrow, size) =
             (self.with_kind(kind), if matches!(kind, Kind::Halves) { size_of::<F16>() } else { 1 });

@@ -19,8 +19,8 @@
 use core::ops::Range;
 
 use super::arch::{Job, Simd};
-use super::element::{Element, PIECE, parts};
-use super::elements::{Dims, Elements, ElementsMut, Index};
+use super::element::{Element, PIECE};
+use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::math;
 use super::pixels::{pixel, pixel_mut};
@@ -94,7 +94,9 @@ impl<E: Element> Job for PoolRows<'_, '_, '_, E> {
             let row_out = output.row(y);
             for x in 0..out.width {
                 let columns = Taps::of(p, 1, x, shape.width);
-                for part in parts::<E>(out.channels) {
+                let mut first = 0;
+                while first < out.channels {
+                    let part = first..out.channels.min(first.saturating_add(E::MAX_PIECE));
                     let result = &mut pixel_mut(row_out, &out, x)[part.clone()];
                     let values = E::draft(result, &mut room);
                     values.fill(p.kind.start());
@@ -110,6 +112,7 @@ impl<E: Element> Job for PoolRows<'_, '_, '_, E> {
                     p.kind.finish(values, divisor(p.kind, &rows, &columns));
                     // SAFETY: this is in `Job::run`, as `keep` asks.
                     unsafe { E::keep::<S>(result, &room) }
+                    first = part.end;
                 }
             }
         }
@@ -129,11 +132,17 @@ impl<E: Element> ElementKernel<E, E> for Pool {
     ) {
         let input = &operands[0];
         output.fill(y, |index| {
-            let [rows, columns] = Taps::of_element(self, index, &input.seen);
+            let rows = Taps::of(self, 0, index[2], input.seen.sizes[2]);
+            let columns = Taps::of(self, 1, index[3], input.seen.sizes[3]);
             let mut result = [self.kind.start()];
-            Taps::for_each(&rows, &columns, index, |at| {
-                self.kind.accumulate(&mut result, &[input.at(at).widen()]);
-            });
+            let mut at = *index;
+            for ky in rows.inside.clone() {
+                at[2] = rows.at(ky);
+                for kx in columns.inside.clone() {
+                    at[3] = columns.at(kx);
+                    self.kind.accumulate(&mut result, &[input.at(&at).widen()]);
+                }
+            }
             self.kind.finish(&mut result, divisor(self.kind, &rows, &columns));
             E::narrow(result[0])
         });
@@ -167,25 +176,6 @@ impl Taps {
             start,
             dilation,
             before,
-        }
-    }
-
-    /// Those of rows and of columns for an element `[N, C, H, W]`, of an input with these dimensions.
-    #[inline]
-    pub fn of_element(p: &Pool, index: &Index, seen: &Dims) -> [Self; 2] {
-        [0, 1].map(|axis| Taps::of(p, axis, index[2 + axis], seen.sizes[2 + axis]))
-    }
-
-    /// Calls `f` with the index of each tap of the element of this index that lies in the input, row by row.
-    #[inline]
-    pub fn for_each(rows: &Taps, columns: &Taps, index: &Index, mut f: impl FnMut(&Index)) {
-        let mut at = *index;
-        for ky in rows.inside.clone() {
-            at[2] = rows.at(ky);
-            for kx in columns.inside.clone() {
-                at[3] = columns.at(kx);
-                f(&at);
-            }
         }
     }
 

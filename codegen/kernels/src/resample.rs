@@ -28,7 +28,7 @@
 use core::ops::Range;
 
 use super::arch::{Job, Simd};
-use super::element::{Element, PIECE, parts};
+use super::element::{Element, PIECE};
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut};
@@ -111,7 +111,9 @@ impl<E: Element> Job for ResampleRows<'_, '_, '_, E> {
             for (x, place) in (0..out.width).zip(p.columns.line.places()) {
                 let columns = Taps::of(p, &p.columns, place, shape.width);
                 let result = pixel_mut(result, &out, x);
-                for part in parts::<E>(out.channels) {
+                let mut first = 0;
+                while first < out.channels {
+                    let part = first..out.channels.min(first.saturating_add(E::MAX_PIECE));
                     let piece = &mut result[part.clone()];
                     let sums = E::draft(piece, &mut room);
                     sums.fill(p.outside_of(&rows, &columns).unwrap_or(0.0));
@@ -127,6 +129,7 @@ impl<E: Element> Job for ResampleRows<'_, '_, '_, E> {
                     }
                     // SAFETY: this is in `Job::run`, as `keep` asks.
                     unsafe { E::keep::<S>(piece, &room) }
+                    first = part.end;
                 }
             }
         }

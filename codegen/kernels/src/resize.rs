@@ -24,7 +24,7 @@
 use core::ops::Range;
 
 use super::arch::{Job, Simd};
-use super::element::{Element, PIECE, parts};
+use super::element::{Element, PIECE};
 use super::elements::{Elements, ElementsMut, Index};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut};
@@ -129,20 +129,6 @@ impl Resize {
         }
     }
 
-    /// The weights and the corners of each pixel of output row `y`, in order.
-    #[inline(always)]
-    fn corners<'a, T>(&self, y: usize, input: Rows<'a, T>) -> impl Iterator<Item = ([f32; 4], [&'a [T]; 4])> {
-        let shape = input.shape;
-        let rows = Between::new(self.mode, self.rows.place(y), shape.height);
-        let (above, beneath) = (input.row(rows.below), input.row(rows.above));
-        self.columns.places().map(move |place| {
-            let columns = Between::new(self.mode, place, shape.width);
-            let [[a, b], [c, d]] =
-                [above, beneath].map(|row| [columns.below, columns.above].map(|x| pixel(row, &shape, x)));
-            (columns.weights(&rows), [a, b, c, d])
-        })
-    }
-
     /// Makes an element from those around it: a copy of the nearest, or `between` of four corners and their weights.
     #[inline]
     fn element<T: Copy>(
@@ -185,15 +171,23 @@ impl<E: Element> Job for Linear<'_, '_, '_, E> {
     #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
         let Linear { p, y, input, output } = self;
-        let out = output.shape;
+        let (shape, out) = (input.shape, output.shape);
         let mut rooms = [[0.0; PIECE]; 5];
         let [room_a, room_b, room_c, room_d, room] = &mut rooms;
         for y in y {
+            let rows = Between::new(p.mode, p.rows.place(y), shape.height);
+            let (above, beneath) = (input.row(rows.below), input.row(rows.above));
+            let columns = p.columns.places().map(|place| Between::new(p.mode, place, shape.width));
             let result = output.row(y);
-            for (x, (weights, corners)) in (0..out.width).zip(p.corners(y, input)) {
-                for part in parts::<E>(out.channels) {
+            for (x, columns) in (0..out.width).zip(columns) {
+                let weights = columns.weights(&rows);
+                let [[a, b], [c, d]] =
+                    [above, beneath].map(|row| [columns.below, columns.above].map(|x| pixel(row, &shape, x)));
+                let mut first = 0;
+                while first < out.channels {
+                    let part = first..out.channels.min(first.saturating_add(E::MAX_PIECE));
                     let piece = &mut pixel_mut(result, &out, x)[part.clone()];
-                    let [a, b, c, d] = corners.map(|pixel| &pixel[part.clone()]);
+                    let [a, b, c, d] = [a, b, c, d].map(|pixel| &pixel[part.clone()]);
                     // SAFETY: this is in `Job::run`, as `floats` asks.
                     let (a, b, c, d) = unsafe {
                         let (a, b) = (E::floats::<S>(a, room_a), E::floats::<S>(b, room_b));
@@ -202,6 +196,7 @@ impl<E: Element> Job for Linear<'_, '_, '_, E> {
                     mix_all(weights, [a, b, c, d], E::draft(piece, room));
                     // SAFETY: this is in `Job::run`, as `keep` asks.
                     unsafe { E::keep::<S>(piece, room) }
+                    first = part.end;
                 }
             }
         }
@@ -220,10 +215,16 @@ impl Job for LinearBytes<'_, '_, '_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let LinearBytes { p, y, input, output } = self;
-        let out = output.shape;
+        let (shape, out) = (input.shape, output.shape);
         for y in y {
+            let rows = Between::new(p.mode, p.rows.place(y), shape.height);
+            let (above, beneath) = (input.row(rows.below), input.row(rows.above));
+            let columns = p.columns.places().map(|place| Between::new(p.mode, place, shape.width));
             let result = output.row(y);
-            for (x, (weights, [a, b, c, d])) in (0..out.width).zip(p.corners(y, input)) {
+            for (x, columns) in (0..out.width).zip(columns) {
+                let weights = columns.weights(&rows);
+                let [[a, b], [c, d]] =
+                    [above, beneath].map(|row| [columns.below, columns.above].map(|x| pixel(row, &shape, x)));
                 let corners = a.iter().zip(b).zip(c.iter().zip(d));
                 for (r, ((&a, &b), (&c, &d))) in pixel_mut(result, &out, x).iter_mut().zip(corners) {
                     *r = mix_bytes(weights, [a, b, c, d]);

@@ -23,7 +23,7 @@
 //!
 //! let resolved = resolve(&plan).map_err(|violations| violations[0].to_string())?;
 //! let call = bind_layer(&resolved.index.cnns[0], &resolved.allocations[0], 1, 32)?.ok_or("nothing to compute")?;
-//! let streamed = Streamed::of(&resolved, 0, 1, &call)?.ok_or("its weights stay in memory")?;
+//! let streamed = Streamed::new(&resolved, 0, 1, &call)?.ok_or("its weights stay in memory")?;
 //! assert_eq!((streamed.tiles.len(), streamed.block(0).range.clone()), (1, 1920..4416));
 //! let mut store = Vec::new();
 //! streamed.pack(&call, &|parameter| Ok(vec![1.0; [600, 8][parameter]].into()), &mut |tile| {

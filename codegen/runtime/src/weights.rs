@@ -10,7 +10,7 @@
 //!
 //! let gemm = Operator::Gemm(Gemm { inner: 84, units: 10, transposed: true, bias: true, activation: None });
 //! let (x, y) = (Shape::new([1, 84]), Shape::new([1, 10]));
-//! let call = bind(Primitive::of(&gemm, &[&x]), &Site::whole(&gemm, [(&x, &x)].into_iter(), &y))?;
+//! let call = bind(Primitive::new(&gemm, &[&x]), &Site::whole(&gemm, [(&x, &x)].into_iter(), &y))?;
 //! // 84 weights and a bias for each unit, and 6 zeros.
 //! assert_eq!(packed_len(&call), 4 * (10 * (84 + 1) + 6));
 //! let mut blob = Blob::for_layers([&call].into_iter()).ok_or("no memory")?;

@@ -27,7 +27,7 @@
 //! # let input = Operator::Input(Input { element: InputElement::F32, camera: None });
 //! # let gemm = Operator::Gemm(Gemm { inner: 84, units: 84, transposed: true, bias: false, activation: None });
 //!
-//! let weights = vec![Weights::of([84, 84], vec![0.5; 84 * 84])];
+//! let weights = vec![Weights::new([84, 84], vec![0.5; 84 * 84])];
 //! let mut network = Network::default();
 //! network.add(layer("left", input.clone(), &[], vec![]));
 //! network.add(layer("right", input, &[], vec![]));

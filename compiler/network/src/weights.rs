@@ -9,7 +9,7 @@
 //! ```
 //! use csdfc_network::weights::Weights;
 //!
-//! let filters = Weights::of([2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+//! let filters = Weights::new([2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
 //! let folded = filters.scaled(0, &[10.0, 0.5]);
 //! assert_eq!(folded.elements(), 6);
 //! assert_eq!(folded.values()?, [10.0, 20.0, 30.0, 2.0, 2.5, 3.0]);

@@ -16,9 +16,9 @@
 //!
 //! // Unless the least memory is asked for, a plan shall be fast.
 //! application.constraints.memory = Some(MemoryGoal::Bytes(4000));
-//! assert_eq!(Objective::of(&application).least.compare(&fast, &small), Ordering::Less);
+//! assert_eq!(Objective::new(&application).least.compare(&fast, &small), Ordering::Less);
 //! application.constraints.memory = Some(MemoryGoal::Min);
-//! assert_eq!(Objective::of(&application).least.compare(&fast, &small), Ordering::Greater);
+//! assert_eq!(Objective::new(&application).least.compare(&fast, &small), Ordering::Greater);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

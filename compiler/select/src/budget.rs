@@ -13,7 +13,7 @@
 //! best that was met on the way, improved by [`crate::descent`].
 //!
 //! ```
-//! use csdfc_select::budget::{Nothing, least};
+//! use csdfc_select::budget::{Nothing, least_within_budget};
 //! use csdfc_select::quantity::Axis;
 //! use csdfc_select::{Instance, Problem};
 //!
@@ -24,7 +24,7 @@
 //!         "edges": []}"#,
 //! )?;
 //! let problem = Problem::new(&instance, false)?;
-//! let fastest = |kib| least(&problem, &problem.all(), Axis::Time, Some(problem.memories.budget(kib)));
+//! let fastest = |kib| least_within_budget(&problem, &problem.all(), Axis::Time, Some(problem.memories.budget(kib)));
 //! assert_eq!(fastest(80.0).map(|least| least.selection), Ok(vec![1]));
 //! assert_eq!(fastest(50.0).map(|least| least.selection), Ok(vec![0]));
 //! assert!(matches!(fastest(5.0), Err(Nothing::OverBudget(_))));
@@ -89,10 +89,10 @@ pub fn least_within_budget(
     solve(problem, &Model::new(problem, allowed), axis, budget)
 }
 
-/// [`least`], of a model of the candidates.
+/// [`least_within_budget`], of a model of the candidates.
 ///
 /// # Errors
-/// As [`least`].
+/// As [`least_within_budget`].
 pub fn solve(
     problem: &Problem<'_>,
     model: &Model,
@@ -105,7 +105,7 @@ pub fn solve(
 /// [`solve`], with a limit on the pairs of sums that may be looked at.
 ///
 /// # Errors
-/// As [`least`].
+/// As [`least_within_budget`].
 pub fn solve_within(
     problem: &Problem<'_>,
     model: &Model,

@@ -6,8 +6,8 @@
 //! use csdfc_select::quantity::Axis;
 //!
 //! let cost = Cost { time: 115, memory: 90, workspace: 80 };
-//! assert_eq!(Quantity::Workspace.of(&cost), 80);
-//! assert_eq!(Axis::Time.of(&cost), 115);
+//! assert_eq!(Quantity::Workspace.amount(&cost), 80);
+//! assert_eq!(Axis::Time.amount(&cost), 115);
 //! assert_eq!(Axis::Time.other(), Axis::Memory);
 //! ```
 

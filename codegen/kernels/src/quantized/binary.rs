@@ -29,7 +29,6 @@ use core::ops::Range;
 use super::super::arch::{Job, Simd};
 use super::super::elements::{Elements, ElementsMut};
 use super::super::kernel::{Context, ElementKernel, RowKernel};
-use super::super::pairs::{sides, zip};
 use super::super::pixels::pixel;
 use super::super::rows::{Rows, RowsMut};
 use super::Requantize;
@@ -74,6 +73,16 @@ pub struct QBinary {
 }
 
 impl QBinary {
+    /// Left and right.
+    #[inline]
+    fn sides<X: Copy>(&self, operands: &[X], constants: &[X]) -> [X; 2] {
+        match (operands, constants) {
+            (&[operand], &[constant]) if self.constant_first => [constant, operand],
+            (&[operand], &[constant]) => [operand, constant],
+            _ => [operands[0], operands[1]],
+        }
+    }
+
     /// The function, if it is a sum or a difference.
     #[inline]
     fn sum(&self) -> Sum {
@@ -143,7 +152,7 @@ impl RowKernel<u8, u8> for QBinary {
         constants: &[Rows<'_, u8>],
         output: &mut RowsMut<'_, u8>,
     ) {
-        let [left, right] = sides(self.constant_first, operands, constants);
+        let [left, right] = self.sides(operands, constants);
         match self.function {
             QFunction::Product => context.isa.run(Zip { y, left, right, output, f: self.product() }),
             _ => context.isa.run(Zip { y, left, right, output, f: self.sum() }),
@@ -161,7 +170,7 @@ impl ElementKernel<u8, u8> for QBinary {
         constants: &[Elements<'_, u8>],
         output: &mut ElementsMut<'_, u8>,
     ) {
-        let [left, right] = sides(self.constant_first, operands, constants);
+        let [left, right] = self.sides(operands, constants);
         match self.function {
             QFunction::Product => zip_elements(y, &left, &right, output, self.product()),
             _ => zip_elements(y, &left, &right, output, self.sum()),
@@ -204,14 +213,31 @@ impl<F: Function> Job for Zip<'_, '_, '_, F> {
             let row_b = right.row(if b.height == 1 { 0 } else { y });
             let row = output.row(y);
             if whole_rows {
-                zip(row_a, row_b, row, |a, b| f.apply(a, b));
+                zip(row_a, row_b, row, f);
                 continue;
             }
             for (x, result) in row.chunks_exact_mut(out.channels).enumerate() {
                 let [a, b] = [(row_a, &a), (row_b, &b)]
                     .map(|(row, shape)| pixel(row, shape, if shape.width == 1 { 0 } else { x }));
-                zip(a, b, result, |a, b| f.apply(a, b));
+                zip(a, b, result, f);
             }
+        }
+    }
+}
+
+/// Slices of one element repeat.
+#[inline(always)]
+fn zip(left: &[u8], right: &[u8], output: &mut [u8], f: impl Function) {
+    match (left, right) {
+        (&[a], right) if right.len() == output.len() => {
+            output.iter_mut().zip(right).for_each(|(r, &b)| *r = f.apply(a, b));
+        }
+        (left, &[b]) if left.len() == output.len() => {
+            output.iter_mut().zip(left).for_each(|(r, &a)| *r = f.apply(a, b));
+        }
+        (&[a], &[b]) => output.fill(f.apply(a, b)),
+        (left, right) => {
+            output.iter_mut().zip(left).zip(right).for_each(|((r, &a), &b)| *r = f.apply(a, b));
         }
     }
 }

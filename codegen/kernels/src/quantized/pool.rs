@@ -181,13 +181,19 @@ impl ElementKernel<u8, u8> for QPool {
     ) {
         let (input, is_max) = (&operands[0], self.is_max());
         output.fill(y, |index| {
-            let [rows, columns] = Taps::of_element(&self.pool, index, &input.seen);
+            let rows = Taps::of(&self.pool, 0, index[2], input.seen.sizes[2]);
+            let columns = Taps::of(&self.pool, 1, index[3], input.seen.sizes[3]);
             let (mut largest, mut sum) = (0, self.start(rows.inside.len() * columns.inside.len()));
-            Taps::for_each(&rows, &columns, index, |at| {
-                let q = input.at(at);
-                largest = q.max(largest);
-                sum = sum.wrapping_add(i32::from(q));
-            });
+            let mut at = *index;
+            for ky in rows.inside.clone() {
+                at[2] = rows.at(ky);
+                for kx in columns.inside.clone() {
+                    at[3] = columns.at(kx);
+                    let q = input.at(&at);
+                    largest = q.max(largest);
+                    sum = sum.wrapping_add(i32::from(q));
+                }
+            }
             if is_max { largest } else { self.requantize.apply(sum, self.multiplier(&rows, &columns)) }
         });
     }

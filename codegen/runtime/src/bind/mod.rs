@@ -18,7 +18,7 @@
 //!
 //! let relu = Operator::ElementWise(ElementWise { function: Function::Relu });
 //! let image = Shape::image(8, 32, 32);
-//! let primitive = Primitive::of(&relu, &[&image]);
+//! let primitive = Primitive::new(&relu, &[&image]);
 //! assert_eq!(primitive.name(), "own-kernel-hwc-hwc");
 //! let call = bind(primitive, &Site::whole(&relu, [(&image, &image)].into_iter(), &image))?;
 //! assert!(matches!(&call.form, Form::Rows(rows) if rows.inputs.len() == 1));

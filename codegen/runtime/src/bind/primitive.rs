@@ -463,7 +463,7 @@ impl Primitive {
         }
     }
 
-    /// Bytes of workspace of the primitive that [`Self::of`] returns for an operator, without a search.
+    /// Bytes of workspace of the primitive that [`Self::new`] returns for an operator, without a search.
     pub fn first_workspace_bytes(operator: &Operator) -> u64 {
         own_kernels::workspace_bytes(operator)
     }

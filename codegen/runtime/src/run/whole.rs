@@ -12,7 +12,7 @@
 //! let image = Shape::image(1, 2, 2);
 //! let x = store(&image, vec![-1.0, 2.0, -3.0, 4.0])?;
 //! let site = Site::whole(&relu, [(&image, &image)].into_iter(), &image);
-//! let y = make(Primitive::of(&relu, &[&image]), &site, 16, &[&x], &|_| Ok(Vec::new().into()))?;
+//! let y = make(Primitive::new(&relu, &[&image]), &site, 16, &[&x], &|_| Ok(Vec::new().into()))?;
 //! let made = read(&y, Element::F32, &image, &image);
 //! assert_eq!(made.data, Data::F32(vec![0.0, 2.0, 0.0, 4.0]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -13,7 +13,7 @@
 //! let application = resolve::resolve(&spec, &Origin::default(), Path::new(""), &mut load)?;
 //! assert_eq!(application.constraints.memory, Some(MemoryGoal::Bytes(64_000)));
 //! // Limits for every CNN are those of each of them.
-//! let demand = application.constraints.of("lenet5");
+//! let demand = application.constraints.demand_of("lenet5");
 //! assert!(demand.is_met(30.0, 50_000_000) && !demand.is_met(29.9, 50_000_000));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -40,7 +40,7 @@
 //! # let input = Operator::Input(Input { element: InputElement::F32, camera: None });
 //! # let gemm = Operator::Gemm(Gemm { inner: 84, units: 10, transposed: true, bias: true, activation: None });
 //! # let relu = Operator::ElementWise(ElementWise { function: Function::Relu });
-//! # let weights = vec![Weights::of([10, 84], vec![0.5; 840]), Weights::of([10], vec![0.0; 10])];
+//! # let weights = vec![Weights::new([10, 84], vec![0.5; 840]), Weights::new([10], vec![0.0; 10])];
 //! # network.add(layer("x", input, vec![], vec![], &x));
 //! # network.add(layer("fc", gemm, vec![read(0, &x)], weights, &y));
 //! # network.add(layer("relu", relu, vec![read(1, &y)], vec![], &y));

@@ -20,7 +20,7 @@
 //! let problem = Problem::new(layer.clone(), Accelerator::default(), &options)?;
 //! let computation = Computation::new(&problem, &[vec![0, 1], vec![3, 2]]);
 //! let data = Data::random(&layer, 1);
-//! let (trace, results) = simulate(&layer, &Rules::of(&problem), &computation, Some(&data))?;
+//! let (trace, results) = simulate(&layer, &Rules::new(&problem), &computation, Some(&data))?;
 //! assert_eq!(trace.pixels_loaded, 9);
 //! assert_eq!(results, convolve(&layer, &data));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -45,7 +45,7 @@
 //! let application = opened.resolve()?;
 //! let (tasks, elements) = (task::tasks(&application), task::elements(&application));
 //! let device = DeviceProfile::find("generic", Path::new(""))?;
-//! let timing = &Timing::of(&application, &tasks, &elements, &device)?[0];
+//! let timing = &Timing::new(&application, &tasks, &elements, &device)?[0];
 //!
 //! // The second frame begins before the first has ended.
 //! let frame = timing.frame(&tasks[0], &Choice::none(tasks[0].network).rows, &[]);

@@ -17,7 +17,7 @@
 //! let device = DeviceProfile::find("generic", Path::new(""))?;
 //! let plan = driver::plan(&application, &device, vec!["builtin:lenet5".into()])?.plan;
 //!
-//! let text = serde_json::to_string(&SavedFront::of(&plan))?;
+//! let text = serde_json::to_string(&SavedFront::new(&plan))?;
 //! let front = SavedFront::parse(&text, "front.json")?;
 //! // The choices of its first plan, one for each CNN: rows per firing of every layer.
 //! let choices = front.pick(1, &application)?;

@@ -37,7 +37,7 @@ impl QConv {
         }
     }
 
-    /// Bytes of the packed weights, biases and multipliers, and of what is [beside](Self::beside) them.
+    /// Bytes of the packed weights, biases and multipliers, and of what is [beside](Self::extra_bytes) them.
     pub const fn packed_len(&self) -> usize {
         self.panels().len() + self.extra_bytes()
     }
