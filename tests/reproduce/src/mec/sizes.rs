@@ -89,7 +89,7 @@ fn occurrences() -> Vec<[f64; 2]> {
 /// Table 3.
 pub fn table_3() -> String {
     let mut text = String::from(
-        "| layer | times | im2col: print | csdfc | MEC: print | csdfc |\n| --- | --- | --- | --- | --- | --- |\n",
+        "| layer | times | im2col: paper | csdfc | MEC: paper | csdfc |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     let (mut ours, mut print) = ([0.0; 2], [0.0; 2]);
     for (row, found) in TABLE_3.iter().zip(occurrences()) {
@@ -106,7 +106,7 @@ pub fn table_3() -> String {
     }
     let _ = writeln!(
         text,
-        "| sum | | {:.1} | {:.2} | {:.1} | {:.2} |\n\nThe print's sums are {:.1} times apart, csdfc's {:.2} times.",
+        "| sum | | {:.1} | {:.2} | {:.1} | {:.2} |\n\nThe paper's sums are {:.1} times apart, csdfc's {:.2} times.",
         print[0],
         ours[0],
         print[1],
@@ -155,7 +155,7 @@ pub fn headlines() -> String {
     };
     let sums = occurrences().into_iter().fold([0.0; 2], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
     format!(
-        "| memory | print | csdfc |\n| --- | --- | --- |\n\
+        "| memory | paper | csdfc |\n| --- | --- | --- |\n\
          | times less than im2col on average | 3.2 | {:.2} (Table 3's sums); {:.2} (mean of cv1 to cv12) |\n\
          | at most | 3.4 | {:.2} ({}) |\n\
          | times less than Winograd, mean of cv6 to cv12 | 5.9 | {:.1}; {:.1} with its filters |\n",

@@ -253,7 +253,7 @@ and so is slower only where the transforms take longer than what they save, for 
 fn table_3(single: &BatchTimes) -> String {
     let mut text = String::from(
         "\n### Table 3: times\n\nMilliseconds of all occurrences of a layer, one image. The paper's are a phone's.\n\n\
-         | layer | times | im2col: print | csdfc | MEC: print | csdfc |\n| --- | --- | --- | --- | --- | --- |\n",
+         | layer | times | im2col: paper | csdfc | MEC: paper | csdfc |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     let (mut print, mut ours) = ([0.0; 2], [0.0; 2]);
     for row in &TABLE_3 {
@@ -319,7 +319,7 @@ fn headlines(all: &[BatchTimes]) -> String {
     };
     format!(
         "\n### The headlines of time\n\n\
-         | MEC | print | csdfc |\n| --- | --- | --- |\n\
+         | MEC | paper | csdfc |\n| --- | --- | --- |\n\
          | times faster than im2col, all layers, batch 1 | 1.2 (phone) | {:.2} |\n\
          | at most | 1.9 (cv6) | {} |\n\
          | times faster than im2col, all layers, batch 32 | 8.8 (server) | {:.2} |\n\
