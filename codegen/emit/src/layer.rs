@@ -360,7 +360,7 @@ fn write_handed_on(
         1 => shape.elements().to_string(),
         _ => format!("y.len() * {}", shape.row_elements()),
     };
-    let data = if part.is_tiled { "output.again()" } else { "output" };
+    let data = if part.is_tiled { "output.reborrow()" } else { "output" };
     let slots = Slots::Ring("0".into());
     let room = Operand { data: part.channels(data.into(), true, &elements), slots };
     let several = outputs(model, layer).count() > 1;

@@ -226,7 +226,7 @@ impl<'a, D: Division> Parts<'a, D> {
 
 impl<P: Part> Memory<'_, P> {
     /// The same memory, for as long as this one is not used.
-    pub fn again(&mut self) -> Memory<'_, P> {
+    pub fn reborrow(&mut self) -> Memory<'_, P> {
         Memory { start: self.start, arena: PhantomData, part: PhantomData }
     }
 
