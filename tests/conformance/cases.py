@@ -21,7 +21,7 @@ SEVERAL = {"Add", "Attention", "Concat", "Conv", "Div", "Einsum", "Equal", "Grea
 # Operators that csdfc knows on lines and images alone.
 WINDOWS = {"AveragePool", "Conv", "ConvTranspose", "GlobalLpPool", "LpPool", "MaxPool", "MaxUnpool"}
 # Operators of which csdfc computes every output.
-MANY_OUTPUTS = {"Attention", "DynamicQuantizeLinear", "LSTM", "Split", "TopK"}
+MANY_OUTPUTS = {"Attention", "DynamicQuantizeLinear", "GRU", "LSTM", "RNN", "Split", "TopK"}
 # Operators whose data may be 8-bit integers, and those that make integers.
 READ_INTEGERS = {"ConvInteger", "DequantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul"}
 MAKE_INTEGERS = {"ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"}

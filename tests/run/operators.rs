@@ -147,6 +147,11 @@ fn text(name: &str, value: &str) -> AttributeProto {
     AttributeProto { s: Some(value.into()), ..attribute(name, AttributeType::STRING) }
 }
 
+fn strings(name: &str, values: &[&str]) -> AttributeProto {
+    let strings = values.iter().map(|value| (*value).into()).collect();
+    AttributeProto { strings, ..attribute(name, AttributeType::STRINGS) }
+}
+
 #[test]
 fn functions_of_each_element() {
     let model = Model::new(17, &[1, 2, 3, 4])
@@ -489,5 +494,51 @@ fn steps_of_an_lstm() {
         ],
         &[-0.179593, -0.348086, 0.18996, 0.055169],
         &[-0.431573, -0.754301, 0.440862, 0.161171],
+    ]);
+}
+
+/// Numbers from -0.75 to 0.75.
+fn weights(count: usize, start: usize, step: usize) -> Vec<f32> {
+    (0..count).map(|i| ((start + i * step) % 13) as f32 / 8.0 - 0.75).collect()
+}
+
+/// Three steps in both directions of an operator with this many matrices, which starts from a state.
+fn recurrent(operator: &str, matrices: usize, more: Vec<AttributeProto>) -> Model {
+    let rows = matrices * 2;
+    Model::of(17, &[3, 1, 2], &["y", "h"])
+        .floats("w", &[2, rows as i64, 2], &weights(4 * rows, 0, 7))
+        .floats("r", &[2, rows as i64, 2], &weights(4 * rows, 1, 5))
+        .floats("b", &[2, 2 * rows as i64], &weights(4 * rows, 3, 5))
+        .floats("start", &[2, 1, 2], &[0.5, -0.25, 0.125, 0.75])
+        .node(
+            operator,
+            &["x", "w", "r", "b", "", "start"],
+            &["y", "h"],
+            [vec![int("hidden_size", 2), text("direction", "bidirectional")], more].concat(),
+        )
+}
+
+#[test]
+fn steps_of_a_gru_and_an_rnn() {
+    recurrent("GRU", 3, vec![]).check(&[
+        &[
+            -0.096453, -0.348865, -0.588268, -0.681543, 0.064713, -0.289541, -0.708887, -0.646896, 0.242679,
+            0.008466, 0.567478, 0.78103,
+        ],
+        &[0.242679, 0.008466, -0.588268, -0.681543],
+    ]);
+    recurrent("GRU", 3, vec![int("linear_before_reset", 1), float("clip", 0.25)]).check(&[
+        &[
+            0.142082, -0.247775, -0.075462, -0.069924, 0.187107, -0.032062, -0.053443, 0.066362, 0.219607,
+            0.089207, 0.192415, 0.466055,
+        ],
+        &[0.219607, 0.089207, -0.075462, -0.069924],
+    ]);
+    recurrent("RNN", 1, vec![strings("activations", &["Tanh", "Softsign"])]).check(&[
+        &[
+            -0.662286, 0.679468, 0.176966, 0.115357, 0.832178, 0.887366, 0.694849, 0.715761, -0.994618,
+            -0.509942, -0.255814, 0.378641,
+        ],
+        &[-0.994618, -0.509942, 0.176966, 0.115357],
     ]);
 }

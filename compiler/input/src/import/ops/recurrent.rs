@@ -1,29 +1,91 @@
-//! `LSTM` over a known number of steps, each of which becomes layers of its own.
+//! `LSTM`, `GRU` and `RNN` over a known number of steps, each of which becomes layers of its own.
 
 use super::layout::{MAX_PARTS, joined};
 use super::parts::{cut, dims, number, part, reshaped, tensor, transposed};
 use crate::import::builder::Builder;
+use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor, Value};
 
+/// The operators, which differ in what a step computes.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// One layer: f(input + state).
+    Rnn,
+    /// The gates z and r, and what is new.
+    Gru,
+    /// The gates i, o and f, and what is new. Beside the state it has a memory, which ONNX calls the cell state.
+    Lstm,
+}
+
+impl Kind {
+    /// How many matrices lie one after another in the weights.
+    fn matrices(self) -> usize {
+        match self {
+            Kind::Rnn => 1,
+            Kind::Gru => 3,
+            Kind::Lstm => 4,
+        }
+    }
+
+    /// The functions of a direction, if the model names no others: f, g and h in ONNX.
+    fn functions(self) -> &'static [&'static str] {
+        match self {
+            Kind::Rnn => &["Tanh"],
+            Kind::Gru => &["Sigmoid", "Tanh"],
+            Kind::Lstm => &["Sigmoid", "Tanh", "Tanh"],
+        }
+    }
+
+    /// The operands that are the first state and, if there is one, the first memory.
+    fn starts(self) -> &'static [usize] {
+        match self {
+            Kind::Rnn | Kind::Gru => &[5],
+            Kind::Lstm => &[5, 6],
+        }
+    }
+}
+
 /// What all steps of one direction share.
 struct Cell {
-    /// Products of the inputs and their weights, with biases: `[steps · batch, 4 · size]`.
+    kind: Kind,
+    /// Products of the inputs and their weights, with biases: `[steps · batch, matrices · size]`.
     inputs: Value,
-    /// The weights of the state before, `[size, 4 · size]`.
+    /// The weights of the state before, `[size, matrices · size]`.
     recurrent: Value,
-    /// Weights from the memory to the gates i, o and f, `[size]` each.
+    /// In a `GRU` whose state is multiplied before it is reset: the bias of the product that is reset, `[size]`.
+    reset_bias: Option<Value>,
+    /// Weights from the memory to the gates i, o and f of an `LSTM`, `[size]` each.
     peepholes: Option<[Value; 3]>,
     batch: usize,
     size: usize,
-    /// Functions of the gates, of the input to the memory (the cell), and of the memory as it becomes the state: f, g and h
-    /// in ONNX.
-    functions: [String; 3],
+    /// Names of operators, as many as [`Kind::functions`].
+    functions: Vec<String>,
+    /// The largest absolute value of a sum that goes into a function.
+    clip: Option<f32>,
+    /// `input_forget` of an `LSTM`: f is 1 − i.
     couples: bool,
+    /// `linear_before_reset` of a `GRU`.
+    is_linear_before_reset: bool,
+}
+
+/// `RNN`: all states, and the last state.
+pub(super) fn rnn(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
+    unrolled(builder, node, Kind::Rnn)
+}
+
+/// `GRU`: all states, and the last state.
+pub(super) fn gru(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
+    unrolled(builder, node, Kind::Gru)
 }
 
 /// `LSTM`: all states, the last state, and the last memory.
 pub(super) fn lstm(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
+    unrolled(builder, node, Kind::Lstm)
+}
+
+/// Layers for each step, in each direction.
+fn unrolled(builder: &mut Builder, node: &Node, kind: Kind) -> Result<Vec<Value>, Fault> {
     let Some(x) = node.input(0) else { return fault!("operand 0 is missing") };
     let layout = node.flag("layout", false)?;
     let x = if layout { transposed(builder, node, x, vec![1, 0, 2])? } else { x.clone() };
@@ -36,9 +98,6 @@ pub(super) fn lstm(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fau
     {
         return fault!("its sequences are not all {steps} steps long");
     }
-    if node.has("clip") {
-        return fault!("it clips its gates, which is not supported");
-    }
     let directions: &[bool] = match node.text("direction", "forward")? {
         "forward" => &[false],
         "reverse" => &[true],
@@ -46,29 +105,29 @@ pub(super) fn lstm(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fau
         other => return fault!("direction {other} is unknown"),
     };
     let x = reshaped(builder, node, &x, vec![steps * batch, inner])?;
-    let (mut states, mut last, mut memories) = (Vec::new(), Vec::new(), Vec::new());
+    // By direction: all states. By state and memory, and direction: the last.
+    let (mut all_states, mut last) = (Vec::new(), vec![Vec::new(); kind.starts().len()]);
     for (d, &is_reverse) in directions.iter().enumerate() {
-        let cell = cell(builder, node, &x, d, batch)?;
-        let [mut h, mut c] = [5, 6].map(|index| initial(builder, node, index, d, &cell, layout));
-        let mut all = vec![None; steps];
+        let cell = cell(builder, node, kind, &x, d, batch)?;
+        let start = |index: &usize| initial(builder, node, *index, d, &cell, layout);
+        let mut now: Vec<Option<Value>> = kind.starts().iter().map(start).collect::<Result<_, _>>()?;
+        let mut states = vec![None; steps];
         for step in 0..steps {
             let at = if is_reverse { steps - 1 - step } else { step };
-            let [state, memory] = one_step(builder, node, &cell, at, h?, c?)?;
-            all[at] = Some(state.clone());
-            (h, c) = (Ok(Some(state.into())), Ok(Some(memory.into())));
+            now = one_step(builder, node, &cell, at, &now)?.into_iter().map(Some).collect();
+            states[at] = now[0].clone();
         }
-        let all: Vec<Tensor> = all.into_iter().flatten().collect();
-        let all = joined(builder, node, 0, &all)?;
-        states.push(builder.reshape(node, &all, vec![steps, 1, batch, cell.size])?);
-        for (ends, end) in [(&mut last, h?), (&mut memories, c?)] {
+        let states = states.into_iter().flatten().map(tensor).collect::<Result<Vec<Tensor>, _>>()?;
+        let states = joined(builder, node, 0, &states)?;
+        all_states.push(builder.reshape(node, &states, vec![steps, 1, batch, cell.size])?);
+        for (last, end) in last.iter_mut().zip(now) {
             let Some(Value::Tensor(end)) = end else { return fault!("it takes no steps") };
-            ends.push(builder.reshape(node, &end, vec![1, batch, cell.size])?);
+            last.push(builder.reshape(node, &end, vec![1, batch, cell.size])?);
         }
     }
+    let last = last.into_iter().map(|last| (last, 0, vec![1, 0, 2]));
     let mut made = Vec::new();
-    for (parts, axis, perm) in
-        [(states, 1, vec![2, 0, 1, 3]), (last, 0, vec![1, 0, 2]), (memories, 0, vec![1, 0, 2])]
-    {
+    for (parts, axis, perm) in std::iter::once((all_states, 1, vec![2, 0, 1, 3])).chain(last) {
         let whole = Value::from(joined(builder, node, axis, &parts)?);
         made.push(if layout { transposed(builder, node, &whole, perm)? } else { whole });
     }
@@ -76,31 +135,65 @@ pub(super) fn lstm(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fau
 }
 
 /// The cell of direction `d`.
-fn cell(builder: &mut Builder, node: &Node, x: &Value, d: usize, batch: usize) -> Result<Cell, Fault> {
+fn cell(
+    builder: &mut Builder,
+    node: &Node,
+    kind: Kind,
+    x: &Value,
+    d: usize,
+    batch: usize,
+) -> Result<Cell, Fault> {
     let recurrent = of_direction(builder, node, node.constant(2, "R")?.clone().into(), d)?;
     let &[_, size] = dims(&recurrent) else { return fault!("its R has dimensions {:?}", dims(&recurrent)) };
     let weights = of_direction(builder, node, node.constant(1, "W")?.clone().into(), d)?;
     let weights = transposed(builder, node, &weights, vec![1, 0])?;
     let mut inputs = part(builder, node, "MatMul", [x.clone(), weights])?;
+    let is_linear_before_reset = matches!(kind, Kind::Gru) && node.flag("linear_before_reset", false)?;
+    let mut reset_bias = None;
     if let Some(biases) = node.optional(3, "B")? {
         let biases = of_direction(builder, node, biases.clone().into(), d)?;
-        let gates = 4 * size;
-        let of_input = cut(builder, node, &biases, 0, [0, gates])?;
-        let of_state = cut(builder, node, &biases, 0, [gates, 2 * gates])?;
+        let all = kind.matrices() * size;
+        let of_input = cut(builder, node, &biases, 0, [0, all])?;
+        let mut of_state = cut(builder, node, &biases, 0, [all, 2 * all])?;
+        if is_linear_before_reset {
+            reset_bias = Some(cut(builder, node, &of_state, 0, [2 * size, all])?);
+            let is_gate = (0..all).map(|at| f32::from(u8::from(at < 2 * size))).collect();
+            let gates = Constant::floats([all], is_gate);
+            of_state = part(builder, node, "Mul", [of_state, gates.into()])?;
+        }
         let sum = part(builder, node, "Add", [of_input, of_state])?;
         inputs = part(builder, node, "Add", [inputs, sum])?;
     }
-    let peepholes = match node.optional(7, "P")? {
-        None => None,
-        Some(all) => {
+    let peepholes = match (kind, node.optional(7, "P")?) {
+        (Kind::Lstm, Some(all)) => {
             let all = of_direction(builder, node, all.clone().into(), d)?;
             let mut gate = |i: usize| cut(builder, node, &all, 0, [i * size, (i + 1) * size]);
             Some([gate(0)?, gate(1)?, gate(2)?])
         }
+        _ => None,
     };
-    let recurrent = transposed(builder, node, &recurrent, vec![1, 0])?;
-    let couples = node.flag("input_forget", false)?;
-    Ok(Cell { inputs, recurrent, peepholes, batch, size, functions: functions(node, d)?, couples })
+    Ok(Cell {
+        kind,
+        inputs,
+        recurrent: transposed(builder, node, &recurrent, vec![1, 0])?,
+        reset_bias,
+        peepholes,
+        batch,
+        size,
+        functions: functions(node, kind, d)?,
+        clip: clip(node)?,
+        couples: matches!(kind, Kind::Lstm) && node.flag("input_forget", false)?,
+        is_linear_before_reset,
+    })
+}
+
+/// The largest absolute value that goes into a function, if there is one.
+fn clip(node: &Node) -> Result<Option<f32>, Fault> {
+    if !node.has("clip") {
+        return Ok(None);
+    }
+    let clip = node.float("clip", 0.0)?;
+    if clip > 0.0 { Ok(Some(clip)) } else { fault!("its clip is {clip}, not above 0") }
 }
 
 /// The part of an operand that is of direction `d`.
@@ -134,11 +227,12 @@ fn initial(
 }
 
 /// The names of the operators of direction `d`.
-fn functions(node: &Node, d: usize) -> Result<[String; 3], Fault> {
+fn functions(node: &Node, kind: Kind, d: usize) -> Result<Vec<String>, Fault> {
     let stated =
         node.attribute("activations").map(|attribute| attribute.strings.as_slice()).unwrap_or_default();
-    let name = |i: usize, usual: &str| -> Result<String, Fault> {
-        let name = stated.get(3 * d + i).map_or(usual, |name| name.as_ref());
+    let usual = kind.functions();
+    let name = |i: usize| -> Result<String, Fault> {
+        let name = stated.get(usual.len() * d + i).map_or(usual[i], |name| name.as_ref());
         match name.to_ascii_lowercase().as_str() {
             "sigmoid" => Ok("Sigmoid".into()),
             "tanh" => Ok("Tanh".into()),
@@ -148,32 +242,130 @@ fn functions(node: &Node, d: usize) -> Result<[String; 3], Fault> {
             _ => fault!("its activation {name} is not supported"),
         }
     };
-    Ok([name(0, "Sigmoid")?, name(1, "Tanh")?, name(2, "Tanh")?])
+    (0..usual.len()).map(name).collect()
 }
 
-/// The state and the memory after the step at row `at` of the inputs.
+/// The state, and the memory if there is one, after the step at row `at` of the inputs. `now` has those before it; none
+/// is 0.
 fn one_step(
     builder: &mut Builder,
     node: &Node,
     cell: &Cell,
     at: usize,
+    now: &[Option<Value>],
+) -> Result<Vec<Value>, Fault> {
+    let inputs = cut(builder, node, &cell.inputs, 0, [at * cell.batch, (at + 1) * cell.batch])?;
+    match (cell.kind, now) {
+        (Kind::Lstm, [h, c]) => lstm_step(builder, node, cell, inputs, h.clone(), c.clone()),
+        (Kind::Gru, [h, ..]) => Ok(vec![gru_step(builder, node, cell, inputs, h.clone())?]),
+        (_, states) => {
+            let h = states.first().cloned().flatten();
+            let sum = plus_product(builder, node, inputs, h, cell.recurrent.clone())?;
+            Ok(vec![cell.function(builder, node, 0, sum)?])
+        }
+    }
+}
+
+/// `sum` and, if there is a state, its product with weights.
+fn plus_product(
+    builder: &mut Builder,
+    node: &Node,
+    sum: Value,
+    state: Option<Value>,
+    weights: Value,
+) -> Result<Value, Fault> {
+    let Some(state) = state else { return Ok(sum) };
+    let product = part(builder, node, "MatMul", [state, weights])?;
+    part(builder, node, "Add", [sum, product])
+}
+
+impl Cell {
+    /// Function `index` of what is clipped first, if anything is.
+    fn function(
+        &self,
+        builder: &mut Builder,
+        node: &Node,
+        index: usize,
+        mut x: Value,
+    ) -> Result<Value, Fault> {
+        if let Some(clip) = self.clip {
+            x = part(builder, node, "Clip", [x, number(-clip), number(clip)])?;
+        }
+        part(builder, node, &self.functions[index], [x])
+    }
+
+    /// The columns of some matrices, from `first` to before `end`.
+    fn columns(
+        &self,
+        builder: &mut Builder,
+        node: &Node,
+        x: &Value,
+        [first, end]: [usize; 2],
+    ) -> Result<Value, Fault> {
+        cut(builder, node, x, 1, [first * self.size, end * self.size])
+    }
+}
+
+/// The state after a step of a `GRU`: (1 − z) · new + z · state.
+fn gru_step(
+    builder: &mut Builder,
+    node: &Node,
+    cell: &Cell,
+    inputs: Value,
+    h: Option<Value>,
+) -> Result<Value, Fault> {
+    let of_gates = cell.columns(builder, node, &inputs, [0, 2])?;
+    let mut new = cell.columns(builder, node, &inputs, [2, 3])?;
+    let weights = cell.columns(builder, node, &cell.recurrent, [0, 2])?;
+    let gates = plus_product(builder, node, of_gates, h.clone(), weights)?;
+    let gate = |builder: &mut Builder, i: usize| {
+        let sum = cell.columns(builder, node, &gates, [i, i + 1])?;
+        cell.function(builder, node, 0, sum)
+    };
+    let weights = cell.columns(builder, node, &cell.recurrent, [2, 3])?;
+    if cell.is_linear_before_reset {
+        let product = match (h.clone(), cell.reset_bias.clone()) {
+            (None, bias) => bias,
+            (Some(h), None) => Some(part(builder, node, "MatMul", [h, weights])?),
+            (Some(h), Some(bias)) => Some(plus_product(builder, node, bias, Some(h), weights)?),
+        };
+        if let Some(product) = product {
+            let r = gate(builder, 1)?;
+            let reset = part(builder, node, "Mul", [r, product])?;
+            new = part(builder, node, "Add", [new, reset])?;
+        }
+    } else if let Some(h) = h.clone() {
+        let r = gate(builder, 1)?;
+        let reset = part(builder, node, "Mul", [r, h])?;
+        new = plus_product(builder, node, new, Some(reset), weights)?;
+    }
+    let new = cell.function(builder, node, 1, new)?;
+    let z = gate(builder, 0)?;
+    let rest = part(builder, node, "Sub", [number(1.0), z.clone()])?;
+    let fresh = part(builder, node, "Mul", [rest, new])?;
+    let Some(h) = h else { return Ok(fresh) };
+    let kept = part(builder, node, "Mul", [z, h])?;
+    part(builder, node, "Add", [fresh, kept])
+}
+
+/// The state and the memory after a step of an `LSTM`.
+fn lstm_step(
+    builder: &mut Builder,
+    node: &Node,
+    cell: &Cell,
+    inputs: Value,
     h: Option<Value>,
     c: Option<Value>,
-) -> Result<[Tensor; 2], Fault> {
-    let (size, [of_gates, of_new, of_told]) = (cell.size, &cell.functions);
-    let mut sums = cut(builder, node, &cell.inputs, 0, [at * cell.batch, (at + 1) * cell.batch])?;
-    if let Some(h) = h {
-        let recurrent = part(builder, node, "MatMul", [h, cell.recurrent.clone()])?;
-        sums = part(builder, node, "Add", [sums, recurrent])?;
-    }
+) -> Result<Vec<Value>, Fault> {
+    let sums = plus_product(builder, node, inputs, h, cell.recurrent.clone())?;
     // The gates are i, o and f, and what is new comes after them.
     let gate = |builder: &mut Builder, i: usize, memory: Option<&Value>| {
-        let mut sum = cut(builder, node, &sums, 1, [i * size, (i + 1) * size])?;
+        let mut sum = cell.columns(builder, node, &sums, [i, i + 1])?;
         if let (Some(peepholes), Some(memory)) = (&cell.peepholes, memory) {
             let seen = part(builder, node, "Mul", [memory.clone(), peepholes[i].clone()])?;
             sum = part(builder, node, "Add", [sum, seen])?;
         }
-        part(builder, node, if i == 3 { of_new } else { of_gates }, [sum])
+        cell.function(builder, node, usize::from(i == 3), sum)
     };
     let i = gate(builder, 0, c.as_ref())?;
     let new = gate(builder, 3, None)?;
@@ -187,7 +379,7 @@ fn one_step(
         memory = part(builder, node, "Add", [kept, memory])?;
     }
     let o = gate(builder, 1, Some(&memory))?;
-    let told = part(builder, node, of_told, [memory.clone()])?;
-    let state = part(builder, node, "Mul", [o, told])?;
-    Ok([tensor(state)?, tensor(memory)?])
+    // As ONNX Runtime does, the memory is not clipped.
+    let told = part(builder, node, &cell.functions[2], [memory.clone()])?;
+    Ok(vec![part(builder, node, "Mul", [o, told])?, memory])
 }

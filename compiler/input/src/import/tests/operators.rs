@@ -365,7 +365,7 @@ fn what_new_operators_refuse() {
         let model = Model::new(14, &[steps, 1, 2], &["y"]).floats("w", &[1, 12, 2]).floats("r", &[1, 12, 3]);
         model.node("LSTM", &["x", "w", "r"], &["y"], [vec![int("hidden_size", 3)], more].concat())
     };
-    refused(&lstm(1, vec![float("clip", 1.0)]), "it clips its gates");
+    refused(&lstm(1, vec![float("clip", 0.0)]), "its clip is 0, not above 0");
     refused(&lstm(1, vec![text("direction", "both")]), "direction both is unknown");
 
     let attention = |heads| {
