@@ -17,7 +17,9 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
         &["&mut self", "inputs: impl InputRows", "outputs: impl OutputRows"],
     );
     let mut fields: Vec<String> =
-        ["memory: self.memory.reborrow()", "weights: self.weights", "isa: self.isa"].map(str::to_owned).into();
+        ["memory: self.memory.reborrow()", "weights: self.weights", "isa: self.isa"]
+            .map(str::to_owned)
+            .into();
     fields.extend((model.threads() > 1).then(|| "workers: &mut self.workers".to_owned()));
     let loads = "loads: Loads::new(&mut self.store, &mut self.read, self.isa)";
     fields.extend(model.is_streamed().then(|| loads.to_owned()));
