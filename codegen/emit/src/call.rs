@@ -55,7 +55,7 @@ pub(super) fn write(
     let trait_name = match &call.form {
         Form::Rows(form) => {
             for (i, (operand, input)) in operands.iter().zip(&form.inputs).enumerate() {
-                let shape = row_shape(&input.shape, &operand.slots.slots_of(input));
+                let shape = row_shape(&input.shape, &operand.slots.viewed_as(input));
                 write_rows(source, &format!("x{}", i + 1), &operand.data, shape);
             }
             for (i, constant) in call.constants.iter().enumerate() {
@@ -72,7 +72,7 @@ pub(super) fn write(
         Form::Elements(form) => {
             for (i, (operand, input)) in operands.iter().zip(&form.inputs).enumerate() {
                 let name = format!("x{}", i + 1);
-                write_elements(source, &name, &operand.data, &input.shape, &operand.slots.slots_of(input));
+                write_elements(source, &name, &operand.data, &input.shape, &operand.slots.viewed_as(input));
             }
             for (i, constant) in call.constants.iter().enumerate() {
                 let (name, data) = (format!("c{}", i + 1), constant_data(constant, weights));
@@ -132,7 +132,7 @@ fn list(name: &str, numbers: Range<usize>) -> String {
 
 impl Slots {
     /// The slots of an operand's rows as a kernel sees them.
-    fn slots_of<S>(&self, input: &Input<S>) -> Slots {
+    fn viewed_as<S>(&self, input: &Input<S>) -> Slots {
         match (self, input.fold, input.into) {
             (Slots::Only(rows), ..) => Slots::Only(rows.clone()),
             (Slots::Ring(first), 1, 1) => Slots::Ring(first.clone()),

@@ -61,12 +61,12 @@ impl<'a, T> SharedRows<'a, T> {
     /// The element at which pixel `x` begins, in the row that begins at `start`.
     #[inline(always)]
     pub(crate) fn pixel(&self, start: usize, x: usize) -> usize {
-        start + x * self.between()
+        start + x * self.pixel_stride()
     }
 
     /// Elements from a pixel to the next of its row.
     #[inline(always)]
-    pub(crate) fn between(&self) -> usize {
+    pub(crate) fn pixel_stride(&self) -> usize {
         self.shape.channels
     }
 

@@ -139,7 +139,7 @@ impl<E: Pixels, W: Weight> Dense<'_, E, W> {
                 table.start();
                 for piece in pixels.pieces() {
                     let start = output.start(y + piece.below);
-                    table.add_pixels(piece.count, output.pixel(start, piece.x), output.between());
+                    table.add_pixels(piece.count, output.pixel(start, piece.x), output.pixel_stride());
                     if let Some(residual) = self.residual {
                         let pixel_stride = residual.shape.channels;
                         let start = residual.shape.start(y + piece.below) + piece.x * pixel_stride;

@@ -108,18 +108,18 @@ impl Call {
 
 impl<'a> Source<'a> {
     fn rows(&self, input: &Input<RowShape>) -> StridedView<'a, RowShape> {
-        (self.data, self.slots.slots_of(input).rows(input.shape))
+        (self.data, self.slots.viewed_as(input).rows(input.shape))
     }
 
     fn elements(&self, input: &Input<View>) -> StridedView<'a, View> {
         let View { shape, seen } = input.shape;
-        (self.data, View { shape: self.slots.slots_of(input).elements(shape), seen })
+        (self.data, View { shape: self.slots.viewed_as(input).elements(shape), seen })
     }
 }
 
 impl Slots {
     /// The slots of an operand's rows as a kernel sees them.
-    fn slots_of<S>(&self, input: &Input<S>) -> Slots {
+    fn viewed_as<S>(&self, input: &Input<S>) -> Slots {
         match self {
             Slots::Ring(first) => Slots::Ring(first / input.fold * input.into),
             Slots::Only(rows) => Slots::Only(rows.clone()),

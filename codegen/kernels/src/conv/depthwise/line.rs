@@ -141,7 +141,7 @@ impl<E: Element, W: Weight, const K: usize, const H: usize> Job for Rows<'_, '_,
             *row = elements.as_ptr().wrapping_add(first).wrapping_sub(p.pads[1] * shape.channels);
         }
         let (begin_at, count) = (line.begin(), line.end() - line.begin());
-        let between = output.between();
+        let between = output.pixel_stride();
         let start = output.pixel(output.start(line.y), begin_at) + first;
         let ending = Ending::new(p.activation);
         // SAFETY: this is in `Job::run`. The output's elements are there, as `pointer` asserts, and no one else uses

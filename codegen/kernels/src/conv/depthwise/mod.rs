@@ -126,7 +126,7 @@ impl<E: Element, W: Weight, const M: usize, const V: usize, const PRE: bool> Job
         for (window_at, ky) in windows.iter_mut().zip(rows.clone()) {
             *window_at = window(ky);
         }
-        let between = output.between();
+        let between = output.pixel_stride();
         let start = output.pixel(output.start(self.y), self.x) + first;
         let filters = Filters {
             ending: Ending::new(p.activation),

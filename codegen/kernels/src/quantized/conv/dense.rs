@@ -162,7 +162,7 @@ impl Block<'_, '_> {
         let Dense { q, ref output, .. } = *self.dense;
         let filters = q.conv.filters;
         // This is more than the number of filters, if these are some of a layer's.
-        let between = output.between();
+        let between = output.pixel_stride();
         let mut places = self.outputs.iter_mut();
         for (y, columns) in segments {
             let start = output.pixel(output.start(y), columns.start);

@@ -212,7 +212,7 @@ impl ChannelRows<'_, '_> {
     fn outputs(&self, y: usize) -> *mut u8 {
         let output = &self.conv.output;
         // In a slice of the channels, the last pixel has only the channels of the slice.
-        let reach = output.width().saturating_sub(1) * output.between() + self.lanes;
+        let reach = output.width().saturating_sub(1) * output.pixel_stride() + self.lanes;
         output.pointer(output.start(y) + self.first, reach)
     }
 }
@@ -283,7 +283,7 @@ impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Wor
                         sums[m - 1] = sums[m];
                     }
                     sums[LIVE - 1] = filters.biases;
-                    out = out.wrapping_add(output.between());
+                    out = out.wrapping_add(output.pixel_stride());
                 }
             }
         }
@@ -369,7 +369,7 @@ unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
                     }
                 }
             }
-            let to = out.wrapping_add(x * output.between());
+            let to = out.wrapping_add(x * output.pixel_stride());
             let mut room = [0; MAX_CHANNELS];
             let made = if PART { room.as_mut_ptr() } else { to };
             S::requantize_channels(sums, filters.scales, &filters.clamp, made, filters.lanes);

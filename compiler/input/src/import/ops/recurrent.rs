@@ -9,7 +9,7 @@ use crate::import::node::{Node, Tensor, Value};
 
 /// The operators, which differ in what a step computes.
 #[derive(Clone, Copy)]
-enum Kind {
+enum Recurrence {
     /// One layer: f(input + state).
     Rnn,
     /// The gates z and r, and what is new.
@@ -18,37 +18,37 @@ enum Kind {
     Lstm,
 }
 
-impl Kind {
+impl Recurrence {
     /// How many matrices lie one after another in the weights.
     fn matrices(self) -> usize {
         match self {
-            Kind::Rnn => 1,
-            Kind::Gru => 3,
-            Kind::Lstm => 4,
+            Recurrence::Rnn => 1,
+            Recurrence::Gru => 3,
+            Recurrence::Lstm => 4,
         }
     }
 
     /// The functions of a direction, if the model names no others: f, g and h in ONNX.
     fn functions(self) -> &'static [&'static str] {
         match self {
-            Kind::Rnn => &["Tanh"],
-            Kind::Gru => &["Sigmoid", "Tanh"],
-            Kind::Lstm => &["Sigmoid", "Tanh", "Tanh"],
+            Recurrence::Rnn => &["Tanh"],
+            Recurrence::Gru => &["Sigmoid", "Tanh"],
+            Recurrence::Lstm => &["Sigmoid", "Tanh", "Tanh"],
         }
     }
 
     /// The operands that are the first state and, if there is one, the first memory.
     fn starts(self) -> &'static [usize] {
         match self {
-            Kind::Rnn | Kind::Gru => &[5],
-            Kind::Lstm => &[5, 6],
+            Recurrence::Rnn | Recurrence::Gru => &[5],
+            Recurrence::Lstm => &[5, 6],
         }
     }
 }
 
 /// What all steps of one direction share.
 struct Cell {
-    kind: Kind,
+    kind: Recurrence,
     /// Products of the inputs and their weights, with biases: `[steps · batch, matrices · size]`.
     inputs: Value,
     /// The weights of the state before, `[size, matrices · size]`.
@@ -59,7 +59,7 @@ struct Cell {
     peepholes: Option<[Value; 3]>,
     batch: usize,
     size: usize,
-    /// Names of operators, as many as [`Kind::functions`].
+    /// Names of operators, as many as [`Recurrence::functions`].
     functions: Vec<String>,
     /// The largest absolute value of a sum that goes into a function.
     clip: Option<f32>,
@@ -71,21 +71,21 @@ struct Cell {
 
 /// `RNN`: all states, and the last state.
 pub(super) fn rnn(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
-    unrolled(builder, node, Kind::Rnn)
+    unrolled(builder, node, Recurrence::Rnn)
 }
 
 /// `GRU`: all states, and the last state.
 pub(super) fn gru(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
-    unrolled(builder, node, Kind::Gru)
+    unrolled(builder, node, Recurrence::Gru)
 }
 
 /// `LSTM`: all states, the last state, and the last memory.
 pub(super) fn lstm(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
-    unrolled(builder, node, Kind::Lstm)
+    unrolled(builder, node, Recurrence::Lstm)
 }
 
 /// Layers for each step, in each direction.
-fn unrolled(builder: &mut Builder, node: &Node, kind: Kind) -> Result<Vec<Value>, Fault> {
+fn unrolled(builder: &mut Builder, node: &Node, kind: Recurrence) -> Result<Vec<Value>, Fault> {
     let Some(x) = node.input(0) else { return fault!("operand 0 is missing") };
     let layout = node.flag("layout", false)?;
     let x = if layout { transposed(builder, node, x, vec![1, 0, 2])? } else { x.clone() };
@@ -138,7 +138,7 @@ fn unrolled(builder: &mut Builder, node: &Node, kind: Kind) -> Result<Vec<Value>
 fn cell(
     builder: &mut Builder,
     node: &Node,
-    kind: Kind,
+    kind: Recurrence,
     x: &Value,
     d: usize,
     batch: usize,
@@ -148,7 +148,8 @@ fn cell(
     let weights = of_direction(builder, node, node.constant(1, "W")?.clone().into(), d)?;
     let weights = transposed(builder, node, &weights, vec![1, 0])?;
     let mut inputs = part(builder, node, "MatMul", [x.clone(), weights])?;
-    let is_linear_before_reset = matches!(kind, Kind::Gru) && node.flag("linear_before_reset", false)?;
+    let is_linear_before_reset =
+        matches!(kind, Recurrence::Gru) && node.flag("linear_before_reset", false)?;
     let mut reset_bias = None;
     if let Some(biases) = node.optional(3, "B")? {
         let biases = of_direction(builder, node, biases.clone().into(), d)?;
@@ -165,7 +166,7 @@ fn cell(
         inputs = part(builder, node, "Add", [inputs, sum])?;
     }
     let peepholes = match (kind, node.optional(7, "P")?) {
-        (Kind::Lstm, Some(all)) => {
+        (Recurrence::Lstm, Some(all)) => {
             let all = of_direction(builder, node, all.clone().into(), d)?;
             let mut gate = |i: usize| cut(builder, node, &all, 0, [i * size, (i + 1) * size]);
             Some([gate(0)?, gate(1)?, gate(2)?])
@@ -182,7 +183,7 @@ fn cell(
         size,
         functions: functions(node, kind, d)?,
         clip: clip(node)?,
-        couples: matches!(kind, Kind::Lstm) && node.flag("input_forget", false)?,
+        couples: matches!(kind, Recurrence::Lstm) && node.flag("input_forget", false)?,
         is_linear_before_reset,
     })
 }
@@ -227,7 +228,7 @@ fn initial(
 }
 
 /// The names of the operators of direction `d`.
-fn functions(node: &Node, kind: Kind, d: usize) -> Result<Vec<String>, Fault> {
+fn functions(node: &Node, kind: Recurrence, d: usize) -> Result<Vec<String>, Fault> {
     let stated =
         node.attribute("activations").map(|attribute| attribute.strings.as_slice()).unwrap_or_default();
     let usual = kind.functions();
@@ -256,8 +257,8 @@ fn one_step(
 ) -> Result<Vec<Value>, Fault> {
     let inputs = cut(builder, node, &cell.inputs, 0, [at * cell.batch, (at + 1) * cell.batch])?;
     match (cell.kind, now) {
-        (Kind::Lstm, [h, c]) => lstm_step(builder, node, cell, inputs, h.clone(), c.clone()),
-        (Kind::Gru, [h, ..]) => Ok(vec![gru_step(builder, node, cell, inputs, h.clone())?]),
+        (Recurrence::Lstm, [h, c]) => lstm_step(builder, node, cell, inputs, h.clone(), c.clone()),
+        (Recurrence::Gru, [h, ..]) => Ok(vec![gru_step(builder, node, cell, inputs, h.clone())?]),
         (_, states) => {
             let h = states.first().cloned().flatten();
             let sum = plus_product(builder, node, inputs, h, cell.recurrent.clone())?;
