@@ -77,6 +77,7 @@ fn cases() -> Vec<Case> {
                 .into(),
         ),
         ("half", r#"cnns: [(model: "builtin:lenet5", precision: half)]"#.into()),
+        ("stream", r#"cnns: [(model: "builtin:resnet8", stream: (window: 32))]"#.into()),
     ];
     let of_text = |(name, text): &(&str, String)| Case::new(name, &application(&format!("({text})")));
     let mut all: Vec<Case> = texts.iter().map(of_text).collect();

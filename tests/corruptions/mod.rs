@@ -16,6 +16,7 @@ mod loads;
 mod primitives;
 mod schedule;
 mod storage;
+mod streams;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -231,6 +232,19 @@ fn every_corruption_of_loads_is_rejected() {
         _ => Err("accepted".into()),
     });
     assert!(rejected >= 300);
+}
+
+#[test]
+fn every_corruption_of_streams_is_rejected() {
+    let subjects = streams::subjects();
+    for (name, plan) in &subjects {
+        assert_eq!(check(plan).err(), None, "{name}");
+    }
+    let rejected = edit_all_of(&subjects, streams::CORRUPTIONS, EACH, |plan| match check(plan) {
+        Err(violations) if !violations.is_empty() => Ok(()),
+        _ => Err("accepted".into()),
+    });
+    assert!(rejected >= 400);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod capi;
 mod joint;
 pub mod kernels;
 mod profile;
+mod stream;
 mod streamed;
 mod together;
 mod trace;

@@ -10,6 +10,7 @@ mod lines;
 mod narrow;
 mod operators;
 pub mod shared;
+pub mod stream;
 mod sums;
 mod textbook;
 mod tiles;

@@ -6,6 +6,7 @@ use csdfc_plan::check::RowOrder;
 use csdfc_runtime::bind::Call;
 
 use super::model::Model;
+use super::stream;
 
 /// The part of a layer that a call of a kernel makes: all output channels, or some of them.
 pub(super) struct Part<'c> {
@@ -53,18 +54,28 @@ pub(super) fn ring(model: &Model<'_>, layer: usize, allocation: usize) -> String
     match model.allocations()[allocation].kind {
         RowOrder::Halves if model.stages.is_empty() => format!("{path}[0]"),
         RowOrder::Halves => format!("{path}[self.frame % 2]"),
-        RowOrder::Restarts | RowOrder::RunsOn | RowOrder::Workspace | RowOrder::Block(_) => path,
+        RowOrder::Restarts
+        | RowOrder::RunsOn
+        | RowOrder::Persists
+        | RowOrder::Workspace
+        | RowOrder::Block(_) => path,
     }
 }
 
-/// The slot of row 0 of this frame.
-pub(super) fn first(model: &Model<'_>, allocation: usize) -> String {
+/// The slot of row 0 of this frame, as the kernel of a layer counts rows.
+pub(super) fn first(model: &Model<'_>, layer: usize, allocation: usize) -> String {
+    if model.is_stream() {
+        return stream::first(model, layer, &model.allocations()[allocation]);
+    }
     let Some(rows) = runs_on(model, allocation) else { return "0".into() };
     format!("self.frame * {rows} % {}", model.allocations()[allocation].ring_rows)
 }
 
 /// The row of a ring that is row `y` of the frame, counted over all frames if its count runs on.
 pub(super) fn slot(model: &Model<'_>, allocation: usize, y: &str) -> String {
+    if model.is_stream() {
+        return stream::slot(model, &model.allocations()[allocation], y);
+    }
     match runs_on(model, allocation) {
         Some(rows) => format!("self.frame * {rows} + {y}"),
         None => y.into(),

@@ -47,9 +47,11 @@ impl Reads {
             let (ring, slots) = match follows.iter().find(|window| window.tensor == tensor) {
                 Some(window) => {
                     let rows = &window.name;
-                    (format!("{ring}.part(&{rows})"), Slots::Only(rows.clone()))
+                    let counted =
+                        if model.cnn().is_over_time(layer) { window.counted() } else { rows.clone() };
+                    (format!("{ring}.part(&{rows})"), Slots::Only(counted))
                 }
-                None => (ring, Slots::Ring(first(model, allocation))),
+                None => (ring, Slots::Ring(first(model, layer, allocation))),
             };
             rings.push(ring);
             names.push(name);

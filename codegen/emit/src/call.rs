@@ -41,9 +41,11 @@ pub(super) struct CallContext {
     pub threads: usize,
     /// Elements of its workspace, which is the variable `workspace`, if it has one.
     pub workspace: Option<u64>,
+    /// The variable with the rows that it makes.
+    pub rows: &'static str,
 }
 
-/// Writes the call that makes rows `y` of a layer into `output`.
+/// Writes the call that makes rows of a layer into `output`.
 pub(super) fn write(
     source: &mut Source,
     call: &Call,
@@ -51,7 +53,7 @@ pub(super) fn write(
     output: &Operand,
     context: CallContext,
 ) {
-    let weights = context.weights;
+    let CallContext { weights, rows, .. } = context;
     let trait_name = match &call.form {
         Form::Rows(form) => {
             for (i, (operand, input)) in operands.iter().zip(&form.inputs).enumerate() {
@@ -111,7 +113,7 @@ pub(super) fn write(
     let mut write = |kernel: String, inputs: String, constants: Range<usize>| {
         let constants = list("c", constants);
         let arguments =
-            [kernel, context.clone(), "y.clone()".into(), inputs, constants, "&mut output".into()];
+            [kernel, context.clone(), format!("{rows}.clone()"), inputs, constants, "&mut output".into()];
         source.list(&format!("{trait_name}("), &arguments, ";");
     };
     write("&P".into(), inputs, 1..constants + 1);

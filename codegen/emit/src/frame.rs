@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use csdfc_runtime::stream::Hops;
+
 use super::interleaving::{loops, turns};
 use super::model::Model;
 use super::source::Source;
@@ -9,7 +11,8 @@ use super::{layer, loads, schedule};
 
 /// Writes `infer_rows`.
 pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
-    source.line("/// Runs one frame whose rows are handed over and taken one by one.");
+    let frame = if model.is_stream() { "hop" } else { "frame" };
+    source.line(format!("/// Runs one {frame} whose rows are handed over and taken one by one."));
     open_fallible(
         source,
         model,
@@ -21,6 +24,7 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
             .map(str::to_owned)
             .into();
     fields.extend((model.threads() > 1).then(|| "workers: &mut self.workers".to_owned()));
+    fields.extend(model.is_stream().then(|| "hop: self.hop".to_owned()));
     let loads = "loads: Loads::new(&mut self.store, &mut self.read, self.isa)";
     fields.extend(model.is_streamed().then(|| loads.to_owned()));
     fields.extend(["inputs", "outputs"].map(str::to_owned));
@@ -31,6 +35,14 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
             "frame.{}(){};",
             group_method(model, group),
             if model.is_streamed() { "?" } else { "" }
+        ));
+    }
+    if model.is_stream() {
+        let Hops { first_full, period } = model.hops;
+        source.line("// Hops are alike again when all rings are at their first slots.");
+        source.line(format!(
+            "self.hop = if self.hop == {} {{ {first_full} }} else {{ self.hop + 1 }};",
+            first_full + period - 1
         ));
     }
     if model.is_streamed() {
@@ -66,6 +78,9 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
     source.line("isa: Isa,");
     if model.threads() > 1 {
         source.line("workers: &'m mut Workers,");
+    }
+    if model.is_stream() {
+        source.line("hop: usize,");
     }
     if model.is_streamed() {
         source.line("loads: Loads<'m, S>,");

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::model::Model;
 use super::source::Source;
+use super::stream;
 
 /// The rows of an operand that row `y` of the output is made from.
 pub(super) struct Window {
@@ -41,19 +42,40 @@ pub(super) fn windows(model: &Model<'_>, layer: usize) -> Vec<Window> {
     windows
 }
 
-/// Writes the variables, and row `y` as a range.
-pub(super) fn write(source: &mut Source, windows: &[Window]) {
-    for Window { name, rows, height, .. } in windows {
+impl Window {
+    /// Name of the variable that holds them as the kernel counts them, if the layer works along the time of a stream.
+    pub fn counted(&self) -> String {
+        format!("{}_{}", self.name, stream::COUNTED)
+    }
+
+    fn write(&self, source: &mut Source) {
+        let Window { name, rows, height, .. } = self;
         if let Some(text) = formula(rows, *height) {
             source.line(format!("let {name} = {text};"));
-            continue;
+            return;
         }
         let constant = name.to_uppercase();
         let table: Vec<String> = rows.iter().map(|rows| format!("({}, {})", rows.start, rows.end)).collect();
         source.list(&format!("const {constant}: [(usize, usize); {}] = [", table.len()), &table, ";");
         source.line(format!("let {name} = {constant}[y].0..{constant}[y].1;"));
     }
+}
+
+/// Writes the variables, and row `y` as a range.
+pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize, windows: &[Window]) {
+    let over_time = model.cnn().is_over_time(layer);
+    for window in windows {
+        window.write(source);
+        if over_time {
+            stream::write_existing(source, model, window.tensor, &window.name);
+            let counted = stream::counted(model, window.tensor, &window.name);
+            source.line(format!("let {} = {counted};", window.counted()));
+        }
+    }
     source.line("let y = y..y + 1;");
+    if over_time {
+        source.line(format!("let {} = {};", stream::COUNTED, stream::counted(model, layer, "y")));
+    }
 }
 
 /// `stride · y − before .. stride · y + after`, cut off where the tensor ends, if the windows have this form.

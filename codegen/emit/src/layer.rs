@@ -14,6 +14,7 @@ use super::loads;
 use super::model::{InputField, Model, OutputField, summary};
 use super::pipeline::Link;
 use super::source::Source;
+use super::stream;
 use super::streamed_layer::StreamedLayer;
 
 /// Writes the method of a layer.
@@ -300,7 +301,7 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
         let y = if is_handed_on || keeps_rows(model, layer) { "y.clone()" } else { "y" };
         source.line("// The layer writes over rows that it reads, so it makes one row at a time, from these rows alone.");
         source.open(format!("for y in {y} {{"));
-        in_place::write(source, &follows);
+        in_place::write(source, model, layer, &follows);
     }
     let Reads { operands, rings, names } = Reads::new(model, layer, part, &follows);
     let workspace = model.workspace(layer).map(|allocation| {
@@ -320,6 +321,7 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
         weights: if block.is_some() { ("weights", 0) } else { ("self.weights", model.weights[layer].start) },
         threads: model.threads(),
         workspace: workspace.as_ref().map(|(_, elements)| *elements),
+        rows: kernel_rows(model, layer),
     };
     let workspace = workspace.map(|(ring, _)| ring);
     let borrow = Borrow { rings, names, is_listed: !follows.is_empty(), workspace, block };
@@ -328,10 +330,10 @@ fn write_kernel(source: &mut Source, model: &Model<'_>, layer: usize, part: &Par
     };
     let own_ring = ring(model, layer, own);
     let (ring, slots) = match follows.is_empty() {
-        true => (own_ring, Slots::Ring(first(model, own))),
+        true => (own_ring, Slots::Ring(first(model, layer, own))),
         false => {
             source.line(format!("let row = {own_ring}.part(&y);"));
-            ("row".to_owned(), Slots::Only("y".into()))
+            ("row".to_owned(), Slots::Only(kernel_rows(model, layer).into()))
         }
     };
     borrow.write(source, Some(ring));
@@ -357,11 +359,14 @@ fn write_handed_on(
     let entry = &model.cnn().layers[layer];
     let shape = &entry.tensor.shape;
     let elements = match entry.layer.firings {
-        1 => shape.elements().to_string(),
+        1 if !model.is_stream() => shape.elements().to_string(),
         _ => format!("y.len() * {}", shape.row_elements()),
     };
     let data = if part.is_tiled { "output.reborrow()" } else { "output" };
-    let slots = Slots::Ring("0".into());
+    let slots = match model.cnn().is_over_time(layer) {
+        true => Slots::Only(stream::COUNTED.into()),
+        false => Slots::Ring("0".into()),
+    };
     let room = Operand { data: part.channels(data.into(), true, &elements), slots };
     let several = outputs(model, layer).count() > 1;
     for output in outputs(model, layer) {
@@ -385,8 +390,28 @@ fn keeps_rows(model: &Model<'_>, layer: usize) -> bool {
     model.is_linked(layer) || several && loads::starts_some(model, layer)
 }
 
+/// The variable with the rows that the kernel of a layer makes.
+fn kernel_rows(model: &Model<'_>, layer: usize) -> &'static str {
+    if model.cnn().is_over_time(layer) { stream::COUNTED } else { "y" }
+}
+
 /// Which rows this firing makes.
 fn write_rows(source: &mut Source, model: &Model<'_>, layer: usize) {
+    write_rows_of_frame(source, model, layer);
+    if model.is_stream() && !model.is_idle(layer) {
+        stream::write_existing(source, model, layer, "y");
+        if stream::lags(model, layer) {
+            source.open("if y.is_empty() {");
+            source.line("return;");
+            source.close("}");
+        }
+        if model.cnn().is_over_time(layer) && in_place::windows(model, layer).is_empty() {
+            source.line(format!("let {} = {};", stream::COUNTED, stream::counted(model, layer, "y")));
+        }
+    }
+}
+
+fn write_rows_of_frame(source: &mut Source, model: &Model<'_>, layer: usize) {
     let entry = &model.cnn().layers[layer];
     let (rows, height, name) = (entry.layer.rows_per_firing, entry.rows(), &model.methods[layer]);
     if entry.layer.firings == 1 {

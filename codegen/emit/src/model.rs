@@ -11,6 +11,7 @@ use csdfc_runtime::LayerError;
 use csdfc_runtime::bind::{self, Call};
 use csdfc_runtime::bytes::Bytes;
 use csdfc_runtime::run::Parameters;
+use csdfc_runtime::stream::Hops;
 use csdfc_runtime::streamed::Streamed;
 use csdfc_runtime::weights;
 
@@ -52,6 +53,8 @@ pub(super) struct Model<'r> {
     pub is_shared: bool,
     /// Whether its firings are noted if the crate has the feature `trace`.
     pub is_traceable: bool,
+    /// How hops are counted, if it is a stream.
+    pub hops: Hops,
 }
 
 /// The packed weights of all models.
@@ -114,6 +117,11 @@ impl<'r> Model<'r> {
         &self.resolved.index.cnns[self.c]
     }
 
+    /// Whether a frame is a hop of a stream.
+    pub fn is_stream(&self) -> bool {
+        self.cnn().cnn.stream.is_some()
+    }
+
     /// Workers that share a firing.
     pub fn threads(&self) -> usize {
         self.resolved.index.plan.threads
@@ -142,7 +150,7 @@ impl<'r> Model<'r> {
     /// The number of frames after which all rings that are counted on from frame to frame are again at their first slot.
     pub fn period(&self) -> u64 {
         let period = |allocation: &Allocation| match allocation.kind {
-            RowOrder::Restarts | RowOrder::Workspace | RowOrder::Block(_) => 1,
+            RowOrder::Restarts | RowOrder::Persists | RowOrder::Workspace | RowOrder::Block(_) => 1,
             RowOrder::Halves => 2,
             RowOrder::RunsOn => {
                 let rows = self.cnn().layers[allocation.tensor].rows();
@@ -292,7 +300,7 @@ impl<'r> Model<'r> {
         let cnn = &resolved.index.cnns[c];
         let allocations = &resolved.allocations[c];
         let mut names = Names::except(&[
-            "memory", "weights", "isa", "workers", "loads", "frame", "inputs", "outputs", "run",
+            "memory", "weights", "isa", "workers", "loads", "frame", "hop", "inputs", "outputs", "run",
         ]);
         let methods: Vec<String> = cnn.layers.iter().map(|entry| names.give(&entry.layer.name)).collect();
         let mut names = Names::default();
@@ -343,6 +351,7 @@ impl<'r> Model<'r> {
         let (calls, weights, streamed) = (Vec::new(), Vec::new(), Vec::new());
         let is_shared = together(resolved).iter().any(|cnns| cnns.contains(&c));
         let (stages, links) = (Vec::new(), Vec::new());
+        let hops = Hops::new(cnn, &resolved.allocations[c]).map_err(|why| EmitError::layer(cnn, 0, why))?;
         Ok(Model {
             resolved,
             c,
@@ -359,6 +368,7 @@ impl<'r> Model<'r> {
             links,
             is_shared,
             is_traceable: false,
+            hops,
         })
     }
 }

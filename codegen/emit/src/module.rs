@@ -132,6 +132,10 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         0 => source.line("workers: Workers,"),
         stages => source.line(format!("workers: [Workers; {stages}],")),
     }
+    if model.is_stream() {
+        source.line("// Hops so far, counted anew from time to time.");
+        source.line("hop: usize,");
+    }
     if streamed {
         let several = model.streamed_stages();
         if several.len() > 1 {
@@ -171,13 +175,36 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         0 => Some(format!("workers: Workers::new({threads})")),
         _ => Some("workers".into()),
     });
+    fields.extend(model.is_stream().then(|| "hop: 0".to_owned()));
     if streamed {
         fields.extend(["store".into(), format!("read: {}", model.stores_of("0"))]);
     }
     source.list("Model {", &fields, "");
     source.close("}");
     source.gap();
-    source.line("/// Runs one frame.");
+    if model.is_stream() {
+        source.line("/// Begins a new stream: the rows so far are forgotten.");
+        source.open("pub fn reset(&mut self) {");
+        source.line("self.hop = 0;");
+        source.close("}");
+        source.gap();
+        source.line("/// Runs one hop: takes the next rows of the inputs, and makes those of the outputs that follow from them.");
+        for output in &model.outputs {
+            let entry = &model.cnn().layers[output.layer];
+            let delay = entry.tensor.stream.map_or(0, |stream| stream.delay);
+            if delay > 0 {
+                source.line("///");
+                let text = format!(
+                    "`{}` lags {delay} rows behind. So the first {delay} rows of the first hops do not exist, and are not \
+                     written.",
+                    output.label
+                );
+                source.comment("///", &text);
+            }
+        }
+    } else {
+        source.line("/// Runs one frame.");
+    }
     let parameters = ["&mut self", "inputs: Inputs<'_>", "outputs: Outputs<'_>"];
     frame::open_fallible(source, model, "pub fn infer(", &parameters);
     source.line(if streamed {

@@ -36,6 +36,12 @@ pub enum LayerError {
         /// The operand.
         tensor: String,
     },
+    /// The slots of the rings of a stream come together too rarely to count rows in 30 bits.
+    #[error("its rings are at their first slots again only after {hops} hops: take another hop")]
+    Period {
+        /// The hops.
+        hops: u64,
+    },
     /// Another layer reads its indices.
     #[error("it makes indices, which no layer can read")]
     IndicesAreRead,

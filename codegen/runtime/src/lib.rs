@@ -21,6 +21,7 @@ pub mod bytes;
 mod error;
 pub mod file_name;
 pub mod run;
+pub mod stream;
 pub mod streamed;
 pub mod weights;
 

@@ -35,6 +35,7 @@ pub mod component;
 pub mod operators;
 pub mod pass;
 pub mod sharing;
+pub mod stream;
 pub mod suggest;
 pub mod weights;
 
@@ -42,6 +43,7 @@ use std::borrow::Cow;
 
 use csdfc_plan::format::{Element, Format, Layout, Quantization};
 use csdfc_plan::operator::{InputElement, Operator};
+use csdfc_plan::plan::Stream;
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::ParameterError;
 use csdfc_runtime::bind::Primitive;
@@ -59,6 +61,8 @@ pub struct Network {
     pub layers: Vec<Layer>,
     /// The network's outputs, in the model's order.
     pub outputs: Vec<NetworkOutput>,
+    /// What makes it a stream, of which a frame is a hop ([`stream`](mod@stream)).
+    pub stream: Option<Stream>,
 }
 
 /// One layer and its output tensor.
@@ -163,13 +167,14 @@ impl Network {
     }
 
     /// The same network with its layers in another topological order, which lists each once.
-    pub fn reordered(self, order: &[LayerId]) -> Network {
+    pub fn reordered(mut self, order: &[LayerId]) -> Network {
         let mut place = vec![LayerId(0); order.len()];
         order.iter().enumerate().for_each(|(at, id)| place[id.0] = LayerId(at));
-        let mut layers: Vec<(LayerId, Layer)> = place.iter().copied().zip(self.layers).collect();
+        let mut layers: Vec<(LayerId, Layer)> =
+            place.iter().copied().zip(std::mem::take(&mut self.layers)).collect();
         layers.sort_by_key(|(at, _)| *at);
-        let mut network =
-            Network { layers: layers.into_iter().map(|(_, layer)| layer).collect(), outputs: self.outputs };
+        let layers = layers.into_iter().map(|(_, layer)| layer).collect();
+        let mut network = Network { layers, ..self };
         let operands = network.layers.iter_mut().flat_map(|layer| &mut layer.inputs);
         for operand in operands.chain(network.outputs.iter_mut().map(|output| &mut output.operand)) {
             operand.layer = place[operand.layer.0];

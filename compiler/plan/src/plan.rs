@@ -205,12 +205,29 @@ pub struct Cnn {
     /// Modelled nanoseconds of a frame in which something is computed; none if `read_ns` is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub computing_ns: Option<u64>,
+    /// What makes it a stream: it keeps rows from one frame to the next, and a frame is a hop. None if each frame is
+    /// computed by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Stream>,
     /// Names of the layers that deliver the network's inputs.
     pub inputs: Vec<String>,
     /// The network's outputs.
     pub outputs: Vec<Output>,
     /// Layers in topological order.
     pub layers: Vec<Layer>,
+}
+
+/// A CNN whose inputs never end. A *hop* is one execution: it takes the next rows of the inputs, and makes the rows of
+/// each tensor that follow from them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    /// Rows of the inputs in a frame of the model, which a stream has without end.
+    pub frame: u64,
+    /// Rows of the input over which layers look that would need all of time, such as a global pool. None if there is no
+    /// such layer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
 }
 
 /// The file that a CNN was read from.
@@ -448,6 +465,8 @@ pub struct Tensor {
     pub row_bytes: u64,
     /// Whether the caller holds a whole copy: a network output, or an input that is delivered whole.
     pub external: bool,
+    /// How its rows follow those of the hops before, if its CNN is a stream.
+    pub stream: Option<StreamRows>,
     /// Its storage in the arena: row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`. It is absent in
     /// model `edges`, and if the caller has the only copy. A ring that has room for all rows is occupied only in part:
     /// by the rows that are begun and that some reader still needs. Other rings may lie at its other addresses. If the
@@ -476,6 +495,24 @@ struct TensorFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
     external: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stream: Option<StreamRows>,
+}
+
+/// How the rows of a tensor of a stream follow those of the hops before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamRows {
+    /// How many rows the tensor lags behind the rows that the stream has delivered: row i of hop f is row
+    /// f · H + i − `delay` of the endless tensor. Rows before row 0 are not made.
+    pub delay: u64,
+    /// Rows of earlier hops that readers still need when a hop begins: the initial tokens of its channel.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub history: u64,
+}
+
+fn is_zero(rows: &u64) -> bool {
+    *rows == 0
 }
 
 /// A tensor of which a plan states only a part of its ring.
@@ -502,6 +539,7 @@ impl TryFrom<TensorFields> for Tensor {
             quantization: fields.quantization,
             row_bytes: fields.row_bytes,
             external: fields.external,
+            stream: fields.stream,
             ring,
         })
     }
@@ -523,6 +561,7 @@ impl From<Tensor> for TensorFields {
             offset: tensor.ring.map(|ring| ring.offset),
             bytes: tensor.ring.map(|ring| ring.bytes),
             external: tensor.external,
+            stream: tensor.stream,
         }
     }
 }
@@ -531,6 +570,11 @@ impl Tensor {
     /// Rows of the tensor.
     pub fn rows(&self) -> usize {
         self.format.rows(&self.shape)
+    }
+
+    /// Rows of earlier hops that its ring still holds when a hop begins; 0 if it begins anew.
+    pub fn history(&self) -> u64 {
+        self.stream.map_or(0, |stream| stream.history)
     }
 }
 

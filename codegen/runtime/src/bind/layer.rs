@@ -1,10 +1,14 @@
 //! Binds the layers of a plan, given its allocations.
 
+use std::borrow::Cow;
+
 use csdfc_plan::check::{Allocation, CnnIndex};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::Operator;
+use csdfc_plan::shape::Shape;
 
 use crate::error::LayerError;
+use crate::stream;
 
 use super::choice::Choice;
 use super::constants::Part;
@@ -69,6 +73,13 @@ pub fn bind_layer(
     if makes_indices && !(written.is_empty() && entry.readers.is_empty()) {
         return Err(LayerError::IndicesAreRead);
     }
+    let over_time = cnn.is_over_time(l);
+    let endless = |shape| stream::endless(over_time, shape);
+    let shapes: Vec<[Cow<'_, Shape>; 2]> = (entry.inputs.iter().enumerate())
+        .map(|(operand, &tensor)| {
+            [&cnn.layers[tensor].tensor.shape, cnn.viewed_shape(l, operand)].map(endless)
+        })
+        .collect();
     let operand = |(operand, &tensor): (usize, &usize)| {
         let read = &cnn.layers[tensor];
         let rows = match read_from(allocations, l, tensor) {
@@ -76,21 +87,16 @@ pub fn bind_layer(
             None if read.tensor.external && matches!(read.layer.operator, Operator::Input(_)) => read.rows(),
             None => return Err(LayerError::NotStored { tensor: read.tensor.name.clone() }),
         };
-        let (own, layout, quantization) =
-            (&read.tensor.shape, read.tensor.format.layout, read.tensor.quantization);
-        Ok(Operand {
-            own,
-            seen: cnn.viewed_shape(l, operand),
-            layout,
-            quantization,
-            ring_rows: rows as usize,
-        })
+        let (layout, quantization) = (read.tensor.format.layout, read.tensor.quantization);
+        let [own, seen] = &shapes[operand];
+        Ok(Operand { own, seen, layout, quantization, ring_rows: rows as usize })
     };
     let inputs = entry.inputs.iter().enumerate().map(operand).collect::<Result<_, LayerError>>()?;
     let ring_rows = written.first().map_or(room, |&own| allocations[own].ring_rows) as usize;
     let name = &entry.layer.primitive;
     let primitive = Primitive::find(name).ok_or_else(|| LayerError::NoPrimitive { name: name.clone() })?;
-    let (operator, output) = (&entry.layer.operator, &entry.tensor.shape);
+    let output = &*endless(&entry.tensor.shape);
+    let operator = &*stream::endless_operator(over_time, &entry.layer.operator, output);
     let (layout, quantization) = (entry.tensor.format.layout, entry.tensor.quantization);
     let elements = primitive.elements();
     let site = Site { operator, inputs, output, layout, elements, quantization, ring_rows };

@@ -146,6 +146,9 @@ impl<'p> Runner<'p> {
     ///
     /// # Errors
     /// When there are not as many inputs as the CNN has, or one is of other dimensions or elements.
+    ///
+    /// A frame of a stream is a hop: inputs and outputs are its rows. In the first hops, an output that lags behind has
+    /// fewer rows, or none.
     pub fn infer(&mut self, cnn: usize, inputs: &[Value]) -> Result<Vec<Value>, RunError> {
         self.infer_observed(cnn, inputs, &mut |_| {})
     }
@@ -268,7 +271,7 @@ impl<'p> Runner<'p> {
             let allocation = &self.resolved.allocations[c][s];
             let end = frame * rows + entry.rows_of_firing(p).end;
             match allocation.kind {
-                RowOrder::Restarts | RowOrder::Workspace | RowOrder::Block(_) => true,
+                RowOrder::Restarts | RowOrder::Persists | RowOrder::Workspace | RowOrder::Block(_) => true,
                 RowOrder::RunsOn => end <= state.free[s].saturating_add(allocation.ring_rows),
                 RowOrder::Halves => frame * rows <= state.free[s].saturating_add(rows),
             }
@@ -303,9 +306,9 @@ impl<'p> Runner<'p> {
         let entry = &cnn.layers[l];
         if let Some((s, others)) = state.places[l].writes.split_first() {
             for row in rows.clone() {
-                let from = row_bytes(&allocations[*s], frame, entry.rows(), row);
+                let from = row_bytes(&allocations[*s], frame, entry, row);
                 for other in others {
-                    arena.copy(from.clone(), row_bytes(&allocations[*other], frame, entry.rows(), row).start);
+                    arena.copy(from.clone(), row_bytes(&allocations[*other], frame, entry, row).start);
                 }
                 if let (Some(values), Some(made)) = (&mut external, arena.all().get(from)) {
                     let at = row as usize * made.len();
@@ -420,21 +423,30 @@ impl<'p> Runner<'p> {
         let entry = &cnn.layers[l];
         let frame = state.fired[l] / entry.layer.firings;
         let y = rows.start as usize..rows.end as usize;
+        // The rows as the kernel counts them, without those that do not exist yet.
+        let row_0 = state.kernel_row_0(cnn, l, l, frame);
+        let existing = state.existing(cnn, l, frame, rows.clone());
+        if existing.is_empty() {
+            return Ok(());
+        }
+        let kernel_row = |row: u64| (row as i64 + row_0) as usize;
+        let made = kernel_row(existing.start)..kernel_row(existing.end);
         let overlap = || {
             layer_error(resolved, c, l, LayerError::Mistake("it writes what it reads: a mistake in csdfc"))
         };
         let own = state.places[l].writes.first().copied();
         let room = state.places[l].workspace.clone();
+        let first = |slot: usize, rows: u64| (slot as i64 - row_0).rem_euclid(rows as i64) as usize;
         arena.poison(room.clone());
         let (place, slots) = match own {
             Some(s) if resolved.follows[c][l] => {
-                (row_bytes(&allocations[s], frame, entry.rows(), rows.start), Slots::Only(y.clone()))
+                (row_bytes(&allocations[s], frame, entry, rows.start), Slots::Only(made.clone()))
             }
             Some(s) => {
-                let first = first_slot(&allocations[s], frame, entry.rows());
-                (ring_bytes(&allocations[s], frame), Slots::Ring(first))
+                let slot = first_slot(&allocations[s], frame, entry);
+                (ring_bytes(&allocations[s], frame), Slots::Ring(first(slot, allocations[s].ring_rows)))
             }
-            None => (room.start..room.start, Slots::Ring(0)),
+            None => (room.start..room.start, Slots::Ring(first(0, entry.rows()))),
         };
         let ([written, workspace], rest) = arena.split([place, room]).ok_or_else(overlap)?;
         let data = match external {
@@ -468,7 +480,7 @@ impl<'p> Runner<'p> {
             };
             let data = data.get_mut(start..).ok_or_else(overlap)?;
             let target = Target { data, slots };
-            call.fire(&mut context, y, &sources, weights, target);
+            call.fire(&mut context, made, &sources, weights, target);
         } else if let (Operator::Input(operator), Some(value)) = (&entry.layer.operator, input)
             && let Slots::Ring(first) = slots
         {
@@ -490,7 +502,12 @@ impl<'p> Runner<'p> {
             let own = &cnn.layers[l].tensor.shape;
             let seen = output.view.as_ref().unwrap_or(own);
             let rows = self.cnns[c].externals[l].as_deref()?;
-            Some(value::read(rows, cnn.layers[l].tensor.format.element, own, seen))
+            let (entry, state) = (&cnn.layers[l], &self.cnns[c]);
+            let frame = state.fired[l].checked_div(entry.layer.firings)?.saturating_sub(1);
+            let existing = state.existing(cnn, l, frame, 0..entry.rows());
+            let bytes = existing.start as usize * entry.tensor.row_bytes as usize;
+            let [own, seen] = [own, seen].map(|shape| value::of_rows(shape, &existing, entry.rows()));
+            Some(value::read(&rows[bytes..], entry.tensor.format.element, &own, &seen))
         };
         // Every output is in the caller's memory, as the checker has verified.
         cnn.cnn.outputs.iter().filter_map(output).collect()

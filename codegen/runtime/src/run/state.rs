@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use crate::bind::{self, Call, Slots, Source};
 use crate::bytes::Bytes;
+use crate::stream::{self, Hops};
 use crate::streamed::Streamed;
-use csdfc_plan::check::{Allocation, CnnIndex, Held, Resolved};
+use csdfc_plan::check::{Allocation, CnnIndex, Held, Resolved, RowOrder};
 use csdfc_plan::format::{Format, Layout};
 
 use super::arena::{Arena, Rest};
 use super::error::{RunError, layer_error};
-use super::memory::{first_slot, ring_bytes, row_bytes};
+use super::memory::{first_slot, ring_bytes, row_bytes, slot_bytes};
 use super::value::{self, Value};
 
 /// The state of one CNN that lasts from frame to frame.
@@ -34,6 +35,8 @@ pub(super) struct State {
     pub free: Vec<u64>,
     /// Firings of each layer, over all frames.
     pub fired: Vec<u64>,
+    /// How the hops of a stream are counted.
+    pub hops: Hops,
 }
 
 /// Where a layer reads and writes.
@@ -103,7 +106,25 @@ impl State {
             released: resolved.rates[c].iter().map(|held| vec![0; held.len()]).collect(),
             free: allocations.iter().map(unread).collect(),
             fired: vec![0; cnn.layers.len()],
+            hops: Hops::new(cnn, allocations).map_err(|why| layer_error(resolved, c, 0, why))?,
         })
+    }
+
+    /// The row of a layer's tensor, as a kernel that works along time counts it, that is row 0 of a hop.
+    pub fn row_0(&self, cnn: &CnnIndex<'_>, layer: usize, hop: u64) -> i64 {
+        stream::row_0(cnn, layer, self.hops.count(hop))
+    }
+
+    /// How a kernel of layer `l` counts the first row of a tensor in a frame: from the start of the stream, if the layer
+    /// works along time.
+    pub fn kernel_row_0(&self, cnn: &CnnIndex<'_>, l: usize, tensor: usize, frame: u64) -> i64 {
+        if cnn.is_over_time(l) { self.row_0(cnn, tensor, frame) } else { 0 }
+    }
+
+    /// The rows of a frame that exist, of some rows of a layer: those of a stream do once it has begun.
+    pub fn existing(&self, cnn: &CnnIndex<'_>, l: usize, frame: u64, rows: Range<u64>) -> Range<u64> {
+        let missing = u64::try_from(-self.row_0(cnn, l, frame)).unwrap_or(0);
+        rows.start.max(missing).min(rows.end)..rows.end
     }
 
     /// The bytes that a layer reads as one of its operands to make rows `y`, from the arena without the bytes that are
@@ -122,26 +143,31 @@ impl State {
         // A frame's rows are read by the firings of the same frame.
         let frame = self.fired[l] / cnn.layers[l].layer.firings;
         let places = &self.places[l];
+        let row_0 = self.kernel_row_0(cnn, l, tensor, frame);
+        // The slot of row 0 as the kernel counts, in a ring of so many rows, if the frame begins at this slot.
+        let first = |slot: usize, rows: u64| (slot as i64 - row_0).rem_euclid(rows as i64) as usize;
         match (places.reads[operand], places.follows[operand]) {
             (Some(s), Some(held)) => {
                 // One row is made, from only these rows.
                 let window = resolved.rates[c][l][held].rows.get(y.start)?;
-                let rows = window.start as usize..window.end as usize;
+                let exists = usize::try_from(-row_0).unwrap_or(0);
+                let rows = (window.start as usize).max(exists)..(window.end as usize).max(exists);
                 let (ring, row) = (ring_bytes(&allocations[s], frame), allocations[s].row_bytes as usize);
                 let data = match rows.is_empty() {
                     true => &[],
                     false => rest.get(ring.start + rows.start * row..ring.start + rows.end * row)?,
                 };
-                Some(Source { data, slots: Slots::Only(rows) })
+                let kernel_row = |row: usize| (row as i64 + row_0) as usize;
+                Some(Source { data, slots: Slots::Only(kernel_row(rows.start)..kernel_row(rows.end)) })
             }
             (Some(s), None) => {
                 let data = rest.get(ring_bytes(&allocations[s], frame))?;
-                let first = first_slot(&allocations[s], frame, cnn.layers[tensor].rows());
-                Some(Source { data, slots: Slots::Ring(first) })
+                let slot = first_slot(&allocations[s], frame, &cnn.layers[tensor]);
+                Some(Source { data, slots: Slots::Ring(first(slot, allocations[s].ring_rows)) })
             }
             (None, _) => {
                 let data = self.externals[tensor].as_deref()?;
-                Some(Source { data, slots: Slots::Ring(0) })
+                Some(Source { data, slots: Slots::Ring(first(0, cnn.layers[tensor].rows())) })
             }
         }
     }
@@ -163,7 +189,7 @@ impl State {
         let bytes = match (&self.externals[l], self.places[l].writes.first()) {
             (Some(rows), _) => return Some(value::read(rows, element, shape, shape)),
             (None, Some(&s)) => {
-                let row = |y| arena.all().get(row_bytes(&allocations[s], frame, entry.rows(), y));
+                let row = |y| arena.all().get(row_bytes(&allocations[s], frame, entry, y));
                 (0..entry.rows()).map(row).collect::<Option<Vec<&[u8]>>>()?.concat()
             }
             (None, None) => return None,
@@ -194,7 +220,11 @@ impl State {
             };
             let free = allocations[s].readers.iter().filter_map(by).min().unwrap_or(self.free[s]);
             for row in std::mem::replace(&mut self.free[s], free)..free {
-                freed.push(row_bytes(&allocations[s], row / rows, rows, row % rows));
+                let slot = match allocations[s].kind {
+                    RowOrder::RunsOn | RowOrder::Persists => row,
+                    _ => row % rows,
+                };
+                freed.push(slot_bytes(&allocations[s], row / rows, slot));
             }
         }
         freed

@@ -1,5 +1,7 @@
 //! The values that the caller hands over and gets back: whole tensors in the model's own order of dimensions.
 
+use std::ops::Range;
+
 use csdfc_kernels::half::F16;
 
 use crate::error::InputError;
@@ -133,6 +135,18 @@ pub(super) fn deliver(input: &Input, shape: &Shape, value: &Value, y: usize, row
             };
         }
     }
+}
+
+/// A shape with only some of its `all` rows. What is not made of rows is whole, or has no elements if no row exists.
+pub(super) fn of_rows(shape: &Shape, rows: &Range<u64>, all: u64) -> Shape {
+    let mut shape = shape.clone();
+    let len = (rows.end - rows.start) as usize;
+    match shape.row_axis() {
+        Some(axis) if len < all as usize => shape.dims[axis] = len,
+        None if len == 0 => shape.dims.iter_mut().take(1).for_each(|dim| *dim = 0),
+        _ => {}
+    }
+    shape
 }
 
 /// A whole tensor of these elements and of shape `own`, stored as rows, as `seen`, the shape of the tensor itself or of a

@@ -11,6 +11,7 @@ pub mod profile;
 pub mod quantize;
 pub mod report;
 pub mod select;
+pub mod stream;
 mod values;
 
 use std::ffi::OsString;
@@ -290,6 +291,9 @@ pub struct PlanArgs {
     /// Options of the models.
     #[command(flatten)]
     pub load: LoadArgs,
+    /// Options of streams.
+    #[command(flatten)]
+    pub stream: stream::StreamArgs,
     /// Which plan to take of those that meet the constraints
     #[arg(long, value_parser = values::preference())]
     pub prefer: Option<Prefer>,
@@ -520,6 +524,7 @@ impl PlanArgs {
     /// As [`LoadArgs::apply`].
     pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
         self.load.apply(spec, origin)?;
+        self.stream.apply(spec, origin)?;
         if let Some(memory) = self.mem {
             spec.constraints.memory = Some(memory);
         }

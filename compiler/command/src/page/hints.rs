@@ -29,6 +29,10 @@ pub fn hint(plan: &Plan, segments: &[Option<usize>], place: &Place) -> String {
             "Storage model edges shares only whole buffers. Storage model tensors also shares parts of them."
                 .into()
         }
+        PlaceKind::State => format!(
+            "The next hop needs its rows. With fewer rows a hop, fewer of {} bytes lie here.",
+            place.row_bytes
+        ),
         PlaceKind::Wraps => wraps(layer, layers, place),
         PlaceKind::Whole => match last {
             None => "Nothing reads it.".into(),

@@ -222,7 +222,7 @@ fn graph(analysis: &Analysis) -> String {
     text
 }
 
-fn counted(count: u128, what: &str) -> String {
+pub(super) fn counted(count: u128, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use csdfc_input::units::{self, grouped};
-use csdfc_network::suggest;
+use csdfc_network::{operators, suggest};
 use csdfc_plan::operator::Operator;
-use csdfc_plan::plan::{Layer, Plan, StorageModel, TimeBasis};
+use csdfc_plan::plan::{Cnn, Layer, LayerInput, Output, Plan, StorageModel, Tensor, TimeBasis};
+use csdfc_plan::shape::Shape;
 use csdfc_plan::timeline::timeline;
 use csdfc_planner::explain::flight::{self, Flight};
 use csdfc_planner::explain::limits;
 use csdfc_planner::explain::table::table;
+
+use super::analyze::counted;
 
 /// Points of the front that the table shows.
 const FRONT_LINES: usize = 8;
@@ -145,7 +148,41 @@ fn cnn_table(plan: &Plan) -> String {
         text += &read_again(&cnn.layers);
         text += &in_flight(plan, c);
     }
+    text.extend(plan.cnns.iter().filter(|cnn| cnn.stream.is_some()).map(|cnn| stream(plan, cnn)));
     text + &primitives(plan)
+}
+
+/// What a hop of a stream takes and makes, and what it keeps for the next one.
+fn stream(plan: &Plan, cnn: &Cnn) -> String {
+    let tensors = || plan.tensors.iter().filter(|tensor| tensor.cnn == cnn.name);
+    let rows = |name: &String| tensors().find(|tensor| tensor.producer == *name).map_or(0, Tensor::rows);
+    let hop = cnn.inputs.first().map_or(0, rows);
+    let lag = |output: &Output| tensors().find(|tensor| tensor.name == output.tensor)?.stream;
+    let lags: Vec<String> = cnn
+        .outputs
+        .iter()
+        .filter_map(|output| Some((output, lag(output)?.delay)))
+        .map(|(output, delay)| format!("{} lags {}", output.name, counted(delay.into(), "row")))
+        .collect();
+    let kept: Vec<u64> =
+        tensors().filter(|tensor| tensor.history() > 0).filter_map(|t| Some(t.ring?.bytes)).collect();
+    let shape = |input: &LayerInput| {
+        let own = tensors().find(|tensor| tensor.name == input.tensor).map(|tensor| &tensor.shape);
+        input.view.as_ref().or(own).cloned()
+    };
+    let macs = |layer: &Layer| {
+        let inputs: Vec<Shape> = layer.inputs.iter().filter_map(shape).collect();
+        operators::macs(&layer.operator, &inputs, &layer.output_shape)
+    };
+    format!(
+        "{} is a stream: a hop takes {} and makes {} multiplications; {}; {} of its buffers stay from hop to hop, in {}\n",
+        cnn.name,
+        counted(hop as u128, "row"),
+        grouped(cnn.layers.iter().map(macs).sum()),
+        lags.join(", "),
+        units::bytes(kept.iter().sum()),
+        counted(kept.len() as u128, "ring"),
+    )
 }
 
 /// How many layers read their weights more than once a frame.

@@ -28,7 +28,6 @@ use csdfc_plan::plan::StorageModel;
 use miette::Diagnostic;
 
 use super::fault::{AppError, AppFault, Origin};
-use super::inputs;
 use super::load::{LoadError, Loaded, ModelRequest, ModelSource};
 use super::locate::PathStep;
 use super::name::{MAX_NAME_LEN, in_name};
@@ -37,6 +36,7 @@ use super::precisions;
 use super::spec::{
     AppSpec, CnnSpec, FpsSpec, LatencySpec, Prefer, Primitives, RowsSpec, SearchSpec, WeightsPlace,
 };
+use super::{inputs, stream};
 use crate::units::{MemoryGoal, Nanoseconds};
 
 /// Maximum number of workers that may share one firing.
@@ -184,6 +184,7 @@ fn bind(
     let method = spec.search.method.unwrap_or_default();
     let storage = spec.storage.unwrap_or(method.storage());
     let fusion = Fusion::new(spec.fuse, storage);
+    stream::check(spec, storage)?;
     let mut cnns = Vec::new();
     for (i, (cnn, name)) in spec.cnns.iter().zip(&names).enumerate() {
         cnns.push(bind_cnn(cnn, name, &["cnns".into(), i.into()], folder, fusion, load)?);
@@ -196,6 +197,7 @@ fn bind(
     if storage == StorageModel::Tensors {
         cnns.iter_mut().for_each(|cnn| reorder(cnn, &parallel));
     }
+    let is_stream = cnns.iter().any(|cnn| cnn.network.stream.is_some());
     Ok(Application {
         name: spec.name.clone().unwrap_or_else(|| names.join("+")),
         parallel,
@@ -205,10 +207,11 @@ fn bind(
         storage,
         rows: bind_rows(&spec.rows, &cnns)?,
         streamed: bind_weights(spec, storage, &cnns)?.filter(|_| spec.weights == WeightsPlace::Streamed),
-        may_be_streamed: bind_weights(spec, storage, &cnns)?.filter(|_| spec.weights == WeightsPlace::Auto),
+        may_be_streamed: bind_weights(spec, storage, &cnns)?
+            .filter(|_| spec.weights == WeightsPlace::Auto && !is_stream),
         fusion,
         threads: spec.threads,
-        primitives: spec.primitives,
+        primitives: if is_stream { Primitives::Fixed } else { spec.primitives },
         max_primitive_error: spec.max_primitive_error,
         prefer: spec.prefer.unwrap_or(method.prefer()),
         cnns,
@@ -403,6 +406,7 @@ fn bind_cnn(
         ));
     }
     inputs::bind(&mut network, spec, path)?;
+    let network = stream::bind(network, spec, path)?;
     let network = precisions::bind(network, spec, path)?;
     let (network, partitions) = partition::cut(network, name, &spec.partitions, path)?;
     Ok(Cnn { name: name.into(), network, model: source, partitions })

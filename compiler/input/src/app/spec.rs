@@ -221,6 +221,21 @@ pub struct CnnSpec {
     /// Shapes of inputs whose dimensions the model leaves open, by name.
     #[serde(default)]
     pub shapes: BTreeMap<String, Vec<usize>>,
+    /// If its inputs never end, how they are cut into hops.
+    #[serde(default)]
+    pub stream: Option<StreamSpec>,
+}
+
+/// How the inputs of a CNN that never end are cut into hops.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename = "stream")]
+pub struct StreamSpec {
+    /// The inputs, each with the dimension that counts rows if it is given; all inputs if none is named.
+    pub inputs: BTreeMap<String, Option<usize>>,
+    /// Rows of a hop; the fewest that make whole rows of every tensor by default.
+    pub hop: Option<usize>,
+    /// Rows of the input over which layers look that need all of time.
+    pub window: Option<usize>,
 }
 
 /// How much a CNN's outputs may err if csdfc chooses the precision of its layers, and on which frames this error is
@@ -421,6 +436,7 @@ impl AppSpec {
                 partitions: Vec::new(),
                 inputs: BTreeMap::new(),
                 shapes: BTreeMap::new(),
+                stream: None,
             }],
             parallel: Vec::new(),
             device: None,

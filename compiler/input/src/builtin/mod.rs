@@ -31,6 +31,7 @@ mod inception;
 mod mobilenet;
 mod paper;
 mod resnet;
+mod sound;
 mod squeezenet;
 
 pub use builder::{Builder, BuilderError, ConvOptions, Padding, PoolWindow, flatten};
@@ -41,7 +42,7 @@ use csdfc_network::Network;
 /// The built-in architectures with published figures.
 ///
 /// `mobilenet_v1`, `mobilenet_v2` and `efficientnet_b0` are those of Keras, with TensorFlow's padding; `inception_v2`
-/// is BN-Inception by its Caffe model; `resnet8` is MLPerf Tiny's; `lenet5` is described at its definition; `vgg_b`,
+/// is BN-Inception by its Caffe model; `resnet8` and `wake_word` are MLPerf Tiny's; `lenet5` is described at its definition; `vgg_b`,
 /// `vgg_c`, `vgg16` and `vgg_e` are the columns B to E of VGG's table 1; the others are torchvision's. The number after
 /// `mobilenet_v1_` is the width multiplier.
 pub const NAMES: &[&str] = &[
@@ -65,6 +66,7 @@ pub const NAMES: &[&str] = &[
     "vgg_b",
     "vgg_c",
     "vgg_e",
+    "wake_word",
 ];
 
 /// The small networks of the main paper's examples: CNN1 and CNN2 of its application (section 2.3) and the pair of
@@ -125,6 +127,7 @@ pub fn network(name: &str) -> Result<Network, BuiltinError> {
         "vgg_b" => classic::vgg_b(),
         "vgg_c" => classic::vgg_c(),
         "vgg_e" => classic::vgg_e(),
+        "wake_word" => sound::wake_word(),
         _ => return Err(BuiltinError::Unknown { name: name.into(), suggestion: nearest(name) }),
     }?)
 }

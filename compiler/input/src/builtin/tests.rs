@@ -80,6 +80,8 @@ fn published_parameters_and_macs() {
     check("lenet5", 61_706, 0.416_520, 0.0);
     // The trainable parameters that MLPerf Tiny's training log prints; its paper says 12.5 M.
     check("resnet8", 78_186, 12.5, 0.05);
+    // MLPerf Tiny, the shapes of its trained model.
+    check("wake_word", 46_883, 0.826_368, 0.0);
 }
 
 /// Table 2 of "Very deep convolutional networks": millions of parameters of B to E.
@@ -142,7 +144,11 @@ fn every_network_is_whole() {
 fn outputs_have_the_original_shapes() {
     for name in NAMES {
         let network = network(name).unwrap();
-        let classes = if ["lenet5", "resnet8"].contains(name) { 10 } else { 1000 };
+        let classes = match *name {
+            "lenet5" | "resnet8" => 10,
+            "wake_word" => 3,
+            _ => 1000,
+        };
         assert_eq!(network.outputs[0].operand.shape, Shape::new([1, classes]), "{name}");
     }
 }

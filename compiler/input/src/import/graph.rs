@@ -334,7 +334,7 @@ pub(super) fn without_dead_layers(network: Network) -> Network {
         }
     }
     let mut ids = vec![LayerId(0); network.layers.len()];
-    let mut kept = Network { layers: Vec::new(), outputs: network.outputs };
+    let mut kept = Network { outputs: network.outputs, ..Network::default() };
     for (id, mut layer) in network.layers.into_iter().enumerate() {
         if live[id] {
             for input in &mut layer.inputs {

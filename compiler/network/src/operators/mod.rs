@@ -43,7 +43,7 @@ mod rows;
 
 pub use facts::{MAX_ELEMENTS, MAX_ROWS, RowAccess, ShapeError, check_size};
 use facts::{fail, product, window};
-pub use rows::{acquire_release, row_keep, row_need};
+pub use rows::{acquire_release, acquire_release_in_hop, row_keep, row_need};
 
 /// The shape of the operator's output, by the ONNX definition.
 ///

@@ -79,6 +79,48 @@ pub fn acquire_release(
     (acquire, release)
 }
 
+/// The same for one hop of a stream, whose windows also read rows of the hops before: those are negative. When the hop
+/// begins, the last `history` rows before it are there, and when it ends, as many rows of it are. Each firing counts
+/// what it releases as acquired, so both sequences sum to `rows_in`.
+///
+/// ```
+/// use csdfc_network::operators::{RowAccess, acquire_release_in_hop};
+///
+/// // Three rows, of which the last is the newest: two rows stay from hop to hop.
+/// let access = RowAccess::Window { kernel: 3, stride: 1, dilation: 1, top: 2 };
+/// assert_eq!(acquire_release_in_hop(&access, [4, 2], 4, 1), (vec![1; 4], vec![1; 4]));
+/// ```
+pub fn acquire_release_in_hop(
+    access: &RowAccess,
+    [rows_in, history]: [u64; 2],
+    rows_out: u64,
+    rows_per_firing: u64,
+) -> (Vec<u64>, Vec<u64>) {
+    let rows_per_firing = rows_per_firing.max(1);
+    let firings = rows_out.div_ceil(rows_per_firing);
+    let (mut acquire, mut release) = (Vec::new(), Vec::new());
+    let (mut acquired, mut released) = (0, 0);
+    for firing in 1..=firings {
+        let y_end = firing * rows_per_firing;
+        let keep = match access {
+            _ if firing == firings => rows_in,
+            RowAccess::Window { stride, top, .. } => {
+                let first = i128::from(y_end) * *stride as i128 - i128::from(*top) + i128::from(history);
+                clamp(first, rows_in)
+            }
+            RowAccess::Whole => 0,
+            RowAccess::Rows(_) => row_keep(access, rows_in, y_end).saturating_add(history).min(rows_in),
+        };
+        let keep = keep.max(released);
+        let need = if firing == firings { rows_in } else { row_need(access, rows_in, y_end) };
+        let need = need.max(acquired).max(keep);
+        acquire.push(need - acquired);
+        release.push(keep - released);
+        (acquired, released) = (need, keep);
+    }
+    (acquire, release)
+}
+
 fn clamp(row: i128, rows_in: u64) -> u64 {
     u64::try_from(row.max(0)).map_or(rows_in, |row| row.min(rows_in))
 }

@@ -17,7 +17,7 @@ use crate::{Layer, LayerId, Network, Operand, operators};
 pub(super) fn of_rows(network: Network) -> Network {
     let names = Names::new(&network);
     let leads = leads(&network);
-    let Network { layers, outputs } = network;
+    let Network { layers, outputs, .. } = network;
     let mut pass = Pass { network: Network::default(), names, places: Vec::new(), turned: Vec::new() };
     for (mut layer, leads) in layers.into_iter().zip(leads) {
         for operand in &mut layer.inputs {

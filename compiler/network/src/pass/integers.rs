@@ -28,7 +28,7 @@ pub fn integers(network: Network) -> Network {
     let mut pass = Pass {
         readers: readers(&network),
         names: Names::new(&network),
-        result: Network { layers: Vec::new(), outputs: network.outputs.clone() },
+        result: Network { outputs: network.outputs.clone(), ..Network::default() },
         places: Vec::new(),
         seen: Vec::new(),
         source: network,

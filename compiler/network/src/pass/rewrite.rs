@@ -88,8 +88,8 @@ pub(super) fn with_layers_before(
     mut before: impl FnMut(&mut Network, LayerId, &mut Layer),
 ) -> Network {
     let ids = network.ids();
-    let Network { layers, outputs } = network;
-    let mut result = Network { outputs, ..Network::default() };
+    let Network { layers, outputs, stream } = network;
+    let mut result = Network { layers: Vec::new(), outputs, stream };
     // The new place of each layer.
     let mut places: Vec<LayerId> = Vec::new();
     for (id, mut layer) in ids.zip(layers) {

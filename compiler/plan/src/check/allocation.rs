@@ -20,8 +20,8 @@ pub struct Allocation {
     pub row_bytes: u64,
     /// How rows follow each other over frames.
     pub kind: RowOrder,
-    /// Whether it has all its bytes to itself as long as it lives: a workspace, a block, a ring that wraps or that runs on over
-    /// frames, and every ring in model `edges`. Any other ring occupies only rows that are begun and still needed.
+    /// Whether it has all its bytes to itself as long as it lives: a workspace, a block, a ring that wraps, that runs on over
+    /// frames or that persists, and every ring in model `edges`. Any other ring occupies only rows that are begun and still needed.
     pub exclusive: bool,
 }
 
@@ -32,6 +32,8 @@ pub enum RowOrder {
     Restarts,
     /// The count of rows runs on: between partitions that run at the same time.
     RunsOn,
+    /// The count of rows runs on, and rows of a hop are still there when the next one begins.
+    Persists,
     /// Even frames in the first half, odd ones in the second.
     Halves,
     /// There are no rows: it is the workspace of a layer.
@@ -91,6 +93,11 @@ impl Allocation {
     /// Whether it is a layer's workspace.
     pub fn is_workspace(&self) -> bool {
         self.kind == RowOrder::Workspace
+    }
+
+    /// Whether it lives from hop to hop.
+    pub fn persists(&self) -> bool {
+        self.kind == RowOrder::Persists
     }
 
     /// Whether partitions that run at the same time share it.

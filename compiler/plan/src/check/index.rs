@@ -27,6 +27,8 @@ pub struct CnnIndex<'a> {
     /// The same, grouped by partitions that run at the same time. Each group is in order, and groups are ordered by
     /// their first partition.
     pub groups: Vec<Vec<usize>>,
+    /// By layer, whether it works along the time of a stream. Empty if the CNN is no stream.
+    pub(super) over_time: Vec<bool>,
 }
 
 /// A layer and the tensor that it produces.
@@ -70,6 +72,12 @@ impl<'a> Index<'a> {
 }
 
 impl<'a> CnnIndex<'a> {
+    /// Whether a layer works along the time of a stream: its rows, and those that it reads, are counted from the start of
+    /// the stream. Any other layer computes each hop, or each frame, by itself.
+    pub fn is_over_time(&self, layer: usize) -> bool {
+        self.over_time.get(layer).is_some_and(|over_time| *over_time)
+    }
+
     /// The shape in which a layer sees one of its operands.
     pub fn viewed_shape(&self, layer: usize, operand: usize) -> &'a Shape {
         let LayerIndex { layer, inputs, .. } = &self.layers[layer];

@@ -113,7 +113,8 @@ impl<'a> TimeLine<'a> {
         let layers = &self.cnn.layers;
         let users = |allocation: &Allocation| {
             let all = allocation.readers.iter().chain([&allocation.tensor]);
-            all.map(|&layer| layers[layer].layer.firings).sum()
+            // What persists is still to be used by the next hop.
+            u64::from(allocation.persists()) + all.map(|&layer| layers[layer].layer.firings).sum::<u64>()
         };
         let mut occupied = Occupied {
             line: self,
@@ -126,6 +127,8 @@ impl<'a> TimeLine<'a> {
             free: self.allocations.iter().map(|allocation| (0, allocation.readers.len())).collect(),
             released: self.held.iter().map(|held| vec![0; held.len()]).collect(),
         };
+        let persisting = (0..self.allocations.len()).filter(|&s| self.allocations[s].persists());
+        persisting.for_each(|s| occupied.take_all(s));
         let mut blocks = self.blocks.iter().peekable();
         for (at, &layer) in self.firings.iter().enumerate().take(end) {
             while let Some((_, block)) = blocks.next_if(|(begun, _)| *begun <= at) {
@@ -142,7 +145,8 @@ impl Occupied<'_> {
     fn fire(&mut self, at: usize, layer: usize) {
         let line = self.line;
         let (entry, held, p) = (&line.cnn.layers[layer], &line.held[layer], self.fired[layer]);
-        for s in line.uses.begun_by(layer).filter(|&s| p == 0 && line.allocations[s].exclusive) {
+        let begins = |s: &usize| line.allocations[*s].exclusive && !line.allocations[*s].persists();
+        for s in line.uses.begun_by(layer).filter(|s| p == 0 && begins(s)) {
             self.take_all(s);
         }
         let rows = entry.rows_of_firing(p);

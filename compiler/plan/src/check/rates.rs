@@ -7,13 +7,14 @@ use crate::format::Layout;
 use super::index::{CnnIndex, Index};
 use super::rows;
 use super::span::Span;
-use super::{Findings, MAX_TABLE, Violation};
+use super::{Findings, MAX_TABLE, Violation, stream};
 
 /// Rows of one tensor that a layer holds, by firing; operands of the same tensor together.
 pub struct Held {
     /// The layer that produces the tensor.
     pub tensor: usize,
-    /// `need[p]`: the number of leading rows that firings 0..=p read. Rows that no firing reads count with the firing
+    /// `need[p]`: the number of leading rows that firings 0..=p read. In a stream, rows of the hops before that are still
+    /// there when the hop begins are its first rows, here and in the other counts. Rows that no firing reads count with the firing
     /// before them.
     pub need: Vec<u32>,
     /// `keep[p]`: the first row that firing p or a later one reads. There is one entry more than there are firings, and
@@ -77,10 +78,20 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
         // An image in CHW is one row.
         let in_planes = [producer, entry].iter().any(|entry| entry.tensor.format.layout == Layout::Chw);
         let by_rows = || rows::spans(&entry.layer.operator, &producer.tensor.shape, &inputs, operand, output);
-        let spans = if in_planes { None } else { by_rows() };
         let (r, firings) = (entry.layer.rows_per_firing, entry.layer.firings);
-        let mut held = held_rows(entry.inputs[operand], producer.rows(), spans.as_deref(), r, firings);
-        let acquire = (0..firings as usize).map(|p| held.need[p] - if p == 0 { 0 } else { held.need[p - 1] });
+        let (rows, history) = (producer.rows(), producer.tensor.history());
+        let over_time = if cnn.is_over_time(l) { stream::spans(cnn, l, operand) } else { None };
+        let mut held = match over_time {
+            Some(spans) => held_in_time(entry.inputs[operand], [rows, history], &spans, r as usize),
+            None => {
+                let spans = if in_planes { None } else { by_rows() };
+                let mut held = held_rows(entry.inputs[operand], rows, spans.as_deref(), r, firings);
+                held.need.iter_mut().for_each(|need| *need += history as u32);
+                held
+            }
+        };
+        let before = |p: usize| p.checked_sub(1).map_or(history as u32, |before| held.need[before]);
+        let acquire = (0..firings as usize).map(|p| held.need[p] - before(p));
         let release = (0..firings as usize).map(|p| held.keep[p + 1] - held.keep[p]);
         let mut compare = |rate: &str, stated: &str, expected: &mut dyn Iterator<Item = u32>| {
             if let Err(error) = compare(stated, expected) {
@@ -125,6 +136,33 @@ fn held_rows(tensor: usize, rows: u64, spans: Option<&[Span]>, r: u64, firings: 
     };
     let (need, keep) = windows(rows, spans, r as usize);
     let (need_1, keep_1) = windows(rows, spans, 1);
+    let rows = keep_1.into_iter().zip(need_1).map(|(keep, need)| keep..need).collect();
+    Held { tensor, need, keep, rows }
+}
+
+/// The rows that firings of `r` output rows hold of a tensor of `rows` rows a hop, of which `history` rows of the hops
+/// before are there when the hop begins. Rows are counted from the first of these. At the end of the hop, the last
+/// `history` rows are still held. So each firing counts what it releases as read.
+fn held_in_time(tensor: usize, [rows, history]: [u64; 2], spans: &[Span], r: usize) -> Held {
+    let windows = |r: usize| {
+        let chunks: Vec<&[Span]> = spans.chunks(r.max(1)).collect();
+        let mut keep = vec![rows as u32; chunks.len() + 1];
+        let mut lowest = i64::MAX;
+        for (p, chunk) in chunks.iter().enumerate().skip(1).rev() {
+            lowest = chunk.iter().map(|span| span.0).fold(lowest, i64::min);
+            keep[p] = lowest.saturating_add(history as i64).clamp(0, rows as i64) as u32;
+        }
+        keep[0] = 0;
+        let mut highest = 0;
+        let need = chunks.iter().enumerate().map(|(p, chunk)| {
+            highest = chunk.iter().map(|span| span.1).fold(highest, i64::max);
+            let new = (highest.clamp(0, rows as i64) as u32).max(keep[p + 1]);
+            history as u32 + if p + 1 == chunks.len() { rows as u32 } else { new }
+        });
+        (need.collect::<Vec<u32>>(), keep)
+    };
+    let (need, keep) = windows(r);
+    let (need_1, keep_1) = windows(1);
     let rows = keep_1.into_iter().zip(need_1).map(|(keep, need)| keep..need).collect();
     Held { tensor, need, keep, rows }
 }

@@ -98,7 +98,9 @@ impl<'a> Tables<'a> {
         let allocation = &self.allocations[s];
         let (half, at) = match allocation.kind {
             RowOrder::Restarts | RowOrder::Workspace | RowOrder::Block(_) => (0, row),
-            RowOrder::RunsOn => (0, frame * self.cnn.layers[allocation.tensor].rows() + row),
+            RowOrder::RunsOn | RowOrder::Persists => {
+                (0, frame * self.cnn.layers[allocation.tensor].rows() + row)
+            }
             RowOrder::Halves => ((frame % 2) as usize, row),
         };
         let slots = &self.slots[s][half];
@@ -113,16 +115,34 @@ impl<'a, 'b> Replay<'a, 'b> {
         let free = |allocation: &Allocation| {
             if allocation.readers.is_empty() && allocation.exclusive { u64::MAX } else { 0 }
         };
-        Replay {
+        let history = tables.cnn.layers.iter().map(|entry| entry.tensor.history());
+        let mut replay = Replay {
             tables,
             tags: vec![EMPTY; tables.bounds.len()],
             owners: vec![None; tables.bounds.len()],
             alive: vec![false; tables.allocations.len()],
-            written: vec![0; layers],
+            written: history.collect(),
             released: tables.held.iter().map(|held| vec![0; held.len()]).collect(),
             free: tables.allocations.iter().map(free).collect(),
             fired: vec![0; layers],
             work: 0,
+        };
+        for s in (0..tables.allocations.len()).filter(|&s| tables.allocations[s].persists()) {
+            replay.persist(s);
+        }
+        replay
+    }
+
+    /// Gives its bytes to a ring that lives from hop to hop, before the first hop. Its history is there: rows before the
+    /// start of the stream, which count as padding.
+    fn persist(&mut self, s: usize) {
+        self.alive[s] = true;
+        let tables = self.tables;
+        for row in 0..tables.allocations[s].ring_rows {
+            tables.cells(s, 0, row).for_each(|cell| self.owners[cell] = Some(s));
+        }
+        for row in 0..tables.cnn.layers[tables.allocations[s].tensor].tensor.history() {
+            tables.cells(s, 0, row).for_each(|cell| self.tags[cell] = tag(s, row));
         }
     }
 
@@ -146,7 +166,7 @@ impl<'a, 'b> Replay<'a, 'b> {
             let allocation = &self.tables.allocations[s];
             let end = frame * entry.rows() + entry.rows_of_firing(p).end;
             match allocation.kind {
-                RowOrder::Restarts | RowOrder::Workspace | RowOrder::Block(_) => true,
+                RowOrder::Restarts | RowOrder::Persists | RowOrder::Workspace | RowOrder::Block(_) => true,
                 RowOrder::RunsOn => end <= self.free[s].saturating_add(allocation.ring_rows),
                 RowOrder::Halves => frame * entry.rows() <= self.free[s].saturating_add(entry.rows()),
             }
@@ -167,7 +187,10 @@ impl<'a, 'b> Replay<'a, 'b> {
         if p == 0 {
             let begun = tables.uses.begun_by(layer);
             begun
-                .filter(|&s| tables.allocations[s].exclusive && !tables.allocations[s].is_cut())
+                .filter(|&s| {
+                    let allocation = &tables.allocations[s];
+                    allocation.exclusive && !allocation.is_cut() && !allocation.persists()
+                })
                 .try_for_each(|s| self.claim(s))?;
         }
         for &s in &tables.uses.written_to[layer] {
@@ -177,6 +200,9 @@ impl<'a, 'b> Replay<'a, 'b> {
                     self.write(firing, s, frame, row..row + 1, rows.start)?;
                 }
             } else {
+                // Rows of the hops before come first.
+                let history = tables.cnn.layers[layer].tensor.history();
+                let rows = rows.start + history..rows.end + history;
                 self.write(firing, s, frame, rows.clone(), rows.start)?;
             }
         }
@@ -338,6 +364,9 @@ impl<'a, 'b> Replay<'a, 'b> {
             let allocation = &tables.allocations[s];
             let is_done = |&user: &usize| self.fired[user] >= (frame + 1) * layers[user].layer.firings;
             if !(is_done(&allocation.tensor) && allocation.readers.iter().all(is_done)) {
+                continue;
+            }
+            if allocation.persists() {
                 continue;
             }
             if allocation.exclusive {

@@ -1,5 +1,7 @@
 //! Rule 2: each layer's output shape follows from its operator and its inputs, by the definition in ONNX.
 
+use std::borrow::Cow;
+
 use crate::operator::{
     Conv, ConvTranspose, Function, NonMaxSuppression, Operator, Pad, PadMode, Slice, Where,
 };
@@ -7,7 +9,7 @@ use crate::shape::{Order, Shape};
 
 use super::index::Index;
 use super::shape_error::{ShapeError, fail};
-use super::{Findings, MAX_ELEMENTS, Violation, delivery, resample};
+use super::{Findings, MAX_ELEMENTS, Violation, delivery, resample, stream};
 
 /// Largest attribute that shape arithmetic takes.
 const MAX_ATTRIBUTE: usize = 1 << 31;
@@ -19,7 +21,11 @@ pub(super) fn check(index: &Index<'_>) -> Result<(), Vec<Violation>> {
         for (l, entry) in cnn.layers.iter().enumerate() {
             let (name, layer) = (cnn.cnn.name.clone(), entry.layer.name.clone());
             let stated = &entry.layer.output_shape;
-            match output_shape(&entry.layer.operator, &cnn.seen_all(l), stated) {
+            let operator: Cow<'_, Operator> = match cnn.is_over_time(l) {
+                true => Cow::Owned(stream::of_hop(&entry.layer.operator)),
+                false => Cow::Borrowed(&entry.layer.operator),
+            };
+            match output_shape(&operator, &cnn.seen_all(l), stated) {
                 Err(error) => {
                     findings.push(Violation::Operator { cnn: name, layer, why: error.to_string() });
                 }

@@ -152,8 +152,12 @@ fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Allocation>> {
                 bases: vec![ring.offset],
                 ring_rows: ring.ring_rows,
                 row_bytes: tensor.row_bytes,
-                kind: if is_cut { RowOrder::RunsOn } else { RowOrder::Restarts },
-                exclusive: is_cut || ring.ring_rows < entry.rows(),
+                kind: match (is_cut, tensor.history()) {
+                    (true, _) => RowOrder::RunsOn,
+                    (false, 0) => RowOrder::Restarts,
+                    (false, _) => RowOrder::Persists,
+                },
+                exclusive: is_cut || tensor.history() > 0 || ring.ring_rows < entry.rows(),
             });
         }
         all.push(allocations);

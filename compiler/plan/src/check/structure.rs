@@ -8,7 +8,9 @@ use crate::plan::{Cnn, FORMAT, Partition, Plan, StorageModel, Tensor};
 use crate::shape::Shape;
 
 use super::index::{CnnIndex, Index, LayerIndex, PartitionIndex};
-use super::{Findings, MAX_ELEMENTS, MAX_NAMES, MAX_PARTITIONS, MAX_RANK, MAX_ROWS, MAX_THREADS, Violation};
+use super::{
+    Findings, MAX_ELEMENTS, MAX_NAMES, MAX_PARTITIONS, MAX_RANK, MAX_ROWS, MAX_THREADS, Violation, stream,
+};
 
 /// Resolves all names and checks all lists and sizes.
 pub(super) fn check(plan: &Plan) -> Result<Index<'_>, Vec<Violation>> {
@@ -31,6 +33,9 @@ pub(super) fn check(plan: &Plan) -> Result<Index<'_>, Vec<Violation>> {
     }
     let mut index = findings.or(Index { plan, cnns, partitions, concurrent: Vec::new() })?;
     index.concurrent = concurrency(plan, &mut index.cnns, &index.partitions, &ids)?;
+    for cnn in &mut index.cnns {
+        cnn.over_time = stream::over_time(cnn);
+    }
     let mut findings = Findings::default();
     for (i, cnn) in index.cnns.iter().enumerate() {
         check_partitions(&index, cnn, &mut findings);
@@ -230,7 +235,7 @@ fn resolve<'a>(
             }
         }
     }
-    Some(CnnIndex { cnn, layers, partitions, groups: Vec::new() })
+    Some(CnnIndex { cnn, layers, partitions, groups: Vec::new(), over_time: Vec::new() })
 }
 
 /// Which partitions may run at the same time; sets the groups of each CNN.

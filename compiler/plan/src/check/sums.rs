@@ -39,7 +39,9 @@ pub(super) fn check(
     let naive = sum(allocations.iter().zip(&index.cnns).flat_map(|(allocations, cnn)| {
         let whole = |allocation: &Allocation| {
             let frames = if allocation.is_cut() { 2 } else { 1 };
-            cnn.layers[allocation.tensor].whole_bytes().checked_mul(frames)
+            let entry = &cnn.layers[allocation.tensor];
+            let kept = entry.tensor.history().checked_mul(entry.tensor.row_bytes)?;
+            entry.whole_bytes().checked_mul(frames)?.checked_add(kept)
         };
         allocations.iter().filter(|allocation| allocation.is_ring()).map(whole)
     }));

@@ -86,6 +86,8 @@ pub enum PlaceKind {
     Wraps,
     /// Rows between partitions that run at the same time, in use throughout.
     Cut,
+    /// Rows that stay from hop to hop, in use throughout.
+    State,
     /// A layer's own memory.
     Workspace,
     /// Tiles of weights.
@@ -99,6 +101,7 @@ impl PlaceKind {
             PlaceKind::Whole => "whole tensor",
             PlaceKind::Wraps => "ring of rows",
             PlaceKind::Cut => "ring between stages",
+            PlaceKind::State => "ring kept from hop to hop",
             PlaceKind::Workspace => "workspace",
             PlaceKind::Block => "block of weights",
         }
@@ -190,6 +193,7 @@ fn places(resolved: &Resolved<'_>) -> Vec<Place> {
                 RowOrder::Workspace => PlaceKind::Workspace,
                 RowOrder::Block(_) => PlaceKind::Block,
                 RowOrder::RunsOn | RowOrder::Halves => PlaceKind::Cut,
+                RowOrder::Persists => PlaceKind::State,
                 RowOrder::Restarts
                     if allocation.ring_rows < resolved.index.cnns[c].layers[allocation.tensor].rows() =>
                 {

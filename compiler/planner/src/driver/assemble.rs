@@ -20,6 +20,7 @@ use csdf::Rates;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::device::DeviceProfile;
 use csdfc_network::pass::{self, Precision};
+use csdfc_network::stream::Streams;
 use csdfc_network::{Layer, LayerId, Network, sharing};
 use csdfc_plan::plan;
 use csdfc_plan::shape::Shape;
@@ -162,6 +163,7 @@ impl Parts<'_> {
                 let frame = timing.frame_with(task, &execution.rows, &execution.one_by_one, |_, _| 0.0);
                 frame.latency_ns.round() as u64
             }),
+            stream: network.stream,
             inputs: inputs.map(|layer| layer.name.clone()).collect(),
             outputs: outputs.collect(),
             layers,
@@ -302,6 +304,7 @@ impl Parts<'_> {
     fn tensors(&self, cnn: usize, items: &[Item<'_>]) -> Vec<plan::Tensor> {
         let network = self.network(cnn);
         let readers = network.readers();
+        let streams = Streams::new(network);
         let in_tensors = self.application.storage == plan::StorageModel::Tensors;
         network
             .ids()
@@ -325,6 +328,7 @@ impl Parts<'_> {
                     quantization: layer.quantization,
                     row_bytes: layer.row_bytes(),
                     external: is_output || (in_tensors && ring.is_none()),
+                    stream: streams.as_ref().map(|streams| streams.rows[id.0]),
                     ring,
                 }
             })
@@ -346,7 +350,7 @@ impl Parts<'_> {
             // The two halves of a double buffer are items of their own. A ring that runs on from frame to frame has two
             // frames.
             let frames = if item.request.pipelined && item.request.half.is_none() { 2 } else { 1 };
-            frames * layer.tensor_bytes()
+            frames * layer.tensor_bytes() + item.request.history * layer.row_bytes()
         };
         let end =
             |(item, offset): (&Item<'_>, &u64)| item.request.is_ring().then(|| offset + item.request.bytes);

@@ -25,6 +25,7 @@ use std::sync::{Arc, OnceLock};
 
 use csdf::{Actor, ActorId, Channel, Graph, Rates, Reader};
 use csdfc_network::operators::{self, RowAccess};
+use csdfc_network::stream::Streams;
 use csdfc_network::{LayerId, Network};
 use csdfc_plan::format::Layout;
 use csdfc_plan::plan::StorageModel;
@@ -65,7 +66,8 @@ pub fn firings(network: &Network, layer: LayerId, rows: u64) -> u64 {
     (network.layer(layer).rows() as u64).div_ceil(rows.max(1))
 }
 
-/// The rates of operand `index` of a layer that makes `rows` rows per firing (`docs/design.md`, "Rows").
+/// The rates of operand `index` of a layer that makes `rows` rows per firing (`docs/design.md`, "Rows"). In a stream, they
+/// are those of a hop.
 pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) -> OperandRates {
     let layer = network.layer(id);
     let tensor = network.layer(layer.inputs[index].layer);
@@ -76,8 +78,15 @@ pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) ->
             operators::row_access(&layer.operator, &tensor.shape, &layer.input_shapes(), &layer.shape, index)
         }
     };
-    let (acquire, release) =
-        operators::acquire_release(&access, tensor.rows() as u64, layer.rows() as u64, rows);
+    let [rows_in, rows_out] = [tensor.rows() as u64, layer.rows() as u64];
+    let (acquire, release) = match Streams::new(network) {
+        Some(streams) => {
+            let history = streams.rows[layer.inputs[index].layer.0].history;
+            let access = streams.access(network, id, index).unwrap_or(access);
+            operators::acquire_release_in_hop(&access, [rows_in, history], rows_out, rows)
+        }
+        None => operators::acquire_release(&access, rows_in, rows_out, rows),
+    };
     OperandRates { acquire, release }
 }
 
@@ -102,6 +111,8 @@ pub(crate) struct TensorRates {
 #[derive(Debug)]
 pub struct RateTable<'a> {
     network: &'a Network,
+    /// Rows of the hops before that stay in each tensor's ring; empty if the network is no stream.
+    history: Vec<u64>,
     /// By layer, by rows per firing.
     kept: Vec<Vec<OnceLock<Vec<TensorRates>>>>,
     whole: Vec<OnceLock<Vec<TensorRates>>>,
@@ -113,7 +124,14 @@ impl<'a> RateTable<'a> {
     pub fn new(network: &'a Network) -> Self {
         let cells = |count: usize| (0..count).map(|_| OnceLock::new()).collect::<Vec<_>>();
         let kept = network.layers.iter().map(|layer| cells(layer.rows().min(KEPT))).collect();
-        RateTable { network, kept, whole: cells(network.layers.len()), readers: network.readers() }
+        let streams = Streams::new(network).map(|streams| streams.rows).unwrap_or_default();
+        let history = streams.iter().map(|rows| rows.history).collect();
+        RateTable { network, history, kept, whole: cells(network.layers.len()), readers: network.readers() }
+    }
+
+    /// Rows of the hops before that are in the ring of a tensor when a hop begins.
+    pub(crate) fn history(&self, tensor: LayerId) -> u64 {
+        self.history.get(tensor.0).copied().unwrap_or(0)
     }
 
     /// The layers that read the tensor of a layer, ascending, each once.

@@ -71,6 +71,8 @@ pub struct Request {
     pub touched: Vec<usize>,
     /// Whether its reader is in a partition that runs at the same time as the partition that writes it.
     pub pipelined: bool,
+    /// Rows of the hops before that are in it when a hop of a stream begins. If there are any, it lives all the time.
+    pub history: u64,
     /// Which bytes of it are in use while it lives. `None` if all of them are, all the time.
     pub occupancy_profile: Option<OccupancyProfile>,
 }
@@ -88,6 +90,11 @@ pub enum RequestKind {
 }
 
 impl Request {
+    /// Whether it lives from one hop of a stream to the next.
+    pub fn persists(&self) -> bool {
+        self.history > 0
+    }
+
     /// Whether it is a ring.
     pub fn is_ring(&self) -> bool {
         self.kind == RequestKind::Ring
@@ -159,9 +166,9 @@ impl RequestBuilder<'_> {
                 StorageModel::Tensors => {
                     let request = self.request(tensor, None, readers, &partition_of, 2);
                     let layer = network.layer(tensor);
-                    // A tensor that the caller holds needs no ring, unless a partition still reads it when the next
-                    // frame comes.
-                    if !layer.is_held_by_caller(self.rows[tensor.0]) || request.pipelined {
+                    // A tensor that the caller holds needs no ring, unless it is still read when the next frame comes.
+                    let outlives = request.pipelined || request.persists();
+                    if outlives || !layer.is_held_by_caller(self.rows[tensor.0]) {
                         requests.push(request);
                     }
                 }
@@ -210,6 +217,7 @@ impl RequestBuilder<'_> {
             partition,
             touched: vec![partition],
             pipelined: false,
+            history: 0,
             occupancy_profile: None,
         }
     }
@@ -233,13 +241,17 @@ impl RequestBuilder<'_> {
         touched.dedup();
         let pipelined = touched.iter().any(|reader| self.task.together[partition][*reader]);
         let cut = touched.len() > 1;
-        let ring_rows = match self.capacities.get(&(tensor, consumer)) {
-            _ if pipelined => frames * height,
-            _ if cut => height,
-            Some(capacity) => *capacity,
-            None => height,
-        };
-        let live = if pipelined {
+        let history = self.rates.history(tensor);
+        let ring_rows = history
+            + match self.capacities.get(&(tensor, consumer)) {
+                _ if pipelined => frames * height,
+                _ if cut => height,
+                Some(capacity) => *capacity,
+                None => height,
+            };
+        let live = if history > 0 {
+            (0, self.windows.last().map_or(0, |window| window.end.saturating_sub(1)))
+        } else if pipelined {
             let stages = || touched.iter().filter(|&&p| p == partition || self.task.together[partition][p]);
             let starts = stages().map(|p| self.windows[*p].start);
             let reads = readers.iter().filter_map(|reader| self.span[reader.0]).map(|span| span.1);
@@ -264,6 +276,7 @@ impl RequestBuilder<'_> {
             partition,
             touched,
             pipelined,
+            history,
             occupancy_profile,
         }
     }

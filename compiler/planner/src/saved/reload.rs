@@ -25,10 +25,11 @@ use std::path::Path;
 
 use csdfc_input::app::load::{self, ModelRequest};
 use csdfc_network::pass::{self, Fusion};
+use csdfc_network::stream;
 use csdfc_network::{LayerId, Network, Operand};
 use csdfc_plan::format::{Element, Quantization};
 use csdfc_plan::operator::Operator;
-use csdfc_plan::plan::{Cnn, Plan};
+use csdfc_plan::plan::{Cnn, Plan, Stream};
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::ParameterError;
 use csdfc_runtime::bind::Primitive;
@@ -99,7 +100,7 @@ fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<Str
     let inputs = cnn.layers.iter().filter(|layer| matches!(layer.operator, Operator::Input(_)));
     let shapes: BTreeMap<String, Vec<usize>> = match cnn.model.path.starts_with("builtin:") {
         true => BTreeMap::new(),
-        false => inputs.map(|layer| (layer.name.clone(), layer.output_shape.dims.clone())).collect(),
+        false => inputs.map(|layer| (layer.name.clone(), frame_dims(cnn, &layer.output_shape))).collect(),
     };
     let mut least: Option<Vec<String>> = None;
     // A plan does not state its fusion level, but its layers show it: it is the level from which the plan differs
@@ -111,7 +112,20 @@ fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<Str
             model: cnn.model.path.clone(),
             source: Box::new(error),
         })?;
-        let network = in_order_of(cnn, pass::legalise(with_primitives(cnn, loaded.network)));
+        let network = match cnn.stream {
+            Some(Stream { window, .. }) => {
+                let input = cnn.layers.iter().find(|layer| matches!(layer.operator, Operator::Input(_)));
+                let hop = input.map(|input| input.output_shape.rows());
+                stream::of_hops(loaded.network, hop, window.map(|window| window as usize)).map_err(
+                    |error| Error::Input {
+                        message: format!("CNN `{}`: {error}", cnn.name),
+                        help: Some(HELP.into()),
+                    },
+                )?
+            }
+            None => loaded.network,
+        };
+        let network = in_order_of(cnn, pass::legalise(with_primitives(cnn, network)));
         let found = compare(plan, cnn, &network);
         if found.is_empty() {
             return Ok(Ok(network));
@@ -121,6 +135,15 @@ fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<Str
         }
     }
     Ok(Err(least.unwrap_or_default()))
+}
+
+/// The dimensions of an input in a frame of the model. In a stream, an input of the plan has the rows of a hop.
+fn frame_dims(cnn: &Cnn, shape: &Shape) -> Vec<usize> {
+    let mut dims = shape.dims.clone();
+    if let (Some(stream), Some(axis)) = (cnn.stream, shape.row_axis()) {
+        dims[axis] = stream.frame as usize;
+    }
+    dims
 }
 
 /// The network, in which the plan's primitives compute the layers.
@@ -168,6 +191,9 @@ pub fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
     if cnn.layers.len() != network.layers.len() {
         let (plan, model) = (cnn.layers.len(), network.layers.len());
         found.push(format!("CNN `{}` has {plan} layers in the plan, {model} in the model", cnn.name));
+    }
+    if cnn.stream != network.stream {
+        found.push(format!("CNN `{}` is another stream in the plan than its model makes", cnn.name));
     }
     for (planned, layer) in cnn.layers.iter().zip(&network.layers) {
         let name = format!("layer `{}/{}`", cnn.name, planned.name);

@@ -101,6 +101,7 @@ impl Plan {
             bytes_read: None,
             read_ns: None,
             computing_ns: None,
+            stream: None,
             inputs: Vec::new(),
             outputs: Vec::new(),
             layers: Vec::new(),
@@ -153,6 +154,7 @@ impl Plan {
             quantization: None,
             row_bytes,
             external: at.is_none() && self.storage_model == StorageModel::Tensors,
+            stream: None,
             ring: at.map(|(ring_rows, offset)| Ring { ring_rows, offset, bytes: ring_rows * row_bytes }),
         });
         let primitive =

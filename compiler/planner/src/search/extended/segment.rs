@@ -127,6 +127,7 @@ impl Tail {
                 partition: 0,
                 touched: Vec::new(),
                 pipelined: false,
+                history: 0,
                 occupancy_profile: None,
             };
             let whole = if cuts.binary_search(&at).is_ok() { height(network, tensor) } else { ring_rows };
