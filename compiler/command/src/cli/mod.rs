@@ -106,6 +106,11 @@ The models must be where the plan says, because every layer is compared with its
   csdfc run plan.json --input image=x.npy --output results
   csdfc run plan.json --random 1 --frames 20 --profile
   csdfc run plan.json --input image=x.npy --compare scores=reference.npy
+  ffmpeg -i in.mp4 -f rawvideo -pix_fmt rgb24 - | csdfc run plan.json --input - --output - --bytes > frames.rgb
+
+A raw file is one whose name does not end in .npy. It holds frame after frame, without a header: rows from the top,
+images as pixels of channels, floats of 32 bits in little-endian order, or a camera's bytes. It is read and written by
+rows, so no frame is held, unless the plan reads an input as a whole, or a camera has planes.
 
 With several CNNs, names are CNN/NAME, and each CNN has a folder of its own. A tensor's file is its name and `.npy`.
 Every byte but letters, digits, `.`, `_` and `-` becomes `%` and two hexadecimal digits: the file of `a/b` is a%2Fb.npy.
@@ -358,17 +363,23 @@ pub struct CheckArgs {
 pub struct RunArgs {
     /// The plan, JSON or RON; `-` for standard input
     pub plan: PathBuf,
-    /// A network input: float32 in the model's dimensions, or a camera's bytes
-    #[arg(long = "input", value_name = "[CNN/]NAME=FILE.npy")]
+    /// A network input: a .npy file of float32 in the model's dimensions or of a camera's bytes, or a raw file of frames,
+    /// `-` for standard input. The only input needs no name
+    #[arg(long = "input", value_name = "[CNN/]NAME=FILE")]
     pub inputs: Vec<NamedFile>,
     /// Fill inputs that are not given with random numbers from this seed: floats from -1 to 1, or bytes
     #[arg(long, value_name = "SEED")]
     pub random: Option<u64>,
     /// Write each output to a .npy file in this folder, named after the output, as the emitted program does. In the
     /// name, every byte but letters, digits and `._-` becomes `%` and two hexadecimal digits: `/` becomes `%2F`. If
-    /// there are several CNNs, each has a folder of its own
-    #[arg(long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
+    /// there are several CNNs, each has a folder of its own. With a name, write this output to a raw file, frame after
+    /// frame, or to a .npy file; `-` is the only output to standard output
+    #[arg(long = "output", value_name = "DIR|[CNN/]NAME=FILE")]
+    pub outputs: Vec<NamedFile>,
+    /// Make elements of raw outputs bytes: floats times 255, rounded to the nearest; what is below 0 or above 255 becomes
+    /// 0 or 255
+    #[arg(long)]
+    pub bytes: bool,
     /// Compare an output with a reference; exit code 2 if it differs by more than 1e-4 of the largest element
     #[arg(long, value_name = "[CNN/]NAME=FILE.npy")]
     pub compare: Vec<NamedFile>,
@@ -378,9 +389,10 @@ pub struct RunArgs {
     /// Compare the tensor of every layer with its file in this folder, if it has one, and name the first that differs
     #[arg(long, value_name = "DIR")]
     pub compare_layers: Option<PathBuf>,
-    /// Run this many frames with the same inputs, and print their median time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    pub frames: u64,
+    /// Run at most this many frames, and print their median time: by default one, or as many as raw inputs have. All
+    /// other inputs stay the same
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub frames: Option<u64>,
     /// Print the time of each layer, beside the one that the plan states
     #[arg(long)]
     pub profile: bool,
@@ -405,10 +417,10 @@ pub struct EmitArgs {
     pub crate_name: Option<String>,
 }
 
-/// `NAME=FILE`.
+/// `NAME=FILE`, or only a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFile {
-    /// The tensor, perhaps `CNN/NAME`.
+    /// The tensor, perhaps `CNN/NAME`; empty if it has no name.
     pub name: String,
     /// The file.
     pub file: PathBuf,
@@ -638,6 +650,7 @@ impl FromStr for NamedFile {
             Some((name, file)) if !name.is_empty() && !file.is_empty() => {
                 Ok(NamedFile { name: name.into(), file: file.into() })
             }
+            None => Ok(NamedFile { name: String::new(), file: text.into() }),
             _ => Err("give a name and a file: `image=x.npy`".into()),
         }
     }
