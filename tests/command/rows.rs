@@ -26,8 +26,8 @@ fn piped(folder: &Path, arguments: &[&str], given: &[u8]) -> (Vec<u8>, String) {
 
 /// The bytes of an output of 32-bit floats as rows of pixels of channels.
 fn by_rows(value: &Value) -> Vec<u8> {
-    let [_, channels, height, width] = value.dims[..] else { panic!("no image") };
-    let Data::F32(values) = &value.data else { panic!("no floats") };
+    let [_, channels, height, width] = value.dims[..] else { unreachable!("the output is an image") };
+    let Data::F32(values) = &value.data else { unreachable!("the output is of floats") };
     let pixels = height * width;
     let element = |i: usize| values[i % channels * pixels + i / channels];
     (0..values.len()).flat_map(|i| element(i).to_le_bytes()).collect()

@@ -39,6 +39,7 @@ mod state;
 mod value;
 mod weight_stream;
 pub mod whole;
+mod whole_frame;
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -61,12 +62,13 @@ use arena::Arena;
 pub use error::{Parameters, RunError};
 use error::{layer_error, store_error};
 use memory::{first_slot, ring_bytes, row_bytes};
-use rows::WholeOutput;
-pub use rows::{FrameRows, InputRow, OutputRow, WholeFrame};
+pub use rows::{FrameRows, InputRow, OutputRow};
 use state::{State, external_rows};
 pub use value::{Data, Value, input_dims, read};
 pub use weight_stream::Loaded;
 use weight_stream::WeightStream;
+pub use whole_frame::WholeFrame;
+use whole_frame::WholeOutput;
 
 /// A plan with its weights packed and its memory allocated, ready to run frames.
 pub struct Runner<'p> {
