@@ -197,6 +197,49 @@ fn branches() {
     check(&app("pipelines/googlenet.ron").resolve().expect("an application"));
 }
 
+/// Frames of video by rows, from standard input to standard output: no frame is held, and the bytes are those of whole
+/// frames.
+#[test]
+fn super_resolution() {
+    if cfg!(debug_assertions) {
+        println!("the application of super-resolution is built in release only");
+        return;
+    }
+    let application = app("super_resolution/app.ron").resolve().expect("an application");
+    let plan = plan(&application);
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    csdfc_command::write_crate(folder, &emitted(&application, &plan)).expect("files");
+    run(folder, env!("CARGO"), &["build", "--release", "--offline"], &[]);
+    let frame: Vec<u8> = (0..540 * 960 * 3).map(|i| (i * 7919 % 251) as u8).collect();
+    std::fs::write(folder.join("frames"), frame.repeat(2)).expect("frames");
+    npy::write(&folder.join("x.npy"), &Value { dims: vec![540, 960, 3], data: Data::U8(frame) })
+        .expect("a frame");
+    let program = |arguments: &[&str]| {
+        let mut program = Command::new(folder.join("target/release/emitted"));
+        program.args(arguments).current_dir(folder);
+        program.stdin(std::fs::File::open(folder.join("frames")).expect("frames"));
+        let ran = program.output().expect("the program");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        ran
+    };
+    program(&["x.npy", "--output", "output=y.npy"]);
+    let Data::F32(whole) = npy::read(&folder.join("y.npy")).expect("an output").data else {
+        panic!("an output of floats")
+    };
+    let pixels = 2160 * 3840;
+    let rows = (0..3 * pixels).map(|i| whole[i % 3 * pixels + i / 3]);
+    let ran = program(&["--input", "-", "--output", "-"]);
+    let floats = ran.stdout.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+    assert!(floats.map(f32::to_bits).eq(rows.clone().chain(rows.clone()).map(f32::to_bits)));
+    let ran = program(&["--input", "-", "--output", "-", "--bytes"]);
+    let bytes = rows.clone().map(|x| (x * 255.0).round() as u8);
+    assert!(ran.stdout.iter().copied().eq(bytes.clone().chain(bytes)));
+    let peak = peak(&String::from_utf8_lossy(&ran.stderr));
+    println!("super_resolution: total {}, peak {peak}", plan.memory.total);
+    assert!(peak <= plan.memory.total + 6_000_000, "{peak}");
+}
+
 #[test]
 fn benchmarks() {
     if cfg!(debug_assertions) {

@@ -14,6 +14,7 @@ mod precision;
 mod profile;
 mod quantized;
 mod report;
+mod rows;
 mod select;
 mod strategies;
 mod written;
@@ -83,6 +84,7 @@ fn help_of_all_commands() {
         ("help_inspect", &["inspect", "--help"]),
         ("help_plan", &["plan", "--help"]),
         ("help_check", &["check", "--help"]),
+        ("help_run", &["run", "--help"]),
         ("help_analyze", &["analyze", "--help"]),
         ("help_offload", &["offload", "--help"]),
         ("help_report", &["report", "--help"]),

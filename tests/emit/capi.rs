@@ -38,16 +38,15 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
     if emitted.plan.store.is_some() {
         text += STORE;
     }
+    let rows: Vec<CRows> = (0..emitted.plan.cnns.len()).map(|c| CRows::new(emitted, c)).collect();
+    text.extend(rows.iter().map(|rows| rows.functions.as_str()));
     text += "int main(void) {\n  uint8_t *weights = load(\"weights.bin\", EMITTED_WEIGHT_BYTES);\n";
     if emitted.plan.store.is_some() {
         text += "  reader.file = fopen(\"store.bin\", \"rb\");\n  emitted_store of_one = {&reader, begin, finish};\n  \
                  emitted_store store[2] = {of_one, of_one};\n";
     }
     for (c, cnn) in emitted.plan.cnns.iter().enumerate() {
-        let prefix = match emitted.plan.cnns.len() {
-            1 => "emitted".to_owned(),
-            _ => format!("emitted_{}", cnn.name),
-        };
+        let prefix = prefix(emitted, c);
         let (mut fill, mut save) = (String::new(), String::new());
         for (i, (name, value)) in cnn.inputs.iter().zip(&inputs(&emitted.plan, c)).enumerate() {
             let bytes = in_rows(value).len();
@@ -88,6 +87,7 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
                 ),
             ),
         };
+        let by_rows = &rows[c].call;
         text += &format!(
             "{{\n  emitted_place place = {{{{0}}}};\n  \
              {prefix}_inputs inputs;\n  {prefix}_outputs outputs;\n{fill}  \
@@ -118,15 +118,115 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
              EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_LENGTH);\n  \
              outputs.{output}_elements -= 1;\n  \
              for (int frame = 0; frame < {FRAMES}; frame++) \
-             EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n{save}  \
+             EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n{save}{by_rows}  \
              EXPECT({prefix}_destroy(&place), EMITTED_OK);\n}}\n"
         );
     }
     text + "  return 0;\n}\n"
 }
 
+/// The beginning of the names of a CNN.
+fn prefix(emitted: &Emitted<'_>, c: usize) -> String {
+    match emitted.plan.cnns.len() {
+        1 => "emitted".to_owned(),
+        _ => format!("emitted_{}", emitted.plan.cnns[c].name),
+    }
+}
+
+/// Functions of C that hand over and take the rows of a CNN, and code that runs a frame with them, which must make the
+/// outputs of the frame before.
+struct CRows {
+    functions: String,
+    call: String,
+}
+
+impl CRows {
+    fn new(emitted: &Emitted<'_>, c: usize) -> Self {
+        let (cnn, prefix) = (&emitted.plan.cnns[c], prefix(emitted, c));
+        let header = std::fs::read_to_string(emitted.folder().join("include/emitted.h")).expect("a header");
+        let structure = |kind: &str| {
+            let (fields, _) = header.split_once(&format!("}} {prefix}_{kind}_rows;")).expect("a structure");
+            fields.rsplit_once("typedef struct {").expect("its beginning").1.to_owned()
+        };
+        let row_of = |name: &String| {
+            let layer = cnn.layers.iter().find(|layer| layer.name == *name || layer.output == *name);
+            layer.expect("a layer").output_shape.clone()
+        };
+        let mut functions =
+            format!("static {prefix}_inputs given_{c};\nstatic {prefix}_outputs taken_{c};\n\n");
+        let (mut call, mut has_bytes) = (String::new(), false);
+        for (kind, tensors) in [
+            ("input", cnn.inputs.iter().map(|name| (name, name)).collect::<Vec<_>>()),
+            ("output", cnn.outputs.iter().map(|output| (&output.name, &output.tensor)).collect()),
+        ] {
+            let fields = structure(kind);
+            for (name, tensor) in tensors {
+                let shape = row_of(tensor);
+                let row = shape.row_elements();
+                let field = fields.lines().find(|line| line.contains(&format!("*{name})(")));
+                let Some(field) = field else {
+                    call += &format!(
+                        "  {kind}_rows.{name} = inputs.{name};\n  {kind}_rows.{name}_elements = inputs.{name}_elements;\n"
+                    );
+                    continue;
+                };
+                let (plane, width) = (shape.rows(), row / shape.channels().max(1));
+                let body = if field.contains("float *row)") && kind == "input" {
+                    format!("memcpy(row, given_{c}.{name} + y * {row}, {row} * sizeof *row);")
+                } else if field.contains("size_t channel") {
+                    format!("return lacks_{c} ? NULL : given_{c}.{name} + (channel * {plane} + y) * {width};")
+                } else if kind == "input" {
+                    format!("return lacks_{c} ? NULL : given_{c}.{name} + y * {row};")
+                } else if field.contains("size_t rows)") {
+                    format!("if (y + rows > {plane}) exit(1);\n  return taken_{c}.{name} + y * {row};")
+                } else {
+                    format!("memcpy(taken_{c}.{name} + y * {row}, row, {row} * sizeof *row);")
+                };
+                has_bytes |= kind == "input" && !field.contains("float *row)");
+                let head = field.trim().replace(&format!("(*{name})"), &format!("{kind}_{c}_{name}"));
+                functions += &format!(
+                    "static {} {{\n  if (context != &given_{c}) exit(1);\n  {body}\n}}\n\n",
+                    head.trim_end_matches(';')
+                );
+                call += &format!("  {kind}_rows.{name} = {kind}_{c}_{name};\n");
+            }
+        }
+        let infer = |inputs: &str, outputs: &str, status: &str| {
+            format!(
+                "  EXPECT({prefix}_infer_rows(&place, {inputs}, {outputs}, &given_{c}), EMITTED_{status});\n"
+            )
+        };
+        let mut compare = String::new();
+        for output in &cnn.outputs {
+            let bytes = format!("outputs.{0}_elements * sizeof *outputs.{0}", output.name);
+            call += &format!(
+                "  taken_{c}.{0} = malloc({bytes});\n  memset(taken_{c}.{0}, 1, {bytes});\n",
+                output.name
+            );
+            compare += &format!("  if (memcmp(taken_{c}.{0}, outputs.{0}, {bytes})) exit(1);\n", output.name);
+        }
+        let mut refused = infer("NULL", "&output_rows", "NULL") + &infer("&input_rows", "NULL", "NULL");
+        let output = &cnn.outputs[0].name;
+        refused += &format!("  output_rows.{output} = NULL;\n");
+        refused += &infer("&input_rows", "&output_rows", "NULL");
+        refused += &format!("  output_rows.{output} = output_{c}_{output};\n");
+        if has_bytes {
+            functions = format!("static int lacks_{c} = 0;\n{functions}");
+            refused += &format!("  lacks_{c} = 1;\n");
+            refused += &infer("&input_rows", "&output_rows", "NULL");
+            refused += &format!("  lacks_{c} = 0;\n");
+        }
+        let frames: String = (0..2).map(|_| infer("&input_rows", "&output_rows", "OK")).collect();
+        call = format!(
+            "  given_{c} = inputs;\n  {prefix}_input_rows input_rows;\n  {prefix}_output_rows output_rows;\n{call}\
+             {refused}{frames}{compare}"
+        );
+        CRows { functions, call }
+    }
+}
+
 /// The bytes of a value as C hands it over: images as rows of pixels of channels, camera bytes as they come.
-fn in_rows(value: &Value) -> Vec<u8> {
+pub(super) fn in_rows(value: &Value) -> Vec<u8> {
     let order = |i: usize| match Shape::new(value.dims.clone()).row_axis() {
         Some(_) => {
             let [_, channels, height, width] = value.dims[..] else { return i };
@@ -203,12 +303,17 @@ fn stores_of_stages() {
     ));
 }
 
-/// Two models that take turns in one arena, one of camera bytes.
+/// Models that take turns in one arena, some of camera bytes.
 #[test]
 fn models_in_one_arena() {
-    let camera = "(type: u8, layout: HWC, order: BGR, mean: [1, 2, 3.5], scale: [0.1, 0.2, 0.3])";
+    let pair = |name: &str, layout: &str| {
+        let camera =
+            format!("(type: u8, layout: {layout}, order: BGR, mean: [1, 2, 3.5], scale: [0.1, 0.2, 0.3])");
+        format!("(name: \"{name}\", model: \"builtin:paper_pair\", inputs: {{\"l1\": {camera}}})")
+    };
     check(&application(&format!(
-        "(cnns: [(name: \"net\", model: \"builtin:lenet5\"), (name: \"pair\", model: \"builtin:paper_pair\", \
-         inputs: {{\"l1\": {camera}}})], rows: all)"
+        "(cnns: [(name: \"net\", model: \"builtin:lenet5\"), {}, {}], rows: all)",
+        pair("pair", "HWC"),
+        pair("planes", "CHW")
     )));
 }

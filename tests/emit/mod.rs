@@ -15,6 +15,7 @@ mod together;
 mod trace;
 
 use std::borrow::Cow;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -228,6 +229,71 @@ fn one_model() {
     value.dims = vec![1, 32, 32, 1];
     let said = refusal(&npy::bytes(&value));
     assert!(said.contains("its dimensions are [1, 32, 32, 1], not [1, 1, 32, 32]"), "{said}");
+}
+
+/// Raw files: frames by rows, from a file or standard input to a file or standard output.
+#[test]
+fn raw_files() {
+    let camera = |layout: &str| {
+        format!(
+            "inputs: {{\"l1\": (type: u8, layout: {layout}, order: BGR, mean: [1, 2, 3.5], scale: [0.1, 0.2, 0.3])}}"
+        )
+    };
+    let pair =
+        |rows: &str, more: &str| format!("(cnns: [(model: \"builtin:paper_pair\", {more})], rows: {rows})");
+    let stages = "partitions: [(name: \"a\", upto: \"stack2_conv1\"), (name: \"b\")]";
+    for text in [
+        pair("all", &camera("HWC")),
+        pair("none", &camera("CHW")),
+        pair("none", ""),
+        format!("(cnns: [(model: \"builtin:resnet8\", {stages})], parallel: [[\"a\", \"b\"]])"),
+    ] {
+        let application = application(&text);
+        let emitted = Emitted::new(&application);
+        cargo(emitted.folder(), &["build", "--offline"]);
+        let frame = capi::in_rows(&inputs(&emitted.plan, 0)[0]);
+        let expected = capi::in_rows(&emitted.expected()[0][0]);
+        let program = |arguments: &[&str], given: &[u8]| {
+            let mut program = Command::new(emitted.folder().join("target/debug/emitted"));
+            program.args(arguments).current_dir(emitted.folder());
+            program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = program.spawn().expect("the program");
+            let mut stdin = child.stdin.take().expect("its input");
+            std::thread::scope(|scope| {
+                // A program that ends early takes no more.
+                scope.spawn(move || stdin.write_all(given));
+                child.wait_with_output().expect("an end")
+            })
+        };
+        let said = |ended: &std::process::Output| String::from_utf8_lossy(&ended.stderr).into_owned();
+        let ended = program(&["-", "--output", "-"], &frame.repeat(3));
+        assert!(ended.status.success(), "{text}: {}", said(&ended));
+        assert!(ended.stdout == expected.repeat(3), "{text}: {} bytes", ended.stdout.len());
+        assert!(said(&ended).contains("frames: 3"), "{}", said(&ended));
+        // From a file to a file, some of the frames, by names.
+        std::fs::write(emitted.folder().join("frames"), frame.repeat(3)).expect("frames");
+        let cnn = &emitted.plan.cnns[0];
+        let (input, output) = (format!("{}=frames", cnn.inputs[0]), format!("{}=made", cnn.outputs[0].name));
+        let ended = program(&["--input", &input, "--output", &output, "--bytes", "--frames", "2"], &[]);
+        assert!(ended.status.success(), "{text}: {}", said(&ended));
+        let made = std::fs::read(emitted.folder().join("made")).expect("outputs");
+        let floats = expected.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+        let bytes: Vec<u8> = floats.map(|x| (x * 255.0).round().clamp(0.0, 255.0) as u8).collect();
+        assert!(made == bytes.repeat(2), "{text}: {} bytes", made.len());
+        // A frame that is cut short is an error.
+        let cut = [&frame[..], &frame[..frame.len() - 5]].concat();
+        let ended = program(&["-", "--output", "-"], &cut);
+        assert!(!ended.status.success() && said(&ended).contains("frame 2: 5 of "), "{}", said(&ended));
+        let ended = program(&["-"], &[]);
+        assert!(said(&ended).contains("standard input: it holds no frame"), "{}", said(&ended));
+        let ended = program(&["--input", "other=frames"], &[]);
+        assert!(said(&ended).contains("there is no `other`; the names are "), "{}", said(&ended));
+        let ended = program(&["frames", "--bytes"], &[]);
+        assert!(said(&ended).contains("`--bytes` needs a raw output"), "{}", said(&ended));
+        let help = program(&["--help"], &[]);
+        let text = String::from_utf8_lossy(&help.stdout).into_owned();
+        assert!(help.status.success() && text.contains("--output -") && said(&help).is_empty(), "{text}");
+    }
 }
 
 /// Two outputs that are one tensor: the caller gets it twice.

@@ -194,7 +194,8 @@ pub(super) fn describe_input(field: &InputField<'_>, shape: &Shape) -> String {
     format!("`{}`, {shape}, as bytes: {planar}, in the order {:?}", field.name, kind.order)
 }
 
-fn describe_rows(field: &InputField<'_>, shape: &Shape) -> String {
+/// What the caller hands over when it is asked for a row of an input, or for its frame.
+pub(super) fn describe_rows(field: &InputField<'_>, shape: &Shape) -> String {
     let width = shape.column_axis().map_or(1, |axis| shape.dims[axis]);
     let (name, channels) = (&field.name, shape.channels());
     let of = match shape.is_image() {

@@ -220,10 +220,192 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     source.line("status(infer())");
     source.close("}");
 
+    write_rows(source, prefix, model);
+    let (inputs_type, outputs_type) =
+        (format!("inputs: *const {camel}InputRows"), format!("outputs: *const {camel}OutputRows"));
+    let arguments = ["place: *mut Place", &inputs_type, &outputs_type, "context: *mut c_void"];
+    function(source, "", "infer_rows", &arguments);
+    source.line("let lacks = Cell::new(false);");
+    source.open("let infer = || {");
+    source.line("// SAFETY: the header asks for a place of zeros or a model, and stated lengths.");
+    source.open("unsafe {");
+    source.line(format!("let model: &mut {model_type} = created({number}, place)?;"));
+    source.line("let (inputs, outputs) = (read(inputs)?, read(outputs)?);");
+    for field in model.inputs.iter().filter(|field| !field.by_rows) {
+        let (name, element) = (&field.name, field.element());
+        let elements = model.cnn().layers[field.layer].tensor.shape.elements();
+        source.line(format!("frame::<{element}, {elements}>(inputs.{name}, inputs.{name}_elements)?;"));
+    }
+    let by_rows = model.inputs.iter().filter(|field| field.by_rows);
+    let functions = by_rows.map(|field| format!("inputs.{}.is_none()", field.name));
+    let functions =
+        functions.chain(model.outputs.iter().map(|field| format!("outputs.{}.is_none()", field.name)));
+    for is_none in functions {
+        source.open(format!("if {is_none} {{"));
+        source.line("return Err(Status::Null);");
+        source.close("}");
+    }
+    source.line("let inputs = Rows { functions: inputs, context, lacks: &lacks };");
+    source.line("let outputs = Rows { functions: outputs, context, lacks: &lacks };");
+    source.line(match streamed {
+        true => "model.infer_rows(inputs, outputs).map_err(|_| Status::Store)?;",
+        false => "model.infer_rows(inputs, outputs);",
+    });
+    source.close("}");
+    source.line("if lacks.get() { Err(Status::Null) } else { Ok(()) }");
+    source.close("};");
+    source.line("status(infer())");
+    source.close("}");
+
     function(source, "", "destroy", &["place: *mut Place"]);
     source.line("// SAFETY: the header asks for a place of zeros or a model that nobody else uses.");
     source.line(format!("unsafe {{ destroy::<{model_type}>({number}, place) }}"));
     source.close("}");
+}
+
+/// Writes the functions by which a model takes and returns rows.
+fn write_rows(source: &mut Source, prefix: &str, model: &Model<'_>) {
+    let (camel, module) = (camel(prefix), &model.module);
+    source.gap();
+    source.line("#[repr(C)]");
+    source.open(format!("pub struct {camel}InputRows {{"));
+    for field in &model.inputs {
+        let name = &field.name;
+        let function = match (field.by_rows, field.element(), field.planar()) {
+            (false, element, _) => {
+                source.line(format!("pub {name}: *const {element},"));
+                source.line(format!("pub {name}_elements: usize,"));
+                continue;
+            }
+            (true, "f32", _) => "fn(*mut c_void, usize, *mut f32)",
+            (true, _, false) => "fn(*mut c_void, usize) -> *const u8",
+            (true, _, true) => "fn(*mut c_void, usize, usize) -> *const u8",
+        };
+        source.line(format!("pub {name}: Option<unsafe extern \"C\" {function}>,"));
+    }
+    source.close("}");
+    source.gap();
+    source.open(format!("impl crate::{module}::InputRows for Rows<'_, {camel}InputRows> {{"));
+    for (i, field) in model.inputs.iter().enumerate() {
+        if i > 0 {
+            source.gap();
+        }
+        let (name, shape) = (&field.name, &model.cnn().layers[field.layer].tensor.shape);
+        source.open(format!("{} {{", field.signature(shape)));
+        if field.by_rows {
+            let arguments = match (field.element(), field.planar()) {
+                ("f32", _) => "y, row.as_mut_ptr()",
+                (_, false) => "y",
+                (_, true) => "y, channel",
+            };
+            source.line(
+                "// SAFETY: the function is called with its own context and for rows as the header says.",
+            );
+            let call = |function: &str| format!("unsafe {{ {function}(self.context, {arguments}) }}");
+            if field.element() == "f32" {
+                source.open(format!("if let Some(fill) = self.functions.{name} {{"));
+                source.line(format!("{};", call("fill")));
+                source.close("}");
+            } else {
+                source.line(format!(
+                    "let row = self.functions.{name}.map_or(ptr::null(), |row| {});",
+                    call("row")
+                ));
+                source.line("// SAFETY: the header asks for null or a whole row.");
+                source.line("unsafe { self.bytes(row) }");
+            }
+        } else {
+            source.line("// SAFETY: the frame was checked before it was handed on.");
+            source.line(format!("unsafe {{ &*self.functions.{name}.cast() }}"));
+        }
+        source.close("}");
+    }
+    source.close("}");
+    source.gap();
+    source.line("#[repr(C)]");
+    source.open(format!("pub struct {camel}OutputRows {{"));
+    for (field, Field { name, element: [element, _], .. }) in model.outputs.iter().zip(outputs(model)) {
+        let function = match model.written(field.layer).is_empty() {
+            true => format!("fn(*mut c_void, usize, usize) -> *mut {element}"),
+            false => format!("fn(*mut c_void, usize, *const {element})"),
+        };
+        source.line(format!("pub {name}: Option<unsafe extern \"C\" {function}>,"));
+    }
+    source.close("}");
+    source.gap();
+    source.open(format!("impl crate::{module}::OutputRows for Rows<'_, {camel}OutputRows> {{"));
+    for (o, field) in model.outputs.iter().enumerate() {
+        if o > 0 {
+            source.gap();
+        }
+        let (name, row) = (&field.name, model.cnn().layers[field.layer].tensor.shape.row_elements());
+        source.open(format!("{} {{", model.output_signature(field)));
+        let called =
+            "// SAFETY: the function is called with its own context and for rows as the header says.";
+        if model.written(field.layer).is_empty() {
+            source.line(format!("let room = self.functions.{name}.map_or(ptr::null_mut(), |room| {{"));
+            source.line(format!("    {called}"));
+            source.line("    unsafe { room(self.context, y.start, y.len()) }");
+            source.line("});");
+            source.line("// SAFETY: the header asks for room for these rows.");
+            source.line(format!("unsafe {{ self.room(room, y, {row}) }}"));
+        } else {
+            source.open(format!("if let Some(take) = self.functions.{name} {{"));
+            source.line(called);
+            source.line("unsafe { take(self.context, y, row.as_ptr()) };");
+            source.close("}");
+        }
+        source.close("}");
+    }
+    source.close("}");
+}
+
+/// The structures of functions for rows, in the header.
+fn header_rows(prefix: &str, model: &Model<'_>) -> String {
+    let mut text = format!(
+        "\n/* What hands over the rows of the inputs. They are asked for from the top, each once a frame; each function is\n   \
+         called with the context that {prefix}_infer_rows got. */\ntypedef struct {{\n"
+    );
+    let fields = inputs(model);
+    for (field, c) in model.inputs.iter().zip(&fields) {
+        let (name, shape) = (c.c_name(), &model.cnn().layers[field.layer].tensor.shape);
+        let described = comment(&boundary::describe_rows(field, shape));
+        text += &match (field.by_rows, field.element(), field.planar()) {
+            (false, ..) => format!(
+                "    /* {described}: {} elements. */\n    const {} *{name};\n    size_t {}_elements;\n",
+                c.elements, c.element[1], c.name
+            ),
+            (true, "f32", _) => {
+                format!("    /* {described}. */\n    void (*{name})(void *context, size_t y, float *row);\n")
+            }
+            (true, _, is_planar) => {
+                let channel = if is_planar { ", size_t channel" } else { "" };
+                format!(
+                    "    /* {described}. They stay until the next row is asked for. */\n    \
+                     const uint8_t *(*{name})(void *context, size_t y{channel});\n"
+                )
+            }
+        };
+    }
+    text += &format!(
+        "}} {prefix}_input_rows;\n\n/* What takes the rows of the outputs, called with the same context. */\ntypedef struct {{\n"
+    );
+    for (field, c) in model.outputs.iter().zip(outputs(model)) {
+        let row = model.cnn().layers[field.layer].tensor.shape.row_elements();
+        let (name, label, element) = (c.c_name(), comment(field.label), c.element[1]);
+        text += &match model.written(field.layer).is_empty() {
+            true => format!(
+                "    /* Room for `rows` rows of `{label}` from row `y` on, {row} elements each. They are complete when the\n       \
+                 next rows are asked for, or the frame ends. A null or unaligned pointer would end the process. */\n    \
+                 {element} *(*{name})(void *context, size_t y, size_t rows);\n"
+            ),
+            false => format!(
+                "    /* Takes row `y` of `{label}`: {row} elements. */\n    \
+                 void (*{name})(void *context, size_t y, const {element} *row);\n"
+            ),
+        };
+    }
+    text + &format!("}} {prefix}_output_rows;\n")
 }
 
 /// The text of the header.
@@ -309,6 +491,7 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
             }
             text += &format!("}} {prefix}_{kind};\n");
         }
+        text += &header_rows(&prefix, model);
         text += &format!(
             "\n/* Creates the model in a place, on an arena that is its own until the model is destroyed. Without the feature\n   \
              `weights` only the second function is there; its weights must stay as long as the model. */\n\
@@ -318,6 +501,10 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
              /* Runs one frame. */\n\
              {library}_status {prefix}_infer({library}_place *place, const {prefix}_inputs *inputs,\n    \
              const {prefix}_outputs *outputs);\n\n\
+             /* Runs one frame whose rows are handed over and taken one by one. If a function returns null for a row, the\n   \
+             outputs are of no use, and the status is {upper}_NULL. The functions must not use the model. */\n\
+             {library}_status {prefix}_infer_rows({library}_place *place, const {prefix}_input_rows *inputs,\n    \
+             const {prefix}_output_rows *outputs, void *context);\n\n\
              /* Ends the model: its place and arena are free. */\n\
              {library}_status {prefix}_destroy({library}_place *place);\n"
         );

@@ -49,13 +49,11 @@ impl Crate<'_> {
         add(".gitignore", "/target\n".into());
         add(".cargo/config.toml", include_str!("template/config.toml").into());
         add("src/main.rs", self.head() + &program::write(&self.name, self.plan, self.models));
+        add("src/files.rs", self.head() + include_str!("template/files.rs"));
         add("src/support.rs", self.head() + include_str!("template/support.rs"));
         add("src/capi.rs", self.head() + &capi::write(&self.name, self.models));
         let header = capi::header(&self.name, self.plan, self.models, &self.packed);
         add(&capi::header_path(&self.name), header);
-        if self.models.iter().any(program::is_piped) {
-            add("src/ends.rs", self.head() + include_str!("template/ends.rs"));
-        }
         add("src/trace.rs", self.head() + include_str!("template/trace.rs"));
         add("src/lib.rs", self.library(true));
         self.sources(&mut files);

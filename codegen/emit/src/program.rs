@@ -1,12 +1,13 @@
-//! The program of a crate: it runs `.npy` files through its models and times frames.
+//! The program of a crate: it runs files through its models, by rows, and times frames.
 
 use csdfc_plan::plan::Plan;
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::file_name::file_name;
 use csdfc_runtime::run::input_dims;
 
-use super::model::{Model, together};
+use super::model::{InputField, Model, OutputField, together};
 use super::names::{camel, one_line};
+use super::pipeline::Stage;
 use super::source::Source;
 
 /// The text of `src/main.rs`.
@@ -14,72 +15,57 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     let mut source = Source::default();
     let library = name.replace('-', "_");
     let several = models.len() > 1;
-    let model = if several { "[CNN] " } else { "" };
-    let store = if models.iter().any(Model::is_streamed) { " [--store FILE]" } else { "" };
-    let turns_option = if several { " [--turns CNN,CNN…]" } else { "" };
-    let usage =
-        format!("{name} {model}INPUT.npy… [--frames N]{turns_option} [--output DIR]{store} [--trace FILE]");
+    let usage = usage(name, models);
     source.comment(
         "//!",
-        &format!("Runs the models of `{}` on `.npy` files and times them:", plan.application),
+        &format!("Runs the models of `{}` on files and times them:", one_line(&plan.application)),
     );
     source.line("//!");
     source.line(format!("//!     {usage}"));
     if several {
         source.line("//!");
-        let text = "`--turns` runs the named CNNs in this order, each for `--frames` frames, in one arena.";
-        source.comment("//!", &format!("Without the name of a CNN all run: {}. {text}", turns(models)));
+        source.comment("//!", &on_turns(models));
     }
     source.gap();
-    if models.iter().any(is_piped) {
-        source.line("mod ends;");
-    }
+    source.line("mod files;");
     source.line("mod support;");
     source.gap();
     let by_range =
         |model: &Model<'_>| model.outputs.iter().any(|field| model.written(field.layer).is_empty());
-    if models.iter().any(|model| is_piped(model) && by_range(model)) {
+    if models.iter().any(by_range) {
         source.line("use std::ops::Range;");
     }
     source.line("use std::process::ExitCode;");
     source.gap();
-    source.line(match models {
-        [model] => {
-            let loader = if model.is_streamed() { "Loader, " } else { "" };
-            let names = match is_piped(model) {
-                false => format!("Inputs, {loader}Model, Outputs"),
-                true => {
-                    format!(
-                        "InputFrames, InputRows, Inputs, {loader}Model, OutputFrames, OutputRows, Outputs"
-                    )
-                }
-            };
-            format!("use {library}::{{Arena, {names}}};")
-        }
-        some if some.iter().any(Model::is_streamed) => format!("use {library}::{{Arena, Loader}};"),
-        _ => format!("use {library}::Arena;"),
+    let mut names = vec!["Arena"];
+    if let [model] = models {
+        names.extend(["InputRows", "Model", "OutputRows"]);
+        names.extend(is_piped(model).then_some(["InputFrames", "OutputFrames"]).into_iter().flatten());
+    }
+    names.extend(models.iter().any(Model::is_streamed).then_some("Loader"));
+    names.sort_unstable();
+    source.line(match &names[..] {
+        [name] => format!("use {library}::{name};"),
+        names => format!("use {library}::{{{}}};", names.join(", ")),
     });
     source.gap();
-    source.line("use support::{Arguments, Layout};");
+    source.line("use files::{Input, Layout, Output};");
+    source.line("use support::{Arguments, Cnn, Ends, Frames};");
     source.gap();
-    let text = format!("{:?};", format!("usage: {usage}"));
-    let line = format!("const USAGE: &str = {text}");
-    if source.fits(&line) {
-        source.line(line);
-    } else {
-        source.open("const USAGE: &str =");
-        source.line(text);
-        source.dedent();
-    }
+    source.comment("///", "What the program says about itself.");
+    source.line("const HELP: &str = \"\\");
+    help(&usage, plan, models).lines().for_each(|line| {
+        source.line(line.replace('\\', "\\\\").replace('"', "\\\""));
+    });
+    source.line("\";");
     source.gap();
-    if several {
-        let names: Vec<String> = models.iter().map(|model| format!("{:?}", model.cnn().cnn.name)).collect();
-        source.list("const CNNS: &[&str] = &[", &names, ";");
-        source.gap();
-    }
+    write_cnns(&mut source, models);
     source.open("fn main() -> ExitCode {");
-    let cnns = if several { "CNNS" } else { "&[]" };
-    source.line(format!("let arguments = Arguments::read(std::env::args(), {cnns});"));
+    source.open("if std::env::args().skip(1).any(|argument| argument == \"--help\" || argument == \"-h\") {");
+    source.line("print!(\"{HELP}\");");
+    source.line("return ExitCode::SUCCESS;");
+    source.close("}");
+    source.line("let arguments = Arguments::read(std::env::args(), CNNS);");
     source.open("let ran = arguments.and_then(|arguments| {");
     source.line("run(&arguments)?;");
     source.line("#[cfg(feature = \"trace\")]");
@@ -89,7 +75,7 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     source.open("match ran {");
     source.line("Ok(()) => ExitCode::SUCCESS,");
     source.open("Err(error) => {");
-    source.line("eprintln!(\"{error}\\n{USAGE}\");");
+    source.line("eprintln!(\"{error}\\n`--help` says how to call the program\");");
     source.line("ExitCode::FAILURE");
     source.close("}");
     source.close("}");
@@ -100,19 +86,109 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     if several {
         write_all(&mut source, models);
     } else {
-        source.line("run_model(arguments, &arguments.names, arena)");
+        source.line("run_model(arguments, arena)");
     }
     source.close("}");
-    for model in models {
-        source.gap();
+    for (number, model) in models.iter().enumerate() {
         let path = if several { format!("{library}::{}::", model.module) } else { String::new() };
-        write_run(&mut source, model, &path, several);
-        if is_piped(model) {
-            source.gap();
-            write_frames(&mut source, model, &path);
-        }
+        source.gap();
+        write_run(&mut source, model, &path, several.then_some(number));
+        source.gap();
+        write_inputs(&mut source, model, &path);
+        source.gap();
+        write_outputs(&mut source, model, &path);
     }
     source.finish()
+}
+
+/// Writes the names of CNNs, inputs and outputs that the command line knows.
+fn write_cnns(source: &mut Source, models: &[Model<'_>]) {
+    let mut cnns = Vec::new();
+    for model in models {
+        let prefix = if models.len() > 1 { model.module.to_uppercase() + "_" } else { String::new() };
+        let quoted = |names: Vec<&str>| names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>();
+        let inputs = quoted(model.inputs.iter().map(|field| input_name(model, field)).collect());
+        let outputs = quoted(model.outputs.iter().map(|field| field.label).collect());
+        source.list(&format!("const {prefix}INPUTS: &[&str] = &["), &inputs, ";");
+        source.list(&format!("const {prefix}OUTPUTS: &[&str] = &["), &outputs, ";");
+        let fields = [
+            format!("name: {:?}", model.cnn().cnn.name),
+            format!("inputs: {prefix}INPUTS"),
+            format!("outputs: {prefix}OUTPUTS"),
+        ];
+        cnns.push(format!("{prefix}CNN"));
+        source.list(&format!("const {prefix}CNN: Cnn = Cnn {{"), &fields, ";");
+    }
+    source.list("const CNNS: &[Cnn] = &[", &cnns, ";");
+    source.gap();
+}
+
+/// How the program is called.
+fn usage(name: &str, models: &[Model<'_>]) -> String {
+    let several = models.len() > 1;
+    let cnn = if several { "[CNN] " } else { "" };
+    let turns = if several { " [--turns CNN,CNN…]" } else { "" };
+    let store = if models.iter().any(Model::is_streamed) { " [--store FILE]" } else { "" };
+    format!(
+        "{name} {cnn}INPUT… [--output DIR] [--output NAME=FILE]… [--bytes] [--frames N]{turns}{store} \
+         [--trace FILE]"
+    )
+}
+
+/// In which order several CNNs run.
+fn on_turns(models: &[Model<'_>]) -> String {
+    let text = "`--turns` runs the named CNNs in this order, each for `--frames` frames, in one arena.";
+    format!("Without the name of a CNN all run: {}. {text}", turns(models))
+}
+
+/// What the program says about itself.
+fn help(usage: &str, plan: &Plan, models: &[Model<'_>]) -> String {
+    let several = models.len() > 1;
+    let all = |of: &dyn Fn(&Model<'_>) -> Vec<String>| {
+        let names = models.iter().flat_map(|model| {
+            let cnn = if several { format!("{}/", model.cnn().cnn.name) } else { String::new() };
+            of(model).into_iter().map(move |name| one_line(&format!("{cnn}{name}")))
+        });
+        names.collect::<Vec<String>>().join(", ")
+    };
+    let inputs = all(&|model| model.inputs.iter().map(|field| input_name(model, field).to_owned()).collect());
+    let outputs = all(&|model| model.outputs.iter().map(|field| field.label.to_owned()).collect());
+    let (prefix, several) = match several {
+        true => ("[CNN/]", on_turns(models) + "\n\n"),
+        false => ("", String::new()),
+    };
+    let store = match models.iter().any(Model::is_streamed) {
+        true => "  --store FILE          The weights that frames read; by default store.bin\n",
+        false => "",
+    };
+    format!(
+        "Runs the models of {} on files.\n\n\
+         Usage: {usage}\n\n{several}\
+         Inputs, in this order: {inputs}\n\
+         Outputs: {outputs}\n\n  \
+         INPUT                 The file of an input: a .npy file, which is one frame, or a raw file\n  \
+         --input {prefix}NAME=FILE\n                        \
+         The same by name. If there is only one input, it needs no name\n  \
+         --output DIR          Write outputs of the last frame to .npy files in this folder\n  \
+         --output {prefix}NAME=FILE\n                        \
+         Write an output of each frame to this raw file, or one of the last frame to a .npy file\n  \
+         --output -            Write the only output to standard output, raw\n  \
+         --bytes               Make elements of raw outputs bytes: floats times 255, rounded to the nearest;\n                        \
+         what is below 0 or above 255 becomes 0 or 255\n  \
+         --frames N            Run at most this many frames: by default one, or as many as raw inputs have\n\
+         {store}  \
+         --trace FILE          Write when each layer fired (feature `trace`)\n\n\
+         A raw file is one whose name does not end in .npy; `-` is standard input or output. It holds frame after\n\
+         frame, without a header: rows from the top, images as pixels of channels, floats of 32 bits in little-endian\n\
+         order, or camera bytes. It is read and written by rows, so no frame is held, unless the plan reads an\n\
+         input as a whole, or a camera has planes.\n",
+        one_line(&plan.application),
+    )
+}
+
+/// The name of an input in the model.
+fn input_name<'m>(model: &'m Model<'_>, field: &InputField<'_>) -> &'m str {
+    &model.cnn().layers[field.layer].layer.name
 }
 
 /// The order in which all CNNs run, in words.
@@ -142,40 +218,18 @@ fn groups(models: &[Model<'_>]) -> Vec<Vec<usize>> {
 
 /// Writes code that runs the named CNN or, if none is named, all of them.
 fn write_all(source: &mut Source, models: &[Model<'_>]) {
-    source.line("let files = &arguments.names[..];");
-    source.line("if arguments.turns.is_empty()");
-    source.line("    && let [cnn, files @ ..] = files");
-    source.open("{");
-    source.open("match cnn.as_str() {");
-    for model in models {
-        let (name, module, arena) = (&model.cnn().cnn.name, &model.module, own_arena(model));
-        source.line(format!("{name:?} => return run_{module}(arguments, files, {arena}),"));
+    let calls: Vec<String> =
+        models.iter().map(|model| format!("run_{}(arguments, {})", model.module, own_arena(model))).collect();
+    source.open("match arguments.only {");
+    for (number, call) in calls.iter().enumerate() {
+        source.line(format!("Some({number}) => return {call},"));
     }
     source.line("_ => {}");
     source.close("}");
-    source.close("}");
-    let needs = |model: &Model<'_>| {
-        let inputs: Vec<&str> = model.inputs.iter().map(|field| field.name.as_str()).collect();
-        format!("{} ({})", one_line(&model.cnn().cnn.name), inputs.join(", "))
-    };
-    let needs: Vec<String> = models.iter().map(needs).collect();
-    let all: usize = models.iter().map(|model| model.inputs.len()).sum();
-    source.open(format!("if files.len() != {all} {{"));
-    source.line(format!("const NEEDED: &str = {:?};", needs.join(", ")));
-    source.line("return Err(format!(\"name a CNN and give its inputs, or give those of all: {NEEDED}\"));");
-    source.close("}");
-    let mut start = 0;
-    let mut files = Vec::new();
-    for model in models {
-        let end = start + model.inputs.len();
-        files.push(format!("&files[{start}..{end}]"));
-        start = end;
-    }
     source.open("for cnn in &arguments.turns {");
-    source.open("match cnn.as_str() {");
-    for (model, files) in models.iter().zip(&files) {
-        let (name, module, arena) = (&model.cnn().cnn.name, &model.module, own_arena(model));
-        source.line(format!("{name:?} => run_{module}(arguments, {files}, {arena})?,"));
+    source.open("match cnn {");
+    for (number, call) in calls.iter().enumerate() {
+        source.line(format!("{number} => {call}?,"));
     }
     source.line("_ => {}");
     source.close("}");
@@ -185,9 +239,7 @@ fn write_all(source: &mut Source, models: &[Model<'_>]) {
     source.close("}");
     for group in groups(models) {
         if let [one] = group[..] {
-            let model = &models[one];
-            let (module, files, arena) = (&model.module, &files[one], own_arena(model));
-            source.line(format!("run_{module}(arguments, {files}, {arena})?;"));
+            source.line(format!("{}?;", calls[one]));
             continue;
         }
         let modules: Vec<&str> = group.iter().map(|&c| models[c].module.as_str()).collect();
@@ -195,9 +247,8 @@ fn write_all(source: &mut Source, models: &[Model<'_>]) {
         source.line(format!("let ({}) = arena.{}();", shares.join(", "), modules.join("_and_")));
         source.open("std::thread::scope(|scope| {");
         source.open("let running = [");
-        for (&c, module) in group.iter().zip(&modules) {
-            let files = &files[c];
-            source.line(format!("scope.spawn(|| run_{module}(arguments, {files}, share_of_{module})),"));
+        for module in &modules {
+            source.line(format!("scope.spawn(|| run_{module}(arguments, share_of_{module})),"));
         }
         source.close("];");
         source.line("let ended = running.map(|one| one.join().map_err(|_| \"a CNN panicked\")?);");
@@ -212,25 +263,19 @@ fn own_arena(model: &Model<'_>) -> &'static str {
     if model.is_shared { "(&mut *arena).into()" } else { "arena" }
 }
 
-fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) {
+/// Writes the function that runs the frames of a model. If there are several models, it has a number.
+fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<usize>) {
     let arena = if model.is_shared { format!("{path}Share<'_>") } else { "&mut Arena".into() };
     source.head(
         &format!("fn run_{}(", model.module),
-        &["arguments: &Arguments".into(), "files: &[String]".into(), format!("arena: {arena}")],
+        &["arguments: &Arguments".into(), format!("arena: {arena}")],
         " -> Result<(), String> {",
     );
-    let files: Vec<String> = model.inputs.iter().map(|field| field.name.clone()).collect();
-    source.open(format!("let [{}] = files else {{", files.join(", ")));
-    source.line(format!(
-        "return Err(\"there must be {} input(s): {}\".into());",
-        files.len(),
-        files.join(", ")
-    ));
-    source.close("};");
-    for field in &model.inputs {
+    let c = number.unwrap_or(0);
+    source.line(format!("let frames = Frames::new(arguments.frames({c}));"));
+    for (i, field) in model.inputs.iter().enumerate() {
         let shape = &model.cnn().layers[field.layer].tensor.shape;
         let layout = if field.element() == "u8" { "Layout::Plain".into() } else { layout(shape, shape) };
-        let name = &field.name;
         let dims = input_dims(field.input, shape);
         let mut taken = vec![format!("&{dims:?}")];
         if field.input.camera.is_some() {
@@ -238,20 +283,36 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) 
         }
         source.line(format!("let layout = {layout};"));
         source.list("let shapes: &[&[usize]] = &[", &taken, ";");
-        source.line(format!(
-            "let {name} = support::read::<{}, {}>({name}, shapes, layout)?;",
-            field.element(),
-            shape.elements()
-        ));
+        let part = part_of_input(field, shape);
+        let is_whole = !field.by_rows || field.planar();
+        let arguments = [
+            format!("arguments.input({c}, {i})"),
+            "shapes".into(),
+            "layout".into(),
+            format!("[{}, {part}]", shape.elements() / part),
+            is_whole.to_string(),
+        ];
+        source.list(&format!("let input_{i} = Input::open("), &arguments, "?;");
     }
-    for field in &model.outputs {
-        let entry = &model.cnn().layers[field.layer];
-        let element = entry.tensor.format.element;
-        source.line(format!(
-            "let mut {}_out = support::room::<{element}, {}>()?;",
-            field.name,
-            entry.tensor.shape.elements()
-        ));
+    let fields = |kind: &str, count: usize, more: &[&str]| {
+        let names = (0..count).map(|i| format!("{kind}_{i}"));
+        names.chain(more.iter().map(|field| (*field).to_owned())).collect::<Vec<String>>()
+    };
+    let (inputs, outputs) = (camel(&model.module) + "Inputs", camel(&model.module) + "Outputs");
+    let all = fields("input", model.inputs.len(), &["frames: &frames"]);
+    source.list(&format!("let mut inputs = {inputs} {{"), &all, ";");
+    for (o, field) in model.outputs.iter().enumerate() {
+        let shape = &model.cnn().layers[field.layer].tensor.shape;
+        let mut file = file_name(field.label) + ".npy";
+        if number.is_some() {
+            file = format!("{}/{file}", file_name(&model.cnn().cnn.name));
+        }
+        let row = shape.row_elements();
+        let arguments = [
+            format!("arguments.target({c}, {o}, {file:?})?"),
+            format!("[{}, {row}]", shape.elements() / row),
+        ];
+        source.list(&format!("let output_{o} = Output::open("), &arguments, "?;");
     }
     if model.is_streamed() {
         let stores = model.streamed_stages().len().max(1);
@@ -266,149 +327,156 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, several: bool) 
     } else {
         source.line(format!("let mut model = {path}Model::new(arena);"));
     }
-    let inputs: Vec<String> = model.inputs.iter().map(|field| format!("{0}: &{0}", field.name)).collect();
-    let outputs: Vec<String> =
-        model.outputs.iter().map(|field| format!("{0}: &mut {0}_out", field.name)).collect();
-    if !is_piped(model) {
-        source.open(format!("support::time({}, arguments.frames, || {{", called(model, several)));
-        source.list(&format!("let inputs = {path}Inputs {{"), &inputs, ";");
-        source.list(&format!("let outputs = {path}Outputs {{"), &outputs, ";");
-        if model.is_streamed() {
-            source.line("model.infer(inputs, outputs).map_err(|error| error.to_string())");
-        } else {
-            source.line("model.infer(inputs, outputs);");
-            source.line("Ok(())");
-        }
-        source.close("})?;");
+    let all = fields("output", model.outputs.len(), &["frames: &frames", "ended: Ends::new()"]);
+    source.list(&format!("let mut outputs = {outputs} {{"), &all, ";");
+    let fails = "map_err(|error| error.to_string())?;";
+    if is_piped(model) {
+        source.line("let ran = model.pipeline(&mut inputs, &mut outputs);");
+        source.line(format!("ran.{fails}"));
     } else {
-        write_pipeline(source, model, path, [&inputs, &outputs], called(model, several));
+        source.open("while inputs.next_frame() {");
+        match model.is_streamed() {
+            true => {
+                source.line("let ran = model.infer_rows(&mut inputs, &mut outputs);");
+                source.line(format!("ran.{fails}"));
+            }
+            false => source.line("model.infer_rows(&mut inputs, &mut outputs);"),
+        }
+        source.line("outputs.end_frame();");
+        source.close("}");
     }
+    for i in 0..model.inputs.len() {
+        source.line(format!("inputs.input_{i}.finish()?;"));
+    }
+    // Several models are called by their names.
+    let called = format!("{:?}", number.map(|_| one_line(&model.cnn().cnn.name)).unwrap_or_default());
+    source.line(format!("arguments.tell(&outputs.ended.report({called}));"));
     if model.is_streamed() {
-        source.line("support::tell(&format!(\"read: {} bytes\\n\", model.bytes_read()));");
+        source.line("arguments.tell(&format!(\"read: {} bytes\\n\", model.bytes_read()));");
     }
-    source.open("if let Some(folder) = &arguments.output {");
-    if several {
-        source.line(format!("let folder = &folder.join({:?});", file_name(&model.cnn().cnn.name)));
-    }
-    source.line(
-        "std::fs::create_dir_all(folder).map_err(|error| format!(\"{}: {error}\", folder.display()))?;",
-    );
-    for field in &model.outputs {
+    for (o, field) in model.outputs.iter().enumerate() {
         let shape = &model.cnn().layers[field.layer].tensor.shape;
-        let name = &field.name;
         source.line(format!("let (dims, layout) = ({:?}, {});", field.seen.dims, layout(shape, field.seen)));
-        source.line(format!(
-            "support::write(&folder.join({:?}), &dims, layout, {name}_out.as_slice())?;",
-            file_name(field.label) + ".npy"
-        ));
+        source.line(format!("outputs.output_{o}.finish(&dims, layout)?;"));
     }
-    source.close("}");
     source.line("Ok(())");
     source.close("}");
 }
 
-/// How the program refers to a model in its output: by its name, if there are several.
-fn called(model: &Model<'_>, several: bool) -> String {
-    format!("{:?}", if several { one_line(&model.cnn().cnn.name) } else { String::new() })
-}
-
-/// Whether the program runs a model as a pipeline. Outputs that leave it at different stages need separate buffers.
+/// Whether the program runs a model as a pipeline. Files that are read or written at several stages would have to be
+/// divided among threads.
 pub(super) fn is_piped(model: &Model<'_>) -> bool {
-    model.stages.iter().filter(|stage| stage.makes_outputs).count() == 1
+    let count = |has: fn(&Stage) -> bool| model.stages.iter().filter(|stage| has(stage)).count();
+    count(|stage| stage.takes_inputs) == 1 && count(|stage| stage.makes_outputs) == 1
 }
 
-/// Runs frames through a pipeline.
-fn write_pipeline(
-    source: &mut Source,
-    model: &Model<'_>,
-    path: &str,
-    [inputs, outputs]: [&[String]; 2],
-    called: String,
-) {
-    let (repeated, timed) = (frames_name(model, "Repeated"), frames_name(model, "Timed"));
-    source.list(&format!("let inputs = {path}Inputs {{"), inputs, ";");
-    let mut calls = Vec::new();
-    for stage in &model.stages {
-        if stage.takes_inputs {
-            calls.push(format!("{repeated} {{ inputs, left: arguments.frames }}"));
-        }
-        if stage.makes_outputs {
-            calls.push("outputs".into());
-        }
+/// Elements of an input that are asked for at once, from a frame in the order of its file.
+fn part_of_input(field: &InputField<'_>, shape: &Shape) -> usize {
+    let channels = if field.planar() { shape.channels().max(1) } else { 1 };
+    shape.row_elements() / channels
+}
+
+/// The inputs of a model, as files.
+fn write_inputs(source: &mut Source, model: &Model<'_>, path: &str) {
+    let name = camel(&model.module) + "Inputs";
+    let types = model.inputs.iter().map(|field| format!("Input<{}>", field.element()));
+    write_files(source, &name, "input", &types.collect::<Vec<String>>(), &[]);
+    source.open(format!("impl {name}<'_> {{"));
+    source.line("/// Goes on to the next frame; `false` if there is none.");
+    source.open("fn next_frame(&mut self) -> bool {");
+    let next: Vec<String> =
+        (0..model.inputs.len()).map(|i| format!("&& self.input_{i}.next_frame()")).collect();
+    let line = format!("self.frames.begin() {}", next.join(" "));
+    if source.fits(&line) {
+        source.line(line);
+    } else {
+        source.open("self.frames.begin()");
+        next.iter().for_each(|part| source.line(part));
+        source.dedent();
     }
-    source.list(&format!("let outputs = {path}Outputs {{"), outputs, ";");
-    source.line("let mut ended = ends::Ends::new(arguments.frames);");
-    source.line(format!("let outputs = {timed} {{ outputs, ended: &mut ended }};"));
-    source.list("let ran = model.pipeline(", &calls, ";");
-    source.line("ran.map_err(|error| error.to_string())?;");
-    source.line(format!("ended.report({called});"));
-}
-
-/// The frames that a pipeline takes, and the buffers that it fills.
-fn write_frames(source: &mut Source, model: &Model<'_>, path: &str) {
-    let (repeated, timed) = (frames_name(model, "Repeated"), frames_name(model, "Timed"));
-    source.line("/// The same frame again and again.");
-    source.open(format!("struct {repeated}<'f> {{"));
-    source.line(format!("inputs: {path}Inputs<'f>,"));
-    source.line("left: usize,");
+    source.close("}");
     source.close("}");
     source.gap();
-    source.open(format!("impl {path}InputRows for {repeated}<'_> {{"));
+    source.open(format!("impl {path}InputRows for &mut {name}<'_> {{"));
     for (i, field) in model.inputs.iter().enumerate() {
         if i > 0 {
             source.gap();
         }
-        source.open(format!("{} {{", field.signature(&model.cnn().layers[field.layer].tensor.shape)));
-        let arguments = match (field.by_rows, field.element(), field.planar()) {
-            (false, ..) => "",
-            (true, "f32", _) => "y, row",
-            (true, _, false) => "y",
-            (true, _, true) => "y, channel",
-        };
-        let end = if field.by_rows && field.element() == "f32" { ";" } else { "" };
-        source.line(format!("self.inputs.{}({arguments}){end}", field.name));
-        source.close("}");
-    }
-    source.close("}");
-    source.gap();
-    source.open(format!("impl {path}InputFrames for {repeated}<'_> {{"));
-    source.open("fn next_frame(&mut self) -> bool {");
-    source.line("let next = self.left > 0;");
-    source.line("self.left = self.left.saturating_sub(1);");
-    source.line("next");
-    source.close("}");
-    source.close("}");
-    source.gap();
-    source.line("/// Room for one frame, and the time at which each is there.");
-    source.open(format!("struct {timed}<'f> {{"));
-    source.line(format!("outputs: {path}Outputs<'f>,"));
-    source.line("ended: &'f mut ends::Ends,");
-    source.close("}");
-    source.gap();
-    source.open(format!("impl {path}OutputRows for {timed}<'_> {{"));
-    for (i, field) in model.outputs.iter().enumerate() {
-        if i > 0 {
-            source.gap();
-        }
-        source.open(format!("{} {{", model.output_signature(field)));
-        source.line(match model.written(field.layer).is_empty() {
-            true => format!("self.outputs.{}(y)", field.name),
-            false => format!("self.outputs.{}(y, row);", field.name),
+        let shape = &model.cnn().layers[field.layer].tensor.shape;
+        source.open(format!("{} {{", field.signature(shape)));
+        source.line(match (field.by_rows, field.element(), field.planar()) {
+            (false, ..) => format!("self.input_{i}.frame()"),
+            (true, "f32", _) => {
+                format!("row.copy_from_slice(self.input_{i}.part::<{}>(y));", shape.row_elements())
+            }
+            (true, _, false) => format!("self.input_{i}.part(y)"),
+            (true, _, true) => format!("self.input_{i}.part(channel * {} + y)", shape.rows()),
         });
         source.close("}");
     }
     source.close("}");
-    source.gap();
-    source.open(format!("impl {path}OutputFrames for {timed}<'_> {{"));
-    source.open("fn end_frame(&mut self) {");
-    source.line("self.ended.now();");
-    source.close("}");
-    source.close("}");
+    if is_piped(model) {
+        source.gap();
+        source.open(format!("impl {path}InputFrames for &mut {name}<'_> {{"));
+        source.open("fn next_frame(&mut self) -> bool {");
+        source.line(format!("{name}::next_frame(self)"));
+        source.close("}");
+        source.close("}");
+    }
 }
 
-/// The name of a structure of a model.
-fn frames_name(model: &Model<'_>, what: &str) -> String {
-    camel(&model.module) + what
+/// The outputs of a model, as files.
+fn write_outputs(source: &mut Source, model: &Model<'_>, path: &str) {
+    let name = camel(&model.module) + "Outputs";
+    let element = |field: &OutputField<'_>| model.cnn().layers[field.layer].tensor.format.element;
+    let types = model.outputs.iter().map(|field| format!("Output<{}>", element(field)));
+    write_files(source, &name, "output", &types.collect::<Vec<String>>(), &["ended: Ends,"]);
+    source.open(format!("impl {name}<'_> {{"));
+    source.line("/// A frame has ended.");
+    source.open("fn end_frame(&mut self) {");
+    source.line("self.ended.now();");
+    for o in 0..model.outputs.len() {
+        source.open(format!("if !self.output_{o}.end_frame() {{"));
+        source.line("self.frames.stop();");
+        source.close("}");
+    }
+    source.close("}");
+    source.close("}");
+    source.gap();
+    source.open(format!("impl {path}OutputRows for &mut {name}<'_> {{"));
+    for (o, field) in model.outputs.iter().enumerate() {
+        if o > 0 {
+            source.gap();
+        }
+        source.open(format!("{} {{", model.output_signature(field)));
+        source.line(match model.written(field.layer).is_empty() {
+            true => format!("self.output_{o}.room(y)"),
+            false => format!("self.output_{o}.take(y, row);"),
+        });
+        source.close("}");
+    }
+    source.close("}");
+    if is_piped(model) {
+        source.gap();
+        source.open(format!("impl {path}OutputFrames for &mut {name}<'_> {{"));
+        source.open("fn end_frame(&mut self) {");
+        source.line(format!("{name}::end_frame(self);"));
+        source.close("}");
+        source.close("}");
+    }
+}
+
+/// A structure of files of a model.
+fn write_files(source: &mut Source, name: &str, field: &str, types: &[String], more: &[&str]) {
+    source.line(format!("/// The {field}s as files."));
+    source.open(format!("struct {name}<'f> {{"));
+    for (i, kind) in types.iter().enumerate() {
+        source.line(format!("{field}_{i}: {kind},"));
+    }
+    source.line("frames: &'f Frames,");
+    more.iter().for_each(|field| source.line(field));
+    source.close("}");
+    source.gap();
 }
 
 /// How a tensor that is seen in a shape lies in memory.

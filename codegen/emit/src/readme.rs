@@ -79,6 +79,10 @@ impl Crate<'_> {
              the peak memory of the process, and writes the outputs of the last frame{folders}. Each file is named\n\
              after its output: every byte but letters, digits and `._-` becomes `%` and two hexadecimal digits, so `/`\n\
              becomes `%2F`. A name that would be longer than 240 bytes is cut off and ends in `~` and a hash.\n\n\
+             Files whose names do not end in `.npy` are raw: frame after frame, without a header, rows from the top.\n\
+             They are read and written row by row. `-` is standard input or output:\n\n    \
+             … | target/release/{name} {cnn}--input - --output - --bytes | …\n\n\
+             `--help` says how to name inputs and outputs, and what `--bytes` does.\n\n\
              If the program is built with `--features trace`, its option `--trace FILE` writes when each layer\n\
              fired, for <https://ui.perfetto.dev>. If it is built with `RUSTFLAGS=\"-C target-feature=+crt-static\"`\n\
              on Linux, it is linked statically, and takes about 1 MB less memory.\n\n\

@@ -2,8 +2,10 @@
 #![allow(unsafe_code, reason = "pointers come from C")]
 #![allow(missing_docs, reason = "the header has the documentation")]
 
+use core::cell::Cell;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
+use core::ops::Range;
 use core::ptr;
 
 use crate::WEIGHT_HASH;
@@ -199,5 +201,50 @@ fn refused(error: crate::WeightsError) -> Status {
         crate::WeightsError::Length => Status::Length,
         crate::WeightsError::Alignment => Status::Alignment,
         crate::WeightsError::Hash => Status::Weights,
+    }
+}
+
+/// Functions that hand over or take rows, called with the caller's context.
+struct Rows<'a, T> {
+    functions: &'a T,
+    #[allow(dead_code, reason = "a model may be called with frames only")]
+    context: *mut c_void,
+    /// Whether a row was null.
+    #[allow(dead_code, reason = "not every model takes bytes")]
+    lacks: &'a Cell<bool>,
+}
+
+impl<T> Rows<'_, T> {
+    /// The row at a pointer, or zeros.
+    ///
+    /// # Safety
+    /// `row` is null, or leads to `N` bytes that stay unchanged until the next row is asked for.
+    #[allow(dead_code, reason = "not every model takes bytes")]
+    unsafe fn bytes<const N: usize>(&self, row: *const u8) -> &[u8; N] {
+        if row.is_null() {
+            self.lacks.set(true);
+            return &[0; N];
+        }
+        // SAFETY: `row` leads to `N` bytes that stay unchanged: `# Safety` of this function.
+        unsafe { &*row.cast() }
+    }
+
+    /// Room for rows `y` of `row` elements each.
+    ///
+    /// # Panics
+    /// If it is null or unaligned, since the frame could go nowhere.
+    ///
+    /// # Safety
+    /// `room` is null, or leads to as many elements, which nobody else uses until the next rows are asked for. Zeros are
+    /// values of `E`.
+    #[allow(dead_code, reason = "not every output is made in room of the caller")]
+    unsafe fn room<E>(&mut self, room: *mut E, y: Range<usize>, row: usize) -> &mut [E] {
+        assert!(!room.is_null() && room.is_aligned(), "no room for rows of an output");
+        // SAFETY: `room` leads to as many elements, which nobody else uses: `# Safety` of this function. The zeros
+        // initialise them.
+        unsafe {
+            room.write_bytes(0, y.len() * row);
+            core::slice::from_raw_parts_mut(room, y.len() * row)
+        }
     }
 }

@@ -1,22 +1,42 @@
-//! The parts of the program that are not models: arguments, `.npy` files, and the measurement of time and memory.
+//! The parts of the program that are not models: arguments, and the measurement of time and memory.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use crate::files::{Target, is_npy};
+
+/// A CNN as the command line names it.
+#[derive(Debug, Clone, Copy)]
+pub struct Cnn {
+    /// Its name.
+    pub name: &'static str,
+    /// Its inputs.
+    pub inputs: &'static [&'static str],
+    /// Its outputs.
+    pub outputs: &'static [&'static str],
+}
 
 /// The content of the command line.
 #[derive(Debug)]
 pub struct Arguments {
-    /// Names and files, in order.
-    pub names: Vec<String>,
-    /// Frames to run.
-    pub frames: usize,
+    /// The CNN to run, if only one of several.
+    #[allow(dead_code, reason = "one CNN has no others beside it")]
+    pub only: Option<usize>,
     /// The CNNs to run in turn; none if not asked for.
     #[allow(dead_code, reason = "one CNN has no others to take turns with")]
-    pub turns: Vec<String>,
-    /// Folder for the outputs of the last frame.
-    pub output: Option<PathBuf>,
+    pub turns: Vec<usize>,
+    /// By CNN and input, its file.
+    inputs: Vec<Vec<Option<String>>>,
+    /// By CNN and output, its file.
+    outputs: Vec<Vec<Option<String>>>,
+    /// Folder for the last frame of outputs without a file.
+    folder: Option<PathBuf>,
+    /// Whether raw outputs are bytes.
+    as_bytes: bool,
+    /// Frames to run.
+    frames: Option<usize>,
     /// The file of the weights that are read frame by frame.
     #[allow(dead_code, reason = "not every model reads weights")]
     pub store: PathBuf,
@@ -26,38 +46,47 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the command line. The CNNs are those that may take turns.
+    /// Reads the command line.
     ///
     /// # Errors
-    /// When an option is unknown or its value is wrong.
-    pub fn read(arguments: impl Iterator<Item = String>, cnns: &[&str]) -> Result<Self, String> {
+    /// When an option is unknown or its value is wrong, or an input has no file.
+    pub fn read(arguments: impl Iterator<Item = String>, cnns: &[Cnn]) -> Result<Self, String> {
+        let none = |names: fn(&Cnn) -> &[&'static str]| {
+            cnns.iter().map(|cnn| vec![None; names(cnn).len()]).collect::<Vec<_>>()
+        };
         let mut read = Arguments {
-            names: Vec::new(),
-            frames: 1,
+            only: None,
             turns: Vec::new(),
-            output: None,
+            inputs: none(|cnn| cnn.inputs),
+            outputs: none(|cnn| cnn.outputs),
+            folder: None,
+            as_bytes: false,
+            frames: None,
             store: "store.bin".into(),
             #[cfg(feature = "trace")]
             trace: None,
         };
+        let (mut names, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
         let mut arguments = arguments.skip(1);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("`{argument}` needs a value"));
             match argument.as_str() {
+                "--input" => inputs.push(value()?),
+                "--output" => outputs.push(value()?),
+                "--bytes" => read.as_bytes = true,
                 "--frames" => {
                     let frames = value()?.parse().ok().filter(|frames| *frames > 0);
-                    read.frames = frames.ok_or("`--frames` needs a number above 0")?;
+                    read.frames = Some(frames.ok_or("`--frames` needs a number above 0")?);
                 }
-                "--turns" if !cnns.is_empty() => {
-                    read.turns = value()?.split(',').map(str::to_owned).collect();
-                    if let Some(other) = read.turns.iter().find(|cnn| !cnns.contains(&cnn.as_str())) {
-                        return Err(format!(
-                            "`--turns`: there is no CNN `{other}`; the CNNs are {}",
-                            cnns.join(", ")
-                        ));
+                "--turns" if cnns.len() > 1 => {
+                    for cnn in value()?.split(',') {
+                        let place = cnns.iter().position(|other| other.name == cnn);
+                        let all: Vec<&str> = cnns.iter().map(|cnn| cnn.name).collect();
+                        let other =
+                            || format!("`--turns`: there is no CNN `{cnn}`; the CNNs are {}", all.join(", "));
+                        read.turns.push(place.ok_or_else(other)?);
                     }
                 }
-                "--output" => read.output = Some(value()?.into()),
                 "--store" => read.store = value()?.into(),
                 #[cfg(feature = "trace")]
                 "--trace" => read.trace = Some(value()?.into()),
@@ -65,11 +94,132 @@ impl Arguments {
                 "--trace" => {
                     return Err("`--trace` needs a program that is built with `--features trace`".into());
                 }
-                option if option.starts_with('-') => return Err(format!("there is no option `{option}`")),
-                _ => read.names.push(argument),
+                option if option.starts_with('-') && option != "-" => {
+                    return Err(format!("there is no option `{option}`"));
+                }
+                _ => names.push(argument),
             }
         }
+        if cnns.len() > 1 && read.turns.is_empty() {
+            read.only = names.first().and_then(|name| cnns.iter().position(|cnn| cnn.name == name));
+            names.drain(..usize::from(read.only.is_some()));
+        }
+        read.assign_inputs(cnns, names, inputs)?;
+        read.assign_outputs(cnns, outputs)?;
         Ok(read)
+    }
+
+    /// The inputs or outputs of the CNNs that run: CNN, place in it, name.
+    fn all<'c>(
+        &self,
+        cnns: &'c [Cnn],
+        names: fn(&Cnn) -> &'static [&'static str],
+    ) -> Vec<(usize, usize, String)> {
+        let running = cnns.iter().enumerate().filter(|(c, _)| self.only.is_none_or(|only| only == *c));
+        let of_cnn = |(c, cnn): (usize, &'c Cnn)| {
+            let name = move |name: &str| match self.only {
+                None if cnns.len() > 1 => format!("{}/{name}", cnn.name),
+                _ => name.to_owned(),
+            };
+            names(cnn).iter().enumerate().map(move |(i, one)| (c, i, name(one)))
+        };
+        running.flat_map(of_cnn).collect()
+    }
+
+    /// Gives each input its file: by order, or by name.
+    fn assign_inputs(&mut self, cnns: &[Cnn], files: Vec<String>, named: Vec<String>) -> Result<(), String> {
+        let all = self.all(cnns, |cnn| cnn.inputs);
+        let needed = || all.iter().map(|(_, _, name)| name.as_str()).collect::<Vec<&str>>().join(", ");
+        if named.is_empty() && files.len() != all.len() {
+            return Err(match cnns.len() {
+                1 => format!("there must be {} input(s): {}", all.len(), needed()),
+                _ => format!("name a CNN and give its inputs, or give those of all: {}", needed()),
+            });
+        }
+        if !named.is_empty() && !files.is_empty() {
+            return Err("give all inputs with `--input`, or none".into());
+        }
+        for ((c, i, _), file) in all.iter().zip(files) {
+            self.inputs[*c][*i] = Some(file);
+        }
+        for text in &named {
+            let ([c, i], file) = find("--input", text, &all)?;
+            self.inputs[c][i] = Some(file.to_owned());
+        }
+        if let Some((_, _, name)) = all.iter().find(|(c, i, _)| self.inputs[*c][*i].is_none()) {
+            return Err(format!("`--input {name}=FILE` is missing; the inputs are {}", needed()));
+        }
+        self.expect_single("--input", "standard input", &self.inputs)
+    }
+
+    /// Gives outputs their files.
+    fn assign_outputs(&mut self, cnns: &[Cnn], named: Vec<String>) -> Result<(), String> {
+        let all = self.all(cnns, |cnn| cnn.outputs);
+        for text in named {
+            if text != "-" && !text.contains('=') {
+                self.folder = Some(text.into());
+                continue;
+            }
+            let ([c, o], file) = find("--output", &text, &all)?;
+            self.outputs[c][o] = Some(file.to_owned());
+        }
+        let raw = self.outputs.iter().flatten().flatten().any(|file| !is_npy(file));
+        if self.as_bytes && !raw {
+            return Err("`--bytes` needs a raw output: `--output -`, or `--output NAME=FILE`".into());
+        }
+        self.expect_single("--output", "standard output", &self.outputs)
+    }
+
+    /// Checks that not two of these files are `-`, and that only `.npy` files are used in turns.
+    fn expect_single(&self, option: &str, stream: &str, files: &[Vec<Option<String>>]) -> Result<(), String> {
+        let mut raw = files.iter().flatten().flatten().filter(|file| !is_npy(file));
+        if !self.turns.is_empty()
+            && let Some(file) = raw.clone().next()
+        {
+            return Err(format!("`--turns` takes no raw files, as `{option} {file}`"));
+        }
+        match raw.by_ref().filter(|file| *file == "-").count() {
+            0 | 1 => Ok(()),
+            _ => Err(format!("`{option}`: only one can be {stream}")),
+        }
+    }
+
+    /// The file of an input of a CNN.
+    pub fn input(&self, c: usize, i: usize) -> &str {
+        self.inputs[c][i].as_deref().unwrap_or_default()
+    }
+
+    /// Where an output of a CNN goes. `file` is its name in the folder for outputs.
+    ///
+    /// # Errors
+    /// When there can be no such folder.
+    pub fn target(&self, c: usize, o: usize, file: &str) -> Result<Target, String> {
+        match (&self.outputs[c][o], &self.folder) {
+            (Some(path), _) if is_npy(path) => Ok(Target::Npy(path.into())),
+            (Some(path), _) => Ok(Target::Raw { path: path.clone(), as_bytes: self.as_bytes }),
+            (None, None) => Ok(Target::Nowhere),
+            (None, Some(folder)) => {
+                let path = folder.join(file);
+                let folder = path.parent().unwrap_or(folder);
+                std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+                Ok(Target::Npy(path))
+            }
+        }
+    }
+
+    /// Most frames of a CNN: one, if they are always the same, or all that there are.
+    pub fn frames(&self, c: usize) -> usize {
+        let is_raw = self.inputs[c].iter().flatten().any(|file| !is_npy(file));
+        self.frames.unwrap_or(if is_raw { usize::MAX } else { 1 })
+    }
+
+    /// Prints all lines at once, so that no output of another thread comes between them: on standard error if an output
+    /// goes to standard output. If nobody listens any more, that is no error.
+    pub fn tell(&self, lines: &str) {
+        let _ = match self.outputs.iter().flatten().flatten().any(|file| file == "-") {
+            true => std::io::stderr().write_all(lines.as_bytes()),
+            false => std::io::stdout().write_all(lines.as_bytes()),
+        };
     }
 
     /// Writes when each layer fired, if that is asked for.
@@ -83,215 +233,78 @@ impl Arguments {
     }
 }
 
-/// How a tensor of a file lies in a frame.
-#[derive(Debug, Clone, Copy)]
-#[allow(dead_code, reason = "not every application has images, or tensors that are none")]
-pub enum Layout {
-    /// As in the file.
-    Plain,
-    /// In the frame, rows of pixels of channels; in the file, planes of channels.
-    Rows {
-        /// Rows.
-        height: usize,
-        /// Pixels of a row.
-        width: usize,
-        /// Channels of a pixel.
-        channels: usize,
-    },
-}
-
-impl Layout {
-    /// For each element of the file, its place in the frame.
-    fn places(self, elements: usize) -> impl Iterator<Item = usize> {
-        (0..elements).map(move |i| match self {
-            Layout::Plain => i,
-            Layout::Rows { height, width, channels } => {
-                let (channel, pixel) = (i / (height * width), i % (height * width));
-                pixel * channels + channel
-            }
-        })
+/// The CNN and the place of what an option names, `NAME=FILE`, and the file. If there is only one, it needs no name.
+fn find<'t>(
+    option: &str,
+    text: &'t str,
+    all: &[(usize, usize, String)],
+) -> Result<([usize; 2], &'t str), String> {
+    let names = || all.iter().map(|(_, _, name)| name.as_str()).collect::<Vec<&str>>().join(", ");
+    match (text.rsplit_once('='), all) {
+        (None, [(c, i, _)]) => Ok(([*c, *i], text)),
+        (None, _) => Err(format!("`{option} {text}`: write NAME=FILE; the names are {}", names())),
+        (Some((name, file)), _) => match all.iter().find(|(_, _, other)| other == name) {
+            Some((c, i, _)) => Ok(([*c, *i], file)),
+            None => Err(format!("`{option} {text}`: there is no `{name}`; the names are {}", names())),
+        },
     }
 }
 
-/// An element of a `.npy` file.
-pub trait Element: Copy + Default {
-    /// Its name in the file.
-    const NAME: &'static str;
-    /// Its bytes.
-    const BYTES: usize;
-    /// From little-endian bytes.
-    fn read(bytes: &[u8]) -> Self;
-    /// As little-endian bytes.
-    fn write(self, file: &mut impl Write) -> std::io::Result<()>;
-}
+/// The number of frames that may still begin.
+pub struct Frames(AtomicUsize);
 
-impl Element for f32 {
-    const NAME: &'static str = "<f4";
-    const BYTES: usize = 4;
-
-    fn read(bytes: &[u8]) -> Self {
-        bytes.first_chunk().map_or(0.0, |bytes| f32::from_le_bytes(*bytes))
+impl Frames {
+    /// Frames of which at most this many begin.
+    pub fn new(most: usize) -> Self {
+        Frames(AtomicUsize::new(most))
     }
 
-    fn write(self, file: &mut impl Write) -> std::io::Result<()> {
-        file.write_all(&self.to_le_bytes())
+    /// Begins a frame; `false` if there may be none.
+    pub fn begin(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    /// Lets no frame begin any more.
+    pub fn stop(&self) {
+        self.0.store(0, Ordering::Relaxed);
     }
 }
 
-impl Element for u8 {
-    const NAME: &'static str = "|u1";
-    const BYTES: usize = 1;
-
-    fn read(bytes: &[u8]) -> Self {
-        bytes.first().copied().unwrap_or(0)
-    }
-
-    fn write(self, file: &mut impl Write) -> std::io::Result<()> {
-        file.write_all(&[self])
-    }
+/// The times at which frames ended.
+pub struct Ends {
+    start: Instant,
+    ended: Vec<Duration>,
 }
 
-impl Element for i64 {
-    const NAME: &'static str = "<i8";
-    const BYTES: usize = 8;
-
-    fn read(bytes: &[u8]) -> Self {
-        bytes.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))
+impl Ends {
+    /// No ends yet.
+    pub fn new() -> Self {
+        Ends { start: Instant::now(), ended: Vec::new() }
     }
 
-    fn write(self, file: &mut impl Write) -> std::io::Result<()> {
-        file.write_all(&self.to_le_bytes())
+    /// A frame ends.
+    pub fn now(&mut self) {
+        self.ended.push(self.start.elapsed());
     }
-}
 
-/// Room for a frame.
-///
-/// # Errors
-/// None: the length is right.
-pub fn room<T: Element, const N: usize>() -> Result<Box<[T; N]>, String> {
-    vec![T::default(); N].try_into().map_err(|_| "a frame has another length than it should".into())
-}
-
-/// A frame from a `.npy` file of one of these shapes, in C order.
-///
-/// # Errors
-/// When the file cannot be read or holds something else.
-pub fn read<T: Element, const N: usize>(
-    path: &str,
-    shapes: &[&[usize]],
-    layout: Layout,
-) -> Result<Box<[T; N]>, String> {
-    let wrong = |why: &str| format!("{path}: {why}");
-    let bytes = std::fs::read(path).map_err(|error| wrong(&error.to_string()))?;
-    let version = bytes.strip_prefix(b"\x93NUMPY").and_then(|rest| rest.first()).copied();
-    let (start, length) = match (version, bytes.get(8..12)) {
-        (Some(1), Some(&[a, b, _, _])) => (10, usize::from(u16::from_le_bytes([a, b]))),
-        (Some(2 | 3), Some(&[a, b, c, d])) => (12, u32::from_le_bytes([a, b, c, d]) as usize),
-        _ => return Err(wrong("it is no .npy file")),
-    };
-    let header =
-        bytes.get(start..).and_then(|rest| rest.get(..length)).ok_or_else(|| wrong("it is cut off"))?;
-    check_header::<T>(&String::from_utf8_lossy(header), shapes).map_err(|why| wrong(&why))?;
-    let data = &bytes[start + length..];
-    if data.len() != N * T::BYTES {
-        return Err(wrong(&format!("it has {} bytes of data, not {}", data.len(), N * T::BYTES)));
+    /// Says how long it took from frame to frame, and the most memory that the process had. If there are several models,
+    /// each has a name.
+    pub fn report(&self, model: &str) -> String {
+        let starts = [Duration::ZERO].into_iter().chain(self.ended.iter().copied());
+        let mut times: Vec<Duration> =
+            self.ended.iter().zip(starts).map(|(end, start)| *end - start).collect();
+        let total: Duration = times.iter().sum();
+        times.sort_unstable();
+        let median = times.get(times.len() / 2).copied().unwrap_or_default();
+        let peak = peak_memory().unwrap_or_else(|| "not known on this system".into());
+        let head = if model.is_empty() { String::new() } else { format!("cnn: {model}\n") };
+        format!(
+            "{head}frames: {}\nfps: {:.2}\nmedian: {:.3} ms\npeak memory: {peak}\n",
+            times.len(),
+            times.len() as f64 / total.as_secs_f64(),
+            median.as_secs_f64() * 1e3,
+        )
     }
-    let mut frame = room::<T, N>()?;
-    for (bytes, place) in data.chunks_exact(T::BYTES).zip(layout.places(N)) {
-        frame[place] = T::read(bytes);
-    }
-    Ok(frame)
-}
-
-/// Checks that the header of a `.npy` file states these elements, one of these shapes, and C order.
-fn check_header<T: Element>(header: &str, shapes: &[&[usize]]) -> Result<(), String> {
-    let field = |name: &str| {
-        let (_, rest) = header.split_once(&format!("'{name}':"))?;
-        Some(rest.trim_start())
-    };
-    let missing = |name: &str| format!("its header has no `{name}`");
-    let descr = field("descr").ok_or_else(|| missing("descr"))?;
-    let descr = descr.split('\'').nth(1).unwrap_or(descr);
-    if descr != T::NAME {
-        return Err(format!("its elements are of type {descr}, not {}", T::NAME));
-    }
-    if !field("fortran_order").ok_or_else(|| missing("fortran_order"))?.starts_with("False") {
-        return Err("it is in Fortran order; numpy.ascontiguousarray brings it into C order".into());
-    }
-    let stated = field("shape").and_then(|rest| rest.strip_prefix('(')?.split_once(')'));
-    let (stated, _) = stated.ok_or_else(|| missing("shape"))?;
-    let stated = stated.split(',').map(str::trim).filter(|dim| !dim.is_empty());
-    let dims = stated.map(|dim| dim.parse().map_err(|_| format!("its header has a dimension {dim}")));
-    let dims: Vec<usize> = dims.collect::<Result<_, String>>()?;
-    if !shapes.contains(&&dims[..]) {
-        let shapes: Vec<String> = shapes.iter().map(|shape| format!("{shape:?}")).collect();
-        return Err(format!("its dimensions are {dims:?}, not {}", shapes.join(" or ")));
-    }
-    Ok(())
-}
-
-/// Writes a frame to a `.npy` file.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T]) -> Result<(), String> {
-    let shape = match dims {
-        [dim] => format!("{dim},"),
-        dims => dims.iter().map(ToString::to_string).collect::<Vec<String>>().join(", "),
-    };
-    let mut header = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({shape}), }}", T::NAME);
-    // The data begins at a multiple of 64 bytes.
-    while (10 + header.len() + 1) % 64 != 0 {
-        header.push(' ');
-    }
-    header.push('\n');
-    // It writes element by element: a copy of the frame would take memory that no plan counts.
-    let written = || {
-        let mut file = BufWriter::new(File::create(path)?);
-        file.write_all(b"\x93NUMPY\x01\x00")?;
-        file.write_all(&(header.len() as u16).to_le_bytes())?;
-        file.write_all(header.as_bytes())?;
-        layout.places(frame.len()).try_for_each(|place| frame[place].write(&mut file))?;
-        file.flush()
-    };
-    written().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
-}
-
-/// Runs frames of a model. Prints its name, if it has one, the time that frames took, and the most memory that the
-/// process had.
-///
-/// # Errors
-/// The first of a frame.
-#[allow(dead_code, reason = "a pipeline tells itself when frames end")]
-pub fn time(model: &str, frames: usize, mut frame: impl FnMut() -> Result<(), String>) -> Result<(), String> {
-    let mut times = vec![Duration::ZERO; frames];
-    for time in &mut times {
-        let start = Instant::now();
-        frame()?;
-        *time = start.elapsed();
-    }
-    report(model, &mut times);
-    Ok(())
-}
-
-/// Prints the time that frames took, and the most memory that the process had.
-pub fn report(model: &str, times: &mut [Duration]) {
-    let total: Duration = times.iter().sum();
-    times.sort_unstable();
-    let peak = peak_memory().unwrap_or_else(|| "not known on this system".into());
-    let head = if model.is_empty() { String::new() } else { format!("cnn: {model}\n") };
-    tell(&format!(
-        "{head}frames: {}\nfps: {:.2}\nmedian: {:.3} ms\npeak memory: {peak}\n",
-        times.len(),
-        times.len() as f64 / total.as_secs_f64(),
-        times[times.len() / 2].as_secs_f64() * 1e3,
-    ));
-}
-
-/// Prints all lines at once, so that no output of another thread comes between them. If nobody listens any more, that
-/// is no error.
-pub fn tell(lines: &str) {
-    let _ = std::io::stdout().write_all(lines.as_bytes());
 }
 
 /// Most memory that the process had so far, as Linux tells it.

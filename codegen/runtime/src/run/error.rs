@@ -36,6 +36,18 @@ pub enum RunError {
         /// What is wrong with it.
         why: Box<InputError>,
     },
+    /// A row of an input cannot be had, or one of an output can go nowhere.
+    #[error("row {y} of {tensor} of CNN {cnn}: {why}")]
+    Row {
+        /// The CNN.
+        cnn: String,
+        /// The input or output.
+        tensor: String,
+        /// The row, from 0.
+        y: usize,
+        /// What the caller says.
+        why: std::io::Error,
+    },
     /// There is less memory than the plan needs.
     #[error("there is no memory of {bytes} bytes for the plan")]
     Memory {

@@ -9,8 +9,8 @@
 //! rows become NaN as soon as no reader needs them any more, before another ring may use their bytes, and writes beyond
 //! the arena are detected.
 //!
-//! The caller's memory lies outside the arena: network outputs, and inputs that are delivered whole, as rows. In model
-//! `edges`, a layer writes into the buffer of its first edge, and rows are copied to the buffers of its other edges.
+//! The caller's memory lies outside the arena: it hands over inputs and takes outputs row by row ([`FrameRows`]). Only an
+//! input that layers read in place is held as a whole. In model `edges`, a layer writes into the buffer of its first edge, and rows are copied to the buffers of its other edges.
 //!
 //! ```
 //! use csdfc_plan::plan::Plan;
@@ -34,35 +34,41 @@
 mod arena;
 mod error;
 mod memory;
+mod rows;
 mod state;
 mod value;
 mod weight_stream;
 pub mod whole;
+mod whole_frame;
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::kernel::Context;
-use csdfc_kernels::span::SpanMut;
+use csdfc_kernels::span::{Plain, Span, SpanMut};
 use csdfc_kernels::workers::Workers;
 
 use crate::bind::{Slots, Source, Target};
 use crate::bytes::Bytes;
 use crate::error::{InputError, LayerError};
 use crate::weights::{self, Blob};
-use csdfc_plan::check::{self, Begin, Held, Resolved, RowOrder};
-use csdfc_plan::operator::Operator;
-use csdfc_plan::plan::{Output, Plan};
+use csdfc_plan::check::{self, Begin, CnnIndex, Held, Resolved, RowOrder};
+use csdfc_plan::format::Element;
+use csdfc_plan::operator::{InputElement, Operator};
+use csdfc_plan::plan::Plan;
 
 use arena::Arena;
 pub use error::{Parameters, RunError};
 use error::{layer_error, store_error};
 use memory::{first_slot, ring_bytes, row_bytes};
-use state::State;
+pub use rows::{FrameRows, InputRow, OutputRow};
+use state::{State, external_rows};
 pub use value::{Data, Value, input_dims, read};
 pub use weight_stream::Loaded;
 use weight_stream::WeightStream;
+pub use whole_frame::WholeFrame;
+use whole_frame::WholeOutput;
 
 /// A plan with its weights packed and its memory allocated, ready to run frames.
 pub struct Runner<'p> {
@@ -163,15 +169,81 @@ impl<'p> Runner<'p> {
         inputs: &[Value],
         observe: &mut dyn FnMut(&Fired<'_>),
     ) -> Result<Vec<Value>, RunError> {
-        let by_layer = self.inputs_by_layer(cnn, inputs)?;
+        let inputs: Vec<Option<&Value>> = inputs.iter().map(Some).collect();
+        let mut frame = self.whole_frame(cnn, &inputs)?;
+        self.infer_rows(cnn, &mut frame, observe)?;
+        Ok(frame.outputs().into_iter().flatten().collect())
+    }
+
+    /// Runs one frame of a CNN whose inputs are asked for, and whose outputs are handed over, row by row as the plan goes
+    /// on. Only an input that the plan has layers read in place is held as a whole. Tells after each firing.
+    ///
+    /// # Errors
+    /// When `rows` has no row of an input, or takes none of an output: the frame is lost, and the next one may run.
+    pub fn infer_rows(
+        &mut self,
+        cnn: usize,
+        rows: &mut dyn FrameRows,
+        observe: &mut dyn FnMut(&Fired<'_>),
+    ) -> Result<(), RunError> {
         self.weight_stream.iter_mut().for_each(WeightStream::begin);
         for group in 0..self.resolved.index.cnns[cnn].groups.len() {
-            self.run_group(cnn, group, &by_layer, observe)?;
+            if let Err(error) = self.run_group(cnn, group, rows, observe) {
+                self.cnns[cnn].restart(&self.resolved.allocations[cnn]);
+                return Err(error);
+            }
         }
         if !self.arena.is_intact() {
             return Err(RunError::Guard { cnn: self.resolved.index.cnns[cnn].cnn.name.clone() });
         }
-        Ok(self.outputs(cnn))
+        Ok(())
+    }
+
+    /// The rows of a frame of a CNN whose inputs are whole, in the order of [`csdfc_plan::plan::Cnn::inputs`] and in the
+    /// model's dimensions. Rows of inputs that are not given must not be asked for.
+    ///
+    /// # Errors
+    /// When there are not as many inputs as the CNN has, or one is of other dimensions or elements.
+    pub fn whole_frame<'v>(
+        &self,
+        cnn: usize,
+        inputs: &[Option<&'v Value>],
+    ) -> Result<WholeFrame<'v>, RunError>
+    where
+        'p: 'v,
+    {
+        let (state, cnn) = (&self.cnns[cnn], &self.resolved.index.cnns[cnn]);
+        let wrong = |input: &str, why: InputError| {
+            Err(RunError::Input { cnn: cnn.cnn.name.clone(), input: input.into(), why: Box::new(why) })
+        };
+        let mut all = Vec::new();
+        for (i, &l) in state.inputs.iter().enumerate() {
+            let (layer, shape) = (cnn.layers[l].layer, &cnn.layers[l].tensor.shape);
+            let Some(&value) = inputs.get(i) else {
+                return wrong(&layer.name, InputError::Missing);
+            };
+            // The checker has verified that it is an input.
+            let Operator::Input(input) = &layer.operator else { continue };
+            if let Some(Err(why)) = value.map(|value| value::check_input(input, shape, value)) {
+                return wrong(&layer.name, why);
+            }
+            all.push((input, shape, value));
+        }
+        if inputs.len() > all.len() {
+            return wrong(&format!("{}", all.len() + 1), InputError::TooMany { inputs: all.len() });
+        }
+        let outputs = cnn.cnn.outputs.iter().zip(&state.outputs).map(|(output, &l)| {
+            let tensor = cnn.layers[l].tensor;
+            let seen = output.view.as_ref().unwrap_or(&tensor.shape);
+            WholeOutput::new(tensor, seen)
+        });
+        Ok(WholeFrame { inputs: all, outputs: outputs.collect() })
+    }
+
+    /// Begins a new stream: the rows that a CNN keeps of the hops so far are forgotten. A CNN that is no stream begins anew
+    /// with each frame.
+    pub fn reset(&mut self, cnn: usize) {
+        self.cnns[cnn].restart(&self.resolved.allocations[cnn]);
     }
 
     /// Bytes of the packed weights in memory, all CNNs together.
@@ -189,38 +261,12 @@ impl<'p> Runner<'p> {
         self.weight_stream.as_ref().map_or(&[], |weight_stream| &weight_stream.loads)
     }
 
-    fn inputs_by_layer<'v>(&self, c: usize, inputs: &'v [Value]) -> Result<Vec<Option<&'v Value>>, RunError> {
-        let cnn = &self.resolved.index.cnns[c];
-        let wrong = |input: &str, why: InputError| {
-            Err(RunError::Input { cnn: cnn.cnn.name.clone(), input: input.into(), why: Box::new(why) })
-        };
-        let layers = &self.cnns[c].inputs;
-        let mut by_layer = vec![None; cnn.layers.len()];
-        for (i, &l) in layers.iter().enumerate() {
-            let entry = &cnn.layers[l];
-            let Some(value) = inputs.get(i) else {
-                return wrong(&entry.layer.name, InputError::Missing);
-            };
-            if let Operator::Input(input) = &entry.layer.operator
-                && let Err(why) = value::check_input(input, &entry.tensor.shape, value)
-            {
-                return wrong(&entry.layer.name, why);
-            }
-            by_layer[l] = Some(value);
-        }
-        if inputs.len() > layers.len() {
-            let inputs = layers.len();
-            return wrong(&format!("{}", inputs + 1), InputError::TooMany { inputs });
-        }
-        Ok(by_layer)
-    }
-
     /// Lets partitions that run at the same time take turns until each has run one frame.
     fn run_group(
         &mut self,
         c: usize,
         group: usize,
-        inputs: &[Option<&Value>],
+        rows: &mut dyn FrameRows,
         observe: &mut dyn FnMut(&Fired<'_>),
     ) -> Result<(), RunError> {
         let members = self.resolved.index.cnns[c].groups[group].clone();
@@ -238,7 +284,7 @@ impl<'p> Runner<'p> {
                     if *done == 0 {
                         self.load(c, Begin::Frame, l)?;
                     }
-                    self.fire(c, l, inputs, observe)?;
+                    self.fire(c, l, rows, observe)?;
                     *done += 1;
                     progress = true;
                 }
@@ -283,7 +329,7 @@ impl<'p> Runner<'p> {
         &mut self,
         c: usize,
         l: usize,
-        inputs: &[Option<&Value>],
+        frame_rows: &mut dyn FrameRows,
         observe: &mut dyn FnMut(&Fired<'_>),
     ) -> Result<(), RunError> {
         let start = Instant::now();
@@ -292,17 +338,18 @@ impl<'p> Runner<'p> {
         let (frame, p) = (state.fired[l] / entry.layer.firings, state.fired[l] % entry.layer.firings);
         let rows = entry.rows_of_firing(p);
         let mut external = std::mem::take(&mut state.externals[l]);
-        if self.resolved.follows[c][l] {
-            for row in rows.clone() {
+        let made = match self.resolved.follows[c][l] {
+            true => rows.clone().try_for_each(|row| {
                 self.release(c, l, frame, |held| held.rows.get(row as usize).map(|window| window.start));
-                self.make(c, l, row..row + 1, inputs[l], &mut external)?;
-            }
-        } else {
-            self.make(c, l, rows.clone(), inputs[l], &mut external)?;
-        }
+                self.make(c, l, row..row + 1, frame_rows, &mut external)
+            }),
+            false => self.make(c, l, rows.clone(), frame_rows, &mut external),
+        };
+        self.cnns[c].externals[l] = external;
+        made?;
 
         let Runner { resolved, cnns, arena, .. } = self;
-        let (cnn, allocations, state) = (&resolved.index.cnns[c], &resolved.allocations[c], &mut cnns[c]);
+        let (cnn, allocations, state) = (&resolved.index.cnns[c], &resolved.allocations[c], &cnns[c]);
         let entry = &cnn.layers[l];
         if let Some((s, others)) = state.places[l].writes.split_first() {
             for row in rows.clone() {
@@ -310,13 +357,8 @@ impl<'p> Runner<'p> {
                 for other in others {
                     arena.copy(from.clone(), row_bytes(&allocations[*other], frame, entry, row).start);
                 }
-                if let (Some(values), Some(made)) = (&mut external, arena.all().get(from)) {
-                    let at = row as usize * made.len();
-                    values[at..at + made.len()].copy_from_slice(made);
-                }
             }
         }
-        state.externals[l] = external;
         let elapsed = start.elapsed();
         let whole = || state.whole(cnn, allocations, arena, l, frame);
         observe(&Fired {
@@ -325,6 +367,9 @@ impl<'p> Runner<'p> {
             elapsed,
             whole: if entry.layer.firings == 1 { Some(&whole) } else { None },
         });
+        if entry.is_output {
+            self.hand_over(c, l, rows.clone(), frame_rows)?;
+        }
 
         let state = &mut self.cnns[c];
         state.written[l] += rows.end - rows.start;
@@ -332,6 +377,48 @@ impl<'p> Runner<'p> {
         self.release(c, l, frame, |held| held.keep.get(p as usize + 1).copied());
         self.load(c, Begin::After { layer: l, firing: p }, l)?;
         self.load_again(c, l, p + 1)
+    }
+
+    /// Hands rows of a layer's tensor over to the caller, once for each network output that it is.
+    fn hand_over(
+        &self,
+        c: usize,
+        l: usize,
+        rows: Range<u64>,
+        frame_rows: &mut dyn FrameRows,
+    ) -> Result<(), RunError> {
+        let Runner { resolved, cnns, arena, .. } = self;
+        let (cnn, state) = (&resolved.index.cnns[c], &cnns[c]);
+        let entry = &cnn.layers[l];
+        let frame = state.fired[l] / entry.layer.firings;
+        let mistake = |why| layer_error(resolved, c, l, LayerError::Mistake(why));
+        for (o, output) in cnn.cnn.outputs.iter().enumerate().filter(|(o, _)| state.outputs[*o] == l) {
+            for y in state.existing(cnn, l, frame, rows.clone()) {
+                let made = match (&state.externals[l], state.places[l].writes.first()) {
+                    (Some(rows), _) => {
+                        let row = rows.len() / external_rows(entry) as usize;
+                        rows.get((y % external_rows(entry)) as usize * row..).and_then(|rows| rows.get(..row))
+                    }
+                    (None, Some(&s)) => {
+                        arena.all().get(row_bytes(&resolved.allocations[c][s], frame, entry, y))
+                    }
+                    (None, None) => None,
+                };
+                let made = made.ok_or_else(|| mistake("an output is nowhere: a mistake in csdfc"))?;
+                let row = match entry.tensor.format.element {
+                    Element::F32 => OutputRow::F32(slice_of(made)),
+                    Element::I64 => OutputRow::I64(slice_of(made)),
+                    Element::F16 | Element::U8 => {
+                        return Err(mistake(
+                            "an output has elements that no caller holds: a mistake in csdfc",
+                        ));
+                    }
+                };
+                let y = y as usize;
+                frame_rows.output(o, y, row).map_err(|why| row_error(cnn, &output.name, y, why))?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads the first tiles of a layer for its firing `p` of the frame, if each firing reads them again.
@@ -387,12 +474,12 @@ impl<'p> Runner<'p> {
         c: usize,
         l: usize,
         rows: Range<u64>,
-        input: Option<&Value>,
+        frame_rows: &mut dyn FrameRows,
         external: &mut Option<Bytes>,
     ) -> Result<(), RunError> {
         let tiles = self.cnns[c].streamed[l].as_ref().map_or(1, |streamed| streamed.tiles.len());
         for tile in 0..tiles {
-            self.make_tile(c, l, tile, rows.clone(), input, external)?;
+            self.make_tile(c, l, tile, rows.clone(), frame_rows, external)?;
             let Runner { resolved, cnns, weight_stream: Some(weight_stream), arena, .. } = self else {
                 continue;
             };
@@ -415,7 +502,7 @@ impl<'p> Runner<'p> {
         l: usize,
         tile: usize,
         rows: Range<u64>,
-        input: Option<&Value>,
+        frame_rows: &mut dyn FrameRows,
         external: &mut Option<Bytes>,
     ) -> Result<(), RunError> {
         let Runner { resolved, cnns, weights, arena, isa, workers, .. } = self;
@@ -446,7 +533,7 @@ impl<'p> Runner<'p> {
                 let slot = first_slot(&allocations[s], frame, entry);
                 (ring_bytes(&allocations[s], frame), Slots::Ring(first(slot, allocations[s].ring_rows)))
             }
-            None => (room.start..room.start, Slots::Ring(first(0, entry.rows()))),
+            None => (room.start..room.start, Slots::Ring(first(0, external_rows(entry)))),
         };
         let ([written, workspace], rest) = arena.split([place, room]).ok_or_else(overlap)?;
         let data = match external {
@@ -481,35 +568,35 @@ impl<'p> Runner<'p> {
             let data = data.get_mut(start..).ok_or_else(overlap)?;
             let target = Target { data, slots };
             call.fire(&mut context, made, &sources, weights, target);
-        } else if let (Operator::Input(operator), Some(value)) = (&entry.layer.operator, input)
+        } else if let Operator::Input(input) = &entry.layer.operator
             && let Slots::Ring(first) = slots
+            && let Some(i) = state.inputs.iter().position(|&input| input == l)
         {
             let data = SpanMut::of_bytes(data).all();
             let row = entry.tensor.shape.row_elements();
             let ring_rows = own.map_or(entry.rows(), |s| allocations[s].ring_rows) as usize;
+            let mut bytes = vec![0; if input.element == InputElement::U8 { row } else { 0 }];
             for y in y {
-                let at = (first + y) % ring_rows * row;
-                value::deliver(operator, &entry.tensor.shape, value, y, &mut data[at..at + row]);
+                let to = &mut data[(first + y) % ring_rows * row..][..row];
+                let asked = match input.element {
+                    InputElement::F32 => frame_rows.input(i, y, InputRow::F32(to)),
+                    InputElement::U8 => frame_rows.input(i, y, InputRow::U8(&mut bytes)).map(|()| {
+                        value::convert(input, entry.tensor.shape.channels(), &bytes, to);
+                    }),
+                };
+                asked.map_err(|why| row_error(cnn, &entry.layer.name, y, why))?;
             }
         }
         Ok(())
     }
+}
 
-    fn outputs(&self, c: usize) -> Vec<Value> {
-        let cnn = &self.resolved.index.cnns[c];
-        let output = |output: &Output| {
-            let l = cnn.layers.iter().position(|entry| entry.tensor.name == output.tensor)?;
-            let own = &cnn.layers[l].tensor.shape;
-            let seen = output.view.as_ref().unwrap_or(own);
-            let rows = self.cnns[c].externals[l].as_deref()?;
-            let (entry, state) = (&cnn.layers[l], &self.cnns[c]);
-            let frame = state.fired[l].checked_div(entry.layer.firings)?.saturating_sub(1);
-            let existing = state.existing(cnn, l, frame, 0..entry.rows());
-            let bytes = existing.start as usize * entry.tensor.row_bytes as usize;
-            let [own, seen] = [own, seen].map(|shape| value::of_rows(shape, &existing, entry.rows()));
-            Some(value::read(&rows[bytes..], entry.tensor.format.element, &own, &seen))
-        };
-        // Every output is in the caller's memory, as the checker has verified.
-        cnn.cnn.outputs.iter().filter_map(output).collect()
-    }
+fn row_error(cnn: &CnnIndex<'_>, tensor: &str, y: usize, why: std::io::Error) -> RunError {
+    RunError::Row { cnn: cnn.cnn.name.clone(), tensor: tensor.into(), y, why }
+}
+
+/// The elements of a row.
+fn slice_of<T: Plain>(bytes: &[u8]) -> &[T] {
+    let elements = bytes.len() / size_of::<T>();
+    Span::of_bytes(bytes).slice(0, elements)
 }

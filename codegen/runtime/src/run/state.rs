@@ -6,8 +6,10 @@ use crate::bind::{self, Call, Slots, Source};
 use crate::bytes::Bytes;
 use crate::stream::{self, Hops};
 use crate::streamed::Streamed;
-use csdfc_plan::check::{Allocation, CnnIndex, Held, Resolved, RowOrder};
-use csdfc_plan::format::{Format, Layout};
+use csdfc_plan::check::{Allocation, CnnIndex, Held, LayerIndex, Resolved, RowOrder};
+use csdfc_plan::format::Layout;
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::Output;
 
 use super::arena::{Arena, Rest};
 use super::error::{RunError, layer_error};
@@ -23,10 +25,13 @@ pub(super) struct State {
     /// Each layer's slices in the store, if its weights are streamed.
     pub streamed: Vec<Option<Streamed>>,
     pub places: Vec<Places>,
-    /// The caller's copy of each layer's tensor, as rows, if the caller has one.
+    /// The rows of each layer's tensor that is in no ring but with the caller: all rows of an input, which layers read
+    /// there, and those of one firing of an output.
     pub externals: Vec<Option<Bytes>>,
     /// Layers of the network inputs, in the plan's order.
     pub inputs: Vec<usize>,
+    /// Layers that make the network outputs, in the plan's order.
+    pub outputs: Vec<usize>,
     /// Rows written of each tensor, over all frames.
     pub written: Vec<u64>,
     /// Rows released by each layer of each tensor that it holds, over all frames.
@@ -53,6 +58,19 @@ pub(super) struct Places {
     pub workspace: Range<usize>,
 }
 
+/// Rows of an allocation that are free before the first frame, as if they had been released: all if nothing reads it.
+fn free_at_first(allocation: &Allocation) -> u64 {
+    if allocation.readers.is_empty() { u64::MAX } else { 0 }
+}
+
+/// Rows of a tensor for which there is room if no ring holds it.
+pub(super) fn external_rows(entry: &LayerIndex<'_>) -> u64 {
+    match entry.layer.operator {
+        Operator::Input(_) => entry.rows(),
+        _ => entry.layer.rows_per_firing,
+    }
+}
+
 impl State {
     pub fn new(resolved: &Resolved<'_>, c: usize) -> Result<Self, RunError> {
         let cnn = &resolved.index.cnns[c];
@@ -77,16 +95,17 @@ impl State {
                 reads,
                 writes,
             };
-            let Format { element, .. } = entry.tensor.format;
-            let external = match entry.tensor.external {
+            let room = external_rows(entry);
+            let external = match entry.tensor.external && place.writes.is_empty() {
                 false => None,
                 true => {
-                    let bytes = entry.tensor.shape.elements() as u64 * element.bytes();
+                    let row = entry.tensor.shape.row_elements() as u64 * entry.tensor.format.element.bytes();
+                    let bytes = room * row;
                     let room = usize::try_from(bytes).ok().and_then(Bytes::zeros);
                     Some(room.ok_or(RunError::Memory { bytes })?)
                 }
             };
-            let call = bind::bind_layer(cnn, allocations, l, entry.rows()).map_err(fail)?;
+            let call = bind::bind_layer(cnn, allocations, l, room).map_err(fail)?;
             let own = call.as_ref().map_or(Ok(None), |call| Streamed::new(resolved, c, l, call));
             streamed.push(own.map_err(fail)?);
             calls.push(call);
@@ -94,7 +113,7 @@ impl State {
             externals.push(external);
         }
         let find = |name: &String| cnn.layers.iter().position(|entry| entry.layer.name == *name);
-        let unread = |allocation: &Allocation| if allocation.readers.is_empty() { u64::MAX } else { 0 };
+        let made = |output: &Output| cnn.layers.iter().position(|entry| entry.tensor.name == output.tensor);
         Ok(State {
             calls,
             weights: Vec::new(),
@@ -102,9 +121,10 @@ impl State {
             places,
             externals,
             inputs: cnn.cnn.inputs.iter().filter_map(find).collect(),
+            outputs: cnn.cnn.outputs.iter().filter_map(made).collect(),
             written: vec![0; cnn.layers.len()],
             released: resolved.rates[c].iter().map(|held| vec![0; held.len()]).collect(),
-            free: allocations.iter().map(unread).collect(),
+            free: allocations.iter().map(free_at_first).collect(),
             fired: vec![0; cnn.layers.len()],
             hops: Hops::new(cnn, allocations).map_err(|why| layer_error(resolved, c, 0, why))?,
         })
@@ -125,6 +145,14 @@ impl State {
     pub fn existing(&self, cnn: &CnnIndex<'_>, l: usize, frame: u64, rows: Range<u64>) -> Range<u64> {
         let missing = u64::try_from(-self.row_0(cnn, l, frame)).unwrap_or(0);
         rows.start.max(missing).min(rows.end)..rows.end
+    }
+
+    /// Forgets all frames so far, after one that was not finished.
+    pub fn restart(&mut self, allocations: &[Allocation]) {
+        self.written.fill(0);
+        self.released.iter_mut().for_each(|of_layer| of_layer.fill(0));
+        self.free = allocations.iter().map(free_at_first).collect();
+        self.fired.fill(0);
     }
 
     /// The bytes that a layer reads as one of its operands to make rows `y`, from the arena without the bytes that are

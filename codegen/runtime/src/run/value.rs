@@ -1,9 +1,8 @@
 //! The values that the caller hands over and gets back: whole tensors in the model's own order of dimensions.
 
-use std::ops::Range;
-
 use csdfc_kernels::half::F16;
 
+use super::rows::InputRow;
 use crate::error::InputError;
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{CameraLayout, ColorOrder, Input, InputElement};
@@ -88,62 +87,68 @@ pub(super) fn check_input(input: &Input, shape: &Shape, value: &Value) -> Result
     Ok(())
 }
 
-/// Writes row `y` of an input in the form in which the network keeps it, as pixels of channels.
-pub(super) fn deliver(input: &Input, shape: &Shape, value: &Value, y: usize, row: &mut [f32]) {
-    let channels_first = shape.order == Order::ChannelsFirst;
-    let Some(column) = shape.column_axis() else {
-        let start = y * row.len();
-        match &value.data {
-            Data::F32(values) => row.copy_from_slice(&values[start..][..row.len()]),
-            Data::U8(bytes) => {
-                row.iter_mut().zip(&bytes[start..]).for_each(|(to, byte)| *to = f32::from(*byte));
+/// Fills in row `y` of an input from a value that holds all rows.
+pub(super) fn copy_row(input: &Input, shape: &Shape, value: &Value, y: usize, row: InputRow<'_>) {
+    match (row, &value.data, &input.camera) {
+        (InputRow::F32(row), Data::F32(values), _) => pixels(values, shape, y, row),
+        (InputRow::U8(row), Data::U8(bytes), None) => pixels(bytes, shape, y, row),
+        (InputRow::U8(row), Data::U8(bytes), Some(camera)) => {
+            let planes = match camera.layout {
+                CameraLayout::Hwc => 1,
+                CameraLayout::Chw => shape.channels().max(1),
+            };
+            let (len, rows) = (row.len() / planes, shape.rows());
+            for (plane, row) in row.chunks_exact_mut(len.max(1)).enumerate() {
+                row.copy_from_slice(&bytes[(plane * rows + y) * len..][..len]);
             }
-            Data::I64(_) => {}
         }
+        // The value has been checked.
+        _ => {}
+    }
+}
+
+/// Row `y` of a tensor in the model's order of dimensions, as pixels of channels.
+fn pixels<T: Copy>(values: &[T], shape: &Shape, y: usize, row: &mut [T]) {
+    match shape.column_axis() {
+        Some(column) if shape.order == Order::ChannelsFirst => {
+            let (height, width, channels) = (shape.rows(), shape.dims[column], shape.channels());
+            for c in 0..channels {
+                let plane = &values[(c * height + y) * width..][..width];
+                row.chunks_exact_mut(channels).zip(plane).for_each(|(pixel, &x)| pixel[c] = x);
+            }
+        }
+        _ => row.copy_from_slice(&values[y * row.len()..][..row.len()]),
+    }
+}
+
+/// Makes a row of bytes the floats of the network: pixels of channels.
+pub(super) fn convert(input: &Input, channels: usize, bytes: &[u8], row: &mut [f32]) {
+    let Some(camera) = &input.camera else {
+        row.iter_mut().zip(bytes).for_each(|(to, byte)| *to = f32::from(*byte));
         return;
     };
-    let (height, width, channels) = (shape.rows(), shape.dims[column], shape.channels());
-    if let Data::F32(values) = &value.data {
-        if !channels_first {
-            return row.copy_from_slice(&values[y * row.len()..][..row.len()]);
-        }
-        for c in 0..channels {
-            let plane = &values[(c * height + y) * width..][..width];
-            row.chunks_exact_mut(channels).zip(plane).for_each(|(pixel, &x)| pixel[c] = x);
-        }
-        return;
-    }
-    let planar = |c: usize, x: usize| (c * height + y) * width + x;
-    let interleaved = |c: usize, x: usize| (y * width + x) * channels + c;
-    for (x, pixel) in row.chunks_exact_mut(channels).enumerate() {
+    let width = row.len() / channels.max(1);
+    for (x, pixel) in row.chunks_exact_mut(channels.max(1)).enumerate() {
         for (c, to) in pixel.iter_mut().enumerate() {
-            *to = match (&value.data, &input.camera) {
-                (Data::U8(bytes), Some(camera)) => {
-                    let color = match camera.order {
-                        ColorOrder::Rgb => c,
-                        ColorOrder::Bgr => channels - 1 - c,
-                    };
-                    let byte = match camera.layout {
-                        CameraLayout::Hwc => bytes[interleaved(color, x)],
-                        CameraLayout::Chw => bytes[planar(color, x)],
-                    };
-                    (f32::from(byte) - camera.mean[c]) * camera.scale[c]
-                }
-                (Data::U8(bytes), None) if channels_first => f32::from(bytes[planar(c, x)]),
-                (Data::U8(bytes), None) => f32::from(bytes[interleaved(c, x)]),
-                (Data::F32(_) | Data::I64(_), _) => 0.0,
+            let color = match camera.order {
+                ColorOrder::Rgb => c,
+                ColorOrder::Bgr => channels - 1 - c,
             };
+            let byte = match camera.layout {
+                CameraLayout::Hwc => bytes[x * channels + color],
+                CameraLayout::Chw => bytes[color * width + x],
+            };
+            *to = (f32::from(byte) - camera.mean[c]) * camera.scale[c];
         }
     }
 }
 
-/// A shape with only some of its `all` rows. What is not made of rows is whole, or has no elements if no row exists.
-pub(super) fn of_rows(shape: &Shape, rows: &Range<u64>, all: u64) -> Shape {
+/// A shape with only `rows` of its `all` rows. What is not made of rows is whole, or has no elements if no row exists.
+pub(super) fn of_rows(shape: &Shape, rows: usize, all: usize) -> Shape {
     let mut shape = shape.clone();
-    let len = (rows.end - rows.start) as usize;
     match shape.row_axis() {
-        Some(axis) if len < all as usize => shape.dims[axis] = len,
-        None if len == 0 => shape.dims.iter_mut().take(1).for_each(|dim| *dim = 0),
+        Some(axis) if rows < all => shape.dims[axis] = rows,
+        None if rows == 0 => shape.dims.iter_mut().take(1).for_each(|dim| *dim = 0),
         _ => {}
     }
     shape
@@ -175,7 +180,7 @@ pub fn read(rows: &[u8], element: Element, own: &Shape, seen: &Shape) -> Value {
 
 /// The elements of a whole tensor of shape `own`, stored as rows, in the row-major order in which `seen`, the tensor
 /// itself or a view of it, has them.
-fn collect<T: Copy>(rows: &[T], own: &Shape, seen: &Shape) -> Vec<T> {
+pub(super) fn collect<T: Copy>(rows: &[T], own: &Shape, seen: &Shape) -> Vec<T> {
     let is_reordered = own.rank() == 4 && seen.rank() == 4 && own.order != seen.order;
     let order = if is_reordered { seen.order } else { own.order };
     match (own.column_axis(), order) {
@@ -204,7 +209,7 @@ mod tests {
         let value = Value { dims: shape.dims.clone(), data: Data::F32(values.clone()) };
         let mut rows = vec![0.0; 24];
         for (y, row) in rows.chunks_exact_mut(8).enumerate() {
-            deliver(&f32_input(), &shape, &value, y, row);
+            copy_row(&f32_input(), &shape, &value, y, InputRow::F32(row));
         }
         assert_eq!(rows[..4], [0.0, 12.0, 1.0, 13.0]);
         assert_eq!(collect(&rows, &shape, &shape), values);
@@ -227,8 +232,9 @@ mod tests {
             let value = Value { dims: dims.to_vec(), data: Data::U8(bytes.to_vec()) };
             let input = camera(layout, order);
             check_input(&input, &shape, &value).unwrap();
-            let mut row = [0.0; 6];
-            deliver(&input, &shape, &value, 0, &mut row);
+            let (mut taken, mut row) = ([0; 6], [0.0; 6]);
+            copy_row(&input, &shape, &value, 0, InputRow::U8(&mut taken));
+            convert(&input, 3, &taken, &mut row);
             assert_eq!(row, [9.0, 9.0, 54.0, 39.0, 24.0, 114.0]);
         };
         use CameraLayout::{Chw, Hwc};

@@ -22,6 +22,7 @@ use csdfc_kernels::arch::Isa;
 use csdfc_kernels::kernel::Context;
 use csdfc_kernels::span::SpanMut;
 
+use super::rows::InputRow;
 use super::{RunError, value};
 use crate::bind::{self, Primitive, Site, Slots, Source, Target};
 use crate::bytes::Bytes;
@@ -39,7 +40,7 @@ pub fn store(shape: &Shape, values: Vec<f32>) -> Result<Bytes, RunError> {
     let input = Input { element: InputElement::F32, camera: None };
     let data: &mut [f32] = SpanMut::of_bytes(&mut rows).all();
     for (y, row) in data.chunks_exact_mut(shape.row_elements()).enumerate() {
-        value::deliver(&input, shape, &value, y, row);
+        value::copy_row(&input, shape, &value, y, InputRow::F32(row));
     }
     Ok(rows)
 }

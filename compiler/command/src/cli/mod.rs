@@ -10,6 +10,7 @@ pub mod pages;
 pub mod profile;
 pub mod quantize;
 pub mod report;
+pub mod run;
 pub mod select;
 pub mod stream;
 mod values;
@@ -107,11 +108,16 @@ The models must be where the plan says, because every layer is compared with its
   csdfc run plan.json --input image=x.npy --output results
   csdfc run plan.json --random 1 --frames 20 --profile
   csdfc run plan.json --input image=x.npy --compare scores=reference.npy
+  ffmpeg -i in.mp4 -f rawvideo -pix_fmt rgb24 - | csdfc run plan.json --input - --output - --bytes > frames.rgb
+
+A raw file is one whose name does not end in .npy. It holds frame after frame, without a header: rows from the top,
+images as pixels of channels, floats of 32 bits in little-endian order, or a camera's bytes. It is read and written by
+rows, so no frame is held, unless the plan reads an input as a whole, or a camera has planes.
 
 With several CNNs, names are CNN/NAME, and each CNN has a folder of its own. A tensor's file is its name and `.npy`.
 Every byte but letters, digits, `.`, `_` and `-` becomes `%` and two hexadecimal digits: the file of `a/b` is a%2Fb.npy.
 A name that would be longer than 240 bytes is cut off and ends in `~` and a hash.")]
-    Run(RunArgs),
+    Run(run::RunArgs),
     /// Draw a plan as a page for a browser: what lies where and when, the peak, processors, layers
     #[command(after_help = "Examples:
   csdfc report plan.json -o report.html
@@ -357,45 +363,6 @@ pub struct CheckArgs {
     pub format: Format,
 }
 
-/// Arguments of `csdfc run`.
-#[derive(Debug, Clone, Args)]
-pub struct RunArgs {
-    /// The plan, JSON or RON; `-` for standard input
-    pub plan: PathBuf,
-    /// A network input: float32 in the model's dimensions, or a camera's bytes
-    #[arg(long = "input", value_name = "[CNN/]NAME=FILE.npy")]
-    pub inputs: Vec<NamedFile>,
-    /// Fill inputs that are not given with random numbers from this seed: floats from -1 to 1, or bytes
-    #[arg(long, value_name = "SEED")]
-    pub random: Option<u64>,
-    /// Write each output to a .npy file in this folder, named after the output, as the emitted program does. In the
-    /// name, every byte but letters, digits and `._-` becomes `%` and two hexadecimal digits: `/` becomes `%2F`. If
-    /// there are several CNNs, each has a folder of its own
-    #[arg(long, value_name = "DIR")]
-    pub output: Option<PathBuf>,
-    /// Compare an output with a reference; exit code 2 if it differs by more than 1e-4 of the largest element
-    #[arg(long, value_name = "[CNN/]NAME=FILE.npy")]
-    pub compare: Vec<NamedFile>,
-    /// Write the tensor of every layer to a file in this folder; the plan must make each tensor in one firing
-    #[arg(long, value_name = "DIR")]
-    pub dump: Option<PathBuf>,
-    /// Compare the tensor of every layer with its file in this folder, if it has one, and name the first that differs
-    #[arg(long, value_name = "DIR")]
-    pub compare_layers: Option<PathBuf>,
-    /// Run this many frames with the same inputs, and print their median time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    pub frames: u64,
-    /// Print the time of each layer, beside the one that the plan states
-    #[arg(long)]
-    pub profile: bool,
-    /// Write a trace of the last frame to this file, for Perfetto or Chrome: it shows when each layer fired
-    #[arg(long, value_name = "FILE.json")]
-    pub trace: Option<PathBuf>,
-    /// What to print
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
-}
-
 /// Arguments of `csdfc emit`.
 #[derive(Debug, Clone, Args)]
 pub struct EmitArgs {
@@ -407,15 +374,6 @@ pub struct EmitArgs {
     /// Name of the crate; by default, the name of the application
     #[arg(long, value_name = "NAME")]
     pub crate_name: Option<String>,
-}
-
-/// `NAME=FILE`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedFile {
-    /// The tensor, perhaps `CNN/NAME`.
-    pub name: String,
-    /// The file.
-    pub file: PathBuf,
 }
 
 /// Options that change how models are loaded.
@@ -632,19 +590,6 @@ impl FromStr for LatencyLimit {
             |_| "give a time above 0 with its unit, ns, us, ms or s: `40ms`, or `CNN=40ms` for one CNN",
         )?;
         Ok(LatencyLimit { cnn, latency })
-    }
-}
-
-impl FromStr for NamedFile {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.rsplit_once('=') {
-            Some((name, file)) if !name.is_empty() && !file.is_empty() => {
-                Ok(NamedFile { name: name.into(), file: file.into() })
-            }
-            _ => Err("give a name and a file: `image=x.npy`".into()),
-        }
     }
 }
 

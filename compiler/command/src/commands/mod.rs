@@ -22,6 +22,7 @@ mod quantize;
 mod read;
 mod recorder;
 mod report;
+mod rows;
 mod run;
 mod select;
 mod status;

@@ -22,6 +22,15 @@ pub fn print(text: &str) -> Result<(), Error> {
     }
 }
 
+/// Writes a result to standard error, where standard output has other bytes.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print_error(text: &str) -> Result<(), Error> {
+    status::clear();
+    std::io::stderr().write_all(text.as_bytes()).map_err(|error| Error::write("standard error", error))
+}
+
 /// Writes a file, or standard output for `-`.
 ///
 /// A file appears under its name whole or not at all: it is written under another name in the same folder and renamed.

@@ -15,8 +15,10 @@ use rand::rngs::ChaCha8Rng;
 
 use super::read::read_plan;
 use super::recorder::Recorder;
+use super::rows::{Frame, RawInput, RawOutput, is_raw};
 use super::{frames, output};
-use crate::cli::{Format, NamedFile, RunArgs};
+use crate::cli::Format;
+use crate::cli::run::{NamedFile, RunArgs};
 use crate::error::{Error, Outcome};
 use crate::report::run::{self as report, CnnRun, Comparison, ProfiledLayer};
 use crate::{npy, trace};
@@ -32,7 +34,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
     }
     super::device::warn_if_other(&plan);
     let networks = reload::reload(&plan, &folder)?;
-    let inputs: Vec<Vec<Value>> = inputs(args, &plan)?;
+    let mut files = Files::open(args, &plan)?;
     let references = references(args, &plan)?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
     let mut runner = Runner::new(&plan, &parameters)?;
@@ -51,9 +53,12 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
             dump: args.dump.as_ref().map(of_cnn),
             layers: args.compare_layers.as_ref().map(of_cnn),
         };
-        let (outputs, mut result) = run.run(&mut runner, c, &inputs[c], recorder.as_mut())?;
-        for (stated, value) in cnn.outputs.iter().zip(&outputs) {
-            if let Some(folder) = args.output.as_ref().map(of_cnn) {
+        let (outputs, mut result) = run.run(&mut runner, c, &mut files.cnns[c], recorder.as_mut())?;
+        for ((stated, value), path) in cnn.outputs.iter().zip(&outputs).zip(&files.cnns[c].npy) {
+            let Some(value) = value else { continue };
+            if let Some(path) = path {
+                npy::write(path, value)?;
+            } else if let Some(folder) = files.folder.as_ref().map(of_cnn) {
                 write(&folder, &stated.name, value)?;
                 let file = file_name(&stated.name);
                 if file.contains('~') {
@@ -81,11 +86,15 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
         arena_bytes: plan.memory.arena,
         cnns: runs,
     };
-    output::print(&match args.format {
+    let text = match args.format {
         Format::Text => report::text(&report),
         Format::Json => output::json(&report)?,
         Format::Ron => output::ron(&report)?,
-    })?;
+    };
+    match files.takes_stdout {
+        true => output::print_error(&text)?,
+        false => output::print(&text)?,
+    }
     Ok(if report.is_equal() { Outcome::Yes } else { Outcome::No })
 }
 
@@ -103,15 +112,21 @@ impl Frames<'_> {
         &self,
         runner: &mut Runner<'_>,
         c: usize,
-        inputs: &[Value],
+        files: &mut CnnFiles,
         mut recorder: Option<&mut Recorder>,
-    ) -> Result<(Vec<Value>, CnnRun), Error> {
+    ) -> Result<(Vec<Option<Value>>, CnnRun), Error> {
         let mut times = vec![Duration::ZERO; self.cnn.layers.len()];
         let mut firings = vec![0; self.cnn.layers.len()];
         let mut frames = Vec::new();
         let mut result = CnnRun { name: self.cnn.name.clone(), ..CnnRun::default() };
         let mut outputs = Vec::new();
-        for frame in 0..self.args.frames {
+        let is_raw = files.raw_inputs.iter().any(Option::is_some);
+        let most = self.args.frames.unwrap_or(if is_raw { u64::MAX } else { 1 });
+        let mut last = Instant::now();
+        for frame in 0..most {
+            if !files.next_frame()? {
+                break;
+            }
             let mut failed = None;
             recorder.iter_mut().for_each(|recorder| recorder.begin());
             let mut observe = |fired: &Fired<'_>| {
@@ -122,34 +137,40 @@ impl Frames<'_> {
                     failed = self.layer(fired, &mut result).err();
                 }
             };
-            let start = Instant::now();
-            outputs = runner.infer_observed(c, inputs, &mut observe)?;
-            frames.push(start.elapsed());
-            if let Some(recorder) = recorder.as_mut().filter(|_| frame + 1 == self.args.frames) {
-                recorder.end(self.plan, c, start, runner.loads());
-            }
+            last = Instant::now();
+            let values: Vec<Option<&Value>> = files.values.iter().map(Option::as_ref).collect();
+            let whole = runner.whole_frame(c, &values)?;
+            let mut rows = Frame { whole, inputs: &mut files.raw_inputs, outputs: &mut files.raw_outputs };
+            runner.infer_rows(c, &mut rows, &mut observe)?;
+            outputs = rows.whole.outputs();
+            frames.push(last.elapsed());
+            files.raw_outputs.iter_mut().flatten().try_for_each(RawOutput::end_frame)?;
             if let Some(error) = failed {
                 return Err(error);
             }
+        }
+        if let Some(recorder) = recorder {
+            recorder.end(self.plan, c, last, runner.loads());
         }
         result.outputs = self
             .cnn
             .outputs
             .iter()
             .zip(&outputs)
-            .map(|(output, value)| report::Output::new(&output.name, value))
+            .filter_map(|(output, value)| Some(report::Output::new(&output.name, value.as_ref()?)))
             .collect();
-        if self.args.profile || self.args.frames > 1 {
+        if self.args.profile || frames.len() > 1 {
             frames.sort_unstable();
             result.milliseconds = Some(milliseconds(frames[frames.len() / 2]));
         }
         if self.args.profile {
+            let count = frames.len();
             let time = |((layer, time), firings): ((&Layer, &Duration), &u64)| ProfiledLayer {
                 layer: layer.name.clone(),
                 operator: layer.operator.kind().into(),
                 primitive: layer.primitive.clone(),
-                firings: firings / self.args.frames,
-                milliseconds: milliseconds(*time) / self.args.frames as f64,
+                firings: firings / count as u64,
+                milliseconds: milliseconds(*time) / count as f64,
                 modelled: layer.time.map(|time| time.ns / 1e6),
             };
             result.profile = self.cnn.layers.iter().zip(&times).zip(&firings).map(time).collect();
@@ -199,17 +220,91 @@ fn expect_whole_layers(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// The inputs of each CNN, given or drawn.
-fn inputs(args: &RunArgs, plan: &Plan) -> Result<Vec<Vec<Value>>, Error> {
-    let inputs_of = |cnn: &Cnn| -> Vec<String> { cnn.inputs.clone() };
-    let mut given = Vec::new();
-    for named in &args.inputs {
-        let (cnn, name) = find(plan, named, "--input", "input", &inputs_of)?;
-        given.push((cnn, name, npy::read(&named.file)?));
+/// What the inputs of all CNNs come from, and where their outputs go.
+struct Files {
+    cnns: Vec<CnnFiles>,
+    /// Folder for outputs without a file.
+    folder: Option<PathBuf>,
+    /// Whether an output goes to standard output.
+    takes_stdout: bool,
+}
+
+/// Those of one CNN.
+struct CnnFiles {
+    /// By input, what is handed over as a whole: read from a `.npy` file, or drawn.
+    values: Vec<Option<Value>>,
+    /// By input, its raw file.
+    raw_inputs: Vec<Option<RawInput>>,
+    /// By output, its raw file.
+    raw_outputs: Vec<Option<RawOutput>>,
+    /// By output, its `.npy` file.
+    npy: Vec<Option<PathBuf>>,
+}
+
+impl CnnFiles {
+    /// Goes on to the next frame; `false` if a raw file has none.
+    fn next_frame(&mut self) -> Result<bool, Error> {
+        let mut raw = self.raw_inputs.iter_mut().flatten();
+        raw.try_fold(true, |is_there, input| Ok(is_there && input.next_frame()?))
     }
-    let mut all = Vec::new();
-    for (c, cnn) in plan.cnns.iter().enumerate() {
-        let mut values = Vec::new();
+}
+
+impl Files {
+    /// Opens all files, and draws inputs that have none.
+    fn open(args: &RunArgs, plan: &Plan) -> Result<Self, Error> {
+        let (mut folder, mut takes_stdout) = (None, false);
+        let mut inputs = Vec::new();
+        for named in &args.inputs {
+            let (cnn, name) = find(plan, named, "--input", "input", &|cnn| cnn.inputs.clone())?;
+            inputs.push((cnn, name, &named.file));
+        }
+        let stdin = inputs.iter().map(|(_, _, file)| *file).chain([&args.plan]);
+        if stdin.filter(|file| file.as_os_str() == "-").count() > 1 {
+            return Err(Error::Input { message: "only one file can be standard input".into(), help: None });
+        }
+        let mut outputs = Vec::new();
+        for named in &args.outputs {
+            let is_stdout = named.file.as_os_str() == "-";
+            if named.name.is_empty() && !is_stdout {
+                folder = Some(named.file.clone());
+                continue;
+            }
+            let names = |cnn: &Cnn| cnn.outputs.iter().map(|output| output.name.clone()).collect();
+            let (cnn, name) = find(plan, named, "--output", "output", &names)?;
+            if is_stdout && std::mem::replace(&mut takes_stdout, true) {
+                return Err(Error::Input {
+                    message: "only one output can go to standard output".into(),
+                    help: None,
+                });
+            }
+            outputs.push((cnn, name, &named.file));
+        }
+        if args.bytes && !outputs.iter().any(|(_, _, file)| is_raw(file)) {
+            return Err(Error::Input {
+                message: "--bytes is for outputs in raw files, and there is none".into(),
+                help: Some("give one with --output NAME=FILE, or --output - for standard output".into()),
+            });
+        }
+        let of_cnn = |(c, cnn)| CnnFiles::open(args, c, cnn, &inputs, &outputs);
+        let cnns = plan.cnns.iter().enumerate().map(of_cnn).collect::<Result<_, Error>>()?;
+        Ok(Files { cnns, folder, takes_stdout })
+    }
+}
+
+impl CnnFiles {
+    /// Opens the files of one CNN: of its inputs and of its outputs, by CNN and name.
+    fn open(
+        args: &RunArgs,
+        c: usize,
+        cnn: &Cnn,
+        inputs: &[(usize, String, &PathBuf)],
+        outputs: &[(usize, String, &PathBuf)],
+    ) -> Result<Self, Error> {
+        let file_of = |files: &[(usize, String, &PathBuf)], name: &String| {
+            files.iter().find(|(of, other, _)| *of == c && other == name).map(|(_, _, file)| (*file).clone())
+        };
+        let mut files =
+            CnnFiles { values: Vec::new(), raw_inputs: Vec::new(), raw_outputs: Vec::new(), npy: Vec::new() };
         for (i, name) in cnn.inputs.iter().enumerate() {
             let input_layer = cnn.layers.iter().find(|layer| layer.name == *name);
             let Some((layer, Operator::Input(input))) = input_layer.map(|layer| (layer, &layer.operator))
@@ -217,11 +312,15 @@ fn inputs(args: &RunArgs, plan: &Plan) -> Result<Vec<Vec<Value>>, Error> {
                 // The runner's checks refuse such a plan.
                 continue;
             };
-            let value = match (given.iter().find(|(of, given, _)| *of == c && given == name), args.random) {
-                (Some((_, _, value)), _) => value.clone(),
+            let (value, raw) = match (file_of(inputs, name), args.random) {
+                (Some(file), _) if is_raw(&file) => {
+                    (None, Some(RawInput::open(&file, input, &layer.output_shape)?))
+                }
+                (Some(file), _) => (Some(npy::read(&file)?), None),
                 (None, Some(seed)) => {
                     let seed = seed.wrapping_add(((c << 16) + i) as u64);
-                    frames::draw(input, &layer.output_shape, &mut ChaCha8Rng::seed_from_u64(seed))
+                    let mut random = ChaCha8Rng::seed_from_u64(seed);
+                    (Some(frames::draw(input, &layer.output_shape, &mut random)), None)
                 }
                 (None, None) => {
                     let dims = input_dims(input, &layer.output_shape);
@@ -231,16 +330,22 @@ fn inputs(args: &RunArgs, plan: &Plan) -> Result<Vec<Vec<Value>>, Error> {
                             cnn.name
                         ),
                         help: Some(format!(
-                            "give it with --input {name}=FILE.npy, or draw missing inputs with --random SEED"
+                            "give it with --input {name}=FILE, or draw missing inputs with --random SEED"
                         )),
                     });
                 }
             };
-            values.push(value);
+            files.values.push(value);
+            files.raw_inputs.push(raw);
         }
-        all.push(values);
+        for output in &cnn.outputs {
+            let file = file_of(outputs, &output.name);
+            let raw = file.as_ref().filter(|file| is_raw(file));
+            files.raw_outputs.push(raw.map(|file| RawOutput::create(file, args.bytes)).transpose()?);
+            files.npy.push(file.filter(|file| !is_raw(file)));
+        }
+        Ok(files)
     }
-    Ok(all)
 }
 
 /// The references of outputs: CNN, output, value.
@@ -267,10 +372,15 @@ fn find(
         Some((c, named.name.strip_prefix(&cnn.name)?.strip_prefix('/')?))
             .filter(|(_, name)| names(cnn).iter().any(|other| other == name))
     });
-    let alone = plan.cnns.iter().enumerate().filter(|(_, cnn)| names(cnn).contains(&named.name));
-    let mut alone = alone.map(|(c, _)| (c, named.name.as_str()));
+    // The only one needs no name.
+    let is_it = |name: &String| *name == named.name || named.name.is_empty();
+    let in_cnn = |(c, cnn): (usize, &Cnn)| {
+        names(cnn).into_iter().filter(is_it).map(move |name| (c, name)).collect::<Vec<_>>()
+    };
+    let mut alone = plan.cnns.iter().enumerate().flat_map(in_cnn);
     let found = match (of_cnn, alone.next(), alone.next()) {
-        (Some(found), _, _) | (None, Some(found), None) => Some(found),
+        (Some((c, name)), _, _) => Some((c, name.to_owned())),
+        (None, Some(found), None) => Some(found),
         _ => None,
     };
     let several = plan.cnns.len() > 1;
@@ -279,9 +389,15 @@ fn find(
         if several { names.map(|name| format!("{}/{name}", cnn.name)).collect() } else { names.collect() }
     };
     let all: Vec<String> = plan.cnns.iter().flat_map(listed).collect();
-    found.map(|(c, name)| (c, name.to_owned())).ok_or_else(|| Error::Input {
-        message: format!("{option} {}: the plan has no {kind} of that name", clip(&named.name)),
-        help: Some(suggest::help(&named.name, &format!("its {kind}s are"), all.iter().map(String::as_str))),
+    found.ok_or_else(|| match named.name.as_str() {
+        "" => Error::Input {
+            message: format!("{option} {}: the plan has several {kind}s", named.file.display()),
+            help: Some(format!("write {option} NAME={}; they are {}", named.file.display(), all.join(", "))),
+        },
+        name => Error::Input {
+            message: format!("{option} {}: the plan has no {kind} of that name", clip(name)),
+            help: Some(suggest::help(name, &format!("its {kind}s are"), all.iter().map(String::as_str))),
+        },
     })
 }
 

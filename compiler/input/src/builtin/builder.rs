@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use csdfc_plan::operator::{
-    BatchNorm, Binary, BinaryFunction, Concat, Conv, ElementWise, Function, Gemm, Input, InputElement, Lrn,
-    Operator, Pool, PoolKind, Reduce, ReduceFunction, Softmax,
+    BatchNorm, Binary, BinaryFunction, Concat, Conv, DepthToSpace, ElementWise, Function, Gemm, Input,
+    InputElement, Lrn, Operator, Pool, PoolKind, Reduce, ReduceFunction, Softmax,
 };
 use csdfc_plan::shape::Shape;
 
@@ -279,6 +279,15 @@ impl Builder {
     /// When there is no input, or they differ in another dimension.
     pub fn concat(&mut self, inputs: &[&Operand]) -> Result<Operand, BuilderError> {
         self.add_layer(Operator::Concat(Concat { axis: 1 }), inputs)
+    }
+
+    /// Pixels of `block²` times fewer channels: the channels of a pixel become a square of `block` by `block` pixels, as in
+    /// PyTorch's `pixel_shuffle` (ONNX: depth to space, mode CRD).
+    ///
+    /// # Errors
+    /// When the input is not an image, or its channels are no multiple of `block²`.
+    pub fn pixel_shuffle(&mut self, x: &Operand, block: usize) -> Result<Operand, BuilderError> {
+        self.add_layer(Operator::DepthToSpace(DepthToSpace { block, depth_first: false }), &[x])
     }
 
     /// Softmax over the last dimension.

@@ -33,6 +33,7 @@ mod paper;
 mod resnet;
 mod sound;
 mod squeezenet;
+mod video;
 
 pub use builder::{Builder, BuilderError, ConvOptions, Padding, PoolWindow, flatten};
 pub use fingerprint::fingerprint;
@@ -73,6 +74,9 @@ pub const NAMES: &[&str] = &[
 /// layers of section 2.5.
 pub const PAPER_NAMES: &[&str] = &["paper_cnn1", "paper_cnn2", "paper_pair"];
 
+/// Networks for the frames of a video: `espcn` makes 960×540 pixels 3840×2160.
+pub const VIDEO_NAMES: &[&str] = &["espcn"];
+
 /// Why a built-in network cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[non_exhaustive]
@@ -92,7 +96,7 @@ pub enum BuiltinError {
     Build(#[from] BuilderError),
 }
 
-/// The built-in network of this name, one of [`NAMES`] or [`PAPER_NAMES`].
+/// The built-in network of this name, one of [`NAMES`], [`VIDEO_NAMES`] or [`PAPER_NAMES`].
 ///
 /// ```
 /// let network = csdfc_input::builtin::network("mobilenet_v2")?;
@@ -107,6 +111,7 @@ pub fn network(name: &str) -> Result<Network, BuiltinError> {
         "alexnet" => classic::alexnet(),
         "densenet121" => densenet::densenet121(),
         "efficientnet_b0" => efficientnet::efficientnet_b0(),
+        "espcn" => video::espcn(),
         "googlenet" => inception::googlenet(),
         "inception_v2" => inception::inception_v2(),
         "inception_v3" => inception::inception_v3(),
@@ -141,6 +146,7 @@ fn nearest(name: &str) -> Option<&'static str> {
     let lower = name.to_lowercase();
     NAMES
         .iter()
+        .chain(VIDEO_NAMES)
         .chain(PAPER_NAMES)
         .map(|&known| (strsim::jaro_winkler(&lower, known), known))
         .filter(|(likeness, _)| *likeness > 0.8)
@@ -149,7 +155,7 @@ fn nearest(name: &str) -> Option<&'static str> {
 }
 
 fn help(suggestion: Option<&str>) -> String {
-    let list = [NAMES, PAPER_NAMES].concat().join(", ");
+    let list = [NAMES, VIDEO_NAMES, PAPER_NAMES].concat().join(", ");
     match suggestion {
         Some(name) => format!("did you mean {name}? There are: {list}"),
         None => format!("there are: {list}"),

@@ -120,7 +120,7 @@ fn batch_norms_fold_to_the_published_sizes() {
 #[test]
 fn every_network_is_whole() {
     let mut prints = BTreeSet::new();
-    for name in [NAMES, PAPER_NAMES].concat() {
+    for name in [NAMES, VIDEO_NAMES, PAPER_NAMES].concat() {
         let network = network(name).unwrap();
         assert_eq!(network.outputs.len(), 1, "{name}");
         assert_eq!(network.layers.iter().filter(|layer| layer.is_input()).count(), 1, "{name}");
@@ -151,6 +151,15 @@ fn outputs_have_the_original_shapes() {
         };
         assert_eq!(network.outputs[0].operand.shape, Shape::new([1, classes]), "{name}");
     }
+}
+
+/// 64 filters of 5×5×3, 32 of 3×3×64 and 48 of 3×3×32, with biases, and 540·960 pixels of each.
+#[test]
+fn espcn_is_as_in_its_paper() {
+    let network = network("espcn").unwrap();
+    let filters = 64 * 75 + 32 * 576 + 48 * 288;
+    assert_eq!(count(&network), (filters + 64 + 32 + 48, filters * 540 * 960));
+    assert_eq!(network.outputs[0].operand.shape, Shape::new([1, 3, 2160, 3840]));
 }
 
 #[test]
