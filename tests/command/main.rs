@@ -17,6 +17,7 @@ mod report;
 mod rows;
 mod select;
 mod strategies;
+mod stream;
 mod written;
 
 use std::io::{Read, Write};

@@ -321,7 +321,7 @@ pub fn of_hops(network: Network, hop: Option<usize>, window: Option<usize>) -> R
     let rates = || kinds.iter().enumerate().filter_map(|(l, kind)| Some((l, rate(*kind)?)));
     let smallest = rates().fold(1, |all, (_, rate)| all / gcd(all, rate.under) * rate.under);
     let hop = hop.unwrap_or(smallest);
-    let misfit = rates().find(|(_, rate)| hop == 0 || hop % rate.under != 0);
+    let misfit = rates().find(|(_, rate)| hop == 0 || !hop.is_multiple_of(rate.under));
     if let Some((l, _)) = misfit {
         let layer = network.layers[l].name.clone();
         return Err(StreamError::Hop { hop, layer, smallest });
@@ -604,8 +604,8 @@ fn check_windows(network: &Network, kinds: &[Kind], hop: usize) -> Result<(), St
         if let (Kind::Collapsed, Operator::Pool(pool)) = (kinds[l], &layer.operator) {
             let rows = pool.kernel[0] + streams.rows[operand.layer.0].delay as usize;
             let step = pool.stride[0];
-            if rows % step != 0 {
-                let smallest = (1..=hop).find(|smaller| rows % (step * smaller / hop).max(1) == 0);
+            if !rows.is_multiple_of(step) {
+                let smallest = (1..=hop).find(|smaller| rows.is_multiple_of((step * smaller / hop).max(1)));
                 let (tensor, smallest) = (network.layer(operand.layer).output.clone(), smallest.unwrap_or(1));
                 return Err(StreamError::Window { tensor, rows, step, smallest });
             }

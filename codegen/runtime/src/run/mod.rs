@@ -172,7 +172,7 @@ impl<'p> Runner<'p> {
         let inputs: Vec<Option<&Value>> = inputs.iter().map(Some).collect();
         let mut frame = self.whole_frame(cnn, &inputs)?;
         self.infer_rows(cnn, &mut frame, observe)?;
-        Ok(frame.outputs().into_iter().flatten().collect())
+        Ok(frame.values())
     }
 
     /// Runs one frame of a CNN whose inputs are asked for, and whose outputs are handed over, row by row as the plan goes

@@ -38,26 +38,35 @@ impl<'a> WholeOutput<'a> {
         };
         WholeOutput { rows, own: &tensor.shape, seen, may_lag: tensor.stream.is_some() }
     }
+
+    /// The rows that were taken, in the model's dimensions.
+    fn value(&self) -> Value {
+        let taken = self.rows.len() / self.own.row_elements().max(1);
+        let [own, seen] = [self.own, self.seen].map(|shape| value::of_rows(shape, taken, self.own.rows()));
+        let data = match &self.rows {
+            Data::F32(values) => Data::F32(value::collect(values, &own, &seen)),
+            Data::I64(values) => Data::I64(value::collect(values, &own, &seen)),
+            Data::U8(values) => Data::U8(value::collect(values, &own, &seen)),
+        };
+        Value { dims: seen.dims, data }
+    }
+
+    /// Whether all rows were taken that there are.
+    fn is_taken(&self) -> bool {
+        self.rows.len() == self.own.elements() || self.may_lag && !self.rows.is_empty()
+    }
 }
 
 impl WholeFrame<'_> {
     /// The outputs, in the model's dimensions; none of those whose rows were not all taken. In the first hops of a stream,
     /// an output has only the rows that exist.
     pub fn outputs(self) -> Vec<Option<Value>> {
-        let output = |WholeOutput { rows, own, seen, may_lag }: WholeOutput<'_>| {
-            if rows.len() != own.elements() && !may_lag {
-                return None;
-            }
-            let taken = rows.len() / own.row_elements().max(1);
-            let [own, seen] = [own, seen].map(|shape| value::of_rows(shape, taken, own.rows()));
-            let data = match &rows {
-                Data::F32(values) => Data::F32(value::collect(values, &own, &seen)),
-                Data::I64(values) => Data::I64(value::collect(values, &own, &seen)),
-                Data::U8(values) => Data::U8(value::collect(values, &own, &seen)),
-            };
-            Some(Value { dims: seen.dims.clone(), data })
-        };
-        self.outputs.into_iter().map(output).collect()
+        self.outputs.iter().map(|output| output.is_taken().then(|| output.value())).collect()
+    }
+
+    /// The outputs, with the rows that were taken.
+    pub(super) fn values(self) -> Vec<Value> {
+        self.outputs.iter().map(WholeOutput::value).collect()
     }
 }
 

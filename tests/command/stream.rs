@@ -1,0 +1,57 @@
+//! Streams: what a call makes, and what no stream can be.
+
+use super::{fails, folder, run};
+
+/// Features of so many rows for `builtin:wake_word`.
+fn features(rows: usize) -> Vec<u8> {
+    let value = |at: usize| (at * 7919 % 1013) as f32 / 507.0 - 1.0;
+    (0..rows * 40).flat_map(|at| value(at).to_le_bytes()).collect()
+}
+
+#[test]
+fn results_come_hop_by_hop() {
+    let folder = folder();
+    let path = folder.path();
+    std::fs::write(path.join("features.f32"), features(50)).unwrap();
+    let planned = run(path, &["plan", "builtin:wake_word", "--stream", "features", "-o", "stream.json"]);
+    assert_eq!(planned.code, 0, "{}", planned.stderr);
+    let said =
+        "wake_word is a stream: a hop takes 1 row and makes 46 040 multiplications; scores lags 29 rows; ";
+    assert!(planned.stdout.contains(said), "{}", planned.stdout);
+    let ran = run(path, &["run", "stream.json", "--input", "features.f32", "--output", "scores=stream.f32"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    // The same by windows of 30 rows, one behind the other.
+    let windows: Vec<u8> =
+        (0..21).flat_map(|first| features(50)[first * 160..][..30 * 160].to_vec()).collect();
+    std::fs::write(path.join("windows.f32"), windows).unwrap();
+    assert_eq!(run(path, &["plan", "builtin:wake_word", "-o", "plan.json"]).code, 0);
+    let ran = run(path, &["run", "plan.json", "--input", "windows.f32", "--output", "scores=windowed.f32"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let [hops, windows] = ["stream.f32", "windowed.f32"].map(|file| std::fs::read(path.join(file)).unwrap());
+    assert_eq!((hops.len(), &hops), (21 * 12, &windows));
+}
+
+#[test]
+fn what_does_not_fit_is_named_with_what_would() {
+    let folder = folder();
+    let app = r#"(cnns: [(model: "builtin:wake_word", stream: ()), (model: "builtin:lenet5")])"#;
+    std::fs::write(folder.path().join("two.ron"), app).unwrap();
+    for (snapshot, line) in [
+        ("stream_unknown_input", "builtin:wake_word --stream feature"),
+        ("stream_unknown_axis", "builtin:wake_word --stream features=7"),
+        ("stream_axis_of_channels", "builtin:wake_word --stream features=1"),
+        ("stream_axis_no_number", "builtin:wake_word --stream features=rows"),
+        ("stream_needs_a_window", "builtin:resnet8 --stream input"),
+        ("stream_needs_all", "builtin:vgg16 --stream input"),
+        ("stream_short_window", "builtin:resnet8 --stream input --window 0"),
+        ("stream_hop_does_not_fit", "builtin:resnet8 --stream input --hop 6 --window 32"),
+        ("stream_window_does_not_end_with_a_hop", "builtin:resnet8 --stream input --hop 12 --window 32"),
+        ("stream_of_one_row", "builtin:wake_word --stream features --hop 4"),
+        ("stream_hop_without_stream", "builtin:wake_word --hop 4"),
+        ("stream_beside_others", "two.ron"),
+        ("stream_in_edges", "builtin:wake_word --stream features --storage edges"),
+    ] {
+        let args: Vec<&str> = ["plan"].into_iter().chain(line.split_whitespace()).collect();
+        insta::assert_snapshot!(snapshot, fails(folder.path(), &args));
+    }
+}
