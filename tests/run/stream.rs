@@ -301,7 +301,7 @@ fn what_no_stream_can_be_is_named_with_what_would_work() {
         None,
         None,
         "layer `avg_pool` (reduce) needs all 8 rows of `stack3_relu`, and a stream never ends",
-        "give the rows of the input that it looks at, such as `window: 32`, the model's own frame",
+        "say over how many rows of the input it looks: a window of 32, say, the model's own frame",
     );
     check(
         "resnet8",

@@ -130,8 +130,8 @@ pub enum StreamError {
         rows: usize,
         /// Rows that a hop makes.
         step: usize,
-        /// A hop that fits.
-        smallest: usize,
+        /// The nearest hop that fits.
+        nearest: usize,
     },
     /// Something is too large.
     #[error("layer `{layer}` would need more than {MAX_ROWS} rows")]
@@ -146,7 +146,7 @@ impl StreamError {
     pub fn help(&self) -> Option<String> {
         match self {
             StreamError::NoWindow { frame, .. } => Some(format!(
-                "give the rows of the input that it looks at, such as `window: {frame}`, the model's own frame"
+                "say over how many rows of the input it looks: a window of {frame}, say, the model's own frame"
             )),
             StreamError::Hop { hop, smallest, .. } => {
                 let below = hop / smallest * smallest;
@@ -156,8 +156,8 @@ impl StreamError {
                     (hop / smallest + 1) * smallest
                 ))
             }
-            StreamError::Window { smallest, .. } | StreamError::OneRow { smallest, .. } => {
-                Some(format!("take a hop of {smallest}"))
+            StreamError::Window { nearest: hop, .. } | StreamError::OneRow { smallest: hop, .. } => {
+                Some(format!("take a hop of {hop}"))
             }
             _ => None,
         }
@@ -366,7 +366,7 @@ pub fn of_hops(network: Network, hop: Option<usize>, window: Option<usize>) -> R
     }
     let window = window.filter(|_| collapses).map(|window| window as u64);
     network.stream = Some(Stream { frame: frame as u64, window });
-    check_windows(&network, &kinds, hop)?;
+    check_windows(&network, &kinds, hop, smallest)?;
     Ok(network)
 }
 
@@ -594,7 +594,7 @@ fn has_row_constants(layer: &Layer) -> bool {
 }
 
 /// Checks that each window over the last rows ends where a hop ends.
-fn check_windows(network: &Network, kinds: &[Kind], hop: usize) -> Result<(), StreamError> {
+fn check_windows(network: &Network, kinds: &[Kind], hop: usize, smallest: usize) -> Result<(), StreamError> {
     let Some(streams) = Streams::new(network) else { return Ok(()) };
     for (l, layer) in network.layers.iter().enumerate() {
         let Some(operand) = layer.inputs.first().filter(|operand| rate(kinds[operand.layer.0]).is_some())
@@ -605,9 +605,12 @@ fn check_windows(network: &Network, kinds: &[Kind], hop: usize) -> Result<(), St
             let rows = pool.kernel[0] + streams.rows[operand.layer.0].delay as usize;
             let step = pool.stride[0];
             if !rows.is_multiple_of(step) {
-                let smallest = (1..=hop).find(|smaller| rows.is_multiple_of((step * smaller / hop).max(1)));
-                let (tensor, smallest) = (network.layer(operand.layer).output.clone(), smallest.unwrap_or(1));
-                return Err(StreamError::Window { tensor, rows, step, smallest });
+                // The nearest hop that fits; one that makes a single row does.
+                let fits = |hop_rows: &usize| rows.is_multiple_of((step * hop_rows / hop).max(1));
+                let hops = (smallest..=2 * hop).step_by(smallest).filter(fits);
+                let nearest = hops.min_by_key(|other| other.abs_diff(hop)).unwrap_or(smallest);
+                let tensor = network.layer(operand.layer).output.clone();
+                return Err(StreamError::Window { tensor, rows, step, nearest });
             }
         }
     }
