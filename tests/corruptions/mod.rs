@@ -16,7 +16,7 @@ mod loads;
 mod primitives;
 mod schedule;
 mod storage;
-mod streams;
+pub mod streams;
 
 use std::cell::Cell;
 use std::path::Path;

@@ -11,6 +11,7 @@ use csdfc_input::app::resolve::{Application, RowsChoice, Streamed};
 use csdfc_input::app::spec::{Method, RowsSpec};
 use csdfc_input::units::MemoryGoal;
 use csdfc_network::pass::{Precision, in_precisions, integers, legalise};
+use csdfc_network::stream::of_hops;
 use csdfc_network::weights::Weights;
 use csdfc_network::{Network, NetworkOutput};
 use csdfc_plan::check;
@@ -29,6 +30,9 @@ use csdfc_tests::{app, outcome, root};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
+
+use crate::corruptions::streams;
+use crate::run::stream;
 
 fn page() -> String {
     std::fs::read_to_string(root().join("docs/plan-format.md")).unwrap()
@@ -214,6 +218,8 @@ fn every_field_is_named() {
         fields(&value(&outcome(&application(&bytes(seed), storage)).plan), &mut all);
     }
     assert!(all.len() > 100, "{all:?}");
+    let stream = r#"(cnns: [(model: "builtin:resnet8", stream: (hop: 4, window: 32))])"#;
+    fields(&value(&csdfc_tests::plan(&csdfc_tests::application(stream))), &mut all);
     let page = page();
     let unnamed: Vec<&String> = all
         .iter()
@@ -226,6 +232,21 @@ fn every_field_is_named() {
 fn verdicts(plan: &Plan) -> (Result<replay::Replayed, String>, Result<(), String>) {
     let refused = |violations: Vec<csdfc_plan::check::Violation>| violations[0].to_string();
     (replay::replay(&value(plan)), check(plan).map(|_| ()).map_err(refused))
+}
+
+/// Whether the replay and the checker accept a plan.
+///
+/// # Panics
+/// If only one of them does.
+fn are_agreed(name: &str, plan: &Plan) -> bool {
+    let (replayed, checked) = verdicts(plan);
+    assert_eq!(
+        replayed.is_ok(),
+        checked.is_ok(),
+        "{name}: {replayed:?}, the checker {checked:?}\n{}",
+        plan.to_ron()
+    );
+    checked.is_ok()
 }
 
 #[test]
@@ -482,14 +503,9 @@ fn the_replay_and_the_checker_agree() {
             let last = plans.last().unwrap().clone();
             plans.extend((0..6).map(|_| broken(&last, &mut random)));
             for plan in plans {
-                let (replayed, checked) = verdicts(&plan);
-                match (&replayed, &checked) {
-                    (Ok(_), Ok(())) => accepted += 1,
-                    (Err(_), Err(_)) => refused += 1,
-                    _ => panic!(
-                        "seed {seed}, {storage}: {replayed:?}, the checker {checked:?}\n{}",
-                        plan.to_ron()
-                    ),
+                match are_agreed(&format!("seed {seed}, {storage}"), &plan) {
+                    true => accepted += 1,
+                    false => refused += 1,
                 }
             }
         }
@@ -500,6 +516,50 @@ fn the_replay_and_the_checker_agree() {
     assert!(accepted > 500 && refused > 500, "{accepted}, {refused}");
     assert!(of_integers > 50 && of_mixed > 50 && tiled > 50, "{of_integers}, {of_mixed}, {tiled}");
     assert!(of_scaled > 50 && again > 20, "{of_scaled}, {again}");
+}
+
+/// The same of streams, of which rows stay from hop to hop.
+#[test]
+fn the_replay_and_the_checker_agree_on_streams() {
+    let (mut accepted, mut refused, mut kept) = (0, 0, 0);
+    let mut compare = |name: &str, plan: &Plan| match are_agreed(name, plan) {
+        true => accepted += 1,
+        false => refused += 1,
+    };
+    for number in 0..150 {
+        let mut random = csdfc_tests::random(number);
+        let network = stream::network(&mut random);
+        let Ok(smallest) = of_hops(network.clone(), None, Some(32)) else { continue };
+        for times in [1, 2, 5] {
+            let Ok(hop) = of_hops(network.clone(), Some(times * smallest.layers[0].rows()), Some(32)) else {
+                continue;
+            };
+            let searched = (number % 8 == times as u64).then_some(RowsChoice::Default);
+            for rows in [RowsChoice::None, RowsChoice::All].into_iter().chain(searched) {
+                let name = format!("network {number}, {times} times, {rows:?}");
+                let plan = outcome(&generate::of_one(hop.clone(), StorageModel::Tensors, rows)).plan;
+                kept += usize::from(plan.tensors.iter().any(|tensor| tensor.history() > 0));
+                compare(&name, &plan);
+                (0..3).for_each(|_| compare(&name, &broken(&plan, &mut random)));
+                let pushed = pushed(&plan, &mut |below| random.random_range(0..below.max(1)));
+                compare(&name, &pushed);
+                (0..3).for_each(|_| compare(&name, &broken(&pushed, &mut random)));
+            }
+        }
+    }
+    for (name, plan) in streams::subjects() {
+        compare(&name, &plan);
+        for (kind, edit) in streams::CORRUPTIONS {
+            for seed in 0..10 {
+                let mut edited = plan.clone();
+                if edit(&mut edited, &mut csdfc_tests::random(seed)).is_some() {
+                    compare(&format!("{name}, {kind}, {seed}"), &edited);
+                }
+            }
+        }
+    }
+    println!("{accepted} streams accepted, {refused} refused, {kept} of them keep rows");
+    assert!(accepted > 300 && refused > 300 && kept > 100, "{accepted}, {refused}, {kept}");
 }
 
 /// CNN `b` runs at the same time as the middle one of three partitions. Then `b` must not use the memory of what the

@@ -45,7 +45,7 @@ pub fn replay(plan: &Plan<'_>, c: usize, replayed: &mut Replayed) -> Result<(), 
     let cnn = &plan.cnns[c];
     let is_staged = cnn.groups.iter().any(|group| group.len() > 1);
     for order in 0..if is_staged { 8 } else { 1 } {
-        let mut arena = Arena::new(cnn);
+        let mut arena = Arena::new(cnn)?;
         if let ([group], true) = (cnn.groups.as_slice(), is_staged) {
             arena.run(plan, group, STAGED, order, replayed)?;
         } else {
@@ -65,7 +65,7 @@ struct Arena<'a> {
     cells: Vec<Option<(usize, u64)>>,
     /// The ring that had a cell to itself last.
     owner: Vec<Option<usize>>,
-    /// Whether a ring that wraps lives.
+    /// Whether a ring that wraps or persists lives.
     lives: Vec<bool>,
     /// Firings of each layer.
     fired: Vec<u64>,
@@ -78,7 +78,7 @@ struct Arena<'a> {
 }
 
 impl<'a> Arena<'a> {
-    fn new(cnn: &'a Cnn) -> Self {
+    fn new(cnn: &'a Cnn) -> Result<Self, Refusal> {
         fn divisor(a: u64, b: u64) -> u64 {
             if b == 0 { a } else { divisor(b, a % b) }
         }
@@ -90,17 +90,25 @@ impl<'a> Arena<'a> {
             true => u64::MAX,
             false => 0,
         };
-        Arena {
+        let mut arena = Arena {
             cnn,
             unit,
             cells: vec![None; cells],
             owner: vec![None; cells],
             lives: vec![false; cnn.rings.len()],
             fired: vec![0; cnn.layers.len()],
-            written: vec![0; cnn.layers.len()],
+            written: cnn.layers.iter().map(|layer| layer.history).collect(),
             released: cnn.layers.iter().map(|layer| vec![0; layer.held.len()]).collect(),
             free: cnn.rings.iter().map(free).collect(),
+        };
+        // What a first hop finds of those before it.
+        for (s, ring) in cnn.rings.iter().enumerate().filter(|(_, ring)| ring.kind == Kind::Persists) {
+            arena.begin(s)?;
+            for row in 0..cnn.layers[ring.tensor].history {
+                arena.cells_of(s, 0, row).for_each(|cell| arena.cells[cell] = Some((s, row)));
+            }
         }
+        Ok(arena)
     }
 
     /// Lets the partitions of a group work on this many frames.
@@ -161,7 +169,7 @@ impl<'a> Arena<'a> {
             _ if ring.tensor != l => true,
             Kind::Cut => frame * height + layers[l].end(p) <= self.free[s].saturating_add(ring.rows),
             Kind::Halves => frame * height <= self.free[s].saturating_add(height),
-            Kind::Whole | Kind::Wraps | Kind::Workspace | Kind::Block(_) => true,
+            Kind::Whole | Kind::Wraps | Kind::Persists | Kind::Workspace | Kind::Block(_) => true,
         };
         arrived && self.cnn.rings.iter().enumerate().all(has_room)
     }
@@ -196,7 +204,8 @@ impl<'a> Arena<'a> {
             }
         }
         let made = p * layer.r..layer.end(p);
-        let before = frame * layer.rows();
+        // Rows of a hop are counted from the first that stays.
+        let before = frame * layer.rows() + layer.history;
         let own = || (0..cnn.rings.len()).filter(|&s| cnn.rings[s].tensor == l);
         for s in own() {
             if p == 0 && matches!(cnn.rings[s].kind, Kind::Wraps | Kind::Workspace) {
@@ -209,13 +218,13 @@ impl<'a> Arena<'a> {
             for row in made.clone() {
                 self.release(l, frame, |held| held.keep_1.as_ref().map(|keep| keep[row as usize]));
                 for s in written() {
-                    self.write(s, frame, row, before + made.start)?;
+                    self.write(s, frame, layer.history + row, before + made.start)?;
                 }
             }
         } else {
             for s in written() {
                 for row in made.clone() {
-                    self.write(s, frame, row, before + made.start)?;
+                    self.write(s, frame, layer.history + row, before + made.start)?;
                 }
             }
         }
@@ -230,14 +239,14 @@ impl<'a> Arena<'a> {
                 match ring.kind {
                     Kind::Wraps | Kind::Workspace | Kind::Block(_) => self.lives[s] = false,
                     Kind::Whole => self.free[s] = (frame + 1) * cnn.layers[ring.tensor].rows(),
-                    Kind::Cut | Kind::Halves => {}
+                    Kind::Cut | Kind::Halves | Kind::Persists => {}
                 }
             }
         }
         Ok(())
     }
 
-    /// A ring that wraps has its bytes to itself from here on.
+    /// A ring that wraps or persists has its bytes to itself from here on.
     fn begin(&mut self, s: usize) -> Result<(), Refusal> {
         let ring = &self.cnn.rings[s];
         for &base in &ring.bases {

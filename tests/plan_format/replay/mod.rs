@@ -11,6 +11,7 @@ pub mod rows;
 mod schedule;
 mod shared;
 mod spans;
+mod stream;
 mod sums;
 
 use serde_json::Value;

@@ -52,6 +52,10 @@ pub struct Layer {
     /// Of its tensor.
     pub layout: String,
     pub external: bool,
+    /// Whether rows of its tensor are in time, how many rows they lag behind, and how many stay from hop to hop.
+    pub in_time: bool,
+    pub delay: u64,
+    pub history: u64,
     pub held: Vec<Held>,
     pub readers: Vec<usize>,
 }
@@ -117,6 +121,8 @@ pub enum Kind {
     Cut,
     /// A double buffer.
     Halves,
+    /// It keeps rows from hop to hop, and lives all the time.
+    Persists,
     /// No ring, but a layer's workspace.
     Workspace,
     /// No ring, but a block of weights, which may be written from the beginning of this firing of its partition on.
@@ -169,7 +175,7 @@ impl Ring {
     pub fn address(&self, height: u64, frame: u64, row: u64) -> u64 {
         let (half, row) = match self.kind {
             Kind::Whole | Kind::Wraps | Kind::Workspace | Kind::Block(_) => (0, row),
-            Kind::Cut => (0, frame * height + row),
+            Kind::Cut | Kind::Persists => (0, frame * height + row),
             Kind::Halves => ((frame % 2) as usize, row),
         };
         self.bases[half] + row % self.rows * self.row_bytes

@@ -11,6 +11,7 @@ use super::model::{
 use super::rows::{Held, Shape, rates};
 use super::schedule::schedule;
 use super::spans::spans;
+use super::stream;
 use super::{Refusal, list, names, number, same, text};
 
 impl<'a> Plan<'a> {
@@ -92,20 +93,10 @@ impl<'a> Plan<'a> {
             let partitions: BTreeSet<usize> = users().map(|user| layers[user].partition).collect();
             let meanwhile = line[begin..=end].iter().map(|&l| layers[l].partition);
             let stored_in = partitions.iter().copied().chain(meanwhile).collect();
+            let life = if kind == Kind::Persists { [0, line.len() - 1] } else { [begin, end] };
             let name = format!("{}/{}", cnn.name, self.tensor_name(cnn, l)?);
             let row_bytes = layers[l].row_bytes;
-            Ok(Ring {
-                name,
-                tensor: l,
-                bases,
-                rows,
-                row_bytes,
-                kind,
-                life: [begin, end],
-                stored_in,
-                partitions,
-                readers,
-            })
+            Ok(Ring { name, tensor: l, bases, rows, row_bytes, kind, life, stored_in, partitions, readers })
         };
         let mut rings = Vec::new();
         for (l, layer) in layers.iter().enumerate() {
@@ -154,8 +145,10 @@ impl<'a> Plan<'a> {
             let cut = layer.readers.iter().any(|&reader| is_cut(l, reader));
             let is_read = !layer.readers.is_empty();
             if tensor.get("ring_rows").is_none() {
-                let is_read_there =
-                    layer.op == "input" && layer.r == height && layer.attributes["element"] != "u8";
+                let is_read_there = layer.op == "input"
+                    && layer.history == 0
+                    && layer.r == height
+                    && layer.attributes["element"] != "u8";
                 if !layer.external
                     || cut
                     || layer.op == "input" && layer.r < height
@@ -173,7 +166,11 @@ impl<'a> Plan<'a> {
             if rows == 0 || offset % element_bytes(tensor)? != 0 {
                 return Err(format!("{} has a ring that cannot be", layer.name));
             }
-            let kind = if cut { Kind::Cut } else { kind(rows) };
+            let kind = match (cut, layer.history) {
+                (true, _) => Kind::Cut,
+                (false, 0) => kind(rows),
+                (false, _) => Kind::Persists,
+            };
             rings.push(ring(l, layer.readers.clone(), vec![offset], rows, kind)?);
         }
         Ok(rings)
@@ -304,6 +301,8 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
     let mut elements: BTreeMap<String, String> = BTreeMap::new();
     let mut quantizations: BTreeMap<String, Value> = BTreeMap::new();
     let tensors = list(plan, "tensors")?;
+    let is_stream = stream::is_stream(plan, cnn)?;
+    let mut histories = Vec::new();
     for (l, stated) in list(cnn, "layers")?.iter().enumerate() {
         let name = text(stated, "name")?.to_owned();
         let mut of = tensors.iter().filter(|t| t["cnn"] == cnn["name"] && t["name"] == stated["output"]);
@@ -415,6 +414,7 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         }
         elements.insert(text(tensor, "name")?.to_owned(), made.to_owned());
         quantizations.insert(text(tensor, "name")?.to_owned(), quantization.clone());
+        let [delay, history] = stream::stated(tensor, is_stream)?;
         let mut layer = Layer {
             op: op.to_owned(),
             primitive: primitive.to_owned(),
@@ -432,15 +432,29 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             streamed: stated.get("streamed").map(streamed).transpose()?,
             layout,
             external: tensor["external"] == true,
+            in_time: false,
+            delay,
+            history,
             held: Vec::new(),
             readers: Vec::new(),
             name,
         };
+        let in_time = if is_stream { stream::reads(&layer, &layers)? } else { None };
+        layer.in_time = in_time.is_some() || is_stream && op == "input";
+        histories.push(0);
         for operand in 0..layer.operands.len() {
             let of = layer.operands[operand].tensor;
-            let is_planes = layer.layout == "CHW" || layers[of].layout == "CHW";
-            let spans = if is_planes { None } else { spans(&layer, &layers[of].shape, operand)? };
-            let held = Held::new(of, layers[of].rows(), spans.as_deref(), r, firings);
+            let tensor = &layers[of];
+            let is_planes = layer.layout == "CHW" || tensor.layout == "CHW";
+            let spans = match &in_time {
+                Some(reads) => {
+                    histories[of] = histories[of].max(reads[operand].top);
+                    Some((0..layer.rows()).map(|row| reads[operand].span(row, tensor.history)).collect())
+                }
+                None if is_planes || tensor.in_time => None,
+                None => spans(&layer, &tensor.shape, operand)?,
+            };
+            let held = Held::new(of, [tensor.rows(), tensor.history], spans.as_deref(), r, firings);
             same("acquire", &layer.operands[operand].acquire, &held.acquire())?;
             same("release", &layer.operands[operand].release, &held.release())?;
             match layer.held.iter_mut().find(|other| other.tensor == of) {
@@ -456,7 +470,8 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
         }
         layers.push(layer);
     }
-    for layer in &layers {
+    for (layer, history) in layers.iter().zip(histories) {
+        same("history", layer.history as i64, history)?;
         let tensor = tensors.iter().find(|t| t["cnn"] == cnn["name"] && t["producer"] == layer.name.as_str());
         let readers: BTreeSet<&str> =
             layer.readers.iter().map(|&reader| layers[reader].name.as_str()).collect();

@@ -106,6 +106,8 @@ pub fn rates(text: &str) -> Result<Vec<u64>, Refusal> {
 pub struct Held {
     /// The layer that writes the tensor.
     pub tensor: usize,
+    /// Rows of hops before, from the first of which on rows are counted.
+    pub history: u64,
     /// By firing.
     pub need: Vec<u64>,
     /// By firing, and one more.
@@ -115,11 +117,18 @@ pub struct Held {
 }
 
 impl Held {
-    pub fn new(tensor: usize, rows: u64, spans: Option<&[Span]>, r: u64, firings: u64) -> Held {
+    pub fn new(
+        tensor: usize,
+        [rows, history]: [u64; 2],
+        spans: Option<&[Span]>,
+        r: u64,
+        firings: u64,
+    ) -> Held {
+        let end = history + rows;
         let Some(spans) = spans else {
             let mut keep = vec![0; firings as usize];
             keep.push(rows);
-            return Held { tensor, need: vec![rows; firings as usize], keep, keep_1: None };
+            return Held { tensor, history, need: vec![end; firings as usize], keep, keep_1: None };
         };
         let keep = |row: u64, is_end: bool| match row {
             _ if is_end => rows,
@@ -134,14 +143,16 @@ impl Held {
         let keeps: Vec<u64> = (0..=firings).map(|p| keep(p * r, p == firings)).collect();
         let need = |p: u64| {
             if p + 1 == firings {
-                return rows;
+                return end;
             }
             let ends = spans[..((p + 1) * r) as usize].iter().flatten().map(|span| span[1]);
-            (ends.max().unwrap_or(0).clamp(0, rows as i64) as u64).max(keeps[p as usize + 1])
+            let last = ends.max().unwrap_or(0).clamp(history as i64, end as i64) as u64;
+            last.max(history + keeps[p as usize + 1])
         };
         let height = spans.len() as u64;
         Held {
             tensor,
+            history,
             need: (0..firings).map(need).collect(),
             keep_1: Some((0..height).map(|o| keep(o, o == height)).collect()),
             keep: keeps,
@@ -162,7 +173,8 @@ impl Held {
     }
 
     pub fn acquire(&self) -> Vec<u64> {
-        (0..self.need.len()).map(|p| self.need[p] - if p == 0 { 0 } else { self.need[p - 1] }).collect()
+        let before = [self.history].into_iter().chain(self.need.iter().copied());
+        before.zip(&self.need).map(|(before, need)| need - before).collect()
     }
 
     pub fn release(&self) -> Vec<u64> {

@@ -14,26 +14,15 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
     else {
         return Ok(None);
     };
-    let alike = match own.is_image() && seen.is_image() {
-        true => own.channels() == seen.channels(),
-        false => own.is_in_order() && seen.is_in_order(),
-    };
-    let kept = alike && (own.rows(), own.row_elements()) == (seen.rows(), seen.row_elements());
     let height = output.rows() as i64;
-    if !kept || axis != output_axis || height == 1 {
+    if !keeps_rows(own, seen) || axis != output_axis || height == 1 {
         return Ok(None);
     }
     let (attributes, rows) = (&layer.attributes, seen.rows() as i64);
     let by_row = |span: &dyn Fn(i64) -> Span| Some((0..height).map(span).collect::<Vec<Span>>());
     let same = || if rows == height { by_row(&|o| Some([o, o + 1])) } else { None };
-    // Of a pair, in y.
-    let vertical = |field: &str| -> Result<i64, Refusal> {
-        attributes[field][0].as_i64().ok_or_else(|| format!("no `{field}`"))
-    };
-    let of_axis = |field: &str| -> Result<i64, Refusal> {
-        attributes[field][axis].as_i64().ok_or_else(|| format!("no `{field}`"))
-    };
-    let works_on_rows = |axes: &[Value]| axes.iter().any(|other| other.as_u64() == Some(axis as u64));
+    let vertical = |field: &str| at(attributes, field, 0);
+    let of_axis = |field: &str| at(attributes, field, axis);
     Ok(match layer.op.as_str() {
         "conv" if layer.is_residual(operand) => same(),
         "conv" | "pool" => {
@@ -46,7 +35,7 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
         "instance_norm" if axis == 1 && !seen.is_image() => same(),
         "element_wise" | "batch_norm" | "binary" | "where" | "gemm" | "lrn" | "convert" => same(),
         "mat_mul" if operand == 0 => same(),
-        "softmax" | "reduce" if !works_on_rows(list(attributes, "axes")?) => same(),
+        "softmax" | "reduce" if !works_on(list(attributes, "axes")?, axis) => same(),
         "arg_max" | "top_k" | "gather_elements" if number(attributes, "axis")? != axis as u64 => same(),
         "conv_transpose" => {
             let (s, d, k) = (vertical("stride")?, vertical("dilation")?, vertical("kernel")?);
@@ -98,6 +87,25 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
         }
         _ => None,
     })
+}
+
+/// Whether a view has the rows of its tensor.
+pub fn keeps_rows(own: &Shape, seen: &Shape) -> bool {
+    let alike = match own.is_image() && seen.is_image() {
+        true => own.channels() == seen.channels(),
+        false => own.is_in_order() && seen.is_in_order(),
+    };
+    alike && (own.rows(), own.row_elements()) == (seen.rows(), seen.row_elements())
+}
+
+/// A number of a list; of a pair, 0 is in y.
+pub fn at(attributes: &Value, field: &str, place: usize) -> Result<i64, Refusal> {
+    attributes[field][place].as_i64().ok_or_else(|| format!("no `{field}`"))
+}
+
+/// Whether a dimension is one of those that a layer works on.
+pub fn works_on(axes: &[Value], axis: usize) -> bool {
+    axes.iter().any(|other| other.as_u64() == Some(axis as u64))
 }
 
 /// The rows that row `o` of a resize is made from: its coordinate is a fraction.

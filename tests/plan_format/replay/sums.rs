@@ -51,7 +51,8 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     same("total", stated("total")?, resident + arena)?;
     let naive = plan.cnns.iter().flat_map(|cnn| {
         cnn.rings.iter().filter(|ring| ring.is_ring()).map(|ring| {
-            let frame = cnn.layers[ring.tensor].rows() * ring.row_bytes;
+            let layer = &cnn.layers[ring.tensor];
+            let frame = (layer.rows() + layer.history) * ring.row_bytes;
             if ring.is_cut() { 2 * frame } else { frame }
         })
     });
