@@ -76,7 +76,8 @@ fn window(cnn: &CnnIndex<'_>, layer: usize, operand: usize) -> Option<Window> {
     let windows = |kernel: usize, stride: usize, dilation: usize, top: usize| {
         let extent = (number(kernel)?.checked_sub(1)?).checked_mul(number(dilation)?)?.checked_add(1)?;
         let stride = number(stride).filter(|stride| *stride > 0)?;
-        Some(Window { extent: extent.clamp(1, MAX_HISTORY), stride, top: number(top)?, up: 1 })
+        let is_sound = (1..=MAX_HISTORY).contains(&extent);
+        is_sound.then_some(Window { extent, stride, top: number(top)?, up: 1 })
     };
     let is_residual = |residual: bool| residual && operand + 1 == entry.inputs.len();
     match &entry.layer.operator {
