@@ -451,10 +451,13 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
                     histories[of] = histories[of].max(reads[operand].top);
                     Some((0..layer.rows()).map(|row| reads[operand].span(row, tensor.history)).collect())
                 }
-                None if is_planes || tensor.in_time => None,
+                None if is_planes => None,
                 None => spans(&layer, &tensor.shape, operand)?,
             };
-            let held = Held::new(of, [tensor.rows(), tensor.history], spans.as_deref(), r, firings);
+            // A layer that is not over time counts no rows of hops before.
+            let history = if layer.in_time { tensor.history } else { 0 };
+            let held = Held::new(of, [tensor.rows(), history], spans.as_deref(), r, firings)
+                .after(tensor.history - history);
             same("acquire", &layer.operands[operand].acquire, &held.acquire())?;
             same("release", &layer.operands[operand].release, &held.release())?;
             match layer.held.iter_mut().find(|other| other.tensor == of) {

@@ -159,6 +159,13 @@ impl Held {
         }
     }
 
+    /// The same rows after others of hops before, which are held along with them.
+    pub fn after(mut self, history: u64) -> Held {
+        self.need.iter_mut().for_each(|need| *need += history);
+        self.history += history;
+        self
+    }
+
     /// The same tensor held for two operands.
     pub fn joined(&mut self, other: &Held) {
         self.need.iter_mut().zip(&other.need).for_each(|(a, b)| *a = (*a).max(*b));
