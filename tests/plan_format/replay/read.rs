@@ -449,15 +449,15 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             let spans = match &in_time {
                 Some(reads) => {
                     histories[of] = histories[of].max(reads[operand].top);
-                    Some((0..layer.rows()).map(|row| reads[operand].span(row, tensor.history)).collect())
+                    Some((0..layer.rows()).map(|row| reads[operand].span(row)).collect())
                 }
                 None if is_planes => None,
                 None => spans(&layer, &tensor.shape, operand)?,
             };
-            // A layer that is not over time counts no rows of hops before.
-            let history = if layer.in_time { tensor.history } else { 0 };
+            // Of the rows of hops before, those that this operand is made from count. Others are held along with them.
+            let history = in_time.as_ref().map_or(0, |reads| reads[operand].history());
             let held = Held::new(of, [tensor.rows(), history], spans.as_deref(), r, firings)
-                .after(tensor.history - history);
+                .after(tensor.history.saturating_sub(history));
             same("acquire", &layer.operands[operand].acquire, &held.acquire())?;
             same("release", &layer.operands[operand].release, &held.release())?;
             match layer.held.iter_mut().find(|other| other.tensor == of) {

@@ -49,9 +49,14 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// The rows that an output row of a hop is made from, counted from the first of the hop's history.
-    pub fn span(&self, row: u64, history: u64) -> Span {
-        let first = history as i64 + row as i64 * self.stride / self.up - self.top;
+    /// The rows of hops before that the first output row of a hop is made from.
+    pub fn history(&self) -> u64 {
+        self.top.max(0) as u64
+    }
+
+    /// The rows that an output row of a hop is made from, counted from the first of these.
+    pub fn span(&self, row: u64) -> Span {
+        let first = self.history() as i64 + row as i64 * self.stride / self.up - self.top;
         Some([first, first + self.reach])
     }
 }

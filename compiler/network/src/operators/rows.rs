@@ -79,20 +79,20 @@ pub fn acquire_release(
     (acquire, release)
 }
 
-/// The same for one hop of a stream, whose windows also read rows of the hops before: those are negative. When the hop
-/// begins, the last `history` rows before it are there, and when it ends, as many rows of it are. Each firing counts
-/// what it releases as acquired, so both sequences sum to `rows_in`.
+/// The same for one hop of a stream, whose windows also read rows of the hops before: those are negative. The rows that
+/// the first window reads of them are held when the hop begins, and as many rows of the hop are when it ends. Each firing
+/// counts what it releases as acquired, so both sequences sum to `rows_in`.
 ///
 /// ```
 /// use csdfc_network::operators::{RowAccess, acquire_release_in_hop};
 ///
 /// // Three rows, of which the last is the newest: two rows stay from hop to hop.
 /// let access = RowAccess::Window { kernel: 3, stride: 1, dilation: 1, top: 2 };
-/// assert_eq!(acquire_release_in_hop(&access, [4, 2], 4, 1), (vec![1; 4], vec![1; 4]));
+/// assert_eq!(acquire_release_in_hop(&access, 4, 4, 1), (vec![1; 4], vec![1; 4]));
 /// ```
 pub fn acquire_release_in_hop(
     access: &RowAccess,
-    [rows_in, history]: [u64; 2],
+    rows_in: u64,
     rows_out: u64,
     rows_per_firing: u64,
 ) -> (Vec<u64>, Vec<u64>) {
@@ -105,11 +105,10 @@ pub fn acquire_release_in_hop(
         let keep = match access {
             _ if firing == firings => rows_in,
             RowAccess::Window { stride, top, .. } => {
-                let first = i128::from(y_end) * *stride as i128 - i128::from(*top) + i128::from(history);
-                clamp(first, rows_in)
+                let held = i128::from(*top).max(0);
+                clamp(i128::from(y_end) * *stride as i128 - i128::from(*top) + held, rows_in)
             }
-            RowAccess::Whole => 0,
-            RowAccess::Rows(_) => row_keep(access, rows_in, y_end).saturating_add(history).min(rows_in),
+            _ => row_keep(access, rows_in, y_end),
         };
         let keep = keep.max(released);
         let need = if firing == firings { rows_in } else { row_need(access, rows_in, y_end) };

@@ -82,14 +82,14 @@ fn layer_rates(cnn: &CnnIndex<'_>, l: usize, findings: &mut Findings) -> Vec<Hel
         let (rows, history) = (producer.rows(), producer.tensor.history());
         let over_time = if cnn.is_over_time(l) { stream::spans(cnn, l, operand) } else { None };
         let mut held = match over_time {
-            Some(spans) => held_in_time(entry.inputs[operand], [rows, history], &spans, r as usize),
+            Some(spans) => held_in_time(entry.inputs[operand], rows, &spans, r as usize),
             None => {
                 let spans = if in_planes { None } else { by_rows() };
-                let mut held = held_rows(entry.inputs[operand], rows, spans.as_deref(), r, firings);
-                held.need.iter_mut().for_each(|need| *need += history as u32);
-                held
+                held_rows(entry.inputs[operand], rows, spans.as_deref(), r, firings)
             }
         };
+        // Rows that only other readers need are held along with the first.
+        held.need.iter_mut().for_each(|need| *need += history as u32);
         let before = |p: usize| p.checked_sub(1).map_or(history as u32, |before| held.need[before]);
         let acquire = (0..firings as usize).map(|p| held.need[p] - before(p));
         let release = (0..firings as usize).map(|p| held.keep[p + 1] - held.keep[p]);
@@ -140,24 +140,25 @@ fn held_rows(tensor: usize, rows: u64, spans: Option<&[Span]>, r: u64, firings: 
     Held { tensor, need, keep, rows }
 }
 
-/// The rows that firings of `r` output rows hold of a tensor of `rows` rows a hop, of which `history` rows of the hops
-/// before are there when the hop begins. Rows are counted from the first of these. At the end of the hop, the last
-/// `history` rows are still held. So each firing counts what it releases as read.
-fn held_in_time(tensor: usize, [rows, history]: [u64; 2], spans: &[Span], r: usize) -> Held {
+/// The rows that firings of `r` output rows hold of a tensor of `rows` rows a hop. The first window may read rows of the
+/// hops before, which are negative: `keep` counts from the first of these, `need` from row 0. At the end of the hop, as
+/// many rows of it are still held. So each firing counts what it releases as read.
+fn held_in_time(tensor: usize, rows: u64, spans: &[Span], r: usize) -> Held {
+    let own = spans.first().map_or(0, |first| first.0.saturating_neg()).max(0);
     let windows = |r: usize| {
         let chunks: Vec<&[Span]> = spans.chunks(r.max(1)).collect();
         let mut keep = vec![rows as u32; chunks.len() + 1];
         let mut lowest = i64::MAX;
         for (p, chunk) in chunks.iter().enumerate().skip(1).rev() {
             lowest = chunk.iter().map(|span| span.0).fold(lowest, i64::min);
-            keep[p] = lowest.saturating_add(history as i64).clamp(0, rows as i64) as u32;
+            keep[p] = lowest.saturating_add(own).clamp(0, rows as i64) as u32;
         }
         keep[0] = 0;
         let mut highest = 0;
         let need = chunks.iter().enumerate().map(|(p, chunk)| {
             highest = chunk.iter().map(|span| span.1).fold(highest, i64::max);
             let new = (highest.clamp(0, rows as i64) as u32).max(keep[p + 1]);
-            history as u32 + if p + 1 == chunks.len() { rows as u32 } else { new }
+            if p + 1 == chunks.len() { rows as u32 } else { new }
         });
         (need.collect::<Vec<u32>>(), keep)
     };

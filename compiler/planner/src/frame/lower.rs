@@ -81,9 +81,8 @@ pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) ->
     let [rows_in, rows_out] = [tensor.rows() as u64, layer.rows() as u64];
     let (acquire, release) = match Streams::new(network) {
         Some(streams) => {
-            let history = streams.rows[layer.inputs[index].layer.0].history;
             let access = streams.access(network, id, index).unwrap_or(access);
-            operators::acquire_release_in_hop(&access, [rows_in, history], rows_out, rows)
+            operators::acquire_release_in_hop(&access, rows_in, rows_out, rows)
         }
         None => operators::acquire_release(&access, rows_in, rows_out, rows),
     };
