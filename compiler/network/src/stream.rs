@@ -13,9 +13,30 @@
 //!
 //! ```
 //! use csdfc_network::stream::{Streams, of_hops};
+//! use csdfc_network::{Layer, Network, Operand};
+//! use csdfc_plan::operator::{Input, InputElement, Operator, Pool, PoolKind};
+//! use csdfc_plan::shape::Shape;
 //!
-//! // An image of 32 rows and a 5×5 convolution with two rows of padding.
-//! let network = csdfc_input::builtin::network("paper_pair")?;
+//! // 32 rows, and the largest of five rows around each, with two rows of padding.
+//! let rows = Shape::image(1, 32, 1);
+//! let layer = |name: &str, operator, inputs| Layer {
+//!     name: name.into(),
+//!     onnx_nodes: Vec::new(),
+//!     operator,
+//!     inputs,
+//!     parameters: Vec::new(),
+//!     output: name.into(),
+//!     shape: rows.clone(),
+//!     primitive: None,
+//!     quantization: None,
+//! };
+//! let mut network = Network::default();
+//! let input = Operator::Input(Input { element: InputElement::F32, camera: None });
+//! let x = network.add(layer("x", input, vec![]));
+//! let (kind, kernel, pads) = (PoolKind::Max, [5, 1], [2, 0, 2, 0]);
+//! let pool = Pool { kind, kernel, stride: [1; 2], dilation: [1; 2], pads, ceil: false };
+//! network.add(layer("pool", Operator::Pool(pool), vec![Operand { layer: x, shape: rows.clone() }]));
+//!
 //! let hop = of_hops(network, Some(1), None)?;
 //! let streams = Streams::new(&hop).ok_or("no stream")?;
 //! // A row is made when the two rows below it have come. Four rows stay from hop to hop.
