@@ -325,3 +325,32 @@ fn what_no_stream_can_be_is_named_with_what_would_work() {
         "",
     );
 }
+
+/// A temporal convolutional network: ten dilated causal convolutions. A hop of one row multiplies as often as a frame does
+/// for each of its rows, so nothing is multiplied twice.
+#[test]
+fn dilated_convolutions_multiply_nothing_twice() {
+    let mut network = Network::default();
+    let mut x = generate::input(&mut network, Shape::image(4, ROWS, 1));
+    for dilation in [1, 2, 4, 8, 16, 1, 2, 4, 8, 16] {
+        let before = x.clone();
+        x = generate::push(&mut network, conv(4, [3, 1], 1, dilation, [2 * dilation, 0, 0, 0], 1), vec![x])
+            .unwrap();
+        let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
+        x = generate::push(&mut network, Operator::Binary(add), vec![x, before]).unwrap();
+    }
+    network.outputs.push(NetworkOutput { name: "out".into(), operand: x });
+    let hop = of_hops(network.clone(), None, None).unwrap();
+    assert_eq!((hop.layers[0].rows(), hop.macs() * ROWS as u64), (1, network.macs()));
+    // Twice the dilation of rows before each: nothing waits, and nothing else is kept.
+    let streams = Streams::new(&hop).unwrap();
+    assert!(streams.rows.iter().all(|rows| rows.delay == 0));
+    let kept: Vec<u64> = streams.rows.iter().map(|rows| rows.history).filter(|rows| *rows > 0).collect();
+    assert_eq!(kept, [2, 4, 8, 16, 32, 2, 4, 8, 16, 32]);
+    let whole = generate::of_one(network.clone(), StorageModel::Tensors, RowsChoice::None);
+    let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
+    let plan = plan(&whole);
+    let mut runner = Runner::new(&plan, &parameters).unwrap();
+    let expected = runner.infer(0, &[signal(&network.layers[0].shape, 0)]).unwrap();
+    assert_eq!(stream(&hop, RowsChoice::Default)[0], rows(&expected[0]));
+}
