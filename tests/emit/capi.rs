@@ -88,6 +88,14 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
             ),
         };
         let by_rows = &rows[c].call;
+        let reset = match cnn.stream {
+            None => String::new(),
+            Some(_) => format!(
+                "EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n  \
+                 EXPECT({prefix}_reset(&place), EMITTED_OK);\n  \
+                 EXPECT({prefix}_reset(NULL), EMITTED_NULL);\n  "
+            ),
+        };
         text += &format!(
             "{{\n  emitted_place place = {{{{0}}}};\n  \
              {prefix}_inputs inputs;\n  {prefix}_outputs outputs;\n{fill}  \
@@ -116,7 +124,7 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
              inputs.{input}_elements += 1;\n  \
              outputs.{output}_elements += 1;\n  \
              EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_LENGTH);\n  \
-             outputs.{output}_elements -= 1;\n  \
+             outputs.{output}_elements -= 1;\n  {reset}\
              for (int frame = 0; frame < {FRAMES}; frame++) \
              EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n{save}{by_rows}  \
              EXPECT({prefix}_destroy(&place), EMITTED_OK);\n}}\n"
@@ -283,6 +291,12 @@ fn check(application: &Application) {
 #[test]
 fn one_model() {
     check(&super::model("lenet5", "none"));
+}
+
+/// Hops of a stream, after another stream has ended.
+#[test]
+fn a_stream() {
+    check(&application("(cnns: [(model: \"builtin:paper_pair\", stream: (hop: 3))])"));
 }
 
 /// One model that reads its weights, and one whose weights are in memory.

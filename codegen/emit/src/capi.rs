@@ -257,6 +257,14 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     source.line("status(infer())");
     source.close("}");
 
+    if model.is_stream() {
+        function(source, "", "reset", &["place: *mut Place"]);
+        source.line("// SAFETY: the header asks for a place of zeros or a model that nobody else uses.");
+        source.line(format!("let model = unsafe {{ created::<{model_type}>({number}, place) }};"));
+        source.line("status(model.map(|model| model.reset()))");
+        source.close("}");
+    }
+
     function(source, "", "destroy", &["place: *mut Place"]);
     source.line("// SAFETY: the header asks for a place of zeros or a model that nobody else uses.");
     source.line(format!("unsafe {{ destroy::<{model_type}>({number}, place) }}"));
@@ -504,8 +512,16 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
              /* Runs one frame whose rows are handed over and taken one by one. If a function returns null for a row, the\n   \
              outputs are of no use, and the status is {upper}_NULL. The functions must not use the model. */\n\
              {library}_status {prefix}_infer_rows({library}_place *place, const {prefix}_input_rows *inputs,\n    \
-             const {prefix}_output_rows *outputs, void *context);\n\n\
-             /* Ends the model: its place and arena are free. */\n\
+             const {prefix}_output_rows *outputs, void *context);\n\n"
+        );
+        if model.is_stream() {
+            text += &format!(
+                "/* Begins a new stream: the rows so far are forgotten. */\n\
+                 {library}_status {prefix}_reset({library}_place *place);\n\n"
+            );
+        }
+        text += &format!(
+            "/* Ends the model: its place and arena are free. */\n\
              {library}_status {prefix}_destroy({library}_place *place);\n"
         );
     }
