@@ -434,6 +434,16 @@ fn without_buffers() -> Application {
     Application::of_network("relu", network, RowsChoice::None)
 }
 
+/// A stream of one row a hop.
+fn listener() -> Application {
+    application("(cnns: [(model: \"builtin:wake_word\", stream: ())])")
+}
+
+/// A stream of several rows a hop, row by row.
+fn window() -> Application {
+    application("(cnns: [(model: \"builtin:resnet8\", stream: (hop: 4, window: 32))], rows: all)")
+}
+
 #[test]
 fn files_are_formatted() {
     let applications = [
@@ -442,6 +452,8 @@ fn files_are_formatted() {
         papers_application(),
         kernels::application(),
         streamed::streamed("resnet8", "rows: none"),
+        listener(),
+        window(),
     ];
     inspect(&applications, &["fmt", "--check"]);
 }
@@ -462,6 +474,8 @@ fn files_are_free_of_lint() {
         (model("resnet8", "none"), ""),
         (streamed::streamed("resnet8", "rows: none"), "std weights capi"),
         (streamed::streamed("resnet8", "rows: none"), ""),
+        (listener(), ""),
+        (window(), "std weights capi trace"),
     ] {
         let arguments = ["clippy", "--offline", "--no-default-features", "--features", features];
         inspect(&[application], &[&arguments[..], &["--", "-D", "warnings"]].concat());

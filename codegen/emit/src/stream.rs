@@ -13,7 +13,7 @@ pub(super) const COUNTED: &str = "counted";
 pub(super) fn write_existing(source: &mut Source, model: &Model<'_>, tensor: usize, rows: &str) {
     let (height, delay) = size(model, tensor);
     if delay > 0 {
-        let missing = format!("usize::saturating_sub({delay}, self.hop * {height})");
+        let missing = format!("usize::saturating_sub({delay}, {})", rows_before(height));
         source.line(format!("let missing = {missing};"));
         source.line(format!("let {rows} = {rows}.start.max(missing).min({rows}.end)..{rows}.end;"));
     }
@@ -27,9 +27,10 @@ pub(super) fn lags(model: &Model<'_>, tensor: usize) -> bool {
 /// Rows `rows` of a hop, as the kernel of a layer counts them that works along time: from the start of the stream.
 pub(super) fn counted(model: &Model<'_>, tensor: usize, rows: &str) -> String {
     let (height, delay) = size(model, tensor);
+    let hops = rows_before(height);
     let end = |end: &str| match delay {
-        0 => format!("self.hop * {height} + {rows}.{end}"),
-        delay => format!("self.hop * {height} + {rows}.{end} - {delay}"),
+        0 => format!("{hops} + {rows}.{end}"),
+        delay => format!("{hops} + {rows}.{end} - {delay}"),
     };
     format!("{}..{}", end("start"), end("end"))
 }
@@ -39,13 +40,14 @@ pub(super) fn first(model: &Model<'_>, layer: usize, allocation: &Allocation) ->
     let (height, delay) = size(model, allocation.tensor);
     let (ring_rows, history) = (allocation.ring_rows, history(model, allocation.tensor));
     let moves = height % ring_rows != 0;
+    let hops = rows_before(height);
     match (model.cnn().is_over_time(layer), allocation.kind) {
         (true, RowOrder::Persists) => ((history + delay) % ring_rows).to_string(),
         (true, _) if moves => {
-            format!("({delay} + {ring_rows} - self.hop * {height} % {ring_rows}) % {ring_rows}")
+            format!("({delay} + {ring_rows} - {hops} % {ring_rows}) % {ring_rows}")
         }
         (true, _) => (delay % ring_rows).to_string(),
-        (false, RowOrder::Persists) if moves => format!("(self.hop * {height} + {history}) % {ring_rows}"),
+        (false, RowOrder::Persists) if moves => format!("({hops} + {history}) % {ring_rows}"),
         (false, RowOrder::Persists) => (history % ring_rows).to_string(),
         (false, _) => "0".into(),
     }
@@ -53,11 +55,16 @@ pub(super) fn first(model: &Model<'_>, layer: usize, allocation: &Allocation) ->
 
 /// Row `y` of a hop, counted such that it gives the slot of a ring.
 pub(super) fn slot(model: &Model<'_>, allocation: &Allocation, y: &str) -> String {
-    let height = size(model, allocation.tensor).0;
+    let hops = rows_before(size(model, allocation.tensor).0);
     match history(model, allocation.tensor) {
         0 => y.into(),
-        history => format!("self.hop * {height} + {history} + {y}"),
+        history => format!("{hops} + {history} + {y}"),
     }
+}
+
+/// Rows of all hops before this one, of a tensor of so many rows.
+fn rows_before(height: u64) -> String {
+    if height == 1 { "self.hop".into() } else { format!("self.hop * {height}") }
 }
 
 /// Rows of a tensor in a hop, and by how many it lags behind.
