@@ -105,7 +105,8 @@ class Csdfc:
         if done.returncode != 0:
             raise Failed(f"the crate ends with {done.returncode}: {done.stderr}")
         program = (folder / "src" / "main.rs").read_text()
-        return [np.load(folder / "out" / name) for name in re.findall(r'folder\.join\("([^"]+)"\)', program)]
+        names = re.findall(r'arguments\.target\(\s*\d+,\s*\d+,\s*"([^"]+)"', program)
+        return [np.load(folder / "out" / name) for name in names]
 
     def _cargo(self, folder, *arguments):
         # Bytes do not depend on the optimisation, and it builds faster.
