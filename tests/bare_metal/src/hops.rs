@@ -3,19 +3,8 @@
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
-#[cfg(target_os = "none")]
+#[cfg_attr(not(target_os = "none"), path = "host.rs")]
 mod board;
-
-#[cfg(not(target_os = "none"))]
-mod board {
-    pub use std::println;
-
-    /// The measurement of the stack, which only boards have.
-    pub fn stack_of(work: impl FnOnce()) -> Option<usize> {
-        work();
-        None
-    }
-}
 
 use board::println;
 use emitted::{Arena, Inputs, Model, Outputs};

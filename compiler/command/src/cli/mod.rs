@@ -23,7 +23,7 @@ use std::str::FromStr;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use csdfc_input::app::Origin;
 use csdfc_input::app::spec::{
-    AppSpec, FpsSpec, LatencySpec, Method, Prefer, Primitives, RowsSpec, WeightsPlace,
+    AppSpec, CnnSpec, FpsSpec, LatencySpec, Method, Prefer, Primitives, RowsSpec, WeightsPlace,
 };
 use csdfc_input::device;
 use csdfc_input::units::{MemoryGoal, Nanoseconds};
@@ -451,28 +451,33 @@ impl LoadArgs {
             spec.fuse = false;
         }
         for shape in &self.shapes {
-            let named = |cnn: &&mut csdfc_input::app::spec::CnnSpec| {
-                cnn.name.as_ref().is_some_and(|name| {
-                    shape.input.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('/'))
-                })
-            };
-            let single = spec.cnns.len() == 1;
-            if let Some(cnn) = spec.cnns.iter_mut().find(named) {
-                let prefix = cnn.name.as_ref().map_or(0, |name| name.len() + 1);
-                cnn.shapes.insert(shape.input[prefix..].into(), shape.dims.clone());
-            } else if let (true, Some(cnn)) = (single, spec.cnns.first_mut()) {
-                cnn.shapes.insert(shape.input.clone(), shape.dims.clone());
-            } else {
-                let input = clip(&shape.input);
-                return Err(crate::error::Error::Input {
-                    message: format!("--shape {input}: the application has several CNNs, and none is named"),
-                    help: Some("say which CNN's input it is: --shape CNN/INPUT=…".into()),
-                });
-            }
+            let (cnn, input) = cnn_of_input(spec, &shape.input, "--shape", "=…")?;
+            cnn.shapes.insert(input, shape.dims.clone());
             origin.replaced.push(("shapes", "--shape"));
         }
         Ok(())
     }
+}
+
+/// The CNN of an input `[CNN/]INPUT`, and the input's own name. `end` is what follows the input in a call with `option`.
+///
+/// # Errors
+/// When there are several CNNs, and none is named.
+fn cnn_of_input<'s>(
+    spec: &'s mut AppSpec,
+    input: &str,
+    option: &str,
+    end: &str,
+) -> Result<(&'s mut CnnSpec, String), crate::error::Error> {
+    let own = |cnn: &CnnSpec| Some(input.strip_prefix(cnn.name.as_deref()?)?.strip_prefix('/')?.to_owned());
+    let single = spec.cnns.len() == 1;
+    let named = spec.cnns.iter().enumerate().find_map(|(c, cnn)| Some((c, own(cnn)?)));
+    let found = named.or_else(|| single.then(|| (0, input.to_owned())));
+    let found = found.and_then(|(c, input)| Some((spec.cnns.get_mut(c)?, input)));
+    found.ok_or_else(|| crate::error::Error::Input {
+        message: format!("{option} {}: the application has several CNNs, and none is named", clip(input)),
+        help: Some(format!("say which CNN's input it is: {option} CNN/INPUT{end}")),
+    })
 }
 
 impl PlanArgs {

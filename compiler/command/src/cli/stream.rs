@@ -4,8 +4,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use csdfc_input::app::Origin;
-use csdfc_input::app::spec::{AppSpec, CnnSpec, StreamSpec};
-use csdfc_network::suggest::clip;
+use csdfc_input::app::spec::{AppSpec, StreamSpec};
 
 use crate::error::Error;
 
@@ -58,22 +57,7 @@ impl StreamArgs {
     /// When an input does not say which CNN's it is.
     pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), Error> {
         for StreamedInput { input, axis } in &self.inputs {
-            let prefix = |cnn: &CnnSpec| {
-                let rest = input.strip_prefix(cnn.name().as_str())?.strip_prefix('/')?;
-                Some(input.len() - rest.len())
-            };
-            let single = spec.cnns.len() == 1;
-            let of = spec.cnns.iter().position(|cnn| prefix(cnn).is_some()).or(single.then_some(0));
-            let Some(cnn) = of.and_then(|of| spec.cnns.get_mut(of)) else {
-                return Err(Error::Input {
-                    message: format!(
-                        "--stream {}: the application has several CNNs, and none is named",
-                        clip(input)
-                    ),
-                    help: Some("say which CNN's input it is: --stream CNN/INPUT".into()),
-                });
-            };
-            let name = input[prefix(cnn).unwrap_or(0)..].to_owned();
+            let (cnn, name) = super::cnn_of_input(spec, input, "--stream", "")?;
             let stream = cnn.stream.get_or_insert_with(StreamSpec::default);
             stream.inputs.insert(name, *axis);
             stream.hop = self.hop.or(stream.hop);

@@ -60,23 +60,7 @@ pub fn acquire_release(
     rows_out: u64,
     rows_per_firing: u64,
 ) -> (Vec<u64>, Vec<u64>) {
-    let rows_per_firing = rows_per_firing.max(1);
-    let firings = rows_out.div_ceil(rows_per_firing);
-    let (mut acquire, mut release) = (Vec::new(), Vec::new());
-    let (mut acquired, mut released) = (0, 0);
-    for firing in 1..=firings {
-        let (need, keep) = if firing == firings {
-            (rows_in, rows_in)
-        } else {
-            let y_end = firing * rows_per_firing;
-            let keep = row_keep(access, rows_in, y_end).max(released);
-            (row_need(access, rows_in, y_end).max(acquired).max(keep), keep)
-        };
-        acquire.push(need - acquired);
-        release.push(keep - released);
-        (acquired, released) = (need, keep);
-    }
-    (acquire, release)
+    rates(access, rows_in, rows_out, rows_per_firing, |y| row_keep(access, rows_in, y))
 }
 
 /// The same for one hop of a stream, whose windows also read rows of the hops before: those are negative. The rows that
@@ -96,23 +80,36 @@ pub fn acquire_release_in_hop(
     rows_out: u64,
     rows_per_firing: u64,
 ) -> (Vec<u64>, Vec<u64>) {
+    let keep = |y: u64| match access {
+        RowAccess::Window { stride, top, .. } => {
+            let held = i128::from(*top).max(0);
+            clamp(i128::from(y) * *stride as i128 - i128::from(*top) + held, rows_in)
+        }
+        _ => row_keep(access, rows_in, y),
+    };
+    rates(access, rows_in, rows_out, rows_per_firing, keep)
+}
+
+/// Rates of firings that release the rows below `keep(y)` before they make row y.
+fn rates(
+    access: &RowAccess,
+    rows_in: u64,
+    rows_out: u64,
+    rows_per_firing: u64,
+    keep: impl Fn(u64) -> u64,
+) -> (Vec<u64>, Vec<u64>) {
     let rows_per_firing = rows_per_firing.max(1);
     let firings = rows_out.div_ceil(rows_per_firing);
     let (mut acquire, mut release) = (Vec::new(), Vec::new());
     let (mut acquired, mut released) = (0, 0);
     for firing in 1..=firings {
-        let y_end = firing * rows_per_firing;
-        let keep = match access {
-            _ if firing == firings => rows_in,
-            RowAccess::Window { stride, top, .. } => {
-                let held = i128::from(*top).max(0);
-                clamp(i128::from(y_end) * *stride as i128 - i128::from(*top) + held, rows_in)
-            }
-            _ => row_keep(access, rows_in, y_end),
+        let (need, keep) = if firing == firings {
+            (rows_in, rows_in)
+        } else {
+            let y_end = firing * rows_per_firing;
+            let keep = keep(y_end).max(released);
+            (row_need(access, rows_in, y_end).max(acquired).max(keep), keep)
         };
-        let keep = keep.max(released);
-        let need = if firing == firings { rows_in } else { row_need(access, rows_in, y_end) };
-        let need = need.max(acquired).max(keep);
         acquire.push(need - acquired);
         release.push(keep - released);
         (acquired, released) = (need, keep);

@@ -16,7 +16,7 @@
 //!     +----------> rows of b, one by one
 //! ```
 //!
-//! The distance is one row instead of four. OfferCombination the rings take five rows instead of eight.
+//! The distance is one row instead of four. Together the rings take five rows instead of eight.
 //! [`crate::frame::occupancy`] says which bytes of a ring are in use, and when.
 
 use csdfc_packing::Link;
