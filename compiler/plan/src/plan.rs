@@ -209,9 +209,12 @@ pub struct Cnn {
     /// computed by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
-    /// Names of the layers that deliver the network's inputs.
+    /// What it keeps from one frame to the next: inputs that are outputs of the frame before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<State>,
+    /// Names of the layers that deliver the inputs that the caller hands over.
     pub inputs: Vec<String>,
-    /// The network's outputs.
+    /// The outputs that the caller gets.
     pub outputs: Vec<Output>,
     /// Layers in topological order.
     pub layers: Vec<Layer>,
@@ -228,6 +231,21 @@ pub struct Stream {
     /// such layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
+}
+
+/// An input and an output of a model that the caller neither hands over nor gets: in each frame, the input is what the
+/// output was in the frame before. In the first frame its elements are 0.
+///
+/// The ring of the input lives all the time. When a frame has ended, the bytes of the output's tensor are copied to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// Name of the layer that delivers the input.
+    pub input: String,
+    /// The output's name in the model.
+    pub output: String,
+    /// The tensor that the output is, or is a view of. It lies in memory as the input does.
+    pub tensor: String,
 }
 
 /// The file that a CNN was read from.

@@ -12,6 +12,7 @@ pub mod quantize;
 pub mod report;
 pub mod run;
 pub mod select;
+pub mod state;
 pub mod stream;
 mod values;
 
@@ -300,6 +301,9 @@ pub struct PlanArgs {
     /// Options of streams.
     #[command(flatten)]
     pub stream: stream::StreamArgs,
+    /// Options of states.
+    #[command(flatten)]
+    pub state: state::StateArgs,
     /// Which plan to take of those that meet the constraints
     #[arg(long, value_parser = values::preference())]
     pub prefer: Option<Prefer>,
@@ -451,7 +455,7 @@ impl LoadArgs {
             spec.fuse = false;
         }
         for shape in &self.shapes {
-            let (cnn, input) = cnn_of_input(spec, &shape.input, "--shape", "=…")?;
+            let (cnn, input) = cnn_of(spec, &shape.input, "--shape", "INPUT=…")?;
             cnn.shapes.insert(input, shape.dims.clone());
             origin.replaced.push(("shapes", "--shape"));
         }
@@ -459,24 +463,24 @@ impl LoadArgs {
     }
 }
 
-/// The CNN of an input `[CNN/]INPUT`, and the input's own name. `end` is what follows the input in a call with `option`.
+/// The CNN of an input or output `[CNN/]NAME`, and its own name. `form` is what follows `CNN/` in a call with `option`.
 ///
 /// # Errors
 /// When there are several CNNs, and none is named.
-fn cnn_of_input<'s>(
+fn cnn_of<'s>(
     spec: &'s mut AppSpec,
-    input: &str,
+    name: &str,
     option: &str,
-    end: &str,
+    form: &str,
 ) -> Result<(&'s mut CnnSpec, String), crate::error::Error> {
-    let own = |cnn: &CnnSpec| Some(input.strip_prefix(cnn.name.as_deref()?)?.strip_prefix('/')?.to_owned());
+    let own = |cnn: &CnnSpec| Some(name.strip_prefix(cnn.name.as_deref()?)?.strip_prefix('/')?.to_owned());
     let single = spec.cnns.len() == 1;
     let named = spec.cnns.iter().enumerate().find_map(|(c, cnn)| Some((c, own(cnn)?)));
-    let found = named.or_else(|| single.then(|| (0, input.to_owned())));
-    let found = found.and_then(|(c, input)| Some((spec.cnns.get_mut(c)?, input)));
+    let found = named.or_else(|| single.then(|| (0, name.to_owned())));
+    let found = found.and_then(|(c, own)| Some((spec.cnns.get_mut(c)?, own)));
     found.ok_or_else(|| crate::error::Error::Input {
-        message: format!("{option} {}: the application has several CNNs, and none is named", clip(input)),
-        help: Some(format!("say which CNN's input it is: {option} CNN/INPUT{end}")),
+        message: format!("{option} {}: the application has several CNNs, and none is named", clip(name)),
+        help: Some(format!("say which CNN's it is: {option} CNN/{form}")),
     })
 }
 
@@ -488,6 +492,7 @@ impl PlanArgs {
     pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
         self.load.apply(spec, origin)?;
         self.stream.apply(spec, origin)?;
+        self.state.apply(spec, origin)?;
         if let Some(memory) = self.mem {
             spec.constraints.memory = Some(memory);
         }

@@ -224,6 +224,9 @@ pub struct CnnSpec {
     /// If its inputs never end, how they are cut into hops.
     #[serde(default)]
     pub stream: Option<StreamSpec>,
+    /// Outputs that are inputs of the next frame: from an output's name to an input's.
+    #[serde(default)]
+    pub states: BTreeMap<String, String>,
 }
 
 /// How the inputs of a CNN that never end are cut into hops.
@@ -437,6 +440,7 @@ impl AppSpec {
                 inputs: BTreeMap::new(),
                 shapes: BTreeMap::new(),
                 stream: None,
+                states: BTreeMap::new(),
             }],
             parallel: Vec::new(),
             device: None,

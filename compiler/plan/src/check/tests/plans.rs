@@ -102,6 +102,7 @@ impl Plan {
             read_ns: None,
             computing_ns: None,
             stream: None,
+            states: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
             layers: Vec::new(),
