@@ -15,8 +15,8 @@ mod integers;
 mod loads;
 mod primitives;
 mod schedule;
-mod storage;
 pub mod states;
+mod storage;
 pub mod streams;
 
 use std::cell::Cell;

@@ -27,7 +27,7 @@ pub const CORRUPTIONS: &[(&str, Edit)] = &[
 pub fn subjects() -> Vec<(String, Plan)> {
     let drawn = |number: u64| {
         let (network, pairs) = state::network(&mut random(number));
-        let rows = if number % 2 == 0 { RowsChoice::All } else { RowsChoice::None };
+        let rows = if number.is_multiple_of(2) { RowsChoice::All } else { RowsChoice::None };
         (format!("drawn {number}"), state::kept(&network, &pairs, rows).1)
     };
     (0..16).map(drawn).collect()

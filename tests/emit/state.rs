@@ -31,9 +31,8 @@ fn stream(number: u64) -> Application {
 
 /// The shapes of the inputs that the caller hands over.
 fn inputs(network: &Network) -> Vec<&Shape> {
-    let is_callers = |layer: &&csdfc_network::Layer| {
-        layer.is_input() && network.state_of_input(&layer.name).is_none()
-    };
+    let is_callers =
+        |layer: &&csdfc_network::Layer| layer.is_input() && network.state_of_input(&layer.name).is_none();
     network.layers.iter().filter(is_callers).map(|layer| &layer.shape).collect()
 }
 
@@ -68,7 +67,8 @@ fn program(application: &Application, plan: &Plan) -> String {
     let network = &application.cnns[0].network;
     let (mut fields, mut made, mut rooms) = (String::new(), String::new(), String::new());
     for (i, (name, shape)) in plan.cnns[0].inputs.iter().zip(inputs(network)).enumerate() {
-        write!(fields, "{name}: &[{:?} + frame * 0.875; {}], ", element(0, i), shape.elements()).expect("text");
+        write!(fields, "{name}: &[{:?} + frame * 0.875; {}], ", element(0, i), shape.elements())
+            .expect("text");
     }
     let mut sums = String::new();
     for output in network.callers_outputs() {

@@ -4,7 +4,9 @@
 use csdfc_input::app::resolve::RowsChoice;
 use csdfc_network::state;
 use csdfc_network::{LayerId, Network, NetworkOutput, Operand};
-use csdfc_plan::operator::{Binary, BinaryFunction, Concat, Conv, ElementWise, Function, Gemm, Operator, Slice};
+use csdfc_plan::operator::{
+    Binary, BinaryFunction, Concat, Conv, ElementWise, Function, Gemm, Operator, Slice,
+};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::run::{Data, Runner, Value};
@@ -89,7 +91,8 @@ fn conv_with_cache(
 
 /// A state that is the input before, and a running sum of images.
 fn delay(network: &mut Network, random: &mut ChaCha8Rng, pairs: &mut Vec<(String, String)>) -> Option<()> {
-    let shape = Shape::image(random.random_range(1..=3), random.random_range(1..=6), random.random_range(1..=4));
+    let shape =
+        Shape::image(random.random_range(1..=3), random.random_range(1..=6), random.random_range(1..=4));
     let [x, before, sum] = std::array::from_fn(|_| generate::input(network, shape.clone()));
     let change = binary(network, BinaryFunction::Sub, [x.clone(), before.clone()])?;
     let half = function(network, Function::Clip { min: Some(-1.0), max: Some(1.0) }, change)?;
@@ -120,7 +123,7 @@ pub fn network(random: &mut ChaCha8Rng) -> (Network, Vec<(String, String)>) {
             1 => conv_with_cache(&mut network, random, &mut pairs),
             _ => delay(&mut network, random, &mut pairs),
         };
-        made.expect("a lawful network");
+        made.unwrap();
     }
     // Inputs come first, as the models of files have them.
     let mut order: Vec<LayerId> = network.ids().collect();
@@ -130,7 +133,7 @@ pub fn network(random: &mut ChaCha8Rng) -> (Network, Vec<(String, String)>) {
 
 /// The plan of a network that keeps the pairs.
 pub fn kept(network: &Network, pairs: &[(String, String)], rows: RowsChoice) -> (Network, Plan) {
-    let network = state::bind(network.clone(), pairs).expect("states");
+    let network = state::bind(network.clone(), pairs).unwrap();
     let plan = outcome(&generate::of_one(network.clone(), StorageModel::Tensors, rows)).plan;
     (network, plan)
 }
@@ -149,7 +152,7 @@ fn bits(values: &[Value]) -> Vec<Vec<u32>> {
 fn by_hand(network: &Network, pairs: &[(String, String)], rows: RowsChoice) -> Vec<Vec<Vec<u32>>> {
     let plan = outcome(&generate::of_one(network.clone(), StorageModel::Tensors, rows)).plan;
     let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
-    let mut runner = Runner::new(&plan, &parameters).expect("a runner");
+    let mut runner = Runner::new(&plan, &parameters).unwrap();
     let inputs: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).is_input()).collect();
     let kept = |id: LayerId| pairs.iter().find(|(_, input)| *input == network.layer(id).name);
     let mut last: Option<Vec<Value>> = None;
@@ -157,15 +160,14 @@ fn by_hand(network: &Network, pairs: &[(String, String)], rows: RowsChoice) -> V
         let value = |&id: &LayerId| {
             let mut value = signal(network, id, frame);
             if let Some((output, _)) = kept(id) {
-                let place = network.outputs.iter().position(|other| other.name == *output).expect("an output");
+                let place = network.outputs.iter().position(|other| other.name == *output).unwrap();
                 let zeros = vec![0.0; network.layer(id).shape.elements()];
                 let before = last.as_ref().map_or(zeros, |last| floats(&last[place]).to_vec());
                 value.data = Data::F32(before);
             }
             value
         };
-        let outputs =
-            runner.infer(0, &inputs.iter().map(value).collect::<Vec<_>>()).expect("a frame");
+        let outputs = runner.infer(0, &inputs.iter().map(value).collect::<Vec<_>>()).unwrap();
         let is_callers = |(place, _): &(usize, &Value)| {
             pairs.iter().all(|(output, _)| *output != network.outputs[*place].name)
         };
@@ -178,14 +180,20 @@ fn by_hand(network: &Network, pairs: &[(String, String)], rows: RowsChoice) -> V
 }
 
 /// Frames of a runner of a network with states.
-pub fn frames(runner: &mut Runner<'_>, network: &Network, frames: std::ops::Range<u64>) -> Vec<Vec<Vec<u32>>> {
+pub fn frames(
+    runner: &mut Runner<'_>,
+    network: &Network,
+    frames: std::ops::Range<u64>,
+) -> Vec<Vec<Vec<u32>>> {
     let inputs: Vec<LayerId> = network
         .ids()
-        .filter(|id| network.layer(*id).is_input() && network.state_of_input(&network.layer(*id).name).is_none())
+        .filter(|id| {
+            network.layer(*id).is_input() && network.state_of_input(&network.layer(*id).name).is_none()
+        })
         .collect();
     let frame = |frame| {
         let values: Vec<Value> = inputs.iter().map(|id| signal(network, *id, frame)).collect();
-        bits(&runner.infer(0, &values).expect("a frame"))
+        bits(&runner.infer(0, &values).unwrap())
     };
     frames.map(frame).collect()
 }
@@ -198,23 +206,23 @@ fn frames_make_what_outputs_handed_back_would() {
         let choice = [RowsChoice::None, RowsChoice::All, RowsChoice::Default][number as usize % 3].clone();
         let (kept, plan) = kept(&network, &pairs, choice.clone());
         let parameters = |_: usize, layer: usize, parameter: usize| kept.parameter(layer, parameter);
-        let mut runner = Runner::new(&plan, &parameters).expect("a runner");
+        let mut runner = Runner::new(&plan, &parameters).unwrap();
         let expected = by_hand(&network, &pairs, choice);
         assert_eq!(frames(&mut runner, &kept, 0..3), expected[..3], "network {number}");
         // Another runner goes on from what this one saves, and this one begins anew.
         let saved = runner.save(0);
-        let mut other = Runner::new(&plan, &parameters).expect("a runner");
-        other.restore(0, &saved).expect("a state");
+        let mut other = Runner::new(&plan, &parameters).unwrap();
+        other.restore(0, &saved).unwrap();
         assert_eq!(frames(&mut other, &kept, 3..FRAMES), expected[3..], "network {number}, saved");
         assert!(other.restore(0, &saved[1..]).is_err());
         runner.reset(0);
         assert_eq!(frames(&mut runner, &kept, 0..2), expected[..2], "network {number}, anew");
         let is_added = kept.layers.len() > network.layers.len();
-        let lines = plan.cnns[0].states.iter().any(|state| {
-            plan.tensors.iter().any(|tensor| tensor.name == state.tensor && tensor.rows() > 1)
-        });
-        let mut count =
-            |kind: &'static str, is_so: bool| *kinds.entry(kind).or_default() += u64::from(is_so);
+        let lines = plan.cnns[0]
+            .states
+            .iter()
+            .any(|state| plan.tensors.iter().any(|tensor| tensor.name == state.tensor && tensor.rows() > 1));
+        let mut count = |kind: &'static str, is_so: bool| *kinds.entry(kind).or_default() += u64::from(is_so);
         count("copy an output", is_added);
         count("state of several rows", lines);
         count("several states", pairs.len() > 1);

@@ -249,7 +249,7 @@ pub struct State {
 }
 
 /// The file that a CNN was read from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
     /// Path relative to the plan, or `builtin:NAME`.
@@ -258,6 +258,9 @@ pub struct Model {
     pub bytes: u64,
     /// SHA-256 of the file in hexadecimal; for a built-in, of its layers as csdfc lists them.
     pub sha256: String,
+    /// Inputs of the model that are one number in every frame, by name, and so are constants.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, f64>,
 }
 
 /// A network output.

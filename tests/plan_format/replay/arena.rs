@@ -140,7 +140,8 @@ impl<'a> Arena<'a> {
             let layer = next(i);
             for s in 0..self.cnn.rings.len() {
                 // The frame before has ended.
-                self.lives[s] &= self.cnn.rings[s].kind != Kind::Kept || done[i] % length(group[i]) > 0;
+                self.lives[s] &=
+                    self.cnn.rings[s].kind != Kind::Kept || !done[i].is_multiple_of(length(group[i]));
                 let Kind::Block(begun) = self.cnn.rings[s].kind else { continue };
                 if self.cnn.rings[s].partitions.contains(&group[i])
                     && begun as u64 == done[i] % length(group[i])

@@ -181,12 +181,9 @@ impl Ring {
     /// The address of a row.
     pub fn address(&self, height: u64, frame: u64, row: u64) -> u64 {
         let (half, row) = match self.kind {
-            Kind::Whole
-            | Kind::Wraps
-            | Kind::State
-            | Kind::Kept
-            | Kind::Workspace
-            | Kind::Block(_) => (0, row),
+            Kind::Whole | Kind::Wraps | Kind::State | Kind::Kept | Kind::Workspace | Kind::Block(_) => {
+                (0, row)
+            }
             Kind::Cut | Kind::Persists => (0, frame * height + row),
             Kind::Halves => ((frame % 2) as usize, row),
         };

@@ -54,9 +54,8 @@ pub fn check(plan: &Value, cnn: &Value, states: &[State<'_>], layers: &[Layer]) 
         }
         for layer in [input, output] {
             let mut tensors = list(plan, "tensors")?.iter();
-            let is_own = |tensor: &&Value| {
-                tensor["cnn"] == cnn["name"] && tensor["producer"] == layer.name.as_str()
-            };
+            let is_own =
+                |tensor: &&Value| tensor["cnn"] == cnn["name"] && tensor["producer"] == layer.name.as_str();
             let tensor = tensors.find(is_own).ok_or("a layer without a tensor")?;
             let fits = tensor["ring_rows"] == layer.rows() && tensor["element"] == "f32";
             if !fits || layer.layout != "HWC" {

@@ -390,6 +390,9 @@ pub struct LoadArgs {
     /// none where there is one input
     #[arg(long = "shape", value_name = "[[CNN/]INPUT=]1,3,224,224")]
     pub shapes: Vec<InputShape>,
+    /// An input that is one number in every frame, such as a sampling rate. It becomes a constant
+    #[arg(long = "value", value_name = "[CNN/]INPUT=NUMBER")]
+    pub values: Vec<InputValue>,
 }
 
 /// Form of a result.
@@ -431,6 +434,15 @@ pub struct InputShape {
     pub dims: Vec<usize>,
 }
 
+/// `INPUT=16000`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputValue {
+    /// The input, perhaps `CNN/INPUT`.
+    pub input: String,
+    /// The number.
+    pub value: f64,
+}
+
 impl Global {
     /// Whether standard error gets colors.
     pub fn color(&self) -> bool {
@@ -458,6 +470,11 @@ impl LoadArgs {
             let (cnn, input) = cnn_of(spec, &shape.input, "--shape", "INPUT=…")?;
             cnn.shapes.insert(input, shape.dims.clone());
             origin.replaced.push(("shapes", "--shape"));
+        }
+        for InputValue { input, value } in &self.values {
+            let (cnn, input) = cnn_of(spec, input, "--value", "INPUT=…")?;
+            cnn.values.insert(input, *value);
+            origin.replaced.push(("values", "--value"));
         }
         Ok(())
     }
@@ -617,6 +634,19 @@ impl FromStr for InputShape {
         let dims = dims.split([',', 'x']).map(|dim| dim.trim().parse().ok().filter(|dim| *dim > 0));
         let dims = dims.collect::<Option<Vec<usize>>>().ok_or_else(wrong)?;
         Ok(InputShape { input: input.into(), dims })
+    }
+}
+
+impl FromStr for InputValue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = text.rsplit_once('=').filter(|(input, _)| !input.is_empty());
+        let number = named.and_then(|(input, number)| Some((input, number.trim().parse().ok()?)));
+        match number.filter(|(_, value): &(_, f64)| value.is_finite()) {
+            Some((input, value)) => Ok(InputValue { input: input.into(), value }),
+            None => Err("give an input and its number: `sr=16000`".into()),
+        }
     }
 }
 

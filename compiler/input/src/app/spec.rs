@@ -221,6 +221,9 @@ pub struct CnnSpec {
     /// Shapes of inputs whose dimensions the model leaves open, by name.
     #[serde(default)]
     pub shapes: BTreeMap<String, Vec<usize>>,
+    /// Inputs that are one number in every frame, by name. The network has them as constants.
+    #[serde(default)]
+    pub values: BTreeMap<String, f64>,
     /// If its inputs never end, how they are cut into hops.
     #[serde(default)]
     pub stream: Option<StreamSpec>,
@@ -439,6 +442,7 @@ impl AppSpec {
                 partitions: Vec::new(),
                 inputs: BTreeMap::new(),
                 shapes: BTreeMap::new(),
+                values: BTreeMap::new(),
                 stream: None,
                 states: BTreeMap::new(),
             }],

@@ -151,6 +151,7 @@ impl Parts<'_> {
                 path: self.model_paths[cnn].clone(),
                 bytes: source.model.bytes,
                 sha256: source.model.sha256.clone(),
+                values: source.model.values.clone(),
             },
             fps: design_point.fps(),
             latency_ns: design_point.latency(),

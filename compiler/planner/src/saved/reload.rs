@@ -106,7 +106,13 @@ fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<Str
     // A plan does not state its fusion level, but its layers show it: it is the level from which the plan differs
     // least.
     for fusion in Fusion::ALL {
-        let request = ModelRequest { model: &cnn.model.path, folder, shapes: &shapes, fusion };
+        let request = ModelRequest {
+            model: &cnn.model.path,
+            folder,
+            shapes: &shapes,
+            values: &cnn.model.values,
+            fusion,
+        };
         let loaded = load::load(&request).map_err(|error| Error::Model {
             cnn: cnn.name.clone(),
             model: cnn.model.path.clone(),

@@ -70,7 +70,7 @@ fn shapes_are_given_by_any_name() {
     let model = Model::new(13, &[0, 3, -1, -1], &["y"]).node("Relu", &["x"], &["y"], vec![]);
     let shape = |shapes: &[(&str, &[usize])]| {
         let shapes = shapes.iter().map(|(name, dims)| ((*name).to_string(), dims.to_vec())).collect();
-        let network = model.import_with(&ImportOptions { shapes }).unwrap();
+        let network = model.import_with(&ImportOptions { shapes, ..ImportOptions::default() }).unwrap();
         assert!(matches!(network.layers[0].operator, Operator::Input(_)));
         network.layers[0].shape.dims.clone()
     };

@@ -95,7 +95,12 @@ impl Plan {
     fn add_cnn(&mut self, name: &str) {
         self.cnns.push(Cnn {
             name: name.into(),
-            model: Model { path: format!("builtin:{name}"), bytes: 0, sha256: String::new() },
+            model: Model {
+                path: format!("builtin:{name}"),
+                bytes: 0,
+                sha256: String::new(),
+                values: BTreeMap::new(),
+            },
             fps: 12.5,
             latency_ns: 80_000_000,
             bytes_read: None,
