@@ -8,6 +8,8 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 from csdfc import Failed
+from flat import Model
+from litert import computed, interpreter
 from wheels import fetched
 
 # A public voice-activity network, as it is published and in its other files: how each is planned.
@@ -28,6 +30,10 @@ def run(tool, summary, only, seed):
         case = f"states {number}"
         if re.search(only, case):
             summary.check("states", case, lambda: _drawn(tool, [seed, number]))
+    for number, kind in enumerate(["float32", "int8"] * 4):
+        case = f"variables of {kind} {number}"
+        if re.search(only, case):
+            summary.check("states", case, lambda: _variables(tool, kind, [seed, number]))
     chosen = [name for name in NETWORKS if re.search(only, name)]
     files = fetched(tool, *PACKAGE, ".onnx") if chosen else {}
     if files is None:
@@ -94,6 +100,38 @@ def _drawn(tool, seed):
         wanted.append(y)
     pairs = [word for state in states for word in ("--state", f"{state}_out:{state}")]
     _compare(tool, file, pairs, {"x": frames}, {"y": np.array(wanted)})
+
+
+def _variables(tool, kind, seed):
+    """A TFLite model that keeps the frames before in a variable, as streaming Keras layers do, beside LiteRT."""
+    random = np.random.default_rng(seed)
+    rows, width = int(random.integers(2, 6)), int(random.integers(1, 7))
+    model, about = Model(), {}
+    if kind == "int8":
+        about = {"scales": 0.05, "points": int(random.integers(-20, 20))}
+    # The integer that stands for 0, or another number that is the same everywhere.
+    first = about.get("points", 0.25)
+    x = model.input([1, 1, width], kind, name="x", **about)
+    handle = model.variable("ring", np.full((1, rows, width), first, dtype=kind))
+    before, both, after, y = (model.tensor([1, count, width], kind, **about) for count in (rows, rows + 1, rows, rows))
+    model.operator("READ_VARIABLE", [handle], [before], "ReadVariable")
+    model.operator("CONCATENATION", [before, x], [both], "Concatenation", axis=1)
+    bounds = [model.constant(np.array(bound, dtype=np.int32)) for bound in ([0, 1, 0], [1, rows, width])]
+    model.operator("SLICE", [both, *bounds], [after], "Slice")
+    model.operator("ASSIGN_VARIABLE", [handle, after], [], "AssignVariable")
+    scaled = model.constant(np.array([0.5], dtype=np.float32)) if kind == "float32" else after
+    model.operator("MUL" if kind == "float32" else "MAXIMUM", [after, scaled], [y], "Mul" if kind == "float32" else "MaximumMinimum")
+    content = model.write([y])
+    file = tool.work / "variables.tflite"
+    file.write_bytes(content)
+    made = interpreter(content)
+    if kind == "int8":
+        frames = random.integers(-128, 128, (FRAMES, 1, 1, width)).astype(np.int8)
+    else:
+        frames = random.uniform(-1, 1, (FRAMES, 1, 1, width)).astype(np.float32)
+    (name,) = (detail["name"] for detail in made.get_output_details())
+    wanted = [computed(made, {"x": frame})[name] for frame in frames]
+    _compare(tool, file, [], {"x": frames.astype(np.float32)}, {name: np.array(wanted, dtype=np.float32)})
 
 
 def _compare(tool, file, options, feeds, wanted):

@@ -40,7 +40,7 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
     if !model.states().is_empty() {
         source.line("// What the states are in the next frame.");
     }
-    for state in model.states() {
+    for (state, _) in model.states() {
         let [from, to] = state.map(|ring| &model.rings[ring]);
         source.line(format!("self.memory.copy(ring::{from}, ring::{to});"));
     }

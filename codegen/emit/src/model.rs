@@ -127,15 +127,17 @@ impl<'r> Model<'r> {
         self.is_stream() || self.allocations().iter().any(Allocation::persists)
     }
 
-    /// Of each state, the ring of its output, and the ring of its input to which it is copied.
-    pub fn states(&self) -> Vec<[usize; 2]> {
+    /// Of each state, the ring of its output, the ring of its input to which it is copied, and what all elements of the
+    /// input are in the first frame.
+    pub fn states(&self) -> Vec<([usize; 2], f32)> {
         let ring_of = |is: &dyn Fn(&LayerIndex<'_>) -> bool| {
             let layer = self.cnn().layers.iter().position(is)?;
             self.written(layer).first().copied()
         };
         let rings = |state: &State| {
             let from = ring_of(&|entry| entry.tensor.name == state.tensor)?;
-            Some([from, ring_of(&|entry| entry.layer.name == state.input)?])
+            let to = ring_of(&|entry| entry.layer.name == state.input)?;
+            Some(([from, to], state.initial))
         };
         self.cnn().cnn.states.iter().filter_map(rings).collect()
     }

@@ -43,8 +43,8 @@ pub(super) fn write_methods(source: &mut Source, model: &Model<'_>) {
     if model.is_stream() {
         source.line("self.hop = 0;");
     }
-    for [_, to] in model.states() {
-        source.line(format!("self.memory.clear(ring::{});", model.rings[to]));
+    for ([_, to], initial) in model.states() {
+        source.line(format!("self.memory.fill(ring::{}, {initial:?});", model.rings[to]));
     }
     source.close("}");
     source.gap();

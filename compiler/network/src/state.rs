@@ -46,13 +46,15 @@ use crate::pass::names::Names;
 use crate::{Layer, Network, NetworkOutput, Operand, suggest};
 
 /// An input and an output that the network keeps between frames. In each frame, the input is what the output was in the
-/// frame before. In the first frame its elements are 0.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// frame before.
+#[derive(Debug, Clone, PartialEq)]
 pub struct State {
     /// The name of the input's layer.
     pub input: String,
     /// The name of the output.
     pub output: String,
+    /// What all elements of the input are in the first frame.
+    pub initial: f32,
 }
 
 /// Why an output cannot be an input of the next frame.
@@ -153,7 +155,7 @@ impl Network {
 }
 
 /// The network that keeps these pairs of an output and an input from frame to frame, beside those that it keeps already.
-/// Names are those of the model.
+/// Names are those of the model. In the first frame the inputs are 0.
 ///
 /// # Errors
 /// Why a pair cannot be one; [`StateError::help`] says what would work.
@@ -207,7 +209,7 @@ fn pair(network: &Network, output: &str, input: &str) -> Result<State, StateErro
         let shapes = Box::new([to.operand.shape.clone(), from.shape.clone()]);
         return Err(StateError::Shapes { output, input, shapes, fitting });
     }
-    Ok(State { input, output })
+    Ok(State { input, output, initial: 0.0 })
 }
 
 /// Adds a layer for each output of a state whose elements do not lie as those of its input, or that is itself an input.

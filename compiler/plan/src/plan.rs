@@ -234,10 +234,10 @@ pub struct Stream {
 }
 
 /// An input and an output of a model that the caller neither hands over nor gets: in each frame, the input is what the
-/// output was in the frame before. In the first frame its elements are 0.
+/// output was in the frame before. In the first frame all its elements are `initial`.
 ///
 /// The ring of the input lives all the time. When a frame has ended, the bytes of the output's tensor are copied to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
     /// Name of the layer that delivers the input.
@@ -246,6 +246,13 @@ pub struct State {
     pub output: String,
     /// The tensor that the output is, or is a view of. It lies in memory as the input does.
     pub tensor: String,
+    /// What all elements of the input are in the first frame.
+    #[serde(default, skip_serializing_if = "is_positive_zero")]
+    pub initial: f32,
+}
+
+fn is_positive_zero(value: &f32) -> bool {
+    value.to_bits() == 0
 }
 
 /// The file that a CNN was read from.

@@ -49,6 +49,12 @@ pub fn check(plan: &Value, cnn: &Value, states: &[State<'_>], layers: &[Layer]) 
         let named = list(cnn, "layers")?.iter().position(|layer| layer["output"] == state.tensor);
         let output = named.and_then(|place| layers.get(place)).filter(|layer| layer.op != "input");
         let output = output.ok_or_else(|| format!("nothing computes {}", state.tensor))?;
+        // No number of a file is infinite.
+        let stated = cnn["states"].as_array().into_iter().flatten();
+        let is_number = |state: &Value| state.get("initial").is_none_or(Value::is_number);
+        if !stated.clone().all(is_number) {
+            return Err("a state that begins with no number".into());
+        }
         if input.r != input.rows() || input.external || !lie_alike(&input.shape, &output.shape) {
             return Err(format!("{} cannot be a state of {}", output.name, input.name));
         }

@@ -385,9 +385,9 @@ impl<P: Part> Memory<'_, P> {
         self.slices::<u8, u8, 0>([], ring.bytes()).1.all().copy_from_slice(bytes);
     }
 
-    /// Makes all elements of a ring 0.
-    pub fn clear<T>(&mut self, ring: Ring<P, T>) {
-        self.slices::<u8, u8, 0>([], ring.bytes()).1.all().fill(0);
+    /// Makes all elements of a ring the same.
+    pub fn fill<T: Plain>(&mut self, ring: Ring<P, T>, value: T) {
+        self.slices::<T, T, 0>([], ring).1.all().fill(value);
     }
 
     #[inline(always)]

@@ -198,8 +198,9 @@ impl<'p> Runner<'p> {
                 return Err(error);
             }
         }
-        for [from, to] in &self.cnns[cnn].states {
-            let [from, to] = [*from, *to].map(|s| ring_bytes(&self.resolved.allocations[cnn][s], 0));
+        for state in &self.cnns[cnn].states {
+            let [from, to] =
+                [state.from, state.to].map(|s| ring_bytes(&self.resolved.allocations[cnn][s], 0));
             self.arena.copy(from, to.start);
         }
         if !self.arena.is_intact() {
@@ -249,12 +250,13 @@ impl<'p> Runner<'p> {
         Ok(WholeFrame { inputs: all, outputs: outputs.collect() })
     }
 
-    /// Begins anew: what a CNN keeps of the frames, or hops of a stream, so far is forgotten. Its states are 0.
+    /// Begins anew: what a CNN keeps of the frames, or hops of a stream, so far is forgotten.
     pub fn reset(&mut self, cnn: usize) {
         self.cnns[cnn].restart(&self.resolved.allocations[cnn]);
-        for [_, to] in &self.cnns[cnn].states {
-            let ring = ring_bytes(&self.resolved.allocations[cnn][*to], 0);
-            self.arena.get_mut(ring).unwrap_or_default().fill(0);
+        for state in &self.cnns[cnn].states {
+            let ring = ring_bytes(&self.resolved.allocations[cnn][state.to], 0);
+            let bytes = self.arena.get_mut(ring).unwrap_or_default();
+            SpanMut::of_bytes(bytes).all().fill(state.initial);
         }
     }
 

@@ -42,8 +42,19 @@ pub(super) struct State {
     pub fired: Vec<u64>,
     /// How the hops of a stream are counted.
     pub hops: Hops,
-    /// Of each state, the ring of its output, and the ring of its input to which it is copied.
-    pub states: Vec<[usize; 2]>,
+    /// The states that it keeps.
+    pub states: Vec<Kept>,
+}
+
+/// A state.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    /// The ring of its output.
+    pub from: usize,
+    /// The ring of its input, to which it is copied.
+    pub to: usize,
+    /// What all elements of the input are in the first frame.
+    pub initial: f32,
 }
 
 /// Where a layer reads and writes.
@@ -123,7 +134,7 @@ impl State {
         let ring_of = |l: Option<usize>| places[l?].writes.first().copied();
         let states = cnn.cnn.states.iter().filter_map(|state| {
             let from = cnn.layers.iter().position(|entry| entry.tensor.name == state.tensor);
-            Some([ring_of(from)?, ring_of(find(&state.input))?])
+            Some(Kept { from: ring_of(from)?, to: ring_of(find(&state.input))?, initial: state.initial })
         });
         let states = states.collect();
         let made = |output: &Output| cnn.layers.iter().position(|entry| entry.tensor.name == output.tensor);

@@ -62,6 +62,9 @@ fn check_state(cnn: &CnnIndex<'_>, state: &State, findings: &mut Findings) {
             wrong(entry, format!("a state needs a ring of {} rows, and it has {rows}", entry.rows()));
         }
     }
+    if !state.initial.is_finite() {
+        wrong(input, format!("its elements would be {} in the first frame", state.initial));
+    }
     if input.tensor.external {
         wrong(input, "it is a state, but the caller holds it".into());
     }

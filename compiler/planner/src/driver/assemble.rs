@@ -493,7 +493,8 @@ fn states(network: &Network) -> Vec<plan::State> {
     let state = |state: &State| {
         let output = network.outputs.iter().find(|output| output.name == state.output)?;
         let tensor = network.layer(output.operand.layer).output.clone();
-        Some(plan::State { input: state.input.clone(), output: state.output.clone(), tensor })
+        let (input, output) = (state.input.clone(), state.output.clone());
+        Some(plan::State { input, output, tensor, initial: state.initial })
     };
     network.states.iter().filter_map(state).collect()
 }

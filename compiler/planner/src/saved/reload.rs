@@ -29,7 +29,7 @@ use csdfc_network::{LayerId, Network, Operand};
 use csdfc_network::{state, stream};
 use csdfc_plan::format::{Element, Quantization};
 use csdfc_plan::operator::Operator;
-use csdfc_plan::plan::{Cnn, Plan, Stream};
+use csdfc_plan::plan::{Cnn, Plan, State, Stream};
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::ParameterError;
 use csdfc_runtime::bind::Primitive;
@@ -131,8 +131,14 @@ fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<Str
             }
             None => loaded.network,
         };
-        let pairs: Vec<(String, String)> =
-            cnn.states.iter().map(|state| (state.output.clone(), state.input.clone())).collect();
+        // The model may have states of its own.
+        let is_own = |state: &&State| network.state_of_input(&state.input).is_some();
+        let pairs: Vec<(String, String)> = cnn
+            .states
+            .iter()
+            .filter(|state| !is_own(state))
+            .map(|state| (state.output.clone(), state.input.clone()))
+            .collect();
         let network = state::bind(network, &pairs).map_err(|error| Error::Input {
             message: format!("CNN `{}`: {error}", cnn.name),
             help: Some(HELP.into()),
@@ -204,9 +210,9 @@ pub fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
         let (plan, model) = (cnn.layers.len(), network.layers.len());
         found.push(format!("CNN `{}` has {plan} layers in the plan, {model} in the model", cnn.name));
     }
-    let states: BTreeSet<[&String; 2]> =
-        cnn.states.iter().map(|state| [&state.output, &state.input]).collect();
-    if states != network.states.iter().map(|state| [&state.output, &state.input]).collect() {
+    let planned = cnn.states.iter().map(|state| (&state.output, &state.input, state.initial.to_bits()));
+    let states = network.states.iter().map(|state| (&state.output, &state.input, state.initial.to_bits()));
+    if planned.collect::<BTreeSet<_>>() != states.collect() {
         found.push(format!("CNN `{}` has other states in the plan than in the model", cnn.name));
     }
     if cnn.stream != network.stream {
