@@ -30,10 +30,12 @@ def run(tool, summary, only, seed):
         case = f"states {number}"
         if re.search(only, case):
             summary.check("states", case, lambda: _drawn(tool, [seed, number]))
-    for number, kind in enumerate(["float32", "int8"] * 4):
-        case = f"variables of {kind} {number}"
+    kinds = {"variables": lambda *given: _variables("float32", *given), "variables of int8": lambda *given: _variables("int8", *given),
+             "SVDF": _svdf, "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm}
+    for number, (kind, make) in enumerate(list(kinds.items()) * 5):
+        case = f"{kind} {number}"
         if re.search(only, case):
-            summary.check("states", case, lambda: _variables(tool, kind, [seed, number]))
+            summary.check("states", case, lambda: _beside_litert(tool, make, np.random.default_rng([seed, number])))
     chosen = [name for name in NETWORKS if re.search(only, name)]
     files = fetched(tool, *PACKAGE, ".onnx") if chosen else {}
     if files is None:
@@ -102,11 +104,27 @@ def _drawn(tool, seed):
     _compare(tool, file, pairs, {"x": frames}, {"y": np.array(wanted)})
 
 
-def _variables(tool, kind, seed):
-    """A TFLite model that keeps the frames before in a variable, as streaming Keras layers do, beside LiteRT."""
-    random = np.random.default_rng(seed)
-    rows, width = int(random.integers(2, 6)), int(random.integers(1, 7))
-    model, about = Model(), {}
+def _beside_litert(tool, make, random):
+    """A TFLite model that keeps something, frame by frame."""
+    model = Model()
+    y, kind = make(model, random)
+    content = model.write([y])
+    file = tool.work / "kept.tflite"
+    file.write_bytes(content)
+    made = interpreter(content)
+    (shape,) = (tuple(detail["shape"]) for detail in made.get_input_details())
+    (name,) = (detail["name"] for detail in made.get_output_details())
+    if kind == "int8":
+        frames = random.integers(-128, 128, (FRAMES, *shape)).astype(np.int8)
+    else:
+        frames = random.uniform(-1, 1, (FRAMES, *shape)).astype(np.float32)
+    wanted = [computed(made, {"x": frame})[name] for frame in frames]
+    _compare(tool, file, [], {"x": frames.astype(np.float32)}, {name: np.array(wanted, dtype=np.float32)})
+
+
+def _variables(kind, model, random):
+    """The frames before, in a variable, as streaming Keras layers have it."""
+    rows, width, about = int(random.integers(2, 6)), int(random.integers(1, 7)), {}
     if kind == "int8":
         about = {"scales": 0.05, "points": int(random.integers(-20, 20))}
     # The integer that stands for 0, or another number that is the same everywhere.
@@ -119,19 +137,38 @@ def _variables(tool, kind, seed):
     bounds = [model.constant(np.array(bound, dtype=np.int32)) for bound in ([0, 1, 0], [1, rows, width])]
     model.operator("SLICE", [both, *bounds], [after], "Slice")
     model.operator("ASSIGN_VARIABLE", [handle, after], [], "AssignVariable")
-    scaled = model.constant(np.array([0.5], dtype=np.float32)) if kind == "float32" else after
-    model.operator("MUL" if kind == "float32" else "MAXIMUM", [after, scaled], [y], "Mul" if kind == "float32" else "MaximumMinimum")
-    content = model.write([y])
-    file = tool.work / "variables.tflite"
-    file.write_bytes(content)
-    made = interpreter(content)
-    if kind == "int8":
-        frames = random.integers(-128, 128, (FRAMES, 1, 1, width)).astype(np.int8)
-    else:
-        frames = random.uniform(-1, 1, (FRAMES, 1, 1, width)).astype(np.float32)
-    (name,) = (detail["name"] for detail in made.get_output_details())
-    wanted = [computed(made, {"x": frame})[name] for frame in frames]
-    _compare(tool, file, [], {"x": frames.astype(np.float32)}, {name: np.array(wanted, dtype=np.float32)})
+    model.operator("MAXIMUM", [after, before], [y], "MaximumMinimum")
+    return y, kind
+
+
+def _svdf(model, random):
+    inner, rank, units, memory = (int(random.integers(1, most)) for most in (8, 3, 6, 7))
+    floats = lambda *dims: model.constant(random.uniform(-1, 1, dims).astype(np.float32))
+    x = model.input([1, inner], name="x")
+    weights = [floats(units * rank, inner), floats(units * rank, memory)]
+    bias = floats(units) if random.integers(2) else -1
+    state = model.tensor([1, units * rank * memory])
+    model.graph.tensors[state].isVariable = True
+    y = model.tensor([1, units])
+    model.operator("SVDF", [x, *weights, bias, state], [y], "SVDF", rank=rank, fusedActivationFunction=int(random.integers(2)))
+    return y, "float32"
+
+
+def _lstm(model, random):
+    steps, inner, size = (int(random.integers(1, most)) for most in (5, 7, 7))
+    floats = lambda *dims: model.constant(random.uniform(-1, 1, dims).astype(np.float32))
+    is_time_major = bool(random.integers(2))
+    x = model.input([steps, 1, inner] if is_time_major else [1, steps, inner], name="x")
+    weights = [floats(size, inner) for _ in range(4)] + [floats(size, size) for _ in range(4)]
+    peepholes = [floats(size) for _ in range(3)] if random.integers(2) else [-1] * 3
+    biases = [floats(size) for _ in range(4)]
+    states = [model.tensor([1, size]) for _ in range(2)]
+    for state in states:
+        model.graph.tensors[state].isVariable = True
+    y = model.tensor([steps, 1, size] if is_time_major else [1, steps, size])
+    model.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", [x, *weights, *peepholes, *biases, -1, -1, *states, -1, -1, -1, -1], [y],
+                   "UnidirectionalSequenceLSTM", fusedActivationFunction=4, timeMajor=is_time_major)
+    return y, "float32"
 
 
 def _compare(tool, file, options, feeds, wanted):

@@ -11,7 +11,7 @@ use rten_onnx::onnx::{
 use super::dilated;
 use super::op::{Op, Operand};
 use super::schema::{File, Model, Operator as Stated};
-use super::variables::{self, Access, Variables};
+use super::variables::{self, Access, Key, Variables};
 use super::{SUPPORTED, ops};
 use crate::import::ImportOptions;
 use crate::import::builder::{Builder, MAX_LAYERS, Names, NodeName};
@@ -124,10 +124,18 @@ impl<'a> Graph<'a, '_> {
         let mut values: Vec<Option<Value>> = vec![None; tensors.len()];
         let names: Vec<&str> = self.stated.inputs.iter().map(|index| tensors[*index].name.as_str()).collect();
         // Those of variables have the shapes that a plan states. Dimensions have no names.
-        let reads = needed.iter().map(|index| &self.stated.operators[*index]);
-        let reads = reads.filter(|operator| variables::access(operator) == Some(Access::Read));
-        let of_variables = reads.filter_map(|operator| operator.outputs.first());
-        let of_variables = of_variables.map(|output| tensors[*output].name.as_str());
+        let operators = needed.iter().map(|index| &self.stated.operators[*index]);
+        let of_variables = operators.flat_map(|operator| match variables::access(operator) {
+            Some(Access::Read) => operator.outputs.clone(),
+            _ => operator
+                .inputs
+                .iter()
+                .flatten()
+                .copied()
+                .filter(|input| tensors[*input].is_variable)
+                .collect::<Vec<_>>(),
+        });
+        let of_variables = of_variables.map(|index| tensors[index].name.as_str());
         let stated: Vec<_> = names.iter().copied().chain(of_variables).map(|name| (name, None)).collect();
         let given = inputs::given(self.model, &stated, options)?;
         let read: BTreeSet<usize> = needed
@@ -164,6 +172,11 @@ impl<'a> Graph<'a, '_> {
                 inputs.push(match *input {
                     None => None,
                     Some(input) => {
+                        if tensors[input].is_variable && values[input].is_none() {
+                            let value =
+                                self.begin(&mut builder, &mut variables, &given, Key::Tensor(input), input)?;
+                            values[input] = Some(value);
+                        }
                         let value = self.value(&mut builder, &mut values, input, operator)?;
                         Some(Operand { index: input, stated: &tensors[input], value })
                     }
@@ -179,8 +192,12 @@ impl<'a> Graph<'a, '_> {
                 outputs,
                 part: parts.get(&index),
                 numbers: &mut numbers,
+                kept: Vec::new(),
             };
             let made = ops::import(&mut op, operator.kind).map_err(|fault| self.error(operator, fault))?;
+            for (index, value) in std::mem::take(&mut op.kept) {
+                variables.assign(Key::Tensor(index), value, &tensors[index]);
+            }
             for (at, (value, &output)) in made.into_iter().zip(&operator.outputs).enumerate() {
                 let value = op.output(at, value).map_err(|fault| self.error(operator, fault))?;
                 if values[output].is_some() {
@@ -225,17 +242,27 @@ impl<'a> Graph<'a, '_> {
         let output = of(operator.outputs.first().copied())?;
         let value = match variables.now(&key) {
             Some((value, _)) => value.clone(),
-            None => {
-                let (stated, info) = (&self.stated.tensors[output], self.info(output));
-                let seat = InputSeat { name: &stated.name, info: &info, channels_last: false };
-                let input = inputs::add(self.model, builder, &seat, given)?;
-                variables.begin(key.clone(), &stated.name);
-                variables.assign(key, input.clone(), stated);
-                input
-            }
+            None => self.begin(builder, variables, given, key, output)?,
         };
         values[output] = Some(value);
         Ok(())
+    }
+
+    /// An input for what a variable is when a frame begins. It is stated as this tensor.
+    fn begin<'s>(
+        &'s self,
+        builder: &mut Builder,
+        variables: &mut Variables<'s>,
+        given: &Given<'_>,
+        key: Key,
+        tensor: usize,
+    ) -> Result<Value, ImportError> {
+        let (stated, info) = (&self.stated.tensors[tensor], self.info(tensor));
+        let seat = InputSeat { name: &stated.name, info: &info, channels_last: false };
+        let input = inputs::add(self.model, builder, &seat, given)?;
+        variables.begin(key.clone(), &stated.name);
+        variables.assign(key, input.clone(), stated);
+        Ok(input)
     }
 
     /// The value of a tensor that an operator reads.
@@ -261,14 +288,8 @@ impl<'a> Graph<'a, '_> {
             Some(constant) => Ok(values[index].insert(constant.into()).clone()),
             None => {
                 let (name, reader) = (&tensor.name, self.label(reader));
-                let reason = match tensor.is_variable {
-                    true => {
-                        format!("tensor {name}, which {reader} needs, is kept from one frame to the next")
-                    }
-                    false => {
-                        format!("no operator before {reader} computes tensor {name}, and it has no data")
-                    }
-                };
+                let reason =
+                    format!("no operator before {reader} computes tensor {name}, and it has no data");
                 Err(self.wrong(reason))
             }
         }
@@ -320,7 +341,7 @@ impl<'a> Graph<'a, '_> {
         let mut states = Vec::new();
         for (key, input, initial) in variables.read_first() {
             let Some((value, stated)) = variables.now(key) else { continue };
-            let wrong = |reason: &str| self.wrong(format!("variable {}, read as {input}, {reason}", key[1]));
+            let wrong = |reason: &str| self.wrong(format!("{key}, read as {input}, {reason}"));
             let Value::Tensor(tensor) = value else { return Err(wrong("becomes a constant")) };
             let node =
                 Node { proto: &NodeProto::default(), index: 0, operator: "", opset: 0, inputs: Vec::new() };

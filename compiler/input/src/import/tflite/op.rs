@@ -39,6 +39,8 @@ pub(super) struct Op<'a, 'b> {
     pub part: Option<&'b Part>,
     /// The numbers that tensors of integers stand for, for the tensors that were asked for.
     pub numbers: &'b mut BTreeMap<usize, Value>,
+    /// Tensors that the operator keeps for the next frame, and what they are then.
+    pub kept: Vec<(usize, Value)>,
 }
 
 /// An operand.
@@ -85,6 +87,13 @@ impl<'a, 'b> Op<'a, 'b> {
     pub fn operand(&self, index: usize) -> Result<&Operand<'a, 'b>, Fault> {
         let operand = self.inputs.get(index).and_then(Option::as_ref);
         operand.map_or_else(|| fault!("operand {index} is missing"), Ok)
+    }
+
+    /// Keeps a value as operand `index` of the next frame.
+    pub fn keep(&mut self, index: usize, value: Value) {
+        if let Some(Some(operand)) = self.inputs.get(index) {
+            self.kept.push((operand.index, value));
+        }
     }
 
     pub fn has(&self, index: usize) -> bool {

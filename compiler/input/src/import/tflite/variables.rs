@@ -9,8 +9,23 @@ use crate::import::builder::Builder;
 use crate::import::error::{Fault, fault};
 use crate::import::node::Value;
 
-/// A variable's container and name, which several handles may share.
-pub(super) type Key = [String; 2];
+/// Which variable it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    /// By its container and name, which several handles may share.
+    Handle([String; 2]),
+    /// A tensor that an operator reads and keeps.
+    Tensor(usize),
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Key::Handle([_, name]) => write!(f, "variable {name}"),
+            Key::Tensor(index) => write!(f, "tensor {index}, a variable"),
+        }
+    }
+}
 
 /// What an operator does with a variable.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,7 +106,7 @@ impl<'a> Variables<'a> {
                 Some((first, rest)) if rest.iter().all(|value| value == first) => {
                     self.initial.insert(key.clone(), *first);
                 }
-                _ => return fault!("variable {} does not begin with elements that are all the same", key[1]),
+                _ => return fault!("{key} does not begin with elements that are all the same"),
             }
         }
         Ok(())
@@ -134,7 +149,7 @@ fn handles(model: &Model<'_>) -> Result<BTreeMap<usize, Key>, Fault> {
     let mut handles = BTreeMap::new();
     for operator in model.operators.iter().filter(|operator| access(operator) == Some(Access::Handle)) {
         let name = |field| operator.options.map_or(Ok(String::new()), |options| options.text(field));
-        let key = [name(0)?, name(1)?];
+        let key = Key::Handle([name(0)?, name(1)?]);
         if let Some(&output) = operator.outputs.first() {
             handles.insert(output, key);
         }

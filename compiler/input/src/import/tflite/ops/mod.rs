@@ -4,6 +4,7 @@ mod batches;
 mod dense;
 mod elements;
 mod movement;
+mod recurrent;
 mod reduce;
 mod views;
 mod windows;
@@ -133,11 +134,13 @@ const ROWS: &[(&str, Import)] = &[
     ("STRIDED_SLICE", movement::strided_slice),
     ("SUB", elements::sub),
     ("SUM", reduce::sum),
+    ("SVDF", recurrent::svdf),
     ("TANH", elements::tanh),
     ("TILE", movement::tile),
     ("TOPK_V2", reduce::top_k),
     ("TRANSPOSE", views::transpose),
     ("TRANSPOSE_CONV", windows::transpose_conv),
+    ("UNIDIRECTIONAL_SEQUENCE_LSTM", recurrent::sequence_lstm),
     ("UNPACK", movement::unpack),
 ];
 

@@ -147,6 +147,7 @@ fn models() -> Vec<(String, Model)> {
     models.push(truth_values());
     models.push(constants());
     models.push(views());
+    models.extend(recurrent());
     models
 }
 
@@ -196,6 +197,30 @@ fn constants() -> (String, Model) {
     model.operator("MUL", &[y, cast], &[z], &[]);
     model.outputs = vec![z];
     ("constants".into(), model)
+}
+
+/// Operators that keep tensors for the next frame.
+fn recurrent() -> Vec<(String, Model)> {
+    let kept = |model: &mut Model, size: i32| {
+        model.tensor(Tensor { shape: vec![1, size], is_variable: true, ..Tensor::default() })
+    };
+    let svdf = |model: &mut Model| {
+        let weights = [model.floats(&[4, 3]), model.floats(&[4, 5]), model.floats(&[2])];
+        [&weights[..], &[kept(model, 20)]].concat()
+    };
+    let lstm = |model: &mut Model| {
+        let mut operands: Vec<i32> =
+            (0..8).map(|at| model.floats(&[2, if at < 4 { 3 } else { 2 }])).collect();
+        operands.extend([-1; 3]);
+        operands.extend((0..4).map(|_| model.floats(&[2])));
+        operands.extend([-1; 2]);
+        operands.extend([kept(model, 2), kept(model, 2)]);
+        operands
+    };
+    vec![
+        of("SVDF", &[&[1, 3]], svdf, &[&[1, 2]], &[(0, Int(2)), (1, Byte(1))]),
+        of("UNIDIRECTIONAL_SEQUENCE_LSTM", &[&[1, 4, 3]], lstm, &[&[1, 4, 2]], &[(0, Byte(4))]),
+    ]
 }
 
 /// Views, and shapes that operators compute.
