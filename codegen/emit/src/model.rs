@@ -122,6 +122,12 @@ impl<'r> Model<'r> {
         self.cnn().cnn.stream.is_some()
     }
 
+    /// Whether it takes turns in its arena with other models, while some keep rows there from hop to hop.
+    pub fn takes_turns(&self) -> bool {
+        let cnns = &self.resolved.index.cnns;
+        cnns.len() > 1 && cnns.iter().any(|cnn| cnn.cnn.stream.is_some())
+    }
+
     /// Workers that share a firing.
     pub fn threads(&self) -> usize {
         self.resolved.index.plan.threads

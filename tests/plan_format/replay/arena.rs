@@ -22,7 +22,8 @@ pub fn check_apart(plan: &Plan<'_>) -> Result<(), Refusal> {
             let is_cut = beside && (a.is_cut() || b.is_cut());
             let of_one_layer = beside
                 && (overwrites_operand(&plan.cnns[c], a, b) || overwrites_operand(&plan.cnns[c], b, a));
-            if at_once || is_cut || of_one_layer {
+            let outlives = c != d && (a.kind == Kind::Persists || b.kind == Kind::Persists);
+            if at_once || is_cut || of_one_layer || outlives {
                 return Err(format!("{} and {} share bytes", a.name, b.name));
             }
         }

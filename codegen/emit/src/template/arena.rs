@@ -20,7 +20,7 @@ use crate::kernels::span::{Plain, Span, SpanMut};
 /// The memory of the application: buffers and workspace, exactly [`ARENA_BYTES`] of it.
 ///
 /// A model borrows it for as long as the model lives. So no two models run in it at the same time, except those that
-/// may. Its content between frames does not matter.
+/// may. Its content between frames does not matter, except to streams, which keep rows in it.
 #[repr(C, align(4))]
 pub struct Arena {
     bytes: [u8; ARENA_BYTES],
@@ -221,6 +221,16 @@ impl<'a, D: Division> Parts<'a, D> {
         // Each part is taken once. `of` has checked that no two parts have a byte in common, except those of rings
         // between stages.
         Memory { start: self.start, arena: PhantomData, part: PhantomData }
+    }
+}
+
+impl<P: Part> Memory<'static, P> {
+    /// All of an arena that several models share. They take turns.
+    ///
+    /// # Safety
+    /// `arena` leads to an arena that nobody else uses while this memory is used.
+    pub unsafe fn shared(arena: *mut Arena) -> Self {
+        Memory { start: arena.cast(), arena: PhantomData, part: PhantomData }
     }
 }
 

@@ -65,8 +65,7 @@ fn problem(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, row_by_row: R
     let links = distance::links(storage, items, row_by_row);
     let mut sets: Vec<Vec<Stored>> = (0..storage.executions.len())
         .flat_map(|cnn| {
-            let own: Vec<usize> = (0..items.len()).filter(|i| items[*i].cnn == cnn).collect();
-            storage.line(items, cnn, row_by_row).fullest(&own)
+            storage.line(items, cnn, row_by_row).fullest(&storage.while_running(items, cnn))
         })
         .collect();
     if at_once(&peak.stored, &links) {
