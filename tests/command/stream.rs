@@ -34,7 +34,8 @@ fn results_come_hop_by_hop() {
 #[test]
 fn what_does_not_fit_is_named_with_what_would() {
     let folder = folder();
-    let app = r#"(cnns: [(model: "builtin:wake_word", stream: ()), (model: "builtin:lenet5")])"#;
+    let app = r#"(cnns: [(model: "builtin:wake_word", stream: ()), (model: "builtin:lenet5")],
+        parallel: [["wake_word", "lenet5"]])"#;
     std::fs::write(folder.path().join("two.ron"), app).unwrap();
     for (snapshot, line) in [
         ("stream_unknown_input", "builtin:wake_word --stream feature"),
@@ -48,7 +49,7 @@ fn what_does_not_fit_is_named_with_what_would() {
         ("stream_window_does_not_end_with_a_hop", "builtin:resnet8 --stream input --hop 12 --window 32"),
         ("stream_of_one_row", "builtin:wake_word --stream features --hop 4"),
         ("stream_hop_without_stream", "builtin:wake_word --hop 4"),
-        ("stream_beside_others", "two.ron"),
+        ("stream_at_the_same_time", "two.ron"),
         ("stream_in_edges", "builtin:wake_word --stream features --storage edges"),
     ] {
         let args: Vec<&str> = ["plan"].into_iter().chain(line.split_whitespace()).collect();

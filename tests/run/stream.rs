@@ -313,7 +313,11 @@ fn what_takes_turns_with_a_stream_is_as_if_alone() {
                 outputs.iter().map(|value| floats(value).iter().map(|x| x.to_bits()).collect()).collect()
             };
             let made = bits(runner.infer(c, &input).unwrap());
-            assert_eq!(made, bits(alone[c].infer(0, &input).unwrap()), "network {number}, turn {turn} of {c}");
+            assert_eq!(
+                made,
+                bits(alone[c].infer(0, &input).unwrap()),
+                "network {number}, turn {turn} of {c}"
+            );
         }
         // All but the rows that stay is shared.
         let state = kept(&together);

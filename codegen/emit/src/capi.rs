@@ -187,13 +187,17 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
                 source.line("let arena: &'static mut Arena = unsafe { &mut *arena };");
             }
             true => {
-                source.line("// SAFETY: `create` makes an arena. The header asks that the models on it take turns.");
+                source.line(
+                    "// SAFETY: `create` makes an arena. The header asks that the models on it take turns.",
+                );
                 source.line("let memory = unsafe { Memory::shared(arena) };");
             }
         }
         source.line(made);
         source.close("};");
-        source.line("// SAFETY: the header asks for a place of zeros, and for an arena that nobody uses meanwhile.");
+        source.line(
+            "// SAFETY: the header asks for a place of zeros, and for an arena that nobody uses meanwhile.",
+        );
         source.line(format!("unsafe {{ create({number}, place, arena, arena_bytes, make) }}"));
         source.close("}");
     };

@@ -252,7 +252,8 @@ mod tests {
     /// Of equally fast design points, the smallest stays; of equal ones, the first.
     #[test]
     fn variants_that_gain_nothing_are_left_out() {
-        let design_points = design_points(&[vec![(20, 5, 2), (10, 5, 2), (10, 5, 2), (30, 4, 2), (40, 4, 2), (50, 5, 1)]]);
+        let design_points =
+            design_points(&[vec![(20, 5, 2), (10, 5, 2), (10, 5, 2), (30, 4, 2), (40, 4, 2), (50, 5, 1)]]);
         let selection = Selection::new(&design_points, vec![vec![0]], &[Demand::default()]);
         assert_eq!(selection.allowed, [[1, 3, 5]]);
         assert_eq!(selection.thresholds(), [50_000, 30_000, 10_000]);
