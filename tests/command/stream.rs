@@ -31,6 +31,36 @@ fn results_come_hop_by_hop() {
     assert_eq!((hops.len(), &hops), (21 * 12, &windows));
 }
 
+/// The wake word of the doorbell makes the same beside another CNN, whether the file or the command line says that it
+/// is a stream.
+#[test]
+fn a_stream_beside_another_cnn_is_as_if_alone() {
+    let folder = folder();
+    let path = folder.path();
+    std::fs::write(path.join("features.f32"), features(50)).unwrap();
+    let app = r#"(cnns: [(name: "listen", model: "builtin:wake_word"), (name: "look", model: "builtin:lenet5")])"#;
+    std::fs::write(path.join("two.ron"), app).unwrap();
+    for (file, args) in [
+        ("two", ["plan", "two.ron", "--stream", "listen/features", "-o", "two.json"]),
+        ("one", ["plan", "builtin:wake_word", "--stream", "features", "-o", "one.json"]),
+    ] {
+        let planned = run(path, &args);
+        assert_eq!(planned.code, 0, "{}", planned.stderr);
+        let name = if file == "two" { "listen/" } else { "" };
+        let input = format!("{name}features=features.f32");
+        let output = format!("{name}scores={file}.f32");
+        let plan = format!("{file}.json");
+        let mut args = vec!["run", &plan, "--input", &input, "--output", &output];
+        if file == "two" {
+            args.push("--random=1");
+        }
+        let ran = run(path, &args);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    let [two, one] = ["two.f32", "one.f32"].map(|file| std::fs::read(path.join(file)).unwrap());
+    assert_eq!((two.len(), &two), (21 * 12, &one));
+}
+
 #[test]
 fn what_does_not_fit_is_named_with_what_would() {
     let folder = folder();
