@@ -38,7 +38,8 @@ fn a_stream_beside_another_cnn_is_as_if_alone() {
     let folder = folder();
     let path = folder.path();
     std::fs::write(path.join("features.f32"), features(50)).unwrap();
-    let app = r#"(cnns: [(name: "listen", model: "builtin:wake_word"), (name: "look", model: "builtin:lenet5")])"#;
+    let app =
+        r#"(cnns: [(name: "listen", model: "builtin:wake_word"), (name: "look", model: "builtin:lenet5")])"#;
     std::fs::write(path.join("two.ron"), app).unwrap();
     for (file, args) in [
         ("two", ["plan", "two.ron", "--stream", "listen/features", "-o", "two.json"]),
