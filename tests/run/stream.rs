@@ -113,7 +113,9 @@ fn grow(network: &mut Network, random: &mut ChaCha8Rng) {
             (Operator::Slice(Slice { starts: vec![0; 4], steps: vec![1; 4], lengths }), vec![x])
         }
         11 => {
-            let pad = Pad { mode: PadMode::Edge, before: vec![0, 0, 0, 1], after: vec![0; 4] };
+            let modes = [PadMode::Edge, PadMode::Constant { value: Some(0.5) }];
+            let mode = modes[random.random_range(0..2)].clone();
+            let pad = Pad { mode, before: vec![0, 0, 0, 1], after: vec![0; 4] };
             (Operator::Pad(pad), vec![x])
         }
         _ if random.random() => {
