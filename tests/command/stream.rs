@@ -1,5 +1,8 @@
 //! Streams: what a call makes, and what no stream can be.
 
+use csdfc_command::npy;
+use csdfc_runtime::run::{Data, Value};
+
 use super::{fails, folder, run};
 
 /// Features of so many rows for `builtin:wake_word`.
@@ -29,6 +32,47 @@ fn results_come_hop_by_hop() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let [hops, windows] = ["stream.f32", "windowed.f32"].map(|file| std::fs::read(path.join(file)).unwrap());
     assert_eq!((hops.len(), &hops), (21 * 12, &windows));
+}
+
+/// A tensor with the rows of many hops gives a tensor with all that they make.
+#[test]
+fn a_tensor_may_have_many_hops() {
+    let folder = folder();
+    let path = folder.path();
+    let plans = [
+        ("builtin:wake_word --stream features", "features", "scores", [1, 40, 50, 1], vec![21, 3]),
+        ("builtin:paper_pair --stream l1 --hop 3", "l1", "l2", [1, 3, 48, 32], vec![1, 8, 46, 32]),
+    ];
+    for (model, input, output, dims, made) in plans {
+        let args: Vec<&str> =
+            ["plan"].into_iter().chain(model.split(' ')).chain(["-o", "hops.json"]).collect();
+        assert_eq!(run(path, &args).code, 0);
+        let [_, channels, rows, columns] = dims;
+        let signal = |at: usize| (at * 7919 % 1013) as f32 / 507.0 - 1.0;
+        let by_rows = (0..rows * columns * channels).flat_map(|at| signal(at).to_le_bytes());
+        std::fs::write(path.join("rows.f32"), by_rows.collect::<Vec<u8>>()).unwrap();
+        let image = |at: usize| signal(at % (rows * columns) * channels + at / (rows * columns));
+        let image = (0..rows * columns * channels).map(image).collect();
+        npy::write(&path.join("x.npy"), &Value { dims: dims.to_vec(), data: Data::F32(image) }).unwrap();
+        let [raw, tensor] = ["rows.f32", "x.npy"].map(|file| format!("{input}={file}"));
+        let [raw_made, tensor_made] = ["y.f32", "y.npy"].map(|file| format!("{output}={file}"));
+        for (input, output) in [(raw, raw_made), (tensor, tensor_made)] {
+            let ran = run(path, &["run", "hops.json", "--input", &input, "--output", &output]);
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
+        }
+        let Value { dims, data } = npy::read(&path.join("y.npy")).unwrap();
+        assert_eq!(dims, made, "{model}");
+        let Data::F32(values) = data else { panic!("floats") };
+        // Raw files have images as rows of pixels of channels.
+        let channels = if dims.len() == 4 { dims[1] } else { 1 };
+        let pixels = values.len() / channels;
+        let in_rows = (0..values.len()).map(|at| values[at % channels * pixels + at / channels]);
+        let bytes: Vec<u8> = in_rows.flat_map(f32::to_le_bytes).collect();
+        assert_eq!(bytes, std::fs::read(path.join("y.f32")).unwrap(), "{model}");
+    }
+    npy::write(&path.join("x.npy"), &Value { dims: vec![1, 3, 50, 32], data: Data::F32(vec![0.0; 4800]) })
+        .unwrap();
+    insta::assert_snapshot!("stream_hops_left_over", fails(path, &["run", "hops.json", "--input", "x.npy"]));
 }
 
 /// The wake word of the doorbell makes the same beside another CNN, whether the file or the command line says that it
