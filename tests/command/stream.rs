@@ -72,7 +72,10 @@ fn a_tensor_may_have_many_hops() {
     }
     npy::write(&path.join("x.npy"), &Value { dims: vec![1, 3, 50, 32], data: Data::F32(vec![0.0; 4800]) })
         .unwrap();
-    insta::assert_snapshot!("stream_hops_left_over", fails(path, &["run", "hops.json", "--input", "x.npy"]));
+    insta::assert_snapshot!(
+        "stream_hops_left_over",
+        fails(path, &["run", "hops.json", "--input", "x.npy", "-q"])
+    );
 }
 
 /// The wake word of the doorbell makes the same beside another CNN, whether the file or the command line says that it
