@@ -88,25 +88,28 @@ fn a_stream_beside_another_cnn_is_as_if_alone() {
     let app =
         r#"(cnns: [(name: "listen", model: "builtin:wake_word"), (name: "look", model: "builtin:lenet5")])"#;
     std::fs::write(path.join("two.ron"), app).unwrap();
-    for (file, args) in [
-        ("two", ["plan", "two.ron", "--stream", "listen/features", "-o", "two.json"]),
-        ("one", ["plan", "builtin:wake_word", "--stream", "features", "-o", "one.json"]),
+    for (file, name, args) in [
+        ("one", "", "builtin:wake_word --stream features"),
+        ("two", "listen/", "two.ron --stream listen/features"),
+        ("models", "wake_word/", "builtin:wake_word builtin:lenet5 --stream wake_word/features"),
     ] {
+        let output = format!("{file}.json");
+        let args: Vec<&str> = ["plan"].into_iter().chain(args.split(' ')).chain(["-o", &output]).collect();
         let planned = run(path, &args);
         assert_eq!(planned.code, 0, "{}", planned.stderr);
-        let name = if file == "two" { "listen/" } else { "" };
         let input = format!("{name}features=features.f32");
         let output = format!("{name}scores={file}.f32");
         let plan = format!("{file}.json");
         let mut args = vec!["run", &plan, "--input", &input, "--output", &output];
-        if file == "two" {
+        if file != "one" {
             args.push("--random=1");
         }
         let ran = run(path, &args);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
-    let [two, one] = ["two.f32", "one.f32"].map(|file| std::fs::read(path.join(file)).unwrap());
-    assert_eq!((two.len(), &two), (21 * 12, &one));
+    let made = ["one.f32", "two.f32", "models.f32"].map(|file| std::fs::read(path.join(file)).unwrap());
+    assert_eq!(made[0].len(), 21 * 12);
+    assert!(made.iter().all(|other| *other == made[0]));
 }
 
 #[test]
@@ -128,6 +131,7 @@ fn what_does_not_fit_is_named_with_what_would() {
         ("stream_of_one_row", "builtin:wake_word --stream features --hop 4"),
         ("stream_hop_without_stream", "builtin:wake_word --hop 4"),
         ("stream_at_the_same_time", "two.ron"),
+        ("models_beside_an_application", "two.ron builtin:lenet5"),
         ("stream_in_edges", "builtin:wake_word --stream features --storage edges"),
     ] {
         let args: Vec<&str> = ["plan"].into_iter().chain(line.split_whitespace()).collect();
