@@ -15,20 +15,21 @@ use csdfc_tests::{application, generate, plan, skipped};
 
 use super::capi::in_rows;
 
-/// A wake word, the lines of a scanner, and a network that sees frames.
+/// A wake word, the lines of a scanner, a network that sees frames, and one that keeps a state.
 const APPLICATION: &str = "(cnns: [
     (name: \"wake\", model: \"builtin:wake_word\", stream: ()),
     (name: \"lines\", model: \"builtin:paper_pair\", stream: (hop: 3)),
     (name: \"frames\", model: \"builtin:lenet5\"),
+    (name: \"voice\", model: \"builtin:voice_activity\", states: {\"next_state\": \"state\"}),
 ])";
 
 /// Turns: the number of a model, or `ANEW` where the wake word begins anew.
 const TURNS: usize = 90;
-const ANEW: usize = 3;
+const ANEW: usize = 4;
 
 /// The turns, the same in each program.
 fn turns() -> Vec<usize> {
-    let drawn = (0..TURNS).map(|turn| [0, 1, 0, 2, 0, 0, 1][(turn * turn + turn / 4) % 7]);
+    let drawn = (0..TURNS).map(|turn| [0, 1, 3, 2, 0, 3, 1][(turn * turn + turn / 4) % 7]);
     drawn.enumerate().map(|(turn, model)| if turn == 70 { ANEW } else { model }).collect()
 }
 
@@ -37,9 +38,12 @@ fn signal(at: usize) -> f32 {
     (at * 7919 % 1013) as f32 / 507.0 - 1.0
 }
 
-/// An image of these numbers, which come as rows of pixels of channels.
+/// An input of these numbers, which come as rows of pixels of channels.
 fn image(shape: &Shape, from: usize) -> Value {
-    let [_, channels, height, width] = shape.dims[..] else { panic!("an image") };
+    let [_, channels, height, width] = shape.dims[..] else {
+        let data = Data::F32((from..from + shape.elements()).map(signal).collect());
+        return Value { dims: shape.dims.clone(), data };
+    };
     let of_channel = |c: usize| (0..height * width).map(move |pixel| signal(from + pixel * channels + c));
     Value { dims: shape.dims.clone(), data: Data::F32((0..channels).flat_map(of_channel).collect()) }
 }
@@ -57,7 +61,7 @@ fn expected(application: &Application, missing: &str) -> String {
         let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
         runners.push(Runner::new(plan, &parameters).expect("a runner"));
     }
-    let (mut text, mut taken) = (String::new(), [0; 3]);
+    let (mut text, mut taken) = (String::new(), [0; 4]);
     for turn in turns() {
         if turn == ANEW {
             runners[0].reset(0);
@@ -105,7 +109,7 @@ fn print(output: &[f32]) {
 
 fn main() {
     let mut arena = Box::new(Arena::new());
-    let mut taken = [0; 3];
+    let mut taken = [0; 4];
     let mut wake = emitted::wake::Position::default();
     let mut lines = emitted::lines::Position::default();
 ",
@@ -145,7 +149,7 @@ fn c(plan: &Plan) -> String {
     let mut text = String::from(
         "#include \"emitted.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n\
          static _Alignas(64) unsigned char arena[EMITTED_ARENA_BYTES];\n\
-         static emitted_place places[3];\nstatic size_t taken[3];\n\n\
+         static emitted_place places[4];\nstatic size_t taken[4];\n\n\
          #define OK(call) do { if (call) { fprintf(stderr, \"%s\\n\", #call); exit(1); } } while (0)\n\n\
          static void signal_of(int model, float *to, size_t n) {\n  \
          for (size_t i = 0; i < n; i++) to[i] = (float)((taken[model] + i) * 7919 % 1013) / 507.0f - 1.0f;\n  \

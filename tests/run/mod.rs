@@ -11,6 +11,7 @@ mod narrow;
 mod operators;
 mod rows;
 pub mod shared;
+pub mod state;
 pub mod stream;
 mod sums;
 mod textbook;

@@ -2,7 +2,7 @@
 
 use super::model::Model;
 use super::source::Source;
-use super::{frame, loads, names, places, stage};
+use super::{frame, loads, names, places, stage, state};
 
 /// The text of its file.
 pub(super) fn write(model: &Model<'_>) -> String {
@@ -11,6 +11,9 @@ pub(super) fn write(model: &Model<'_>) -> String {
     model.rows(&mut body);
     if !model.stages.is_empty() {
         stage::write_frames(&mut body);
+    }
+    if model.keeps_state() {
+        state::write_size(&mut body, model);
     }
     write_model(&mut body, model);
     places::write(&mut body, model);
@@ -156,6 +159,10 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.gap();
     source.open(format!("impl<'a{bound}> Model<'a{parameter}> {{"));
     source.line("/// The model with the weights that are embedded in the crate.");
+    if model.takes_turns() && !model.states().is_empty() {
+        source.line("///");
+        source.line("/// Its state is what its last turn in this arena left, and 0 in a new arena.");
+    }
     source.line("#[cfg(feature = \"weights\")]");
     source.open(format!("pub fn new(arena: {arena}{store}) -> Self {{"));
     source.line(format!("Model::on({memory}, weights::embedded(){stored})"));
@@ -187,15 +194,21 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     if streamed {
         fields.extend(["store".into(), format!("read: {}", model.stores_of("0"))]);
     }
-    source.list("Model {", &fields, "");
+    // Models that take turns go on with what is in the arena, which is 0 in a new one.
+    match model.states().is_empty() || model.takes_turns() {
+        true => source.list("Model {", &fields, ""),
+        false => {
+            source.list("let mut model = Model {", &fields, ";");
+            source.line("model.reset();");
+            source.line("model");
+        }
+    }
     source.close("}");
     source.gap();
+    if model.keeps_state() {
+        state::write_methods(source, model);
+    }
     if model.is_stream() {
-        source.line("/// Begins a new stream: the rows so far are forgotten.");
-        source.open("pub fn reset(&mut self) {");
-        source.line("self.hop = 0;");
-        source.close("}");
-        source.gap();
         if model.takes_turns() {
             source.line("/// Where the stream is. Then other models may take the arena.");
             source.open("pub fn position(&self) -> Position {");

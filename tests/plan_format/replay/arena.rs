@@ -22,7 +22,7 @@ pub fn check_apart(plan: &Plan<'_>) -> Result<(), Refusal> {
             let is_cut = beside && (a.is_cut() || b.is_cut());
             let of_one_layer = beside
                 && (overwrites_operand(&plan.cnns[c], a, b) || overwrites_operand(&plan.cnns[c], b, a));
-            let outlives = c != d && (a.kind == Kind::Persists || b.kind == Kind::Persists);
+            let outlives = c != d && (a.persists() || b.persists());
             if at_once || is_cut || of_one_layer || outlives {
                 return Err(format!("{} and {} share bytes", a.name, b.name));
             }
@@ -66,7 +66,7 @@ struct Arena<'a> {
     cells: Vec<Option<(usize, u64)>>,
     /// The ring that had a cell to itself last.
     owner: Vec<Option<usize>>,
-    /// Whether a ring that wraps or persists lives.
+    /// Whether a ring that has its bytes to itself lives.
     lives: Vec<bool>,
     /// Firings of each layer.
     fired: Vec<u64>,
@@ -103,7 +103,7 @@ impl<'a> Arena<'a> {
             free: cnn.rings.iter().map(free).collect(),
         };
         // What a first hop finds of those before it.
-        for (s, ring) in cnn.rings.iter().enumerate().filter(|(_, ring)| ring.kind == Kind::Persists) {
+        for (s, ring) in cnn.rings.iter().enumerate().filter(|(_, ring)| ring.persists()) {
             arena.begin(s)?;
             for row in 0..cnn.layers[ring.tensor].history {
                 arena.cells_of(s, 0, row).for_each(|cell| arena.cells[cell] = Some((s, row)));
@@ -139,6 +139,9 @@ impl<'a> Arena<'a> {
             let Some(i) = ready else { return Err(format!("{}: all wait for each other", self.cnn.name)) };
             let layer = next(i);
             for s in 0..self.cnn.rings.len() {
+                // The frame before has ended.
+                self.lives[s] &=
+                    self.cnn.rings[s].kind != Kind::Kept || !done[i].is_multiple_of(length(group[i]));
                 let Kind::Block(begun) = self.cnn.rings[s].kind else { continue };
                 if self.cnn.rings[s].partitions.contains(&group[i])
                     && begun as u64 == done[i] % length(group[i])
@@ -170,7 +173,13 @@ impl<'a> Arena<'a> {
             _ if ring.tensor != l => true,
             Kind::Cut => frame * height + layers[l].end(p) <= self.free[s].saturating_add(ring.rows),
             Kind::Halves => frame * height <= self.free[s].saturating_add(height),
-            Kind::Whole | Kind::Wraps | Kind::Persists | Kind::Workspace | Kind::Block(_) => true,
+            Kind::Whole
+            | Kind::Wraps
+            | Kind::Persists
+            | Kind::State
+            | Kind::Kept
+            | Kind::Workspace
+            | Kind::Block(_) => true,
         };
         arrived && self.cnn.rings.iter().enumerate().all(has_room)
     }
@@ -209,7 +218,7 @@ impl<'a> Arena<'a> {
         let before = frame * layer.rows() + layer.history;
         let own = || (0..cnn.rings.len()).filter(|&s| cnn.rings[s].tensor == l);
         for s in own() {
-            if p == 0 && matches!(cnn.rings[s].kind, Kind::Wraps | Kind::Workspace) {
+            if p == 0 && matches!(cnn.rings[s].kind, Kind::Wraps | Kind::Kept | Kind::Workspace) {
                 self.begin(s)?;
             }
         }
@@ -240,14 +249,14 @@ impl<'a> Arena<'a> {
                 match ring.kind {
                     Kind::Wraps | Kind::Workspace | Kind::Block(_) => self.lives[s] = false,
                     Kind::Whole => self.free[s] = (frame + 1) * cnn.layers[ring.tensor].rows(),
-                    Kind::Cut | Kind::Halves | Kind::Persists => {}
+                    Kind::Cut | Kind::Halves | Kind::Persists | Kind::State | Kind::Kept => {}
                 }
             }
         }
         Ok(())
     }
 
-    /// A ring that wraps or persists has its bytes to itself from here on.
+    /// A ring that does not share them has its bytes to itself from here on.
     fn begin(&mut self, s: usize) -> Result<(), Refusal> {
         let ring = &self.cnn.rings[s];
         for &base in &ring.bases {

@@ -37,7 +37,7 @@ fn stored<'p>(plan: &'p Plan<'_>, element: &[usize], counts: &dyn Fn(&Ring) -> b
             let homes = if users.is_empty() { members().filter(meets).collect() } else { users };
             match homes.as_slice() {
                 // What persists lives on while other CNNs run.
-                [] if ring.kind != Kind::Persists => {}
+                [] if !ring.persists() => {}
                 [m] if !ring.is_cut() || is_alone(element[*m]) => stored.own[*m].push(s),
                 _ => stored.shared.push(ring),
             }

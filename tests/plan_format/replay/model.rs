@@ -56,6 +56,9 @@ pub struct Layer {
     pub in_time: bool,
     pub delay: u64,
     pub history: u64,
+    /// Whether it delivers a state, and whether its tensor is one in the next frame.
+    pub is_state: bool,
+    pub is_kept: bool,
     pub held: Vec<Held>,
     pub readers: Vec<usize>,
 }
@@ -123,6 +126,10 @@ pub enum Kind {
     Halves,
     /// It keeps rows from hop to hop, and lives all the time.
     Persists,
+    /// The input of a state: it has the rows of the frame before, and lives all the time.
+    State,
+    /// The output of a state, which lives until the frame has ended.
+    Kept,
     /// No ring, but a layer's workspace.
     Workspace,
     /// No ring, but a block of weights, which may be written from the beginning of this firing of its partition on.
@@ -167,6 +174,11 @@ impl Ring {
         self.bases.iter().any(|&a| other.bases.iter().any(|&b| a < b + size(other) && b < a + size(self)))
     }
 
+    /// Whether it lives from frame to frame.
+    pub fn persists(&self) -> bool {
+        matches!(self.kind, Kind::Persists | Kind::State)
+    }
+
     pub fn lives_beside(&self, other: &Ring) -> bool {
         self.life[0] <= other.life[1] && other.life[0] <= self.life[1]
     }
@@ -174,7 +186,9 @@ impl Ring {
     /// The address of a row.
     pub fn address(&self, height: u64, frame: u64, row: u64) -> u64 {
         let (half, row) = match self.kind {
-            Kind::Whole | Kind::Wraps | Kind::Workspace | Kind::Block(_) => (0, row),
+            Kind::Whole | Kind::Wraps | Kind::State | Kind::Kept | Kind::Workspace | Kind::Block(_) => {
+                (0, row)
+            }
             Kind::Cut | Kind::Persists => (0, frame * height + row),
             Kind::Halves => ((frame % 2) as usize, row),
         };

@@ -253,7 +253,11 @@ impl<'a> Storage<'a> {
             };
             let homes: Vec<Vec<usize>> = items.iter().map(home).collect();
             let is_own = |i: usize| homes[i].len() == 1 && !is_between(&items[i], element[homes[i][0]]);
-            let shared = (0..items.len()).filter(|i| !homes[*i].is_empty() && !is_own(*i));
+            // What persists of CNNs that do not run now is stored, too.
+            let shared = (0..items.len()).filter(|i| match homes[*i].is_empty() {
+                true => items[*i].request.persists() && counts(items[*i].request),
+                false => !is_own(*i),
+            });
             let mut stored: Vec<Stored> =
                 shared.map(|item| Stored { item, bytes: 0..items[item].request.bytes }).collect();
             let mut bytes: u64 = stored.iter().map(|stored| stored.bytes.end).sum();

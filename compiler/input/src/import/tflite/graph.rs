@@ -113,7 +113,7 @@ impl<'a> Graph<'a, '_> {
             }
             let (tensor, info) = (&tensors[index], self.info(index));
             let seat = InputSeat { name: &tensor.name, info: &info, channels_last: true };
-            values[index] = Some(Value::Tensor(inputs::add(self.model, &mut builder, &seat, &given)?));
+            values[index] = Some(inputs::add(self.model, &mut builder, &seat, &given)?);
         }
         let mut constant = |index: usize| {
             let stored = self.stated.constant(&mut builder, self.file, &tensors[index]);
