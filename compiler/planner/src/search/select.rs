@@ -222,6 +222,7 @@ mod tests {
                 touched: vec![0],
                 pipelined: false,
                 history: u64::from(state > 0),
+                state: None,
                 occupancy_profile: None,
             }],
             sharing: crate::frame::occupancy::AddressSharing::default(),
