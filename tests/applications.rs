@@ -9,7 +9,7 @@
 use std::process::Command;
 
 use csdfc_command::npy;
-use csdfc_input::app::resolve::Application;
+use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Cnn, Plan};
 use csdfc_runtime::file_name::file_name;
@@ -197,24 +197,39 @@ fn branches() {
     check(&app("pipelines/googlenet.ron").resolve().expect("an application"));
 }
 
-/// Frames of video by rows, from standard input to standard output: no frame is held, and the bytes are those of whole
-/// frames.
 #[test]
 fn super_resolution() {
+    check_rows("super_resolution");
+}
+
+#[test]
+fn segmentation() {
+    check_rows("segmentation");
+}
+
+/// Frames of an application by rows, from standard input to standard output: no frame is held, and the bytes are those of
+/// whole frames, in the crate and under a plan in which every layer makes all its rows at once.
+fn check_rows(name: &str) {
     if cfg!(debug_assertions) {
-        println!("the application of super-resolution is built in release only");
+        println!("the application {name} is built in release only");
         return;
     }
-    let application = app("super_resolution/app.ron").resolve().expect("an application");
+    let application = app(&format!("{name}/app.ron")).resolve().expect("an application");
     let plan = plan(&application);
+    let network = &application.cnns[0].network;
+    let shape_of = |layer: usize| network.layers[layer].shape.dims.clone();
+    let [_, channels, height, width] = shape_of(0)[..] else { panic!("an image") };
+    let [_, made, rows, columns] = shape_of(network.outputs[0].operand.layer.0)[..] else {
+        panic!("an image")
+    };
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     csdfc_command::write_crate(folder, &emitted(&application, &plan)).expect("files");
     run(folder, env!("CARGO"), &["build", "--release", "--offline"], &[]);
-    let frame: Vec<u8> = (0..540 * 960 * 3).map(|i| (i * 7919 % 251) as u8).collect();
+    let frame: Vec<u8> = (0..height * width * channels).map(|i| (i * 7919 % 251) as u8).collect();
     std::fs::write(folder.join("frames"), frame.repeat(2)).expect("frames");
-    npy::write(&folder.join("x.npy"), &Value { dims: vec![540, 960, 3], data: Data::U8(frame) })
-        .expect("a frame");
+    let frame = Value { dims: vec![height, width, channels], data: Data::U8(frame) };
+    npy::write(&folder.join("x.npy"), &frame).expect("a frame");
     let program = |arguments: &[&str]| {
         let mut program = Command::new(folder.join("target/release/emitted"));
         program.args(arguments).current_dir(folder);
@@ -227,8 +242,14 @@ fn super_resolution() {
     let Data::F32(whole) = npy::read(&folder.join("y.npy")).expect("an output").data else {
         panic!("an output of floats")
     };
-    let pixels = 2160 * 3840;
-    let rows = (0..3 * pixels).map(|i| whole[i % 3 * pixels + i / 3]);
+    let mut at_once = Application { rows: RowsChoice::None, ..application.clone() };
+    at_once.constraints.memory = None;
+    let at_once = csdfc_tests::plan(&at_once);
+    let values = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
+    let outputs = Runner::new(&at_once, &values).expect("a runner").infer(0, &[frame]).expect("a frame");
+    assert!(bits(&outputs[0]).into_iter().eq(whole.iter().map(|x| x.to_bits())));
+    let pixels = rows * columns;
+    let rows = (0..made * pixels).map(|i| whole[i % made * pixels + i / made]);
     let ran = program(&["--input", "-", "--output", "-"]);
     let floats = ran.stdout.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
     assert!(floats.map(f32::to_bits).eq(rows.clone().chain(rows.clone()).map(f32::to_bits)));
@@ -236,7 +257,7 @@ fn super_resolution() {
     let bytes = rows.clone().map(|x| (x * 255.0).round() as u8);
     assert!(ran.stdout.iter().copied().eq(bytes.clone().chain(bytes)));
     let peak = peak(&String::from_utf8_lossy(&ran.stderr));
-    println!("super_resolution: total {}, peak {peak}", plan.memory.total);
+    println!("{name}: total {}, peak {peak}", plan.memory.total);
     assert!(peak <= plan.memory.total + 6_000_000, "{peak}");
 }
 

@@ -27,6 +27,7 @@ PLANS = [
     ("pipeline", APPS / "pipelines" / "mobilenet_v2.ron", []),
     ("adaptive_classifier", APPS / "adaptive_classifier.ron", []),
     ("three_cnns", APPS / "three_cnns.ron", []),
+    ("doorbell", APPS / "doorbell.ron", ["--mem", "min"]),
 ]
 
 # Longest time until a page is drawn, in milliseconds. It is generous: a loaded machine is no failure.

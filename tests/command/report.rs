@@ -32,6 +32,9 @@ const IN_TURN: &str = r#"(
 )
 "#;
 
+/// What pages call a ring that stays from hop to hop.
+const KEPT: &str = "ring kept from hop to hop";
+
 /// Plans an application, or a model, in this folder.
 fn plan(folder: &Path, app: &str, args: &[&str]) -> Plan {
     std::fs::write(folder.join("app.ron"), app).unwrap();
@@ -93,7 +96,12 @@ fn compared(app: &str, args: &[&str]) -> (Plan, Value) {
             plan.buffers.iter().flat_map(|buffer| &buffer.holds).map(|edge| edge.bytes).sum()
         }
     };
-    assert_eq!(bytes(&["whole tensor", "ring of rows", "ring between stages"]), rings);
+    assert_eq!(bytes(&["whole tensor", "ring of rows", "ring between stages", KEPT]), rings);
+    let persisting = plan.tensors.iter().filter(|tensor| tensor.history() > 0);
+    assert_eq!(
+        bytes(&[KEPT]),
+        persisting.filter_map(|tensor| tensor.ring).map(|ring| ring.bytes).sum::<u64>()
+    );
     assert_eq!(bytes(&["workspace"]), layers.iter().map(|layer| layer.workspace.bytes).sum::<u64>());
     let blocks =
         layers.iter().filter_map(|layer| layer.streamed.as_ref()).flat_map(|streamed| &streamed.blocks);
@@ -162,6 +170,33 @@ fn a_page_has_what_the_plan_says() {
         let (plan, shown) = compared(app, args);
         takes_its_time(&plan, &shown);
     }
+}
+
+/// What stays from hop to hop has a colour of its own, and is there all the time, also while another CNN runs.
+#[test]
+fn a_page_has_the_state_of_streams() {
+    let beside = r#"(
+      cnns: [(name: "listen", model: "builtin:wake_word", stream: ()), (name: "look", model: "builtin:lenet5")],
+    )"#;
+    let alone = r#"(cnns: [(name: "listen", model: "builtin:resnet8", stream: (hop: 4, window: 32))])"#;
+    for (app, hop) in [(beside, 1), (alone, 4)] {
+        let (plan, shown) = compared(app, &["--mem", "min"]);
+        takes_its_time(&plan, &shown);
+        assert_eq!(shown["cnns"][0]["hop"], json!(hop));
+        let (places, ns) = (shown["places"].as_array().unwrap(), shown["ns"].as_u64().unwrap());
+        let is_kept = |life: &&Value| places[life["place"].as_u64().unwrap() as usize]["kind"] == KEPT;
+        let lives: Vec<&Value> = shown["lives"].as_array().unwrap().iter().filter(is_kept).collect();
+        assert!(lives.len() > 3);
+        for life in lives {
+            let steps = numbers(&life["steps"]);
+            assert_eq!((steps[0], steps[steps.len() - 3]), (0, ns));
+        }
+    }
+    let folder = folder();
+    plan(folder.path(), beside, &[]);
+    let text = page(folder.path(), &[]);
+    assert!(text.contains(&format!(r#"["{KEPT}", "state", "state: rows kept from hop to hop"]"#)));
+    assert!(text.contains(".state { fill: var(--state)"));
 }
 
 #[test]

@@ -77,6 +77,21 @@ class Csdfc:
             raise Failed(f"run ends with {code}: {words}")
         return [np.load(folder / "out" / file_name(name)) for name in names]
 
+    def run_rows(self, plan, inputs, names, folder):
+        """The outputs of these names as raw files of floats, of inputs that are raw files of frames."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        options = []
+        for name, array in inputs.items():
+            array.astype("<f4").tofile(folder / f"in-{name}")
+            options += ["--input", f"{name}={folder / f'in-{name}'}"]
+        for name in names:
+            options += ["--output", f"{name}={folder / f'out-{name}'}"]
+        code, words = self._run("run", plan, *options)
+        if code != 0:
+            raise Failed(f"run ends with {code}: {words}")
+        return [np.fromfile(folder / f"out-{name}", "<f4") for name in names]
+
     def dump(self, plan, feeds, folder):
         """The tensors of all layers, by name. The plan makes each in one firing."""
         folder.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ def beside_runtime(tool, name, drawn):
             raise Failed(f"{said}: {why}") from why
         if first is None:
             first = outputs
-            _compare(drawn, runtime_model, feeds, outputs, expected)
+            compare(drawn, runtime_model, feeds, outputs, expected)
         for output, one, other in zip(drawn.outputs, first, outputs, strict=True):
             if one.tobytes() != other.tobytes():
                 raise Failed(f"{said}: {output} is not byte for byte that of {' '.join(MODES[0])}")
@@ -142,7 +142,7 @@ def _with_more_rows(graph, node, rows):
     ]
 
 
-def _compare(drawn, model, feeds, outputs, expected):
+def compare(drawn, model, feeds, outputs, expected):
     """Every element is as near as rounding explains."""
     allowed = None
     np.seterr(invalid="ignore")

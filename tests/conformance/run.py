@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "conformance"
-PARTS = ["models", "emitted", "joint", "quantized", "trained", "written", "graphs", "light", "suite", "drawn", "spelled", "tflite", "states", "reported"]
+PARTS = ["models", "emitted", "joint", "quantized", "trained", "written", "graphs", "light", "suite", "drawn", "spelled", "streams", "tflite", "states", "reported"]
 PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1", "ai-edge-litert==2.3.0", "pillow==13.0.0"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
 FLOORS = {"light": {"light (plans)": 9}, "tflite": {"tflite operators": 288, "tflite integers": 30}, "states": {"states": 44},
@@ -102,6 +102,7 @@ def main():
     import reported
     import spelled
     import states
+    import streams
     import suite
     import trained
     import written
@@ -136,13 +137,15 @@ def main():
         suite.run_light(tool, summary, given.only)
     if "suite" in parts:
         suite.run(tool, summary, given.only)
-    if "drawn" in parts or "spelled" in parts:
+    if {"drawn", "spelled", "streams"} & set(parts):
         tool.many = given.csdfc_many.resolve() if given.csdfc_many else many()
     if "drawn" in parts:
         drawn.run(tool, summary, given.only, given.seed, given.fresh_seed, given.count)
     if "spelled" in parts:
         # Each network is two, planned in five ways, and larger than those of `drawn`.
         spelled.run(tool, summary, given.only, given.seed, given.fresh_seed, given.count // 4)
+    if "streams" in parts:
+        streams.run(tool, summary, given.only, given.seed, given.fresh_seed, given.count)
     if "reported" in parts:
         reported.run(tool, summary, ROOT.parent / "shared" / "cases", given.only)
     if "states" in parts and not given.plan_only:

@@ -18,6 +18,7 @@ pub const CORRUPTIONS: &[(&str, Edit)] = &[
     ("stream unsaid", stream_unsaid),
     ("kept ring below its need", kept_ring_below_its_need),
     ("kept ring on another ring", kept_ring_on_another),
+    ("kept ring on a ring of another CNN", kept_ring_on_one_of_another_cnn),
     ("kept ring lost", kept_ring_lost),
     ("window moved in time", window_moved_in_time),
     ("rows of a hop off", hop_off),
@@ -28,6 +29,16 @@ pub fn subjects() -> Vec<(String, Plan)> {
     let texts = [
         ("wake word", r#"cnns: [(model: "builtin:wake_word", stream: ())]"#),
         ("window", r#"cnns: [(model: "builtin:resnet8", stream: (hop: 4, window: 32))], rows: all"#),
+        (
+            "wake word beside another CNN",
+            r#"cnns: [(name: "wake", model: "builtin:wake_word", stream: ()), (name: "net", model: "builtin:lenet5")],
+                rows: all"#,
+        ),
+        (
+            "two streams",
+            r#"cnns: [(name: "lines", model: "builtin:paper_pair", stream: (hop: 3)),
+                (name: "wake", model: "builtin:wake_word", stream: ())]"#,
+        ),
         ("lines", r#"cnns: [(model: "builtin:paper_pair", stream: (hop: 3))], rows: none"#),
     ];
     let of_text = |(name, text): (&str, &str)| (name.into(), plan(&application(&format!("({text})"))));
@@ -101,6 +112,20 @@ fn kept_ring_on_another(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let arena = plan.memory.arena;
     let ring = kept(plan, random)?.ring.as_mut()?;
     if *ring == other || other.offset + ring.bytes > arena {
+        return None;
+    }
+    ring.offset = other.offset;
+    Some(())
+}
+
+/// A ring that stays from hop to hop shares no byte with a ring that another CNN uses meanwhile.
+fn kept_ring_on_one_of_another_cnn(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let cnn = kept(plan, random)?.cnn.clone();
+    let others = plan.tensors.iter().filter(|tensor| tensor.cnn != cnn).filter_map(|tensor| tensor.ring);
+    let others: Vec<Ring> = others.collect();
+    let (other, arena) = (*pick(&others, random)?, plan.memory.arena);
+    let ring = kept(plan, random).filter(|tensor| tensor.cnn == cnn)?.ring.as_mut()?;
+    if other.offset + ring.bytes > arena || other.offset % 4 != 0 {
         return None;
     }
     ring.offset = other.offset;

@@ -6,6 +6,7 @@
 mod arm;
 mod build;
 mod capi;
+mod in_turn;
 mod joint;
 pub mod kernels;
 mod profile;

@@ -547,6 +547,19 @@ fn the_replay_and_the_checker_agree_on_streams() {
             }
         }
     }
+    // And of streams that take turns with other CNNs.
+    for number in 0..60 {
+        let mut random = csdfc_tests::random(number);
+        let rows = if number % 2 == 0 { RowsChoice::None } else { RowsChoice::All };
+        let Some(application) = stream::in_turn(&mut random, rows) else { continue };
+        let plan = outcome(&application).plan;
+        let pushed = pushed(&plan, &mut |below| random.random_range(0..below.max(1)));
+        for (kind, plan) in [("planned", plan), ("pushed", pushed)] {
+            let name = format!("CNNs in turn {number}, {kind}");
+            compare(&name, &plan);
+            (0..6).for_each(|_| compare(&name, &broken(&plan, &mut random)));
+        }
+    }
     for (name, plan) in streams::subjects() {
         compare(&name, &plan);
         for (kind, edit) in streams::CORRUPTIONS {

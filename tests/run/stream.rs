@@ -1,6 +1,8 @@
-//! Streams, hop by hop: the rows that come out are, to the byte, those of one long frame over the same signal.
+//! Streams, hop by hop: the rows that come out are, to the byte, those of one long frame over the same signal, also if
+//! other CNNs run between the hops.
 
-use csdfc_input::app::resolve::RowsChoice;
+use csdfc_input::app::partition::Partition;
+use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::builtin;
 use csdfc_network::operators::output_shape;
 use csdfc_network::pass::{self, Fusion};
@@ -10,7 +12,7 @@ use csdfc_plan::operator::{
     Binary, BinaryFunction, Concat, Conv, DepthToSpace, ElementWise, Function, Gemm, Operator, Pad, PadMode,
     Pool, PoolKind, Reduce, ReduceFunction, Slice, Softmax, SpaceToDepth,
 };
-use csdfc_plan::plan::StorageModel;
+use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::run::{Data, Runner, Value};
 use csdfc_tests::{generate, plan, random, until_all_are_tested};
@@ -111,7 +113,9 @@ fn grow(network: &mut Network, random: &mut ChaCha8Rng) {
             (Operator::Slice(Slice { starts: vec![0; 4], steps: vec![1; 4], lengths }), vec![x])
         }
         11 => {
-            let pad = Pad { mode: PadMode::Edge, before: vec![0, 0, 0, 1], after: vec![0; 4] };
+            let modes = [PadMode::Edge, PadMode::Constant { value: Some(0.5) }];
+            let mode = modes[random.random_range(0..2)].clone();
+            let pad = Pad { mode, before: vec![0, 0, 0, 1], after: vec![0; 4] };
             (Operator::Pad(pad), vec![x])
         }
         _ if random.random() => {
@@ -252,6 +256,82 @@ fn hops_make_the_rows_of_a_long_frame() {
             count("make several rows a hop", hop.layers.iter().any(|layer| layer.rows() > 1));
             count("end in a window", hop.stream.unwrap().window.is_some());
         }
+    });
+}
+
+/// An application of two or three drawn CNNs that take turns. The first is a stream, and others may be. `None` if one
+/// cannot be.
+pub fn in_turn(random: &mut ChaCha8Rng, rows: RowsChoice) -> Option<Application> {
+    let mut cnns = Vec::new();
+    for name in ["a", "b", "c"].into_iter().take(random.random_range(2..=3)) {
+        let mut network = network(random);
+        if cnns.is_empty() || random.random() {
+            network = of_hops(network, None, Some(32)).ok()?;
+        }
+        let layers = network.ids().collect();
+        let whole = Partition { name: name.into(), layers, processor: "cpu".into(), schedule: None };
+        cnns.push(generate::of_network(name, network, vec![whole]));
+    }
+    let alone = cnns.iter().map(|cnn| vec![cnn.name.clone()]).collect();
+    Some(generate::of_cnns(cnns, alone, StorageModel::Tensors, rows))
+}
+
+/// Bytes of a plan's rings that stay from hop to hop.
+fn kept(plan: &Plan) -> u64 {
+    let persisting = plan.tensors.iter().filter(|tensor| tensor.history() > 0);
+    persisting.filter_map(|tensor| tensor.ring).map(|ring| ring.bytes).sum()
+}
+
+#[test]
+fn what_takes_turns_with_a_stream_is_as_if_alone() {
+    let kinds = [("keep rows", 0), ("several streams", 0), ("begin anew", 0), ("as small as can be", 0)];
+    until_all_are_tested(NETWORKS, 20, kinds.into(), |number, kinds| {
+        let mut random = random(number);
+        let choice = [RowsChoice::None, RowsChoice::All, RowsChoice::Default][number as usize % 3].clone();
+        let Some(application) = in_turn(&mut random, choice.clone()) else { return };
+        let together = plan(&application);
+        let networks: Vec<&Network> = application.cnns.iter().map(|cnn| &cnn.network).collect();
+        let parameters = |c: usize, layer: usize, parameter: usize| networks[c].parameter(layer, parameter);
+        let mut runner = Runner::new(&together, &parameters).unwrap();
+        let of_one = |network: &&Network| {
+            plan(&generate::of_one((*network).clone(), StorageModel::Tensors, choice.clone()))
+        };
+        let plans: Vec<Plan> = networks.iter().map(of_one).collect();
+        let mut alone = Vec::new();
+        for (plan, network) in plans.iter().zip(&networks) {
+            let own = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
+            alone.push(Runner::new(plan, &own).unwrap());
+        }
+        let mut anew = 0;
+        for turn in 0..40 {
+            let c = random.random_range(0..networks.len());
+            if random.random_range(0..10) == 0 {
+                runner.reset(c);
+                alone[c].reset(0);
+                anew += 1;
+            }
+            let input = [signal(&networks[c].layers[0].shape, turn)];
+            let bits = |outputs: Vec<Value>| -> Vec<Vec<u32>> {
+                outputs.iter().map(|value| floats(value).iter().map(|x| x.to_bits()).collect()).collect()
+            };
+            let made = bits(runner.infer(c, &input).unwrap());
+            assert_eq!(
+                made,
+                bits(alone[c].infer(0, &input).unwrap()),
+                "network {number}, turn {turn} of {c}"
+            );
+        }
+        // All but the rows that stay is shared.
+        let state = kept(&together);
+        let sum: u64 = plans.iter().map(|plan| plan.memory.arena).sum();
+        let rest = plans.iter().map(|plan| plan.memory.arena - kept(plan)).max().unwrap_or(0);
+        let arena = together.memory.arena;
+        assert!(arena <= sum.max(together.memory.bound), "network {number}: {arena} of {sum}");
+        let mut count = |kind: &'static str, is_so: bool| *kinds.entry(kind).or_default() += u64::from(is_so);
+        count("keep rows", state > 0);
+        count("several streams", networks.iter().filter(|network| network.stream.is_some()).count() > 1);
+        count("begin anew", anew > 0);
+        count("as small as can be", state > 0 && arena == state + rest);
     });
 }
 

@@ -135,7 +135,12 @@ pub(super) fn write(name: &str, models: &[Model<'_>]) -> String {
         true => include_str!("template/capi_store.rs"),
         false => "",
     };
-    include_str!("template/capi.rs").to_owned() + store + &source.finish()
+    let template = include_str!("template/capi.rs");
+    let template = match models.iter().any(Model::takes_turns) {
+        true => template.replace("arena::Arena;", "arena::{Arena, Memory};"),
+        false => template.to_owned(),
+    };
+    template + store + &source.finish()
 }
 
 fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usize) {
@@ -174,9 +179,26 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
         source.line("Err(status) => return status,");
         source.close("};");
     };
+    let takes_turns = model.takes_turns();
     let make = |source: &mut Source, made: &str| {
-        source.line(format!("let make = |arena| {made};"));
-        source.line("// SAFETY: the header asks for a place of zeros and an arena of the model's own.");
+        source.open("let make = |arena| {");
+        match takes_turns {
+            false => {
+                source.line("// SAFETY: `create` makes an arena, which the header leaves to the model.");
+                source.line("let arena: &'static mut Arena = unsafe { &mut *arena };");
+            }
+            true => {
+                source.line(
+                    "// SAFETY: `create` makes an arena. The header asks that the models on it take turns.",
+                );
+                source.line("let memory = unsafe { Memory::shared(arena) };");
+            }
+        }
+        source.line(made);
+        source.close("};");
+        source.line(
+            "// SAFETY: the header asks for a place of zeros, and for an arena that nobody uses meanwhile.",
+        );
         source.line(format!("unsafe {{ create({number}, place, arena, arena_bytes, make) }}"));
         source.close("}");
     };
@@ -184,13 +206,27 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     if streamed {
         take(source, pattern, "stores_of(store)");
     }
-    make(source, &format!("Ok(crate::{module}::Model::new(arena{stored}))"));
+    make(
+        source,
+        &match takes_turns {
+            false => format!("Ok(crate::{module}::Model::new(arena{stored}))"),
+            true => format!("Ok(crate::{module}::Model::on(memory, crate::weights::embedded()))"),
+        },
+    );
     function(source, "", "create_with_weights", &[&place[..], &weights[..], store].concat());
     take(source, "weights", "bytes(weights, weight_bytes)");
     if streamed {
         take(source, pattern, "stores_of(store)");
     }
-    make(source, &format!("crate::{module}::Model::with_weights(arena, weights{stored}).map_err(refused)"));
+    make(
+        source,
+        &match takes_turns {
+            false => format!("crate::{module}::Model::with_weights(arena, weights{stored}).map_err(refused)"),
+            true => format!(
+                "Ok(crate::{module}::Model::on(memory, crate::weights::verify(weights).map_err(refused)?))"
+            ),
+        },
+    );
 
     let camel = camel(prefix);
     let (inputs_type, outputs_type) =
@@ -515,8 +551,16 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
             text += &format!("}} {prefix}_{kind};\n");
         }
         text += &header_rows(&prefix, model);
+        let [owned, shared] = match model.takes_turns() {
+            false => ["is its own until the model is destroyed", ""],
+            true => [
+                "other models of this file may share. They take turns, on\n   one thread. The arena is cleared, so \
+                 create all models on it before the first hop of a stream",
+                " if no other model is on it",
+            ],
+        };
         text += &format!(
-            "\n/* Creates the model in a place, on an arena that is its own until the model is destroyed. Without the feature\n   \
+            "\n/* Creates the model in a place, on an arena that {owned}. Without the feature\n   \
              `weights` only the second function is there; its weights must stay as long as the model. */\n\
              {library}_status {prefix}_create({library}_place *place, void *arena, size_t arena_bytes{store});\n\
              {library}_status {prefix}_create_with_weights({library}_place *place, void *arena, size_t arena_bytes,\n    \
@@ -547,7 +591,7 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
             );
         }
         text += &format!(
-            "/* Ends the model: its place and arena are free. */\n\
+            "/* Ends the model: its place is free, and so is its arena{shared}. */\n\
              {library}_status {prefix}_destroy({library}_place *place);\n"
         );
     }

@@ -122,6 +122,12 @@ impl<'r> Model<'r> {
         self.cnn().cnn.stream.is_some()
     }
 
+    /// Whether it takes turns in its arena with other models, while some keep rows there from frame to frame.
+    pub fn takes_turns(&self) -> bool {
+        let cnns = &self.resolved.index.cnns;
+        cnns.len() > 1 && self.resolved.allocations.iter().flatten().any(Allocation::persists)
+    }
+
     /// Whether it keeps rows from frame to frame: those of a stream, or states.
     pub fn keeps_state(&self) -> bool {
         self.is_stream() || self.allocations().iter().any(Allocation::persists)

@@ -113,6 +113,12 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         source.close("}");
         source.gap();
     }
+    if model.is_stream() && model.takes_turns() {
+        source.line("/// Where a stream is between two hops. The rows that it keeps are in the arena.");
+        source.line("#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]");
+        source.line("pub struct Position(usize);");
+        source.gap();
+    }
     let streamed = model.is_streamed();
     // The additional documentation of the store of a streamed model.
     let stores = model.stores_of("S");
@@ -153,6 +159,10 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.gap();
     source.open(format!("impl<'a{bound}> Model<'a{parameter}> {{"));
     source.line("/// The model with the weights that are embedded in the crate.");
+    if model.takes_turns() && !model.states().is_empty() {
+        source.line("///");
+        source.line("/// Its state is what its last turn in this arena left, and 0 in a new arena.");
+    }
     source.line("#[cfg(feature = \"weights\")]");
     source.open(format!("pub fn new(arena: {arena}{store}) -> Self {{"));
     source.line(format!("Model::on({memory}, weights::embedded(){stored})"));
@@ -168,7 +178,9 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.line(format!("Ok(Model::on({memory}, weights::verify(weights)?{stored}))"));
     source.close("}");
     source.gap();
-    source.open(format!("fn on(memory: Memory<'a, ring::Whole>, weights: &'a [u8]{store}) -> Self {{"));
+    let public = if model.takes_turns() { "pub(crate) " } else { "" };
+    source
+        .open(format!("{public}fn on(memory: Memory<'a, ring::Whole>, weights: &'a [u8]{store}) -> Self {{"));
     if threads > 1 && workers > 0 {
         source.line(format!("let workers = core::array::from_fn(|_| Workers::new({threads}));"));
     }
@@ -182,7 +194,8 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     if streamed {
         fields.extend(["store".into(), format!("read: {}", model.stores_of("0"))]);
     }
-    match model.states().is_empty() {
+    // Models that take turns go on with what is in the arena, which is 0 in a new one.
+    match model.states().is_empty() || model.takes_turns() {
         true => source.list("Model {", &fields, ""),
         false => {
             source.list("let mut model = Model {", &fields, ";");
@@ -196,6 +209,18 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
         state::write_methods(source, model);
     }
     if model.is_stream() {
+        if model.takes_turns() {
+            source.line("/// Where the stream is. Then other models may take the arena.");
+            source.open("pub fn position(&self) -> Position {");
+            source.line("Position(self.hop)");
+            source.close("}");
+            source.gap();
+            source.line("/// Goes on where the stream was. Meanwhile, only models of this crate may have used the arena.");
+            source.open("pub fn resume(&mut self, position: Position) {");
+            source.line("self.hop = position.0;");
+            source.close("}");
+            source.gap();
+        }
         source.line("/// Runs one hop: takes the next rows of the inputs, and makes those of the outputs that follow from them.");
         for output in &model.outputs {
             let entry = &model.cnn().layers[output.layer];

@@ -138,7 +138,8 @@ fn usage(name: &str, models: &[Model<'_>]) -> String {
 /// In which order several CNNs run.
 fn on_turns(models: &[Model<'_>]) -> String {
     let text = "`--turns` runs the named CNNs in this order, each for `--frames` frames, in one arena.";
-    format!("Without the name of a CNN all run: {}. {text}", turns(models))
+    let anew = if models.iter().any(Model::is_stream) { " A stream begins anew with each turn." } else { "" };
+    format!("Without the name of a CNN all run: {}. {text}{anew}", turns(models))
 }
 
 /// What the program says about itself.

@@ -232,7 +232,7 @@ fn window(network: &Network, layer: &Layer, index: usize) -> Option<Window> {
             | Operator::Slice(_),
             RowAccess::Window { kernel: 1, stride: 1, top: 0, .. },
         ) if has_all_rows => Some(Window { extent: 1, stride: 1, top: 0, up: 1 }),
-        (Operator::Pad(pad), RowAccess::Rows(_)) => {
+        (Operator::Pad(pad), RowAccess::Rows(_) | RowAccess::Window { .. }) => {
             let row = operand.shape.row_axis()?;
             let keeps = [pad.before.get(row), pad.after.get(row)] == [Some(&0); 2];
             (keeps && has_all_rows).then_some(Window { extent: 1, stride: 1, top: 0, up: 1 })

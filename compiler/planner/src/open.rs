@@ -93,6 +93,25 @@ pub fn open(source: &str) -> Result<Opened, Error> {
     application(source, read(source, MAX_BYTES)?)
 }
 
+/// Opens an application as [`open`] does, or several models as the CNNs of one application.
+///
+/// # Errors
+/// As [`open`]; when there is no source, or one of several is no model.
+pub fn open_all(sources: &[String]) -> Result<Opened, Error> {
+    let wrong = |message: String| Error::Input {
+        message,
+        help: Some("name models, FILE.onnx, FILE.tflite or builtin:NAME, or one application file".into()),
+    };
+    let [first, others @ ..] = sources else { return Err(wrong("no application is named".into())) };
+    if let (false, Some(other)) = (others.is_empty(), sources.iter().find(|source| !is_model(source))) {
+        return Err(wrong(format!("{other} is no model, and only models are named together")));
+    }
+    let mut opened = open(first)?;
+    opened.spec.cnns.extend(others.iter().flat_map(|source| AppSpec::of_model(source).cnns));
+    opened.origin.name = sources.join(" ");
+    Ok(opened)
+}
+
 /// The application in what was read from `source`.
 ///
 /// # Errors

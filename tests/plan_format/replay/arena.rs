@@ -22,7 +22,8 @@ pub fn check_apart(plan: &Plan<'_>) -> Result<(), Refusal> {
             let is_cut = beside && (a.is_cut() || b.is_cut());
             let of_one_layer = beside
                 && (overwrites_operand(&plan.cnns[c], a, b) || overwrites_operand(&plan.cnns[c], b, a));
-            if at_once || is_cut || of_one_layer {
+            let outlives = c != d && (a.persists() || b.persists());
+            if at_once || is_cut || of_one_layer || outlives {
                 return Err(format!("{} and {} share bytes", a.name, b.name));
             }
         }
@@ -102,8 +103,7 @@ impl<'a> Arena<'a> {
             free: cnn.rings.iter().map(free).collect(),
         };
         // What a first hop finds of those before it.
-        let persists = |ring: &Ring| matches!(ring.kind, Kind::Persists | Kind::State);
-        for (s, ring) in cnn.rings.iter().enumerate().filter(|(_, ring)| persists(ring)) {
+        for (s, ring) in cnn.rings.iter().enumerate().filter(|(_, ring)| ring.persists()) {
             arena.begin(s)?;
             for row in 0..cnn.layers[ring.tensor].history {
                 arena.cells_of(s, 0, row).for_each(|cell| arena.cells[cell] = Some((s, row)));

@@ -36,7 +36,8 @@ fn stored<'p>(plan: &'p Plan<'_>, element: &[usize], counts: &dyn Fn(&Ring) -> b
             let is_alone = |p: usize| !ring.partitions.iter().any(|&q| q != p && plan.together[p][q]);
             let homes = if users.is_empty() { members().filter(meets).collect() } else { users };
             match homes.as_slice() {
-                [] => {}
+                // What persists lives on while other CNNs run.
+                [] if !ring.persists() => {}
                 [m] if !ring.is_cut() || is_alone(element[*m]) => stored.own[*m].push(s),
                 _ => stored.shared.push(ring),
             }

@@ -174,6 +174,11 @@ impl Ring {
         self.bases.iter().any(|&a| other.bases.iter().any(|&b| a < b + size(other) && b < a + size(self)))
     }
 
+    /// Whether it lives from frame to frame.
+    pub fn persists(&self) -> bool {
+        matches!(self.kind, Kind::Persists | Kind::State)
+    }
+
     pub fn lives_beside(&self, other: &Ring) -> bool {
         self.life[0] <= other.life[1] && other.life[0] <= self.life[1]
     }

@@ -11,7 +11,10 @@ use super::{Refusal, list, number, same, text};
 pub fn is_stream(plan: &Value, cnn: &Value) -> Result<bool, Refusal> {
     let Some(stream) = cnn.get("stream") else { return Ok(false) };
     two_numbers(stream, "frame", "window")?;
-    let is_alone = list(plan, "cnns")?.len() == 1 && list(plan, "partitions")?.len() == 1;
+    let name = text(cnn, "name")?;
+    let partitions = list(plan, "partitions")?.iter().filter(|partition| partition["cnn"] == name);
+    let takes_turns = |element: &Value| element.as_array().is_some_and(|members| members.len() == 1);
+    let is_alone = partitions.count() == 1 && list(plan, "parallel")?.iter().all(takes_turns);
     if !is_alone || text(plan, "storage_model")? != "tensors" {
         return Err("a stream in a plan that can have none".into());
     }

@@ -8,6 +8,7 @@ pub mod selection;
 pub mod strategies;
 pub mod streaming;
 pub mod table12;
+pub mod upscale;
 
 /// A function that receives the progress, as a line that replaces the line before it.
 pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);

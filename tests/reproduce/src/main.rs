@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use csdfc_command::error::Error;
 use csdfc_input::device::DeviceProfile;
 use csdfc_offload::Budget;
-use csdfc_reproduce::{joint, mec, precision, s1, selection, strategies, streaming, table12};
+use csdfc_reproduce::{joint, mec, precision, s1, selection, strategies, streaming, table12, upscale};
 
 /// Makes the tables and figures of a paper again, from csdfc's own data.
 #[derive(Debug, Parser)]
@@ -53,6 +53,8 @@ enum Page {
     Streaming,
     /// What each strategy of the planner is worth, in bytes, frames per second and planning time
     Strategies,
+    /// A picture for the guide (`-o docs/guide/src`): before and after a network made it larger
+    Upscale,
 }
 
 fn main() -> miette::Result<()> {
@@ -82,6 +84,7 @@ fn make(arguments: &Arguments) -> Result<(Vec<(String, String)>, String), Error>
         Page::Joint => joint::files(&tell)?,
         Page::Streaming => streaming::files(&tell)?,
         Page::Strategies => strategies::files(&tell)?,
+        Page::Upscale => upscale::files().map_err(Error::Bug)?,
     };
     Ok((files, String::new()))
 }

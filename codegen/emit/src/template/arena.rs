@@ -229,6 +229,16 @@ impl<'a, D: Division> Parts<'a, D> {
     }
 }
 
+impl<P: Part> Memory<'static, P> {
+    /// All of an arena that several models share. They take turns.
+    ///
+    /// # Safety
+    /// `arena` leads to an arena that nobody else uses while this memory is used.
+    pub unsafe fn shared(arena: *mut Arena) -> Self {
+        Memory { start: arena.cast(), arena: PhantomData, part: PhantomData }
+    }
+}
+
 impl<P: Part> Memory<'_, P> {
     /// The same memory, for as long as this one is not used.
     pub fn reborrow(&mut self) -> Memory<'_, P> {

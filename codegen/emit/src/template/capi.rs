@@ -54,17 +54,17 @@ fn status(result: Result<(), Status>) -> Status {
     result.err().unwrap_or(Status::Ok)
 }
 
-/// Makes a model in its place, on memory that belongs to the model for as long as it lives.
+/// Makes a model in its place, on memory that it is handed as an arena of zeros.
 ///
 /// # Safety
 /// `place` is null, or may be written. `memory` is null, or `bytes` bytes that may be written, and nobody else uses it
-/// for as long as the model lives.
+/// meanwhile.
 unsafe fn create<M>(
     model: u64,
     place: *mut Place,
     memory: *mut c_void,
     bytes: usize,
-    make: impl FnOnce(&'static mut Arena) -> Result<M, Status>,
+    make: impl FnOnce(*mut Arena) -> Result<M, Status>,
 ) -> Status {
     const { Created::<M>::FITS };
     let create = || {
@@ -80,10 +80,7 @@ unsafe fn create<M>(
         }
         // SAFETY: the memory is neither null nor unaligned, is as long as an arena, and is used by nobody else:
         // `# Safety` of this function. The zeros that are written initialise it.
-        let arena = unsafe {
-            arena.write_bytes(0, 1);
-            &mut *arena
-        };
+        unsafe { arena.write_bytes(0, 1) };
         let created = Created { tag: tag(model), model: make(arena)? };
         // SAFETY: the place is neither null nor unaligned, and may be written: `# Safety` of this function. `FITS` says
         // that it is as large and as aligned as the model needs.

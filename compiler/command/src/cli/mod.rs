@@ -274,9 +274,10 @@ pub struct InspectArgs {
 /// Arguments of `csdfc plan`.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {
-    /// An application file, `-` for one on standard input, FILE.onnx, FILE.tflite, or builtin:NAME
-    #[arg(value_name = "APP|MODEL")]
-    pub app: String,
+    /// An application file, `-` for one on standard input, FILE.onnx, FILE.tflite, or builtin:NAME. Several models are CNNs
+    /// that take turns in one arena
+    #[arg(value_name = "APP|MODEL", required = true)]
+    pub app: Vec<String>,
     /// Most memory that the application may take, or `min` for the smallest plan that csdfc finds
     #[arg(long, value_name = "SIZE|min")]
     pub mem: Option<MemoryGoal>,
@@ -490,7 +491,7 @@ fn cnn_of<'s>(
     option: &str,
     form: &str,
 ) -> Result<(&'s mut CnnSpec, String), crate::error::Error> {
-    let own = |cnn: &CnnSpec| Some(name.strip_prefix(cnn.name.as_deref()?)?.strip_prefix('/')?.to_owned());
+    let own = |cnn: &CnnSpec| Some(name.strip_prefix(&cnn.name())?.strip_prefix('/')?.to_owned());
     let single = spec.cnns.len() == 1;
     let named = spec.cnns.iter().enumerate().find_map(|(c, cnn)| Some((c, own(cnn)?)));
     let found = named.or_else(|| single.then(|| (0, name.to_owned())));

@@ -12,7 +12,8 @@ use super::Format;
 pub struct RunArgs {
     /// The plan, JSON or RON; `-` for standard input
     pub plan: PathBuf,
-    /// A network input: a .npy file of float32 in the model's dimensions or of a camera's bytes, or a raw file of frames,
+    /// A network input: a .npy file of float32 in the model's dimensions or of a camera's bytes, of a stream also with the
+    /// rows of many hops, or a raw file of frames,
     /// `-` for standard input. The only input needs no name
     #[arg(long = "input", value_name = "[CNN/]NAME=FILE")]
     pub inputs: Vec<NamedFile>,

@@ -9,6 +9,7 @@ mod check;
 mod device;
 pub(crate) mod emit;
 mod frames;
+mod hops;
 mod inspect;
 pub(crate) mod invoke;
 mod logging;

@@ -47,7 +47,7 @@ const RANDOM_MACS: u64 = 5_000_000_000;
 pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     let to_stdout = to_stdout(args)?;
     let saved = args.front.from.as_deref().map(read_front).transpose()?;
-    let mut app = open::open(&args.app)?;
+    let mut app = open::open_all(&args.app)?;
     args.apply(&mut app.spec, &mut app.origin)?;
     if let (Some((saved, _)), Some(_)) = (&saved, args.front.pick) {
         // A picked plan leaves nothing to a method or to the rows of the file.

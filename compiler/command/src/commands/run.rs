@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use csdfc_network::suggest::{self, clip};
 use csdfc_plan::operator::Operator;
-use csdfc_plan::plan::{Cnn, Layer, Plan};
+use csdfc_plan::plan::{Cnn, Layer, Output, Plan, Tensor};
+use csdfc_plan::shape::Shape;
 use csdfc_plan::timeline;
 use csdfc_planner::saved::reload;
 use csdfc_runtime::file_name::file_name;
@@ -16,7 +17,7 @@ use rand::rngs::ChaCha8Rng;
 use super::read::read_plan;
 use super::recorder::Recorder;
 use super::rows::{Frame, RawInput, RawOutput, is_raw};
-use super::{frames, output};
+use super::{frames, hops, output};
 use crate::cli::Format;
 use crate::cli::run::{NamedFile, RunArgs};
 use crate::error::{Error, Outcome};
@@ -121,7 +122,11 @@ impl Frames<'_> {
         let mut result = CnnRun { name: self.cnn.name.clone(), ..CnnRun::default() };
         let mut outputs = Vec::new();
         let is_raw = files.raw_inputs.iter().any(Option::is_some);
-        let most = self.args.frames.unwrap_or(if is_raw { u64::MAX } else { 1 });
+        let hops = files.hops();
+        let most = self.args.frames.unwrap_or(if is_raw || hops.is_some() { u64::MAX } else { 1 });
+        let most = hops.map_or(most, |hops| most.min(hops as u64));
+        // Of each output, the rows that each hop made.
+        let mut made = vec![Vec::new(); self.cnn.outputs.len()];
         let mut last = Instant::now();
         for frame in 0..most {
             if !files.next_frame()? {
@@ -138,16 +143,22 @@ impl Frames<'_> {
                 }
             };
             last = Instant::now();
-            let values: Vec<Option<&Value>> = files.values.iter().map(Option::as_ref).collect();
-            let whole = runner.whole_frame(c, &values)?;
+            let whole = runner.whole_frame(c, &values(&files.tensors, frame as usize))?;
             let mut rows = Frame { whole, inputs: &mut files.raw_inputs, outputs: &mut files.raw_outputs };
             runner.infer_rows(c, &mut rows, &mut observe)?;
             outputs = rows.whole.outputs();
+            if hops.is_some() {
+                made.iter_mut().zip(&mut outputs).for_each(|(made, output)| made.extend(output.take()));
+            }
             frames.push(last.elapsed());
             files.raw_outputs.iter_mut().flatten().try_for_each(RawOutput::end_frame)?;
             if let Some(error) = failed {
                 return Err(error);
             }
+        }
+        if hops.is_some() {
+            let of_hops = |(output, made): (&Output, &Vec<Value>)| hops::join(made, self.shape_of(output)?);
+            outputs = self.cnn.outputs.iter().zip(&made).map(of_hops).collect();
         }
         if let Some(recorder) = recorder {
             recorder.end(self.plan, c, last, runner.loads());
@@ -178,6 +189,12 @@ impl Frames<'_> {
         Ok((outputs, result))
     }
 
+    /// The shape in which the model states an output.
+    fn shape_of<'o>(&'o self, output: &'o Output) -> Option<&'o Shape> {
+        let is_its = |tensor: &&Tensor| tensor.cnn == self.cnn.name && tensor.name == output.tensor;
+        output.view.as_ref().or_else(|| self.plan.tensors.iter().find(is_its).map(|tensor| &tensor.shape))
+    }
+
     /// Writes and compares the tensor of a layer that has fired.
     fn layer(&self, fired: &Fired<'_>, result: &mut CnnRun) -> Result<(), Error> {
         if self.dump.is_none() && self.layers.is_none() {
@@ -202,6 +219,12 @@ impl Frames<'_> {
         }
         Ok(())
     }
+}
+
+/// What is handed over as a whole in a frame.
+fn values(tensors: &[Option<Vec<Value>>], frame: usize) -> Vec<Option<&Value>> {
+    let value = |all: &Vec<Value>| if all.len() > 1 { frame } else { 0 };
+    tensors.iter().map(|tensors| tensors.as_ref().and_then(|all| all.get(value(all)))).collect()
 }
 
 /// Checks that every layer makes its tensor in one firing.
@@ -231,8 +254,9 @@ struct Files {
 
 /// Those of one CNN.
 struct CnnFiles {
-    /// By input, what is handed over as a whole: read from a `.npy` file, or drawn.
-    values: Vec<Option<Value>>,
+    /// By input, what is handed over as a whole: read from a `.npy` file, or drawn. It is the same in every frame, unless it
+    /// is the hops of a stream.
+    tensors: Vec<Option<Vec<Value>>>,
     /// By input, its raw file.
     raw_inputs: Vec<Option<RawInput>>,
     /// By output, its raw file.
@@ -242,6 +266,11 @@ struct CnnFiles {
 }
 
 impl CnnFiles {
+    /// The hops that there are tensors for, if one has several.
+    fn hops(&self) -> Option<usize> {
+        self.tensors.iter().flatten().map(Vec::len).filter(|hops| *hops > 1).min()
+    }
+
     /// Goes on to the next frame; `false` if a raw file has none.
     fn next_frame(&mut self) -> Result<bool, Error> {
         let mut raw = self.raw_inputs.iter_mut().flatten();
@@ -303,8 +332,12 @@ impl CnnFiles {
         let file_of = |files: &[(usize, String, &PathBuf)], name: &String| {
             files.iter().find(|(of, other, _)| *of == c && other == name).map(|(_, _, file)| (*file).clone())
         };
-        let mut files =
-            CnnFiles { values: Vec::new(), raw_inputs: Vec::new(), raw_outputs: Vec::new(), npy: Vec::new() };
+        let mut files = CnnFiles {
+            tensors: Vec::new(),
+            raw_inputs: Vec::new(),
+            raw_outputs: Vec::new(),
+            npy: Vec::new(),
+        };
         for (i, name) in cnn.inputs.iter().enumerate() {
             let input_layer = cnn.layers.iter().find(|layer| layer.name == *name);
             let Some((layer, Operator::Input(input))) = input_layer.map(|layer| (layer, &layer.operator))
@@ -316,11 +349,22 @@ impl CnnFiles {
                 (Some(file), _) if is_raw(&file) => {
                     (None, Some(RawInput::open(&file, input, &layer.output_shape)?))
                 }
-                (Some(file), _) => (Some(npy::read(&file)?), None),
+                (Some(file), _) if cnn.stream.is_some() => {
+                    let hops = hops::split(input, &layer.output_shape, npy::read(&file)?);
+                    let hops = hops.map_err(|[all, hop]| Error::Input {
+                        message: format!(
+                            "{} has {all} rows, which are no whole number of hops of {hop}",
+                            file.display()
+                        ),
+                        help: Some(format!("give {} rows", all - all % hop)),
+                    })?;
+                    (Some(hops), None)
+                }
+                (Some(file), _) => (Some(vec![npy::read(&file)?]), None),
                 (None, Some(seed)) => {
                     let seed = seed.wrapping_add(((c << 16) + i) as u64);
                     let mut random = ChaCha8Rng::seed_from_u64(seed);
-                    (Some(frames::draw(input, &layer.output_shape, &mut random)), None)
+                    (Some(vec![frames::draw(input, &layer.output_shape, &mut random)]), None)
                 }
                 (None, None) => {
                     let dims = input_dims(input, &layer.output_shape);
@@ -335,7 +379,7 @@ impl CnnFiles {
                     });
                 }
             };
-            files.values.push(value);
+            files.tensors.push(value);
             files.raw_inputs.push(raw);
         }
         for output in &cnn.outputs {

@@ -61,6 +61,8 @@ struct CnnData<'a> {
     bytes_read: Option<u64>,
     read_ns: Option<u64>,
     computing_ns: Option<u64>,
+    /// Rows of the input in a hop, if it is a stream.
+    hop: Option<u64>,
     layers: Vec<LayerData<'a>>,
 }
 
@@ -295,6 +297,7 @@ fn of_cnn<'a>(plan: &'a Plan, c: usize, segments: &[Option<usize>], places: &[Pl
         bytes_read: cnn.bytes_read,
         read_ns: cnn.read_ns,
         computing_ns: cnn.computing_ns,
+        hop: cnn.stream.and_then(|_| Some(tensors.get(cnn.inputs.first()?.as_str())?.rows() as u64)),
         layers: cnn.layers.iter().enumerate().map(layer).collect(),
     }
 }

@@ -191,6 +191,7 @@ fn bind(
         cnns.push(bind_cnn(cnn, name, &["cnns".into(), i.into()], folder, fusion, load)?);
     }
     let parallel = bind_parallel(spec, &cnns)?;
+    stream::check_parallel(spec, &parallel)?;
     for cnn in &cnns {
         partition::check_components(&cnn.network, &cnn.partitions, &parallel, method)?;
     }

@@ -10,19 +10,15 @@ use csdfc_network::suggest::{self, clip};
 use csdfc_network::{Layer, Network};
 use csdfc_plan::plan::StorageModel;
 
-/// Checks what needs no model: what a stream cannot be beside.
+/// Checks what needs no model: what an application of streams cannot have.
 pub(super) fn check(spec: &AppSpec, storage: StorageModel) -> Result<(), AppFault> {
     let Some(i) = spec.cnns.iter().position(|cnn| cnn.stream.is_some()) else { return Ok(()) };
     let at = ["cnns".into(), i.into(), PathStep::from("stream")];
     let fault = |message: &str, help: &str| Err(AppFault::new(&at, message, "a stream").help(help));
-    if spec.cnns.len() > 1 {
-        return fault(
-            "a stream cannot share its memory with other CNNs yet",
-            "plan it as an application of its own",
-        );
-    }
-    if spec.cnns[i].partitions.len() > 1 {
-        return fault("a stream has one partition", "leave out `partitions`");
+    if let Some(i) = spec.cnns.iter().position(|cnn| cnn.stream.is_some() && cnn.partitions.len() > 1) {
+        let at = ["cnns".into(), i.into(), PathStep::from("stream")];
+        let message = "a stream has one partition";
+        return Err(AppFault::new(&at, message, "a stream").help("leave out its `partitions`"));
     }
     if storage != StorageModel::Tensors {
         return fault(
@@ -32,17 +28,28 @@ pub(super) fn check(spec: &AppSpec, storage: StorageModel) -> Result<(), AppFaul
     }
     if matches!(spec.primitives, Primitives::Named(_)) {
         return fault(
-            "the layers of a stream are computed by their first primitives",
+            "the layers of a stream, and of CNNs beside it, are computed by their first primitives",
             "leave out `primitives`",
         );
     }
     if spec.weights == WeightsPlace::Streamed {
-        return fault("the weights of a stream stay in memory", "leave out `weights`");
+        let message = "the weights of a stream, and of CNNs beside it, stay in memory";
+        return fault(message, "leave out `weights`");
     }
     if spec.has_auto_precision() {
-        return fault("the precision of a stream is not chosen", "state it: fp32, half or mixed");
+        let message = "the precision of a stream, and of CNNs beside it, is not chosen";
+        return fault(message, "state it: fp32, half or mixed");
     }
     Ok(())
+}
+
+/// Checks that nothing runs at the same time if there is a stream. `parallel` has the names of partitions.
+pub(super) fn check_parallel(spec: &AppSpec, parallel: &[Vec<String>]) -> Result<(), AppFault> {
+    if spec.cnns.iter().all(|cnn| cnn.stream.is_none()) || parallel.iter().all(|element| element.len() == 1) {
+        return Ok(());
+    }
+    let message = "beside a stream, CNNs and partitions take turns";
+    Err(AppFault::new(&["parallel".into()], message, "at the same time").help("leave out `parallel`"))
 }
 
 /// The network whose frames are hops, if the specification says that the CNN is a stream. `path` is that of the CNN.

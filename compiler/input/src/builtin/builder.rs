@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use csdfc_plan::operator::{
-    BatchNorm, Binary, BinaryFunction, Concat, Conv, DepthToSpace, ElementWise, Function, Gemm, Input,
-    InputElement, Lrn, Operator, Pool, PoolKind, Reduce, ReduceFunction, Softmax,
+    BatchNorm, Binary, BinaryFunction, Concat, Conv, ConvTranspose, DepthToSpace, ElementWise, Function,
+    Gemm, Input, InputElement, Lrn, Operator, Pool, PoolKind, Reduce, ReduceFunction, Softmax,
 };
 use csdfc_plan::shape::Shape;
 
@@ -198,6 +198,26 @@ impl Builder {
             activation: None,
         };
         self.add_layer(Operator::Conv(conv), &[x])
+    }
+
+    /// A transposed convolution of `[1, C, H, W]` with a bias, whose kernel of `block` by `block` makes a square of pixels of
+    /// each pixel: `[1, filters, block · H, block · W]`.
+    ///
+    /// # Errors
+    /// When the input is not an image.
+    pub fn upscale(&mut self, x: &Operand, filters: usize, block: usize) -> Result<Operand, BuilderError> {
+        let conv = ConvTranspose {
+            filters,
+            kernel: [block; 2],
+            stride: [block; 2],
+            dilation: [1; 2],
+            pads: [0; 4],
+            output_padding: [0; 2],
+            groups: 1,
+            bias: true,
+            activation: None,
+        };
+        self.add_layer(Operator::ConvTranspose(conv), &[x])
     }
 
     /// Batch norm at inference: a scale near 1 and a small shift for each channel.
@@ -486,6 +506,8 @@ fn distribution(operator: &Operator, slot: u64, dims: &[usize]) -> (f32, f32) {
             let fan_in: usize = dims.iter().skip(1).product();
             (0.0, (6.0 / fan_in as f32).sqrt())
         }
+        // Each output element is a sum over the input channels.
+        (Operator::ConvTranspose(_), 0) => (0.0, (6.0 / dims[0] as f32).sqrt()),
         (Operator::BatchNorm(_), 0) => (1.0, 0.1),
         (Operator::ElementWise(_), _) => (0.25, 0.1),
         _ => (0.0, 0.1),

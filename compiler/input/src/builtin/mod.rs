@@ -74,8 +74,9 @@ pub const NAMES: &[&str] = &[
 /// layers of section 2.5.
 pub const PAPER_NAMES: &[&str] = &["paper_cnn1", "paper_cnn2", "paper_pair"];
 
-/// Networks for the frames of a video: `espcn` makes 960×540 pixels 3840×2160.
-pub const VIDEO_NAMES: &[&str] = &["espcn"];
+/// Networks for the frames of a camera or a video: `espcn` makes 960×540 pixels 3840×2160, and `unet` makes a mask of
+/// 2000×1500 pixels.
+pub const VIDEO_NAMES: &[&str] = &["espcn", "unet"];
 
 /// Networks whose state goes out of a frame and comes into the next: `voice_activity` is a part of RNNoise.
 pub const STATE_NAMES: &[&str] = &["voice_activity"];
@@ -131,6 +132,7 @@ pub fn network(name: &str) -> Result<Network, BuiltinError> {
         "resnet50" => resnet::resnet50(),
         "resnet8" => resnet::resnet8(),
         "squeezenet1_0" => squeezenet::squeezenet1_0(),
+        "unet" => video::unet(),
         "vgg16" => classic::vgg16(),
         "vgg_b" => classic::vgg_b(),
         "vgg_c" => classic::vgg_c(),

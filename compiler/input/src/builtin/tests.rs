@@ -174,6 +174,18 @@ fn espcn_is_as_in_its_paper() {
     assert_eq!(network.outputs[0].operand.shape, Shape::new([1, 3, 2160, 3840]));
 }
 
+/// Filters of 3×3 on three levels of 8, 16 and 32 channels, of 2×2 between them, and 8 weights for the mask.
+#[test]
+fn unet_has_three_levels() {
+    let network = network("unet").unwrap();
+    let [down, bottom, up] =
+        [9 * (3 * 8 + 8 * 8 + 8 * 16 + 16 * 16), 9 * (16 * 32 + 32 * 32), 4 * (32 * 16 + 16 * 8)];
+    let merge = 9 * (32 * 16 + 16 * 16 + 16 * 8 + 8 * 8);
+    let biases = 2 * (8 + 16 + 32 + 16 + 8) + 16 + 8 + 1;
+    assert_eq!(count(&network).0, down + bottom + up + merge + 8 + biases);
+    assert_eq!(network.outputs[0].operand.shape, Shape::new([1, 1, 1500, 2000]));
+}
+
 #[test]
 fn layers_where_pipelines_are_cut_have_the_original_shapes() {
     #[track_caller]

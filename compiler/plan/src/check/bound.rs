@@ -36,6 +36,8 @@
 //! is released at the end of the layer's last firing. A tensor that no layer reads is released at the end of its
 //! producer's last firing.
 //!
+//! Rings that live from hop to hop occupy all their bytes, also while other CNNs run.
+//!
 //! Partitions that run at the same time have no common line of time. Their bound is the sum of their own peaks and of
 //! the rings that they share, each as a whole. A ring between stages is shared in this sense whenever one of these
 //! stages runs.
@@ -104,9 +106,9 @@ impl<'a> Moments<'a> {
         work <= MAX_WORK
     }
 
-    /// The maximum over the elements of `parallel`. For each element, it is the sum of its partitions' own peaks and of
-    /// the rings that several of them share. Each shared ring counts once, since it lives throughout. Only rings for
-    /// which `is_counted` holds count.
+    /// The maximum over the elements of `parallel`. For each element, it is the sum of its partitions' own peaks, of
+    /// the rings that several of them share, and of those that persist of other CNNs. Each of these counts once, since it
+    /// lives throughout. Only rings for which `is_counted` holds count.
     pub fn bound(&self, is_counted: impl Fn(&Life<'_>) -> bool) -> u64 {
         self.elements.iter().map(|members| self.of_element(members, &is_counted)).max().unwrap_or(0)
     }
@@ -156,7 +158,8 @@ impl<'a> Moments<'a> {
         own.iter().zip(members).map(peak).fold(bytes, u64::saturating_add)
     }
 
-    /// The rings that each member of an element has to itself, by allocation, and the rings that several members share.
+    /// The rings that each member of an element has to itself, by allocation, and the rings that live throughout: those
+    /// that several members share, and those that persist of other CNNs.
     pub(super) fn homes(
         &self,
         members: &[usize],
@@ -164,9 +167,7 @@ impl<'a> Moments<'a> {
     ) -> (Vec<Vec<bool>>, Vec<&'a Life<'a>>) {
         let mut own: Vec<Vec<bool>> = members.iter().map(|&p| vec![false; self.line(p).rings()]).collect();
         let mut shared = Vec::new();
-        // A ring is stored only while partitions of its own CNN run.
-        let cnns: BTreeSet<usize> = members.iter().map(|&p| self.index.partitions[p].cnn).collect();
-        for life in cnns.iter().flat_map(|&cnn| &self.lives[cnn]).filter(|life| is_counted(life)) {
+        for life in self.lives.iter().flatten().filter(|life| is_counted(life)) {
             let uses = |p: &usize| life.partitions.contains(p);
             // A ring that no member uses lives on while they run if it is used before and after them.
             let passes = |p: &usize| {
@@ -184,7 +185,8 @@ impl<'a> Moments<'a> {
                 !life.allocation.is_cut() || !others.copied().any(|q| self.index.concurrent[members[home]][q])
             };
             match homes[..] {
-                [] => {}
+                // Other rings are stored only while partitions of their own CNN run.
+                [] if !life.allocation.persists() => {}
                 [home] if is_alone(home) => own[home][life.number] = true,
                 _ => shared.push(life),
             }

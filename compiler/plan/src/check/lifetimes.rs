@@ -154,6 +154,9 @@ fn check_disjoint(index: &Index<'_>, rates: &Rates, lives: &[Vec<Life<'_>>], fin
                     addresses,
                 };
                 findings.push(violation);
+            } else if a.cnn != b.cnn && (a.allocation.persists() || b.allocation.persists()) {
+                let (first, second) = names();
+                findings.push(Violation::Overlap { first, second, addresses });
             } else if a.cnn == b.cnn && a.first <= b.last && b.first <= a.last {
                 let alone = a.allocation.is_cut()
                     || b.allocation.is_cut()

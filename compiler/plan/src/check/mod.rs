@@ -29,7 +29,8 @@
 //!    - two rings that are stored in partitions that run at the same time, whenever they live;
 //!    - a ring between such partitions, and any other ring that lives at the same time;
 //!    - in model `edges`, any two rings that live at the same time;
-//!    - two rings that wrap and live at the same time.
+//!    - two rings that wrap and live at the same time;
+//!    - a ring that persists from hop to hop of a stream, and any ring, workspace or block of another CNN.
 //!
 //!    A ring that wraps has all its bytes to itself while it lives. A whole ring *occupies* the bytes of the rows that
 //!    are begun and that some reader still needs. Other rows may lie in the rest of its bytes, as far as rule 7 lets

@@ -157,15 +157,15 @@ pub(super) fn check(index: &Index<'_>) -> Result<(), Vec<Violation>> {
     findings.or(())
 }
 
-/// A stream is the only CNN of its plan, has one partition, and is in storage model `tensors`.
+/// A stream has one partition, no partitions of its plan run at the same time, and it is in storage model `tensors`.
 fn check_application(index: &Index<'_>, c: usize, findings: &mut Findings) {
     let cnn = &index.cnns[c];
     let mut wrong = |why: &str| {
         let place = format!("CNN `{}`, a stream", cnn.cnn.name);
         findings.push(Violation::Structure { place, why: why.into() });
     };
-    if index.cnns.len() > 1 {
-        wrong("has other CNNs beside it");
+    if index.concurrent.iter().flatten().any(|at_once| *at_once) {
+        wrong("is beside partitions that run at the same time");
     }
     if cnn.partitions.len() > 1 {
         wrong("has several partitions");

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::check::{self, Event, Resolved};
+use crate::check::{self, Allocation, Event, Resolved};
 
 use super::simulate::{Firing, Simulated};
 use super::{Life, first_places};
@@ -30,9 +30,9 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
     for (c, allocations) in resolved.allocations.iter().enumerate() {
         let cnn = &resolved.index.cnns[c];
         let of_cnn = || cnn.partitions.iter().flat_map(|p| &run.firings[run.of_partition[*p].clone()]);
-        for (s, allocation) in allocations.iter().enumerate().filter(|(_, allocation)| allocation.is_cut()) {
-            // Rings between stages are in use throughout: from the start of the first stage to the end of the last one,
-            // or to the last firing of a later group that reads them.
+        for (s, allocation) in allocations.iter().enumerate().filter(|(_, ring)| is_in_use_throughout(ring)) {
+            // Rings between stages are in use from the start of the first stage to the end of the last one, or to the
+            // last firing of a later group that reads them. What persists is in use while other CNNs run, too.
             let producer = cnn.layers[allocation.tensor].partition;
             let uses = |firing: &&Firing| {
                 let p = firing.partition;
@@ -41,8 +41,14 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
                     || allocation.readers.contains(&firing.layer)
             };
             let uses = || of_cnn().filter(uses);
-            let from_ns = uses().map(|firing| firing.start_ns).fold(f64::INFINITY, f64::min).min(run.ns);
-            let to_ns = uses().map(|firing| firing.end_ns).fold(from_ns, f64::max);
+            let [from_ns, to_ns] = match allocation.persists() {
+                true => [0.0, run.ns],
+                false => {
+                    let from_ns =
+                        uses().map(|firing| firing.start_ns).fold(f64::INFINITY, f64::min).min(run.ns);
+                    [from_ns, uses().map(|firing| firing.end_ns).fold(from_ns, f64::max)]
+                }
+            };
             let steps = vec![(from_ns, 0..allocation.ring_rows), (to_ns, 0..0)];
             lives.push(Life { place: firsts[c] + s, frame: 0, steps });
             let bytes = allocation.bytes() as i64;
@@ -104,9 +110,14 @@ pub(super) fn occupancy(resolved: &Resolved<'_>, run: &Simulated) -> (Vec<Life>,
     (lives, usage(events, run.ns))
 }
 
+/// Whether all of a ring is in use throughout: a ring between stages, or one that persists from hop to hop.
+fn is_in_use_throughout(allocation: &Allocation) -> bool {
+    allocation.is_cut() || allocation.persists()
+}
+
 /// For each firing of a CNN's frame, with its partitions one after another, its events in turn.
 fn firings(resolved: &Resolved<'_>, c: usize) -> Vec<Vec<WalkEvent>> {
-    let counted: Vec<bool> = resolved.allocations[c].iter().map(|allocation| !allocation.is_cut()).collect();
+    let counted: Vec<bool> = resolved.allocations[c].iter().map(|ring| !is_in_use_throughout(ring)).collect();
     let mut all = Vec::new();
     let mut seen = Vec::new();
     check::line(resolved, c).walk(&counted, usize::MAX, &mut |event| match event {

@@ -98,12 +98,13 @@ impl<'a> Chooser<'a> {
     }
 
     /// Total memory of a choice, in bytes. Rings of CNNs that never run at the same time may lie at the same addresses,
-    /// so the largest CNN determines their memory.
+    /// so the largest CNN determines their memory, unless some live from hop to hop.
     fn total(&self, chosen: &[usize]) -> u64 {
         let of_one_cnn =
             |element: &Vec<(usize, usize)>| element.windows(2).all(|pair| pair[0].0 == pair[1].0);
         let is_largest = self.problem.application.storage == StorageModel::Tensors
-            && self.problem.elements.iter().all(of_one_cnn);
+            && self.problem.elements.iter().all(of_one_cnn)
+            && self.points(chosen).all(|design_point| design_point.state() == 0);
         let each = self.points(chosen).map(|design_point| design_point.buffers);
         let buffers = if chosen.len() == 1 || is_largest {
             each.max().unwrap_or(0)

@@ -125,6 +125,12 @@ impl DesignPoint {
         }
     }
 
+    /// Bytes of buffers that stay in use while other CNNs run: the rings that live from hop to hop.
+    pub fn state(&self) -> u64 {
+        let persisting = self.execution.requests.iter().filter(|request| request.persists());
+        persisting.map(|request| request.bytes).sum()
+    }
+
     /// Modelled frames per second.
     pub fn fps(&self) -> f64 {
         1e9 / self.period_ns

@@ -2,7 +2,7 @@
 //!
 //! CNNs that exclude each other in time share the arena, so each may use all of it and is chosen on its own. CNNs
 //! with partitions in one element of J must fit side by side: choosing for them is a multiple-choice knapsack,
-//! solved as an integer program.
+//! solved as an integer program. So it is if rings of one CNN live from hop to hop, while the others run.
 
 use csdfc_input::app::resolve::Demand;
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, constraint, variable};
@@ -16,7 +16,7 @@ pub struct Selection<'a> {
     pub design_points: &'a [Vec<DesignPoint>],
     /// For each CNN, the design points that may be chosen.
     pub allowed: Vec<Vec<usize>>,
-    /// Sets of CNNs that run at the same time.
+    /// Sets of CNNs that run at the same time, and each CNN by itself.
     pub elements: Vec<Vec<usize>>,
 }
 
@@ -28,6 +28,8 @@ impl<'a> Selection<'a> {
             .zip(demands)
             .map(|(design_points, demand)| front(design_points, demand))
             .collect();
+        let alone = (0..design_points.len()).map(|cnn| vec![cnn]);
+        let elements = elements.into_iter().filter(|element| element.len() > 1).chain(alone).collect();
         Selection { design_points, allowed, elements }
     }
 
@@ -67,7 +69,7 @@ impl<'a> Selection<'a> {
     pub fn thresholds(&self) -> Vec<u64> {
         let each = |cnn: usize| self.allowed[cnn].iter().map(move |v| self.buffers(cnn, *v));
         let mut budgets: Vec<u64> = (0..self.design_points.len()).flat_map(each).collect();
-        if self.elements.iter().any(|element| element.len() > 1) {
+        if self.groups().len() < self.design_points.len() {
             // There are too many sums of design points. An even grid between the extremes shows the front.
             let sum: u64 = (0..self.design_points.len()).filter_map(|cnn| each(cnn).max()).sum();
             let least = self.min_memory().unwrap_or(0);
@@ -83,23 +85,31 @@ impl<'a> Selection<'a> {
         self.design_points[cnn][design_point].buffers
     }
 
+    /// Bytes that a design point takes while the CNNs of an element run.
+    fn taken(&self, element: &[usize], cnn: usize, design_point: usize) -> u64 {
+        match element.contains(&cnn) {
+            true => self.buffers(cnn, design_point),
+            false => self.design_points[cnn][design_point].state(),
+        }
+    }
+
     fn period(&self, cnn: usize, design_point: usize) -> f64 {
         self.design_points[cnn][design_point].period_ns
     }
 
-    /// Bytes that this choice takes for a group: the bytes of its largest element of J.
+    /// Bytes that this choice takes for a group: those of its fullest element.
     fn arena(&self, group: &[usize], chosen: &[usize]) -> u64 {
-        let members = |element: &[usize]| -> u64 {
-            element.iter().filter(|cnn| group.contains(cnn)).map(|cnn| self.buffers(*cnn, chosen[*cnn])).sum()
-        };
-        let alone = group.iter().map(|cnn| self.buffers(*cnn, chosen[*cnn]));
-        self.elements.iter().map(|element| members(element)).chain(alone).max().unwrap_or(0)
+        let taken =
+            |element: &[usize]| group.iter().map(|cnn| self.taken(element, *cnn, chosen[*cnn])).sum::<u64>();
+        self.elements.iter().map(|element| taken(element)).max().unwrap_or(0)
     }
 
-    /// CNNs connected by elements of J.
+    /// CNNs connected by elements of J, or all of them if some memory stays in use while others run.
     fn groups(&self) -> Vec<Vec<usize>> {
         let mut links = petgraph::unionfind::UnionFind::<usize>::new(self.design_points.len());
-        for element in &self.elements {
+        let all: Vec<usize> = (0..self.design_points.len()).collect();
+        let has_state = self.design_points.iter().flatten().any(|design_point| design_point.state() > 0);
+        for element in self.elements.iter().chain(has_state.then_some(&all)) {
             for pair in element.windows(2) {
                 links.union(pair[0], pair[1]);
             }
@@ -141,9 +151,8 @@ impl<'a> Selection<'a> {
             problem = problem.with(constraint!(picks.iter().sum::<Expression>() == 1.0));
         }
         for element in &self.elements {
-            let members = (0..group.len()).filter(|i| element.contains(&group[*i]));
-            let taken: Expression =
-                members.map(|i| weighted(i, &|v| self.buffers(group[i], v) as f64 * SCALE)).sum();
+            let bytes = |i: usize, v: usize| self.taken(element, group[i], v) as f64 * SCALE;
+            let taken: Expression = (0..group.len()).map(|i| weighted(i, &|v| bytes(i, v))).sum();
             problem = problem.with(constraint!(taken.clone() <= fullest));
             if let Some(budget) = budget {
                 problem = problem.with(constraint!(taken <= budget as f64 * SCALE));
@@ -158,8 +167,8 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// The design points that are fast enough, and for which no other such design point is as good in both memory and speed. Sorted
-/// by memory.
+/// The design points that are fast enough, and for which no other such design point is as good in memory, state and
+/// speed. Sorted by memory.
 fn front(design_points: &[DesignPoint], demand: &Demand) -> Vec<usize> {
     let is_met = |v: &usize| demand.is_met(design_points[*v].fps(), design_points[*v].latency());
     let mut order: Vec<usize> = (0..design_points.len()).filter(is_met).collect();
@@ -168,12 +177,16 @@ fn front(design_points: &[DesignPoint], demand: &Demand) -> Vec<usize> {
         let (a_key, b_key) = (key(a), key(b));
         a_key.0.cmp(&b_key.0).then(a_key.1.total_cmp(&b_key.1)).then(a.cmp(b))
     });
-    let mut best = f64::INFINITY;
+    // What comes before takes no more memory, so a point gains nothing if one of those has no more state and is as fast.
+    let mut best: Vec<(u64, f64)> = Vec::new();
     order.retain(|v| {
-        // What comes before takes no more memory, so a point that is no faster than all of it gains nothing.
-        let better = design_points[*v].period_ns < best;
-        best = best.min(design_points[*v].period_ns);
-        better
+        let (state, period) = (design_points[*v].state(), design_points[*v].period_ns);
+        let is_better = best.iter().all(|(least, fastest)| state < *least || period < *fastest);
+        if is_better {
+            best.retain(|(other, slower)| *other < state || *slower < period);
+            best.push((state, period));
+        }
+        is_better
     });
     order
 }
@@ -183,22 +196,41 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use csdfc_network::LayerId;
+
     use crate::frame::execution::Execution;
+    use crate::frame::request::{Request, RequestKind};
     use crate::objective::Figures;
 
-    fn design_points(raw: &[Vec<(u64, u32)>]) -> Vec<Vec<DesignPoint>> {
-        let execution = Execution {
+    /// Design points of so many kB, time and kB that stay from hop to hop.
+    fn design_points(raw: &[Vec<(u64, u32, u64)>]) -> Vec<Vec<DesignPoint>> {
+        let execution = |state: u64| Execution {
             rows: Vec::new(),
             barriers: None,
             orders: Vec::new(),
             windows: Vec::new(),
-            requests: Vec::new(),
+            requests: vec![Request {
+                tensor: LayerId(0),
+                kind: RequestKind::Ring,
+                consumer: None,
+                half: None,
+                ring_rows: 1,
+                bytes: state * 1000,
+                alignment: 4,
+                live: (0, 0),
+                partition: 0,
+                touched: vec![0],
+                pipelined: false,
+                history: u64::from(state > 0),
+                state: None,
+                occupancy_profile: None,
+            }],
             sharing: crate::frame::occupancy::AddressSharing::default(),
             one_by_one: Vec::new(),
         };
-        let design_point = |(buffers, period): &(u64, u32)| DesignPoint {
+        let design_point = |(buffers, period, state): &(u64, u32, u64)| DesignPoint {
             name: String::new(),
-            execution: execution.clone(),
+            execution: execution(*state),
             buffers: *buffers * 1000,
             period_ns: f64::from(*period),
             latency_ns: f64::from(*period),
@@ -221,19 +253,25 @@ mod tests {
     /// Of equally fast design points, the smallest stays; of equal ones, the first.
     #[test]
     fn variants_that_gain_nothing_are_left_out() {
-        let design_points = design_points(&[vec![(20, 5), (10, 5), (10, 5), (30, 4), (40, 4)]]);
+        let design_points =
+            design_points(&[vec![(20, 5, 2), (10, 5, 2), (10, 5, 2), (30, 4, 2), (40, 4, 2), (50, 5, 1)]]);
         let selection = Selection::new(&design_points, vec![vec![0]], &[Demand::default()]);
-        assert_eq!(selection.allowed, [[1, 3]]);
-        assert_eq!(selection.thresholds(), [30_000, 10_000]);
+        assert_eq!(selection.allowed, [[1, 3, 5]]);
+        assert_eq!(selection.thresholds(), [50_000, 30_000, 10_000]);
     }
 
     proptest! {
         #[test]
         fn agrees_with_exhaustion(
-            raw in prop::collection::vec(prop::collection::vec((1u64..60, 1u32..60), 1..5), 1..4),
+            raw in prop::collection::vec(prop::collection::vec((1u64..60, 1u32..60, 0u64..30), 1..5), 1..4),
+            has_state: bool,
             together in prop::collection::vec(0usize..3, 0..3),
             budget in 1u64..150_000,
         ) {
+            let mut raw = raw;
+            for (buffers, _, state) in raw.iter_mut().flatten() {
+                *state = if has_state { *buffers.min(state) } else { 0 };
+            }
             let design_points = design_points(&raw);
             let mut element: Vec<usize> = together.into_iter().filter(|cnn| *cnn < raw.len()).collect();
             element.sort_unstable();
@@ -241,7 +279,10 @@ mod tests {
             let elements: Vec<Vec<usize>> = (0..raw.len()).map(|cnn| vec![cnn]).chain([element]).collect();
             let selection = Selection::new(&design_points, elements.clone(), &vec![Demand::default(); raw.len()]);
             let arena = |choice: &[usize]| -> u64 {
-                let taken = |e: &Vec<usize>| e.iter().map(|cnn| design_points[*cnn][choice[*cnn]].buffers).sum();
+                let taken = |e: &Vec<usize>| {
+                    let points = choice.iter().zip(&design_points).map(|(v, points)| &points[*v]).enumerate();
+                    points.map(|(cnn, point)| if e.contains(&cnn) { point.buffers } else { point.state() }).sum()
+                };
                 elements.iter().map(taken).max().unwrap_or(0)
             };
             let choices = all(&design_points);

@@ -31,13 +31,13 @@ use crate::frame::request::Request;
 pub(super) fn links(storage: &Storage<'_>, items: &[Item<'_>], row_by_row: RowByRow) -> Vec<Vec<Link>> {
     let sharing = Distances::new(storage, row_by_row);
     let mut links = vec![Vec::new(); items.len()];
-    for (a, b, at_once) in storage.pairs(items) {
+    for (a, b, is_beside) in storage.pairs(items) {
         let (one, other) = (items[a].request, items[b].request);
         if one.bytes == 0 || other.bytes == 0 {
             continue;
         }
         // A ring between stages shares no byte with one that lives at the same time, in use or not.
-        let whole = at_once
+        let whole = is_beside
             || one.pipelined
             || other.pipelined
             || one.occupancy_profile.is_none() && other.occupancy_profile.is_none()

@@ -77,8 +77,8 @@ impl<'a> Storage<'a> {
     }
 
     /// For each item, the items that are stored at the same time, in ascending order. They are items of the same CNN
-    /// whose lives overlap, and items that are live in a partition that runs at the same time. It takes O(n²) time for
-    /// n items.
+    /// whose lives overlap, items that are live in a partition that runs at the same time, and items of other CNNs of
+    /// which one persists. It takes O(n²) time for n items.
     pub fn conflicts(&self, items: &[Item<'_>]) -> Vec<Vec<usize>> {
         let mut conflicts = vec![Vec::new(); items.len()];
         for (a, b, _) in self.pairs(items) {
@@ -92,7 +92,7 @@ impl<'a> Storage<'a> {
     }
 
     /// Pairs of items that are stored at the same time. The flag says whether this is because partitions run at the
-    /// same time.
+    /// same time, or because one item persists while another CNN runs. Such items share no byte, in use or not.
     fn pairs(&self, items: &[Item<'_>]) -> Vec<(usize, usize, bool)> {
         let together = self.together();
         let occupied: Vec<Vec<(usize, usize)>> = match together.is_empty() {
@@ -103,14 +103,15 @@ impl<'a> Storage<'a> {
         for a in 0..items.len() {
             for b in 0..a {
                 let (one, other) = (items[a].request, items[b].request);
-                let in_time =
-                    items[a].cnn == items[b].cnn && one.live.0 <= other.live.1 && other.live.0 <= one.live.1;
+                let of_one_cnn = items[a].cnn == items[b].cnn;
+                let in_time = of_one_cnn && one.live.0 <= other.live.1 && other.live.0 <= one.live.1;
+                let outlives = !of_one_cnn && (one.persists() || other.persists());
                 let at_once = !together.is_empty()
                     && occupied[a].iter().any(|p| {
                         occupied[b].iter().any(|q| p != q && together.binary_search(&(*p, *q)).is_ok())
                     });
-                if in_time || at_once {
-                    pairs.push((a, b, at_once));
+                if in_time || outlives || at_once {
+                    pairs.push((a, b, outlives || at_once));
                 }
             }
         }
@@ -137,8 +138,13 @@ impl<'a> Storage<'a> {
         windows.filter(|(_, w)| w.start <= last && first < w.end).map(|(p, _)| (item.cnn, p)).collect()
     }
 
-    /// The liveness bound. No placement takes less than the bytes that are in use at once on a CNN's time line. Nor
-    /// does one take less than the peaks of partitions that run at the same time, together with the rings that they
+    /// What may be stored while a CNN runs, in ascending order: its own items, and those of other CNNs that persist.
+    fn while_running(&self, items: &[Item<'_>], cnn: usize) -> Vec<usize> {
+        (0..items.len()).filter(|i| items[*i].cnn == cnn || items[*i].request.persists()).collect()
+    }
+
+    /// The liveness bound. No placement takes less than the bytes that are in use at once on a CNN's time line, with
+    /// all that persists of other CNNs. Nor does one take less than the peaks of partitions that run at the same time, together with the rings that they
     /// share. The bound assumes that every layer that can makes its rows one by one.
     pub fn bound(&self, items: &[Item<'_>]) -> Peak {
         self.peak(items, RowByRow::All, |_| true)
@@ -149,10 +155,11 @@ impl<'a> Storage<'a> {
         self.peak(items, RowByRow::All, |request| request.kind == RequestKind::Workspace).bytes
     }
 
-    /// The most bytes that are in use at once by the other items of its CNN while an item lives.
+    /// The most bytes that are in use at once by other items while an item lives.
     pub fn max_bytes_beside(&self, items: &[Item<'_>], item: usize) -> u64 {
         let Item { cnn, request } = items[item];
-        let others: Vec<usize> = (0..items.len()).filter(|i| *i != item && items[*i].cnn == cnn).collect();
+        let others: Vec<usize> =
+            self.while_running(items, cnn).into_iter().filter(|other| *other != item).collect();
         let moments = self.line(items, cnn, RowByRow::Chosen).moments(&others, &(0..request.live.1 + 1));
         // The bytes in use when it begins to live are those of the last moment before.
         let first = moments.partition_point(|moment| moment.firing <= request.live.0);
@@ -162,10 +169,10 @@ impl<'a> Storage<'a> {
     /// The bytes that are in use at each firing of a CNN's frame.
     pub fn profile(&self, cnn: usize) -> Vec<u64> {
         let items = self.items();
-        let own: Vec<usize> = (0..items.len()).filter(|i| items[*i].cnn == cnn).collect();
+        let stored = self.while_running(&items, cnn);
         let end = self.executions[cnn].windows.last().map_or(0, |window| window.end);
         let mut profile = vec![0; end];
-        let moments = self.line(&items, cnn, RowByRow::Chosen).moments(&own, &(0..usize::MAX));
+        let moments = self.line(&items, cnn, RowByRow::Chosen).moments(&stored, &(0..usize::MAX));
         for (i, moment) in moments.iter().enumerate() {
             let next = moments.get(i + 1).map_or(end, |next| next.firing).min(end);
             if let Some(stretch) = profile.get_mut(moment.firing..next) {
@@ -185,8 +192,8 @@ impl<'a> Storage<'a> {
     /// side by side.
     pub fn at_once(&self, items: &[Item<'_>], cnn: usize) -> Vec<(LayerId, u64)> {
         let execution = self.executions[cnn];
-        let own: Vec<usize> = (0..items.len()).filter(|i| items[*i].cnn == cnn).collect();
-        let moments = self.line(items, cnn, RowByRow::Free).moments(&own, &(0..usize::MAX));
+        let stored = self.while_running(items, cnn);
+        let moments = self.line(items, cnn, RowByRow::Free).moments(&stored, &(0..usize::MAX));
         let bytes_at = |firing: usize| {
             let at = moments.binary_search_by_key(&firing, |moment| moment.firing);
             at.map_or(0, |at| moments[at].bytes)
@@ -223,8 +230,8 @@ impl<'a> Storage<'a> {
     fn peak(&self, items: &[Item<'_>], row_by_row: RowByRow, counts: impl Fn(&Request) -> bool) -> Peak {
         let mut best = Peak::default();
         for cnn in 0..self.executions.len() {
-            let of_cnn = |i: &usize| items[*i].cnn == cnn && counts(items[*i].request);
-            let own: Vec<usize> = (0..items.len()).filter(of_cnn).collect();
+            let mut own = self.while_running(items, cnn);
+            own.retain(|i| counts(items[*i].request));
             let line = self.line(items, cnn, row_by_row);
             if let Some(peak) = peak(&line.moments(&own, &(0..usize::MAX)))
                 && peak.bytes > best.bytes
@@ -246,7 +253,11 @@ impl<'a> Storage<'a> {
             };
             let homes: Vec<Vec<usize>> = items.iter().map(home).collect();
             let is_own = |i: usize| homes[i].len() == 1 && !is_between(&items[i], element[homes[i][0]]);
-            let shared = (0..items.len()).filter(|i| !homes[*i].is_empty() && !is_own(*i));
+            // What persists of CNNs that do not run now is stored, too.
+            let shared = (0..items.len()).filter(|i| match homes[*i].is_empty() {
+                true => items[*i].request.persists() && counts(items[*i].request),
+                false => !is_own(*i),
+            });
             let mut stored: Vec<Stored> =
                 shared.map(|item| Stored { item, bytes: 0..items[item].request.bytes }).collect();
             let mut bytes: u64 = stored.iter().map(|stored| stored.bytes.end).sum();
@@ -274,7 +285,7 @@ impl<'a> Storage<'a> {
 
     fn line<'b>(&'b self, items: &'b [Item<'b>], cnn: usize, row_by_row: RowByRow) -> RingLives<'b> {
         let first = items.iter().position(|item| item.cnn == cnn).unwrap_or(0);
-        RingLives { items, execution: self.executions[cnn], first, row_by_row }
+        RingLives { items, cnn, execution: self.executions[cnn], first, row_by_row }
     }
 
     /// The members of an element of J for which an item is stored. They are the members that use it. If none does, they

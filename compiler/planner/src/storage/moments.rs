@@ -32,10 +32,11 @@ impl RowByRow {
     }
 }
 
-/// Some of the rings of one CNN, as time goes by.
+/// Some of the rings of one CNN, and some that persist of others, as the time of that CNN goes by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RingLives<'a> {
     pub items: &'a [Item<'a>],
+    pub cnn: usize,
     /// The CNN's execution, and the first of its items.
     pub execution: &'a Execution,
     pub first: usize,
@@ -56,8 +57,8 @@ impl RingLives<'_> {
     /// The moments within a half-open window of the time line, of the rings given.
     pub fn moments(&self, rings: &[usize], window: &Range<usize>) -> Vec<Moment> {
         let mut events: Vec<(usize, i128, bool)> = Vec::new();
-        for request in rings.iter().map(|i| self.items[*i].request) {
-            let (first, last) = request.live;
+        for item in rings.iter().map(|i| self.items[*i]) {
+            let (request, (first, last)) = (item.request, self.life(item));
             if first >= window.end || last < window.start {
                 continue;
             }
@@ -99,6 +100,12 @@ impl RingLives<'_> {
         moments
     }
 
+    /// The first and the last firing of the CNN's frame at which an item is stored. What persists of another CNN is
+    /// stored all the time.
+    fn life(&self, item: Item<'_>) -> (usize, usize) {
+        if item.cnn == self.cnn { item.request.live } else { (0, usize::MAX - 1) }
+    }
+
     fn takes(&self, sweep: &Sweep) -> bool {
         self.row_by_row.takes(self.execution, sweep)
     }
@@ -106,7 +113,7 @@ impl RingLives<'_> {
     /// By request of the execution, whether it is one of these rings.
     fn counted(&self, rings: &[usize]) -> Vec<bool> {
         let mut counted = vec![false; self.execution.requests.len()];
-        for i in rings {
+        for i in rings.iter().filter(|i| self.items[**i].cnn == self.cnn) {
             counted[i - self.first] = true;
         }
         counted
@@ -120,8 +127,8 @@ impl RingLives<'_> {
         let sweep = sweep.map(|at| &sweeps[at]).filter(|sweep| self.takes(sweep));
         let sweep = sweep.map(|sweep| (sweep, sweep.fullest(|request| counted[request]).0));
         let stored = |&item: &usize| {
-            let request = self.items[item].request;
-            let lives = request.live.0 <= firing && firing <= request.live.1;
+            let (request, (first, last)) = (self.items[item].request, self.life(self.items[item]));
+            let lives = first <= firing && firing <= last;
             let mut bytes = match &request.occupancy_profile {
                 _ if !lives => return None,
                 Some(occupancy_profile) => occupancy_profile.at(firing),

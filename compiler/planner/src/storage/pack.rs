@@ -64,10 +64,7 @@ fn bound_beyond(problem: &Problem, below: u64) -> u64 {
 fn problem(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, row_by_row: RowByRow) -> Option<Problem> {
     let links = distance::links(storage, items, row_by_row);
     let mut sets: Vec<Vec<Stored>> = (0..storage.executions.len())
-        .flat_map(|cnn| {
-            let own: Vec<usize> = (0..items.len()).filter(|i| items[*i].cnn == cnn).collect();
-            storage.line(items, cnn, row_by_row).fullest(&own)
-        })
+        .flat_map(|cnn| storage.line(items, cnn, row_by_row).fullest(&storage.while_running(items, cnn)))
         .collect();
     if at_once(&peak.stored, &links) {
         sets.push(peak.stored.clone());

@@ -4,6 +4,7 @@ const PLACE_KINDS = [
   ["whole tensor", "whole", "tensor, its rows in use"],
   ["ring of rows", "wraps", "ring of some rows"],
   ["ring between stages", "cut", "ring between stages"],
+  ["ring kept from hop to hop", "state", "state: rows kept from hop to hop"],
   ["workspace", "workspace", "workspace"],
   ["block of weights", "weights", "block of streamed weights"],
 ];

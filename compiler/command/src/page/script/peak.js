@@ -20,8 +20,9 @@ function peakSection(plan, letter = "") {
     { title: "Share", text: row => percent(share(row.bytes, sum)), value: row => row.bytes, bar: row => share(row.bytes, sum) },
     { title: "Rows in use", text: row => {
       const place = plan.places[row.place];
-      return ["workspace", "block of weights"].includes(place.kind) ? "–"
-        : `${grouped(row.rows[1] - row.rows[0])} of ${grouped(plan.cnns[place.cnn].layers[place.layer].height)}`;
+      const kind = placeKind(place)[1], rows = grouped(row.rows[1] - row.rows[0]);
+      return ["workspace", "weights"].includes(kind) ? "–" : kind === "state" ? `${rows}, of several hops`
+        : `${rows} of ${grouped(plan.cnns[place.cnn].layers[place.layer].height)}`;
     }, value: row => row.rows[1] - row.rows[0] },
     { title: "What it would need to shrink", text: row => row.hint },
   ];

@@ -175,6 +175,10 @@ function timelineNote(plan) {
   const bases = { measured: "Times of layers are measured", interpolated: "Times of layers are measured or lie between measured ones", modelled: "Times of layers are modelled" };
   const notes = [plan.basis ? `${bases[plan.basis]}, on device ${plan.device}.` : "The plan states no times: each firing counts the same."];
   if (plan.firings.frame.some(frame => frame > 0)) notes.push("The stages of a pipeline run at the same time: the picture shows the first frames, in two shades, and the last of them come at the plan's rate.");
+  for (const cnn of plan.cnns.filter(cnn => cnn.hop)) {
+    const rows = cnn.hop === 1 ? "1 row" : `${grouped(cnn.hop)} rows`;
+    notes.push(`${cnn.name} is a stream: the picture shows one hop, of ${rows} of the input, in steady state. All hops after the first ones are alike, and the rows that they keep stay where they are.`);
+  }
   if (plan.cnns.length > 1) notes.push("CNNs that exclude each other are drawn one after another.");
   notes.push("Of a tensor that is stored whole, only rows in use are drawn: those that are begun and that some reader still needs.");
   if (plan.thinned) notes.push("There are too many firings to draw one by one, so each column stands for several.");
