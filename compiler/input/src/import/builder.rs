@@ -23,7 +23,7 @@ use rten_onnx::onnx::{DataType, TensorProto};
 use super::constant::{self, Constant, MAX_READ, count};
 use super::error::{Fault, fault};
 use super::node::{Node, Tensor};
-use super::ops::{gather, line};
+use super::ops::{gather, layout, line};
 
 /// Maximum number of layers of a network, and nodes of a model.
 pub(super) const MAX_LAYERS: usize = 100_000;
@@ -307,6 +307,7 @@ impl Builder {
         if dims == tensor.dims() {
             return self.view(node, tensor, tensor.operand.shape.clone());
         }
+        let tensor = &self.unmoved(tensor, &dims);
         let own = &self.network.layer(tensor.operand.layer).shape;
         let is_reordered = is_reordered(own, &tensor.operand.shape);
         // Rank 4 over a channels-last tensor would be taken for the other order of its rows.
@@ -319,6 +320,18 @@ impl Builder {
             return self.view(node, &moved, Shape::new(dims));
         }
         self.view(node, tensor, Shape::new(dims))
+    }
+
+    /// The tensor from which another one was copied, if these dimensions can be a view of it.
+    fn unmoved(&self, tensor: &Tensor, dims: &[usize]) -> Tensor {
+        let copied = self.moved.iter().find(|(_, moved)| moved.operand.layer == tensor.operand.layer);
+        match copied {
+            Some(((layer, shape), _)) if dims.len() != 4 && self.network.layer(*layer).shape == *shape => {
+                let operand = Operand { layer: *layer, shape: shape.clone() };
+                Tensor { operand, ..tensor.clone() }
+            }
+            _ => tensor.clone(),
+        }
     }
 
     /// The tensor in these dimensions, made row by row of an earlier image or earlier lines, if it is one of these and
@@ -351,6 +364,19 @@ impl Builder {
             };
         }
         self.view(node, &made, movement.seen).map(Some)
+    }
+
+    /// A tensor `[steps, batch, channels]` as an image `[1, steps, batch, channels]`, channels last, whose rows are the steps.
+    pub fn steps(&mut self, node: &Node, tensor: &Tensor) -> Result<Tensor, Fault> {
+        let shape = Shape { dims: [&[1], tensor.dims()].concat(), order: Order::ChannelsLast };
+        let own = &self.network.layer(tensor.operand.layer).shape;
+        // A view of an image of several channels, which are not last, has its elements in another order.
+        let is_in_order = own.rank() != 4 || *own == shape || !is_channels_last(own) && own.channels() == 1;
+        let tensor = match is_in_order {
+            true => tensor.clone(),
+            false => layout::copy(self, node, tensor)?,
+        };
+        self.view(node, &tensor, shape)
     }
 
     /// The tensor with its dimensions permuted. This is a view if it moves nothing, else a layer.

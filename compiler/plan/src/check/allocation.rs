@@ -38,6 +38,8 @@ pub enum RowOrder {
     Halves,
     /// There are no rows: it is the workspace of a layer.
     Workspace,
+    /// The same of a layer that leaves its state there from one hop to the next.
+    State,
     /// There are no rows: slices of a layer's weights are read into it.
     Block(Begin),
 }
@@ -79,7 +81,7 @@ impl Allocation {
 
     /// Whether rows lie in it.
     pub fn is_ring(&self) -> bool {
-        !matches!(self.kind, RowOrder::Workspace | RowOrder::Block(_))
+        !matches!(self.kind, RowOrder::Workspace | RowOrder::State | RowOrder::Block(_))
     }
 
     /// The moment from which it may be written, if it is a block of weights.
@@ -92,12 +94,12 @@ impl Allocation {
 
     /// Whether it is a layer's workspace.
     pub fn is_workspace(&self) -> bool {
-        self.kind == RowOrder::Workspace
+        matches!(self.kind, RowOrder::Workspace | RowOrder::State)
     }
 
     /// Whether it lives from hop to hop.
     pub fn persists(&self) -> bool {
-        self.kind == RowOrder::Persists
+        matches!(self.kind, RowOrder::Persists | RowOrder::State)
     }
 
     /// Whether partitions that run at the same time share it.

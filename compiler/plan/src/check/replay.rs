@@ -97,7 +97,7 @@ impl<'a> Tables<'a> {
     fn cells(&self, s: usize, frame: u64, row: u64) -> std::ops::Range<usize> {
         let allocation = &self.allocations[s];
         let (half, at) = match allocation.kind {
-            RowOrder::Restarts | RowOrder::Workspace | RowOrder::Block(_) => (0, row),
+            RowOrder::Restarts | RowOrder::Workspace | RowOrder::State | RowOrder::Block(_) => (0, row),
             RowOrder::RunsOn | RowOrder::Persists => {
                 (0, frame * self.cnn.layers[allocation.tensor].rows() + row)
             }
@@ -133,13 +133,16 @@ impl<'a, 'b> Replay<'a, 'b> {
         replay
     }
 
-    /// Gives its bytes to a ring that lives from hop to hop, before the first hop. Its history is there: rows before the
+    /// Gives its bytes to what lives from hop to hop, before the first hop. In a ring its history is there: rows before the
     /// start of the stream, which count as padding.
     fn persist(&mut self, s: usize) {
         self.alive[s] = true;
         let tables = self.tables;
         for row in 0..tables.allocations[s].ring_rows {
             tables.cells(s, 0, row).for_each(|cell| self.owners[cell] = Some(s));
+        }
+        if tables.allocations[s].is_workspace() {
+            return;
         }
         for row in 0..tables.cnn.layers[tables.allocations[s].tensor].tensor.history() {
             tables.cells(s, 0, row).for_each(|cell| self.tags[cell] = tag(s, row));
@@ -166,7 +169,7 @@ impl<'a, 'b> Replay<'a, 'b> {
             let allocation = &self.tables.allocations[s];
             let end = frame * entry.rows() + entry.rows_of_firing(p).end;
             match allocation.kind {
-                RowOrder::Restarts | RowOrder::Persists | RowOrder::Workspace | RowOrder::Block(_) => true,
+                RowOrder::Restarts | RowOrder::Persists | RowOrder::Workspace | RowOrder::State | RowOrder::Block(_) => true,
                 RowOrder::RunsOn => end <= self.free[s].saturating_add(allocation.ring_rows),
                 RowOrder::Halves => frame * entry.rows() <= self.free[s].saturating_add(entry.rows()),
             }

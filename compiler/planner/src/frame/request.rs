@@ -82,7 +82,8 @@ pub struct Request {
 pub enum RequestKind {
     /// A ring of rows.
     Ring,
-    /// A layer's workspace. It has no rows, and lives from the layer's first firing to its last.
+    /// A layer's workspace. It has no rows, and lives from the layer's first firing to its last, or all the time if the
+    /// layer leaves a state in it for the next hop.
     Workspace,
     /// A block that a layer's weights are read into. It has no rows. It lives from the end of the firing after which
     /// the weights may be read to the layer's last firing.
@@ -191,7 +192,8 @@ impl RequestBuilder<'_> {
         let with_workspace = network.ids().filter(|id| network.layer(*id).workspace_bytes() > 0);
         let workspace = |id: LayerId| {
             let bytes = network.layer(id).workspace_bytes() * self.task.workers;
-            self.room(id, RequestKind::Workspace, bytes, partition_of[id.0])
+            let room = self.room(id, RequestKind::Workspace, bytes, partition_of[id.0]);
+            if self.rates.leaves_state(id) { Request { live: self.always(), ..room } } else { room }
         };
         requests.extend(with_workspace.map(workspace));
         let block_bytes = |id: LayerId| self.task.block_bytes(id, self.rows[id.0]);
@@ -201,6 +203,11 @@ impl RequestBuilder<'_> {
         );
         requests.sort_by_key(|request| request.partition);
         requests
+    }
+
+    /// The life of what lives from hop to hop.
+    fn always(&self) -> (usize, usize) {
+        (0, self.windows.last().map_or(0, |window| window.end.saturating_sub(1)))
     }
 
     /// Storage that a layer has to itself from its first firing to its last.
@@ -250,7 +257,7 @@ impl RequestBuilder<'_> {
                 None => height,
             };
         let live = if history > 0 {
-            (0, self.windows.last().map_or(0, |window| window.end.saturating_sub(1)))
+            self.always()
         } else if pipelined {
             let stages = || touched.iter().filter(|&&p| p == partition || self.task.together[partition][p]);
             let starts = stages().map(|p| self.windows[*p].start);
