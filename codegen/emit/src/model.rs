@@ -150,7 +150,11 @@ impl<'r> Model<'r> {
     /// The number of frames after which all rings that are counted on from frame to frame are again at their first slot.
     pub fn period(&self) -> u64 {
         let period = |allocation: &Allocation| match allocation.kind {
-            RowOrder::Restarts | RowOrder::Persists | RowOrder::Workspace | RowOrder::State | RowOrder::Block(_) => 1,
+            RowOrder::Restarts
+            | RowOrder::Persists
+            | RowOrder::Workspace
+            | RowOrder::State
+            | RowOrder::Block(_) => 1,
             RowOrder::Halves => 2,
             RowOrder::RunsOn => {
                 let rows = self.cnn().layers[allocation.tensor].rows();

@@ -72,7 +72,13 @@ fn recurrent_layers_are_those_of_the_definition() {
         let cell = cells[round % cells.len()];
         let [size, width, height] = [random.within(1, 37), random.within(1, 3), random.within(1, 9)];
         let is_lstm = matches!(cell, Cell::Lstm { .. });
-        let gates = if is_lstm { 4 } else if cell == Cell::Rnn { 1 } else { 3 };
+        let gates = if is_lstm {
+            4
+        } else if cell == Cell::Rnn {
+            1
+        } else {
+            3
+        };
         let first = if cell == Cell::Rnn { Activation::Tanh } else { Activation::Sigmoid };
         let layer = Recurrent {
             cell,

@@ -5,8 +5,9 @@ use csdfc_kernels::conv;
 use csdfc_kernels::{binary, grid_sample, pad, pool, recurrent, reduce, resample, resize};
 
 use csdfc_plan::operator::{
-    BinaryFunction, Cell, Conv, Coordinates, Crop, Filter, Function, GridSample, Operator, PadMode, Pool, PoolKind,
-    Pre, Ratio, Recurrent, ReduceFunction, Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
+    BinaryFunction, Cell, Conv, Coordinates, Crop, Filter, Function, GridSample, Operator, PadMode, Pool,
+    PoolKind, Pre, Ratio, Recurrent, ReduceFunction, Resize, ResizeMode, Rounding, SampleMode, SamplePadding,
+    Scale,
 };
 use csdfc_plan::shape::Shape;
 

@@ -17,7 +17,11 @@ pub(super) fn first_slot(allocation: &Allocation, frame: u64, entry: &LayerIndex
         RowOrder::RunsOn | RowOrder::Persists => {
             ((frame * entry.rows() + entry.tensor.history()) % allocation.ring_rows) as usize
         }
-        RowOrder::Restarts | RowOrder::Halves | RowOrder::Workspace | RowOrder::State | RowOrder::Block(_) => 0,
+        RowOrder::Restarts
+        | RowOrder::Halves
+        | RowOrder::Workspace
+        | RowOrder::State
+        | RowOrder::Block(_) => 0,
     }
 }
 

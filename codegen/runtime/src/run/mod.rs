@@ -317,7 +317,11 @@ impl<'p> Runner<'p> {
             let allocation = &self.resolved.allocations[c][s];
             let end = frame * rows + entry.rows_of_firing(p).end;
             match allocation.kind {
-                RowOrder::Restarts | RowOrder::Persists | RowOrder::Workspace | RowOrder::State | RowOrder::Block(_) => true,
+                RowOrder::Restarts
+                | RowOrder::Persists
+                | RowOrder::Workspace
+                | RowOrder::State
+                | RowOrder::Block(_) => true,
                 RowOrder::RunsOn => end <= state.free[s].saturating_add(allocation.ring_rows),
                 RowOrder::Halves => frame * rows <= state.free[s].saturating_add(rows),
             }

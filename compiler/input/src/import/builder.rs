@@ -379,6 +379,47 @@ impl Builder {
         self.view(node, &tensor, shape)
     }
 
+    /// An image `[1, C, steps, W]`, if each step of a tensor `[steps, 1, C · W]` is a row of it: its channels one after
+    /// another.
+    pub fn rows_of_image(&self, tensor: &Tensor) -> Option<Tensor> {
+        let &[steps, 1, _] = tensor.dims() else { return None };
+        let layer = self.network.layer(tensor.operand.layer);
+        let (from, perm, replaced) = match (&layer.operator, layer.inputs.as_slice()) {
+            (Operator::Transpose(Transpose { perm }), [from]) => {
+                (from, perm.clone(), layer.onnx_nodes.as_slice())
+            }
+            _ => (&tensor.operand, (0..tensor.rank()).collect(), &[][..]),
+        };
+        let own = &self.network.layer(from.layer).shape;
+        let is_image = own.is_image() && own.order == Order::ChannelsFirst && own.rows() == steps;
+        if !is_image || is_reordered(own, &from.shape) {
+            return None;
+        }
+        // The image's dimensions of more than one element, in the order in which the tensor has them.
+        let many = |axis: &usize| own.dims[*axis] > 1;
+        let mut axes = (1..4).filter(many);
+        let axis_of =
+            |dim: &usize| if *dim > 1 { axes.next().filter(|axis| own.dims[*axis] == *dim) } else { None };
+        let seen: Vec<Option<usize>> = from.shape.dims.iter().map(axis_of).collect();
+        let moved = perm.iter().filter_map(|axis| seen[*axis]);
+        if !moved.eq([2, 1, 3].into_iter().filter(many)) {
+            return None;
+        }
+        let index = |label: &String| self.nodes.iter().position(|node| node.label == *label);
+        let views = replaced.iter().filter_map(index).chain(tensor.views.iter().copied()).collect();
+        let operand = Operand { layer: from.layer, shape: own.clone() };
+        Some(Tensor { operand, views, ..tensor.clone() })
+    }
+
+    /// The channels-last image that a tensor is, if it is seen in fewer or more dimensions, the last of which are its
+    /// channels.
+    pub fn pixels(&self, tensor: &Tensor) -> Option<Tensor> {
+        let own = &self.network.layer(tensor.operand.layer).shape;
+        let is_seen_so = tensor.rank() != 4 && tensor.dims().last() == own.dims.last();
+        let operand = Operand { layer: tensor.operand.layer, shape: own.clone() };
+        (is_channels_last(own) && own.is_image() && is_seen_so).then(|| Tensor { operand, ..tensor.clone() })
+    }
+
     /// The tensor with its dimensions permuted. This is a view if it moves nothing, else a layer.
     pub fn transpose(&mut self, node: &Node, tensor: &Tensor, perm: Vec<usize>) -> Result<Tensor, Fault> {
         let seen = &tensor.operand.shape;

@@ -17,7 +17,10 @@ pub(super) fn shape(recurrent: &Recurrent, inputs: &[Shape]) -> Result<Shape, Sh
         shape
     };
     if !x.is_image() || *size == 0 || size.checked_mul(cell.gates()) != Some(x.channels()) {
-        return fail(format!("recurrent of size {size} needs an image of {} channels for each, got {x}", cell.gates()));
+        return fail(format!(
+            "recurrent of size {size} needs an image of {} channels for each, got {x}",
+            cell.gates()
+        ));
     }
     let mut first = with_channels(*size);
     if let Some(row) = x.row_axis() {

@@ -169,7 +169,11 @@ impl<'a, 'b> Replay<'a, 'b> {
             let allocation = &self.tables.allocations[s];
             let end = frame * entry.rows() + entry.rows_of_firing(p).end;
             match allocation.kind {
-                RowOrder::Restarts | RowOrder::Persists | RowOrder::Workspace | RowOrder::State | RowOrder::Block(_) => true,
+                RowOrder::Restarts
+                | RowOrder::Persists
+                | RowOrder::Workspace
+                | RowOrder::State
+                | RowOrder::Block(_) => true,
                 RowOrder::RunsOn => end <= self.free[s].saturating_add(allocation.ring_rows),
                 RowOrder::Halves => frame * entry.rows() <= self.free[s].saturating_add(entry.rows()),
             }

@@ -2,7 +2,9 @@
 //! their own. A second layer makes the states from them.
 
 use csdfc_network::weights::Weights;
+use csdfc_network::{LayerId, Network};
 use csdfc_plan::operator::{Cell, Function, Operator, Pad, PadMode, Recurrent};
+use csdfc_plan::shape::Order;
 
 use super::layout::{joined, take, tensor_of};
 use super::parts::{cut, dims, part, reshaped, tensor, transposed};
@@ -50,8 +52,12 @@ fn recurrent(builder: &mut Builder, node: &Node, cell: Cell) -> Result<Vec<Value
         "bidirectional" => &[false, true],
         other => return fault!("direction {other} is unknown"),
     };
-    let x = builder.steps(node, &x)?;
-    let x = range(builder, node, &x, STEPS, [0, steps])?;
+    let x = match builder.rows_of_image(&x) {
+        Some(image) => image,
+        None => builder.steps(node, &x)?,
+    };
+    let rows = x.operand.shape.row_axis().unwrap_or(STEPS);
+    let x = range(builder, node, &x, rows, [0, steps])?;
     let size = match *node.constant(2, "R")?.dims {
         [_, _, size] => size,
         ref other => return fault!("its R has dimensions {other:?}"),
@@ -59,17 +65,19 @@ fn recurrent(builder: &mut Builder, node: &Node, cell: Cell) -> Result<Vec<Value
     // By direction: all states. By state and memory, and direction: the last.
     let (mut states, mut last) = (Vec::new(), vec![Vec::new(); cell.states()]);
     for (d, &is_reverse) in directions.iter().enumerate() {
-        let x = if is_reverse { reversed(builder, node, &x)? } else { x.clone() };
+        let x = if is_reverse { reversed(builder, node, &x, rows)? } else { x.clone() };
         let made = direction(builder, node, cell, &x, d, size)?;
         for (i, last) in last.iter_mut().enumerate() {
             if made.dims()[CHANNELS] >= (i + 1) * size {
-                let end = range(builder, node, &made, STEPS, [steps - 1, steps])?;
-                let end = range(builder, node, &end, CHANNELS, [i * size, (i + 1) * size])?;
+                let mut ranges = Range::whole(made.dims());
+                ranges[STEPS] = Range { start: steps - 1, step: 1, length: 1 };
+                ranges[CHANNELS] = Range { start: i * size, step: 1, length: size };
+                let end = take(builder, node, &made, &ranges)?;
                 last.push(builder.reshape(node, &end, vec![1, batch, size])?);
             }
         }
         let made = range(builder, node, &made, CHANNELS, [0, size])?;
-        states.push(if is_reverse { reversed(builder, node, &made)? } else { made });
+        states.push(if is_reverse { reversed(builder, node, &made, STEPS)? } else { made });
     }
     let states = joined(builder, node, CHANNELS, &states)?;
     let states = padded(builder, node, &states, all_steps - steps)?;
@@ -96,7 +104,7 @@ fn steps(node: &Node, all: usize) -> Result<usize, Fault> {
 }
 
 /// The states of direction `d` as an image of steps, in the order in which they are made, and the memories if the cell
-/// makes them. `x` is the inputs as an image of steps.
+/// makes them. `x` is the inputs: an image of steps, or `[1, C, steps, W]` with a row for each step.
 fn direction(
     builder: &mut Builder,
     node: &Node,
@@ -107,8 +115,7 @@ fn direction(
 ) -> Result<Tensor, Fault> {
     let all = cell.gates() * size;
     let weights = of_direction(builder, node, node.constant(1, "W")?.clone().into(), d)?;
-    let weights = transposed(builder, node, &weights, vec![1, 0])?;
-    let mut products = part(builder, node, "MatMul", [x.clone().into(), weights])?;
+    let mut products = products(builder, node, x, &weights)?;
     let recurrent = of_direction(builder, node, node.constant(2, "R")?.clone().into(), d)?;
     let mut parameters = vec![weights_of(&transposed(builder, node, &recurrent, vec![1, 0])?)?];
     let is_reset_after = matches!(cell, Cell::Gru { linear_before_reset: true });
@@ -142,6 +149,21 @@ fn direction(
         initial: operands.len() > 1,
     });
     builder.layer(node, operator, &operands.iter().collect::<Vec<_>>(), parameters)
+}
+
+/// The products of the inputs and their weights, `[gates · size, inner]`, as an image of steps.
+fn products(builder: &mut Builder, node: &Node, x: &Tensor, weights: &Value) -> Result<Value, Fault> {
+    let &[1, channels, _, columns] = x.dims() else {
+        return fault!("its input has dimensions {:?}", x.dims());
+    };
+    if x.operand.shape.order == Order::ChannelsLast {
+        let weights = transposed(builder, node, weights, vec![1, 0])?;
+        return part(builder, node, "MatMul", [x.clone().into(), weights]);
+    }
+    // A row is one window.
+    let filters = reshaped(builder, node, weights, vec![dims(weights)[0], channels, 1, columns])?;
+    let image = part(builder, node, "Conv", [x.clone().into(), filters])?;
+    transposed(builder, node, &image, vec![0, 2, 3, 1])
 }
 
 /// A constant as parameters.
@@ -207,9 +229,7 @@ fn initial(
                 let given = builder.reshape(node, &given, image[1..].to_vec())?;
                 builder.steps(node, &given)?
             }
-            Value::Constant(given) => {
-                tensor_of(builder, node, products, &given.reshaped(image.to_vec()))?
-            }
+            Value::Constant(given) => tensor_of(builder, node, products, &given.reshaped(image.to_vec()))?,
         });
     }
     Ok(made)
@@ -223,9 +243,9 @@ fn functions(node: &Node, cell: Cell, d: usize) -> Result<Vec<Function>, Fault> 
         Cell::Lstm { .. } => &["Sigmoid", "Tanh", "Tanh"],
     };
     let attribute = |name: &str| node.attribute(name);
-    let stated =
-        attribute("activations").map(|attribute| attribute.strings.as_slice()).unwrap_or_default();
-    let numbers = |name: &str| attribute(name).map(|list| list.floats.clone()).unwrap_or_default().into_iter();
+    let stated = attribute("activations").map(|attribute| attribute.strings.as_slice()).unwrap_or_default();
+    let numbers =
+        |name: &str| attribute(name).map(|list| list.floats.clone()).unwrap_or_default().into_iter();
     // Each function that has such a number takes the next one of the list.
     let (mut alphas, mut betas) = (numbers("activation_alpha"), numbers("activation_beta"));
     let mut functions = Vec::new();
@@ -241,9 +261,7 @@ fn functions(node: &Node, cell: Cell, d: usize) -> Result<Vec<Function>, Fault> 
             "elu" => Function::Elu { alpha: alpha(1.0) },
             "leakyrelu" => Function::LeakyRelu { alpha: alpha(0.01) },
             "thresholdedrelu" => Function::ThresholdedRelu { alpha: alpha(1.0) },
-            "hardsigmoid" => {
-                Function::HardSigmoid { alpha: alpha(0.2), beta: betas.next().unwrap_or(0.5) }
-            }
+            "hardsigmoid" => Function::HardSigmoid { alpha: alpha(0.2), beta: betas.next().unwrap_or(0.5) },
             _ => return fault!("its activation {name} is not supported"),
         });
     }
@@ -263,11 +281,11 @@ fn range(
     take(builder, node, x, &ranges)
 }
 
-/// An image of steps with the last step first.
-fn reversed(builder: &mut Builder, node: &Node, x: &Tensor) -> Result<Tensor, Fault> {
+/// An image with the last row first. Its dimension `rows` counts them.
+fn reversed(builder: &mut Builder, node: &Node, x: &Tensor, rows: usize) -> Result<Tensor, Fault> {
     let mut ranges = Range::whole(x.dims());
-    let steps = x.dims()[STEPS];
-    ranges[STEPS] = Range { start: steps - 1, step: -1, length: steps };
+    let steps = x.dims()[rows];
+    ranges[rows] = Range { start: steps - 1, step: -1, length: steps };
     if steps == 1 { Ok(x.clone()) } else { take(builder, node, x, &ranges) }
 }
 
@@ -280,4 +298,44 @@ fn padded(builder: &mut Builder, node: &Node, x: &Tensor, steps: usize) -> Resul
     after[STEPS] = steps as i64;
     let pad = Pad { mode: PadMode::Constant { value: Some(0.0) }, before, after };
     builder.layer(node, Operator::Pad(pad), &[x], Vec::new())
+}
+
+/// The network without memories that nobody reads. Which outputs of an `LSTM` a model reads is known only at its end.
+pub(in crate::import) fn without_unread_memories(mut network: Network) -> Network {
+    for id in network.ids() {
+        let layer = network.layer(id);
+        let Operator::Recurrent(Recurrent { cell: Cell::Lstm { memory: true, .. }, size, .. }) =
+            layer.operator
+        else {
+            continue;
+        };
+        let readers = network.readers().swap_remove(id.0);
+        let reads_states = |reader: &LayerId| match &network.layer(*reader).operator {
+            Operator::Slice(slice) => (slice.starts[CHANNELS], slice.lengths[CHANNELS]) == (0, size),
+            _ => false,
+        };
+        if network.outputs.iter().any(|output| output.operand.layer == id)
+            || !readers.iter().all(reads_states)
+        {
+            continue;
+        }
+        let layer = &mut network.layers[id.0];
+        if let Operator::Recurrent(Recurrent { cell: Cell::Lstm { memory, .. }, .. }) = &mut layer.operator {
+            *memory = false;
+        }
+        layer.shape.dims[CHANNELS] = size;
+        let shape = layer.shape.clone();
+        for reader in readers {
+            network.layers[reader.0].inputs[0].shape = shape.clone();
+            // A slice of all states moves nothing.
+            let is_whole = network.layer(reader).shape == shape
+                && matches!(&network.layer(reader).operator, Operator::Slice(slice) if slice.steps[STEPS] == 1);
+            if is_whole {
+                let operands = network.layers.iter_mut().flat_map(|layer| &mut layer.inputs);
+                let operands = operands.chain(network.outputs.iter_mut().map(|output| &mut output.operand));
+                operands.filter(|operand| operand.layer == reader).for_each(|operand| operand.layer = id);
+            }
+        }
+    }
+    network
 }
