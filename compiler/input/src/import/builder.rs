@@ -23,7 +23,7 @@ use rten_onnx::onnx::{DataType, TensorProto};
 use super::constant::{self, Constant, MAX_READ, count};
 use super::error::{Fault, fault};
 use super::node::{Node, Tensor};
-use super::ops::{gather, layout, line};
+use super::ops::{gather, line};
 
 /// Maximum number of layers of a network, and nodes of a model.
 pub(super) const MAX_LAYERS: usize = 100_000;
@@ -370,11 +370,13 @@ impl Builder {
     pub fn steps(&mut self, node: &Node, tensor: &Tensor) -> Result<Tensor, Fault> {
         let shape = Shape { dims: [&[1], tensor.dims()].concat(), order: Order::ChannelsLast };
         let own = &self.network.layer(tensor.operand.layer).shape;
-        // A view of an image of several channels, which are not last, has its elements in another order.
-        let is_in_order = own.rank() != 4 || *own == shape || !is_channels_last(own) && own.channels() == 1;
-        let tensor = match is_in_order {
+        // Rank 4 over any other tensor of rank 4 would be taken for the other order of its dimensions.
+        let tensor = match own.rank() != 4 || *own == shape {
             true => tensor.clone(),
-            false => layout::copy(self, node, tensor)?,
+            false => {
+                let perm = (0..tensor.rank()).collect();
+                self.add(node.index, Operator::Transpose(Transpose { perm }), &[tensor], Vec::new())?
+            }
         };
         self.view(node, &tensor, shape)
     }
