@@ -460,8 +460,9 @@ def recurrent(net, operator, x):
     if net.one_in(4):
         attributes["clip"] = net.choice([0.5, 2.0])
     if net.one_in(3):
-        names = ["Sigmoid", "Tanh", "Relu", "Softsign", "HardSigmoid", "LeakyRelu", "Elu"]
-        chosen = [net.choice(names[:4] if at == 0 else names) for at in range({"RNN": 1, "GRU": 2, "LSTM": 3}[operator])]
+        # States that grow from step to step become infinite.
+        names = ["Sigmoid", "Softsign", "HardSigmoid", "Tanh", *(["Relu", "LeakyRelu", "Elu"] if steps <= 16 else [])]
+        chosen = [net.choice(names[:3] if at == 0 else names) for at in range({"RNN": 1, "GRU": 2, "LSTM": 3}[operator])]
         attributes["activations"] = chosen * directions
         alphas = {"HardSigmoid": 0.3, "LeakyRelu": 0.1, "Elu": 0.75}
         if given := [alphas[name] for name in attributes["activations"] if name in alphas]:

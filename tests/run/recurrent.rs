@@ -3,9 +3,11 @@
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_network::Network;
 use csdfc_network::pass::{Fusion, normalise};
+use csdfc_network::stream::of_hops;
 use csdfc_plan::operator::Operator;
-use csdfc_runtime::run::{Data, Value};
-use csdfc_tests::plan;
+use csdfc_plan::plan::StorageModel;
+use csdfc_runtime::run::{Data, Runner, Value};
+use csdfc_tests::{generate, plan};
 
 use super::floats;
 use super::operators::{Model, inputs, int, ints, outputs, text, weights};
@@ -49,6 +51,28 @@ fn rows_of_time_are_the_same_by_rows_and_by_parts() {
             assert_eq!(bits(&made[0]), bits(&whole[0]), "{direction}");
         }
     }
+}
+
+/// From the model of a frame, hops of one row: the state goes on from each to the next.
+#[test]
+fn hops_go_on_with_the_state() {
+    let network = network("forward");
+    let x = Value { dims: vec![1, 1, 300, 5], data: Data::F32(inputs(1500)) };
+    let whole = outputs(network.clone(), RowsChoice::None, &x);
+    let hop = of_hops(normalise(network, Fusion::Full), None, None).unwrap();
+    let application = generate::of_one(hop.clone(), StorageModel::Tensors, RowsChoice::Default);
+    let plan = plan(&application);
+    let parameters = |_: usize, layer: usize, parameter: usize| hop.parameter(layer, parameter);
+    let mut runner = Runner::new(&plan, &parameters).unwrap();
+    let mut made = Vec::new();
+    for row in inputs(1500).chunks(5) {
+        let row = Value { dims: vec![1, 1, 1, 5], data: Data::F32(row.to_vec()) };
+        made.extend(floats(&runner.infer(0, &[row]).unwrap()[0]).iter().map(|x| x.to_bits()));
+    }
+    // The convolution's last window reaches below the frame.
+    let expected: Vec<u32> = floats(&whole[0]).iter().map(|x| x.to_bits()).collect();
+    assert_eq!(made.len(), 299 * 3);
+    assert_eq!(made, expected[..299 * 3]);
 }
 
 /// Forward, one row of each tensor is enough, or three for the convolution; the state is 24 + 2 · 6 floats.

@@ -387,7 +387,12 @@ pub fn of_hops(network: Network, hop: Option<usize>, window: Option<usize>) -> R
         }
     }
     for output in &mut network.outputs {
-        set_rows(&mut output.operand.shape, rows(kinds[output.operand.layer.0]));
+        let LayerId(l) = output.operand.layer;
+        // Rows in time are seen as those of the image that they are.
+        if rows(kinds[l]).is_some() && !output.operand.shape.is_image() {
+            output.operand.shape = network.layers[l].shape.clone();
+        }
+        set_rows(&mut output.operand.shape, rows(kinds[l]));
     }
     let window = window.filter(|_| collapses).map(|window| window as u64);
     network.stream = Some(Stream { frame: frame as u64, window });

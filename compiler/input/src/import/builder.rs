@@ -144,6 +144,13 @@ impl Builder {
             return Err(Fault::new("it computes on integers, but csdfc can only move these integers")
                 .help("put a Cast to float or a DequantizeLinear before it"));
         }
+        if let [x] = inputs
+            && let Some(image) = self.pixels(x)
+            && let Some(operator) = line::on_pixels(&operator, x.rank())
+        {
+            let made = self.add(node.index, operator, &[&image], parameters)?;
+            return self.reshape(node, &made, x.dims().to_vec());
+        }
         let own = |input: &Tensor| self.network.layer(input.operand.layer).shape.clone();
         let owns: Vec<Shape> = inputs.iter().map(|input| own(input)).collect();
         let operands: Vec<[&Shape; 2]> =
