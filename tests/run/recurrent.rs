@@ -4,8 +4,9 @@ use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_network::Network;
 use csdfc_network::pass::{Fusion, normalise};
 use csdfc_network::stream::of_hops;
+use csdfc_plan::check::{Violation, check};
 use csdfc_plan::operator::Operator;
-use csdfc_plan::plan::StorageModel;
+use csdfc_plan::plan::{Layer, Ring, StorageModel};
 use csdfc_runtime::run::{Data, Runner, Value};
 use csdfc_tests::{generate, plan};
 
@@ -73,6 +74,23 @@ fn hops_go_on_with_the_state() {
     let expected: Vec<u32> = floats(&whole[0]).iter().map(|x| x.to_bits()).collect();
     assert_eq!(made.len(), 299 * 3);
     assert_eq!(made, expected[..299 * 3]);
+}
+
+/// Between two hops, nothing else may lie where a state does, even while no layer uses it.
+#[test]
+fn a_state_has_its_bytes_to_itself() {
+    let hop = of_hops(normalise(network("forward"), Fusion::Full), None, None).unwrap();
+    let mut plan = plan(&generate::of_one(hop, StorageModel::Tensors, RowsChoice::All));
+    let has_state = |layer: &&Layer| layer.operator.has_state();
+    let state = plan.cnns[0].layers.iter().find(has_state).unwrap().workspace;
+    for t in 0..plan.tensors.len() {
+        let Some(ring) = plan.tensors[t].ring else { continue };
+        plan.tensors[t].ring = Some(Ring { offset: state.offset, ..ring });
+        let violations = check(&plan).unwrap_err();
+        assert!(violations.iter().any(|violation| matches!(violation, Violation::Overlap { .. })), "{t}");
+        plan.tensors[t].ring = Some(ring);
+    }
+    check(&plan).unwrap();
 }
 
 /// Forward, one row of each tensor is enough, or three for the convolution; the state is 24 + 2 · 6 floats.
