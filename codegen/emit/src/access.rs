@@ -58,7 +58,7 @@ pub(super) fn ring(model: &Model<'_>, layer: usize, allocation: usize) -> String
         | RowOrder::RunsOn
         | RowOrder::Persists
         | RowOrder::Workspace
-        | RowOrder::State
+        | RowOrder::Recurrent
         | RowOrder::Block(_) => path,
     }
 }

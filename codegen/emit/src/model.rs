@@ -153,7 +153,7 @@ impl<'r> Model<'r> {
             RowOrder::Restarts
             | RowOrder::Persists
             | RowOrder::Workspace
-            | RowOrder::State
+            | RowOrder::Recurrent
             | RowOrder::Block(_) => 1,
             RowOrder::Halves => 2,
             RowOrder::RunsOn => {

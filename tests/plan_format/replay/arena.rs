@@ -102,7 +102,7 @@ impl<'a> Arena<'a> {
             free: cnn.rings.iter().map(free).collect(),
         };
         // What a first hop finds of those before it.
-        let stays = |ring: &Ring| matches!(ring.kind, Kind::Persists | Kind::State);
+        let stays = |ring: &Ring| matches!(ring.kind, Kind::Persists | Kind::Recurrent);
         for (s, ring) in cnn.rings.iter().enumerate().filter(|(_, ring)| stays(ring)) {
             arena.begin(s)?;
             let history = if ring.is_ring() { cnn.layers[ring.tensor].history } else { 0 };
@@ -171,9 +171,12 @@ impl<'a> Arena<'a> {
             _ if ring.tensor != l => true,
             Kind::Cut => frame * height + layers[l].end(p) <= self.free[s].saturating_add(ring.rows),
             Kind::Halves => frame * height <= self.free[s].saturating_add(height),
-            Kind::Whole | Kind::Wraps | Kind::Persists | Kind::Workspace | Kind::State | Kind::Block(_) => {
-                true
-            }
+            Kind::Whole
+            | Kind::Wraps
+            | Kind::Persists
+            | Kind::Workspace
+            | Kind::Recurrent
+            | Kind::Block(_) => true,
         };
         arrived && self.cnn.rings.iter().enumerate().all(has_room)
     }
@@ -243,7 +246,7 @@ impl<'a> Arena<'a> {
                 match ring.kind {
                     Kind::Wraps | Kind::Workspace | Kind::Block(_) => self.lives[s] = false,
                     Kind::Whole => self.free[s] = (frame + 1) * cnn.layers[ring.tensor].rows(),
-                    Kind::Cut | Kind::Halves | Kind::Persists | Kind::State => {}
+                    Kind::Cut | Kind::Halves | Kind::Persists | Kind::Recurrent => {}
                 }
             }
         }

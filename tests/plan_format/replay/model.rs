@@ -126,7 +126,7 @@ pub enum Kind {
     /// No ring, but a layer's workspace.
     Workspace,
     /// The same of a recurrent layer, whose state stays there from hop to hop.
-    State,
+    Recurrent,
     /// No ring, but a block of weights, which may be written from the beginning of this firing of its partition on.
     Block(usize),
 }
@@ -157,7 +157,7 @@ impl Ring {
 
     /// Whether rows lie in it.
     pub fn is_ring(&self) -> bool {
-        !matches!(self.kind, Kind::Workspace | Kind::State | Kind::Block(_))
+        !matches!(self.kind, Kind::Workspace | Kind::Recurrent | Kind::Block(_))
     }
 
     pub fn is_cut(&self) -> bool {
@@ -176,7 +176,7 @@ impl Ring {
     /// The address of a row.
     pub fn address(&self, height: u64, frame: u64, row: u64) -> u64 {
         let (half, row) = match self.kind {
-            Kind::Whole | Kind::Wraps | Kind::Workspace | Kind::State | Kind::Block(_) => (0, row),
+            Kind::Whole | Kind::Wraps | Kind::Workspace | Kind::Recurrent | Kind::Block(_) => (0, row),
             Kind::Cut | Kind::Persists => (0, frame * height + row),
             Kind::Halves => ((frame % 2) as usize, row),
         };

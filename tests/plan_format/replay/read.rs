@@ -95,7 +95,7 @@ impl<'a> Plan<'a> {
             let meanwhile = line[begin..=end].iter().map(|&l| layers[l].partition);
             let stored_in = partitions.iter().copied().chain(meanwhile).collect();
             let life = match kind {
-                Kind::Persists | Kind::State => [0, line.len() - 1],
+                Kind::Persists | Kind::Recurrent => [0, line.len() - 1],
                 _ => [begin, end],
             };
             let name = format!("{}/{}", cnn.name, self.tensor_name(cnn, l)?);
@@ -107,7 +107,7 @@ impl<'a> Plan<'a> {
             let [offset, bytes] = layer.workspace;
             if bytes > 0 {
                 let kind = match layer.op == "recurrent" && layer.in_time {
-                    true => Kind::State,
+                    true => Kind::Recurrent,
                     false => Kind::Workspace,
                 };
                 let room = ring(l, Vec::new(), vec![offset], 1, kind)?;

@@ -50,7 +50,7 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
     same(
         "workspace",
         stated("workspace")?,
-        bound(plan, &|ring| matches!(ring.kind, Kind::Workspace | Kind::State)),
+        bound(plan, &|ring| matches!(ring.kind, Kind::Workspace | Kind::Recurrent)),
     )?;
     same("total", stated("total")?, resident + arena)?;
     let naive = plan.cnns.iter().flat_map(|cnn| {

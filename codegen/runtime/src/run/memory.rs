@@ -20,7 +20,7 @@ pub(super) fn first_slot(allocation: &Allocation, frame: u64, entry: &LayerIndex
         RowOrder::Restarts
         | RowOrder::Halves
         | RowOrder::Workspace
-        | RowOrder::State
+        | RowOrder::Recurrent
         | RowOrder::Block(_) => 0,
     }
 }

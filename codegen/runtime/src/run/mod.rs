@@ -320,7 +320,7 @@ impl<'p> Runner<'p> {
                 RowOrder::Restarts
                 | RowOrder::Persists
                 | RowOrder::Workspace
-                | RowOrder::State
+                | RowOrder::Recurrent
                 | RowOrder::Block(_) => true,
                 RowOrder::RunsOn => end <= state.free[s].saturating_add(allocation.ring_rows),
                 RowOrder::Halves => frame * rows <= state.free[s].saturating_add(rows),

@@ -39,7 +39,7 @@ pub enum RowOrder {
     /// There are no rows: it is the workspace of a layer.
     Workspace,
     /// The same of a layer that leaves its state there from one hop to the next.
-    State,
+    Recurrent,
     /// There are no rows: slices of a layer's weights are read into it.
     Block(Begin),
 }
@@ -81,7 +81,7 @@ impl Allocation {
 
     /// Whether rows lie in it.
     pub fn is_ring(&self) -> bool {
-        !matches!(self.kind, RowOrder::Workspace | RowOrder::State | RowOrder::Block(_))
+        !matches!(self.kind, RowOrder::Workspace | RowOrder::Recurrent | RowOrder::Block(_))
     }
 
     /// The moment from which it may be written, if it is a block of weights.
@@ -94,12 +94,12 @@ impl Allocation {
 
     /// Whether it is a layer's workspace.
     pub fn is_workspace(&self) -> bool {
-        matches!(self.kind, RowOrder::Workspace | RowOrder::State)
+        matches!(self.kind, RowOrder::Workspace | RowOrder::Recurrent)
     }
 
     /// Whether it lives from hop to hop.
     pub fn persists(&self) -> bool {
-        matches!(self.kind, RowOrder::Persists | RowOrder::State)
+        matches!(self.kind, RowOrder::Persists | RowOrder::Recurrent)
     }
 
     /// Whether partitions that run at the same time share it.

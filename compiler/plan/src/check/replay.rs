@@ -97,7 +97,7 @@ impl<'a> Tables<'a> {
     fn cells(&self, s: usize, frame: u64, row: u64) -> std::ops::Range<usize> {
         let allocation = &self.allocations[s];
         let (half, at) = match allocation.kind {
-            RowOrder::Restarts | RowOrder::Workspace | RowOrder::State | RowOrder::Block(_) => (0, row),
+            RowOrder::Restarts | RowOrder::Workspace | RowOrder::Recurrent | RowOrder::Block(_) => (0, row),
             RowOrder::RunsOn | RowOrder::Persists => {
                 (0, frame * self.cnn.layers[allocation.tensor].rows() + row)
             }
@@ -172,7 +172,7 @@ impl<'a, 'b> Replay<'a, 'b> {
                 RowOrder::Restarts
                 | RowOrder::Persists
                 | RowOrder::Workspace
-                | RowOrder::State
+                | RowOrder::Recurrent
                 | RowOrder::Block(_) => true,
                 RowOrder::RunsOn => end <= self.free[s].saturating_add(allocation.ring_rows),
                 RowOrder::Halves => frame * entry.rows() <= self.free[s].saturating_add(entry.rows()),

@@ -112,7 +112,7 @@ fn workspaces(index: &Index<'_>, allocations: &mut [Vec<Allocation>], findings: 
                     ring_rows: 1,
                     row_bytes: bytes,
                     kind: match entry.layer.operator.has_state() && cnn.is_over_time(l) {
-                        true => RowOrder::State,
+                        true => RowOrder::Recurrent,
                         false => RowOrder::Workspace,
                     },
                     exclusive: true,
