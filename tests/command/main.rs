@@ -16,6 +16,7 @@ mod quantized;
 mod report;
 mod rows;
 mod select;
+mod state;
 mod strategies;
 mod stream;
 mod written;

@@ -18,11 +18,12 @@ class Model:
     def __init__(self):
         self.graph = schema.SubGraphT()
         self.graph.tensors, self.graph.operators, self.graph.inputs, self.graph.outputs = [], [], [], []
-        self.codes, self.buffers = [], [schema.BufferT()]
+        self.codes, self.buffers, self.variables = [], [schema.BufferT()], []
 
     def tensor(self, shape, kind="float32", data=None, scales=None, points=None, axis=0, name=None):
         tensor = schema.TensorT()
-        tensor.shape, tensor.type = [int(dim) for dim in shape], TYPES[np.dtype(kind)]
+        tensor.shape = [int(dim) for dim in shape]
+        tensor.type = schema.TensorType.RESOURCE if kind == "resource" else TYPES[np.dtype(kind)]
         tensor.name = (name or f"t{len(self.graph.tensors)}").encode()
         if data is not None:
             buffer = schema.BufferT()
@@ -48,6 +49,13 @@ class Model:
         self.graph.inputs.append(index)
         return index
 
+    def variable(self, name, initial):
+        """A handle of a variable that begins with these elements."""
+        self.variables.append((name, initial))
+        handle = self.tensor([], "resource")
+        self.operator("VAR_HANDLE", [], [handle], "VarHandle", container="", sharedName=name)
+        return handle
+
     def operator(self, name, inputs, outputs, options=None, **fields):
         """Options are named as in the schema, without `Options`."""
         code = getattr(schema.BuiltinOperator, name)
@@ -65,10 +73,25 @@ class Model:
             operator.builtinOptions = table
         self.graph.operators.append(operator)
 
+    def _initialised(self):
+        """The subgraph that runs once, and gives the variables their first elements."""
+        main, self.graph = self.graph, schema.SubGraphT()
+        once = self.graph
+        once.tensors, once.operators, once.inputs, once.outputs = [], [], [], []
+        for name, initial in self.variables:
+            handle, value = self.tensor([], "resource"), self.constant(initial)
+            self.operator("VAR_HANDLE", [], [handle], "VarHandle", container="", sharedName=name)
+            self.operator("ASSIGN_VARIABLE", [handle, value], [], "AssignVariable")
+        self.graph = main
+        self.operator("CALL_ONCE", [], [], "CallOnce", initSubgraphIndex=1)
+        main.operators.insert(0, main.operators.pop())
+        return once
+
     def write(self, outputs):
         self.graph.outputs = list(outputs)
         model = schema.ModelT()
-        model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, [self.graph], self.buffers, []
+        subgraphs = [self.graph, self._initialised()] if self.variables else [self.graph]
+        model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, subgraphs, self.buffers, []
         for code in self.codes:
             stated = schema.OperatorCodeT()
             stated.builtinCode, stated.deprecatedBuiltinCode, stated.version = code, min(code, 127), VERSIONS.get(code, 1)

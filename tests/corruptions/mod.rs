@@ -15,6 +15,7 @@ mod integers;
 mod loads;
 mod primitives;
 mod schedule;
+pub mod states;
 mod storage;
 pub mod streams;
 
@@ -241,6 +242,19 @@ fn every_corruption_of_streams_is_rejected() {
         assert_eq!(check(plan).err(), None, "{name}");
     }
     let rejected = edit_all_of(&subjects, streams::CORRUPTIONS, EACH, |plan| match check(plan) {
+        Err(violations) if !violations.is_empty() => Ok(()),
+        _ => Err("accepted".into()),
+    });
+    assert!(rejected >= 400);
+}
+
+#[test]
+fn every_corruption_of_states_is_rejected() {
+    let subjects = states::subjects();
+    for (name, plan) in &subjects {
+        assert_eq!(check(plan).err(), None, "{name}");
+    }
+    let rejected = edit_all_of(&subjects, states::CORRUPTIONS, EACH, |plan| match check(plan) {
         Err(violations) if !violations.is_empty() => Ok(()),
         _ => Err("accepted".into()),
     });

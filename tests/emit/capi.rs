@@ -88,12 +88,26 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
             ),
         };
         let by_rows = &rows[c].call;
-        let reset = match cnn.stream {
-            None => String::new(),
-            Some(_) => format!(
-                "EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n  \
-                 EXPECT({prefix}_reset(&place), EMITTED_OK);\n  \
-                 EXPECT({prefix}_reset(NULL), EMITTED_NULL);\n  "
+        // The first frame is that after which a model is saved, and goes on.
+        let keeps = cnn.stream.is_some() || !cnn.states.is_empty();
+        let (first, reset) = match keeps {
+            false => (0, String::new()),
+            true => (
+                1,
+                format!(
+                    "EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n  \
+                     EXPECT({prefix}_reset(&place), EMITTED_OK);\n  \
+                     EXPECT({prefix}_reset(NULL), EMITTED_NULL);\n  \
+                     static uint8_t state[{}_STATE_BYTES];\n  \
+                     EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n  \
+                     EXPECT({prefix}_save(&place, NULL, sizeof state), EMITTED_NULL);\n  \
+                     EXPECT({prefix}_save(&place, state, sizeof state - 1), EMITTED_LENGTH);\n  \
+                     EXPECT({prefix}_save(&place, state, sizeof state), EMITTED_OK);\n  \
+                     EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n  \
+                     EXPECT({prefix}_restore(&place, state, sizeof state + 1), EMITTED_LENGTH);\n  \
+                     EXPECT({prefix}_restore(&place, state, sizeof state), EMITTED_OK);\n  ",
+                    prefix.to_uppercase()
+                ),
             ),
         };
         text += &format!(
@@ -125,7 +139,7 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
              outputs.{output}_elements += 1;\n  \
              EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_LENGTH);\n  \
              outputs.{output}_elements -= 1;\n  {reset}\
-             for (int frame = 0; frame < {FRAMES}; frame++) \
+             for (int frame = {first}; frame < {FRAMES}; frame++) \
              EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n{save}{by_rows}  \
              EXPECT({prefix}_destroy(&place), EMITTED_OK);\n}}\n"
         );
@@ -297,6 +311,12 @@ fn one_model() {
 #[test]
 fn a_stream() {
     check(&application("(cnns: [(model: \"builtin:paper_pair\", stream: (hop: 3))])"));
+}
+
+/// Frames of a network with states, likewise.
+#[test]
+fn states() {
+    check(&super::state::application(5));
 }
 
 /// One model that reads its weights, and one whose weights are in memory.

@@ -9,6 +9,7 @@ mod capi;
 mod joint;
 pub mod kernels;
 mod profile;
+mod state;
 mod stream;
 mod streamed;
 mod together;
@@ -454,6 +455,7 @@ fn files_are_formatted() {
         streamed::streamed("resnet8", "rows: none"),
         listener(),
         window(),
+        state::application(5),
     ];
     inspect(&applications, &["fmt", "--check"]);
 }
@@ -476,6 +478,7 @@ fn files_are_free_of_lint() {
         (streamed::streamed("resnet8", "rows: none"), ""),
         (listener(), ""),
         (window(), "std weights capi trace"),
+        (state::application(5), "std weights capi"),
     ] {
         let arguments = ["clippy", "--offline", "--no-default-features", "--features", features];
         inspect(&[application], &[&arguments[..], &["--", "-D", "warnings"]].concat());

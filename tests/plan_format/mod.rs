@@ -31,8 +31,8 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 
-use crate::corruptions::streams;
-use crate::run::stream;
+use crate::corruptions::{states, streams};
+use crate::run::{state, stream};
 
 fn page() -> String {
     std::fs::read_to_string(root().join("docs/plan-format.md")).unwrap()
@@ -560,6 +560,41 @@ fn the_replay_and_the_checker_agree_on_streams() {
     }
     println!("{accepted} streams accepted, {refused} refused, {kept} of them keep rows");
     assert!(accepted > 300 && refused > 300 && kept > 100, "{accepted}, {refused}, {kept}");
+}
+
+/// The same of states.
+#[test]
+fn the_replay_and_the_checker_agree_on_states() {
+    let (mut accepted, mut refused) = (0, 0);
+    let mut compare = |name: &str, plan: &Plan| match are_agreed(name, plan) {
+        true => accepted += 1,
+        false => refused += 1,
+    };
+    for number in 0..100 {
+        let mut random = csdfc_tests::random(number);
+        let (network, pairs) = state::network(&mut random);
+        for rows in [RowsChoice::None, RowsChoice::All, RowsChoice::Default] {
+            let name = format!("network {number}, {rows:?}");
+            let (_, plan) = state::kept(&network, &pairs, rows);
+            compare(&name, &plan);
+            (0..3).for_each(|_| compare(&name, &broken(&plan, &mut random)));
+            let pushed = pushed(&plan, &mut |below| random.random_range(0..below.max(1)));
+            compare(&name, &pushed);
+            (0..3).for_each(|_| compare(&name, &broken(&pushed, &mut random)));
+        }
+    }
+    for (name, plan) in states::subjects() {
+        for (kind, edit) in states::CORRUPTIONS {
+            for seed in 0..10 {
+                let mut edited = plan.clone();
+                if edit(&mut edited, &mut csdfc_tests::random(seed)).is_some() {
+                    compare(&format!("{name}, {kind}, {seed}"), &edited);
+                }
+            }
+        }
+    }
+    println!("{accepted} plans with states accepted, {refused} refused");
+    assert!(accepted > 300 && refused > 300, "{accepted}, {refused}");
 }
 
 /// CNN `b` runs at the same time as the middle one of three partitions. Then `b` must not use the memory of what the

@@ -12,6 +12,7 @@ mod operators;
 mod recurrent;
 mod rows;
 pub mod shared;
+pub mod state;
 pub mod stream;
 mod sums;
 mod textbook;

@@ -57,6 +57,8 @@ pub(super) fn ring(model: &Model<'_>, layer: usize, allocation: usize) -> String
         RowOrder::Restarts
         | RowOrder::RunsOn
         | RowOrder::Persists
+        | RowOrder::State
+        | RowOrder::Kept
         | RowOrder::Workspace
         | RowOrder::Recurrent
         | RowOrder::Block(_) => path,

@@ -7,6 +7,7 @@ use super::boundary;
 use super::model::{InputField, Model, OutputField, Packed};
 use super::names::{camel, one_line};
 use super::source::Source;
+use super::state;
 
 /// Words of C and C++ that an identifier of Rust may be.
 const TAKEN: &[&str] = &[
@@ -257,12 +258,26 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     source.line("status(infer())");
     source.close("}");
 
-    if model.is_stream() {
+    if model.keeps_state() {
         function(source, "", "reset", &["place: *mut Place"]);
         source.line("// SAFETY: the header asks for a place of zeros or a model that nobody else uses.");
         source.line(format!("let model = unsafe {{ created::<{model_type}>({number}, place) }};"));
         source.line("status(model.map(|model| model.reset()))");
         source.close("}");
+        for (name, pointer, from) in [("save", "*mut u8", "room"), ("restore", "*const u8", "frame")] {
+            let state = format!("state: {pointer}");
+            function(source, "", name, &["place: *mut Place", &state, "state_bytes: usize"]);
+            source.open(format!("let {name} = || {{"));
+            source.line("// SAFETY: the header asks for a place of zeros or a model, and stated lengths.");
+            source.open("unsafe {");
+            source.line(format!("let model: &mut {model_type} = created({number}, place)?;"));
+            source.line(format!("model.{name}({from}(state, state_bytes)?);"));
+            source.close("}");
+            source.line("Ok(())");
+            source.close("};");
+            source.line(format!("status({name}())"));
+            source.close("}");
+        }
     }
 
     function(source, "", "destroy", &["place: *mut Place"]);
@@ -514,10 +529,21 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
              {library}_status {prefix}_infer_rows({library}_place *place, const {prefix}_input_rows *inputs,\n    \
              const {prefix}_output_rows *outputs, void *context);\n\n"
         );
-        if model.is_stream() {
+        if model.keeps_state() {
+            let begins = match model.is_stream() {
+                true => "Begins a new stream: the rows so far are forgotten.",
+                false => "Begins anew: what was kept of the frames so far is forgotten.",
+            };
+            let bytes = state::saved_bytes(model);
             text += &format!(
-                "/* Begins a new stream: the rows so far are forgotten. */\n\
-                 {library}_status {prefix}_reset({library}_place *place);\n\n"
+                "/* {begins} */\n\
+                 {library}_status {prefix}_reset({library}_place *place);\n\n\
+                 /* Bytes of what the model keeps from frame to frame. */\n\
+                 #define {}_STATE_BYTES {bytes}\n\n\
+                 /* Writes down what the model keeps, and goes on from what was written down. */\n\
+                 {library}_status {prefix}_save({library}_place *place, uint8_t *state, size_t state_bytes);\n\
+                 {library}_status {prefix}_restore({library}_place *place, const uint8_t *state, size_t state_bytes);\n\n",
+                prefix.to_uppercase()
             );
         }
         text += &format!(

@@ -191,8 +191,9 @@ impl Crate<'_> {
                 source.line("#[cfg(feature = \"std\")]");
                 source.line(format!("pub use {}::{{InputFrames, OutputFrames}};", model.module));
             }
+            let state = if model.keeps_state() { ", STATE_BYTES" } else { "" };
             source.line(format!(
-                "pub use {}::{{InputRows, Inputs, Model, OutputRows, Outputs}};",
+                "pub use {}::{{InputRows, Inputs, Model, OutputRows, Outputs{state}}};",
                 model.module
             ));
         }

@@ -37,6 +37,13 @@ pub(super) fn write_infer(source: &mut Source, model: &Model<'_>) {
             if model.is_streamed() { "?" } else { "" }
         ));
     }
+    if !model.states().is_empty() {
+        source.line("// What the states are in the next frame.");
+    }
+    for (state, _) in model.states() {
+        let [from, to] = state.map(|ring| &model.rings[ring]);
+        source.line(format!("self.memory.copy(ring::{from}, ring::{to});"));
+    }
     if model.is_stream() {
         let Hops { first_full, period } = model.hops;
         source.line("// Hops are alike again when all rings are at their first slots.");

@@ -38,6 +38,7 @@ mod ring;
 mod schedule;
 mod source;
 mod stage;
+mod state;
 mod stream;
 mod streamed_layer;
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use csdfc_plan::check::{Allocation, CnnIndex, Resolved, RowOrder};
+use csdfc_plan::check::{Allocation, CnnIndex, LayerIndex, Resolved, RowOrder};
 use csdfc_plan::operator::{Input, InputElement, Operator};
-use csdfc_plan::plan::Layer;
+use csdfc_plan::plan::{Layer, State};
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::LayerError;
 use csdfc_runtime::bind::{self, Call};
@@ -122,6 +122,26 @@ impl<'r> Model<'r> {
         self.cnn().cnn.stream.is_some()
     }
 
+    /// Whether it keeps rows from frame to frame: those of a stream, or states.
+    pub fn keeps_state(&self) -> bool {
+        self.is_stream() || self.allocations().iter().any(Allocation::persists)
+    }
+
+    /// Of each state, the ring of its output, the ring of its input to which it is copied, and what all elements of the
+    /// input are in the first frame.
+    pub fn states(&self) -> Vec<([usize; 2], f32)> {
+        let ring_of = |is: &dyn Fn(&LayerIndex<'_>) -> bool| {
+            let layer = self.cnn().layers.iter().position(is)?;
+            self.written(layer).first().copied()
+        };
+        let rings = |state: &State| {
+            let from = ring_of(&|entry| entry.tensor.name == state.tensor)?;
+            let to = ring_of(&|entry| entry.layer.name == state.input)?;
+            Some(([from, to], state.initial))
+        };
+        self.cnn().cnn.states.iter().filter_map(rings).collect()
+    }
+
     /// Workers that share a firing.
     pub fn threads(&self) -> usize {
         self.resolved.index.plan.threads
@@ -152,6 +172,8 @@ impl<'r> Model<'r> {
         let period = |allocation: &Allocation| match allocation.kind {
             RowOrder::Restarts
             | RowOrder::Persists
+            | RowOrder::State
+            | RowOrder::Kept
             | RowOrder::Workspace
             | RowOrder::Recurrent
             | RowOrder::Block(_) => 1,
@@ -238,9 +260,11 @@ impl<'r> Model<'r> {
         Ok(model)
     }
 
-    /// Whether there is nothing to do for a layer: an input that is read in place, or a tensor that nothing reads.
+    /// Whether there is nothing to do for a layer: an input that is read in place or that is a state, or a tensor that
+    /// nothing reads.
     pub fn is_idle(&self, layer: usize) -> bool {
-        self.calls[layer].is_none() && self.written(layer).is_empty() && !self.is_output(layer)
+        let makes_nothing = self.written(layer).is_empty() && !self.is_output(layer);
+        self.calls[layer].is_none() && (makes_nothing || self.cnn().layers[layer].is_state)
     }
 
     /// Whether a layer makes a network output.

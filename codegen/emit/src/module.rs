@@ -2,7 +2,7 @@
 
 use super::model::Model;
 use super::source::Source;
-use super::{frame, loads, names, places, stage};
+use super::{frame, loads, names, places, stage, state};
 
 /// The text of its file.
 pub(super) fn write(model: &Model<'_>) -> String {
@@ -11,6 +11,9 @@ pub(super) fn write(model: &Model<'_>) -> String {
     model.rows(&mut body);
     if !model.stages.is_empty() {
         stage::write_frames(&mut body);
+    }
+    if model.keeps_state() {
+        state::write_size(&mut body, model);
     }
     write_model(&mut body, model);
     places::write(&mut body, model);
@@ -179,15 +182,20 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     if streamed {
         fields.extend(["store".into(), format!("read: {}", model.stores_of("0"))]);
     }
-    source.list("Model {", &fields, "");
+    match model.states().is_empty() {
+        true => source.list("Model {", &fields, ""),
+        false => {
+            source.list("let mut model = Model {", &fields, ";");
+            source.line("model.reset();");
+            source.line("model");
+        }
+    }
     source.close("}");
     source.gap();
+    if model.keeps_state() {
+        state::write_methods(source, model);
+    }
     if model.is_stream() {
-        source.line("/// Begins a new stream: the rows so far are forgotten.");
-        source.open("pub fn reset(&mut self) {");
-        source.line("self.hop = 0;");
-        source.close("}");
-        source.gap();
         source.line("/// Runs one hop: takes the next rows of the inputs, and makes those of the outputs that follow from them.");
         for output in &model.outputs {
             let entry = &model.cnn().layers[output.layer];

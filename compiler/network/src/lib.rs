@@ -35,6 +35,7 @@ pub mod component;
 pub mod operators;
 pub mod pass;
 pub mod sharing;
+pub mod state;
 pub mod stream;
 pub mod suggest;
 pub mod weights;
@@ -48,6 +49,7 @@ use csdfc_plan::shape::Shape;
 use csdfc_runtime::ParameterError;
 use csdfc_runtime::bind::Primitive;
 
+use self::state::State;
 use self::weights::Weights;
 
 /// Index of a layer, and of the tensor that it produces.
@@ -61,6 +63,8 @@ pub struct Network {
     pub layers: Vec<Layer>,
     /// The network's outputs, in the model's order.
     pub outputs: Vec<NetworkOutput>,
+    /// The inputs that are outputs of the frame before.
+    pub states: Vec<State>,
     /// What makes it a stream, of which a frame is a hop ([`stream`](mod@stream)).
     pub stream: Option<Stream>,
 }

@@ -209,9 +209,12 @@ pub struct Cnn {
     /// computed by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
-    /// Names of the layers that deliver the network's inputs.
+    /// What it keeps from one frame to the next: inputs that are outputs of the frame before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<State>,
+    /// Names of the layers that deliver the inputs that the caller hands over.
     pub inputs: Vec<String>,
-    /// The network's outputs.
+    /// The outputs that the caller gets.
     pub outputs: Vec<Output>,
     /// Layers in topological order.
     pub layers: Vec<Layer>,
@@ -230,8 +233,30 @@ pub struct Stream {
     pub window: Option<u64>,
 }
 
+/// An input and an output of a model that the caller neither hands over nor gets: in each frame, the input is what the
+/// output was in the frame before. In the first frame all its elements are `initial`.
+///
+/// The ring of the input lives all the time. When a frame has ended, the bytes of the output's tensor are copied to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// Name of the layer that delivers the input.
+    pub input: String,
+    /// The output's name in the model.
+    pub output: String,
+    /// The tensor that the output is, or is a view of. It lies in memory as the input does.
+    pub tensor: String,
+    /// What all elements of the input are in the first frame.
+    #[serde(default, skip_serializing_if = "is_positive_zero")]
+    pub initial: f32,
+}
+
+fn is_positive_zero(value: &f32) -> bool {
+    value.to_bits() == 0
+}
+
 /// The file that a CNN was read from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
     /// Path relative to the plan, or `builtin:NAME`.
@@ -240,6 +265,9 @@ pub struct Model {
     pub bytes: u64,
     /// SHA-256 of the file in hexadecimal; for a built-in, of its layers as csdfc lists them.
     pub sha256: String,
+    /// Inputs of the model that are one number in every frame, by name, and so are constants.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, f64>,
 }
 
 /// A network output.

@@ -180,6 +180,16 @@ impl Shape {
         are_rows && are_alike && (self.rows(), self.row_elements()) == (seen.rows(), seen.row_elements())
     }
 
+    /// Whether a whole tensor of this shape has each element where a tensor of the other shape has it: both are images of
+    /// equally many rows, columns and channels, or the elements of both lie in the order of their dimensions.
+    pub fn lies_as(&self, other: &Shape) -> bool {
+        let are_alike = match (self.is_image(), other.is_image()) {
+            (true, true) => (self.channels(), self.rows()) == (other.channels(), other.rows()),
+            _ => self.lies_in_order() && other.lies_in_order(),
+        };
+        are_alike && self.elements() == other.elements()
+    }
+
     /// Whether elements lie in the order of the dimensions. Those of an image of several channels do if the channels
     /// are the last dimension.
     fn lies_in_order(&self) -> bool {

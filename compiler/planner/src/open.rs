@@ -144,6 +144,7 @@ impl Opened {
             model: &cnn.model,
             folder: &self.folder,
             shapes: &cnn.shapes,
+            values: &cnn.values,
             fusion: Fusion::None,
         };
         let loaded = load::load_as_stated(&request).map_err(|source| Error::Model {

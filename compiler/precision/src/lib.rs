@@ -171,32 +171,36 @@ pub fn plan(
 /// The models of an application, each loaded once.
 struct Models<'a> {
     opened: &'a Opened,
-    loaded: RefCell<BTreeMap<Model, Loaded>>,
+    loaded: RefCell<Vec<(Model, Loaded)>>,
 }
 
-/// A model as the application names it, and the shapes of its inputs.
-type Model = (String, BTreeMap<String, Vec<usize>>);
+/// A model as the application names it, and the shapes and values of its inputs.
+type Model = (String, BTreeMap<String, Vec<usize>>, BTreeMap<String, f64>);
 
 impl Models<'_> {
     fn resolve(&self, spec: &AppSpec) -> Result<Application, Error> {
         let mut load = |request: &load::ModelRequest<'_>| {
-            let model = (request.model.to_owned(), request.shapes.clone());
-            if let Some(loaded) = self.loaded.borrow().get(&model) {
-                return Ok(loaded.clone());
+            let model = (request.model.to_owned(), request.shapes.clone(), request.values.clone());
+            if let Some(loaded) = self.find(&model) {
+                return Ok(loaded);
             }
             let loaded = load::load(request)?;
-            self.loaded.borrow_mut().insert(model, loaded.clone());
+            self.loaded.borrow_mut().push((model, loaded.clone()));
             Ok(loaded)
         };
         Ok(resolve(spec, &self.opened.origin, &self.opened.folder, &mut load)?)
     }
 
+    fn find(&self, model: &Model) -> Option<Loaded> {
+        let loaded = self.loaded.borrow();
+        loaded.iter().find(|(other, _)| other == model).map(|(_, loaded)| loaded.clone())
+    }
+
     /// The network of a CNN as it was loaded, with the inputs that the application gives it.
     fn network(&self, cnn: usize, application: &Application) -> Network {
         let spec = &self.opened.spec.cnns[cnn];
-        let loaded = self.loaded.borrow();
-        let loaded = loaded.get(&(spec.model.clone(), spec.shapes.clone()));
-        let mut network = loaded.map(|loaded| loaded.network.clone()).unwrap_or_default();
+        let loaded = self.find(&(spec.model.clone(), spec.shapes.clone(), spec.values.clone()));
+        let mut network = loaded.map(|loaded| loaded.network).unwrap_or_default();
         for layer in network.layers.iter_mut().filter(|layer| layer.is_input()) {
             let bound = &application.cnns[cnn].network;
             if let Some(id) = bound.find(&layer.name) {

@@ -65,7 +65,7 @@ struct Arena<'a> {
     cells: Vec<Option<(usize, u64)>>,
     /// The ring that had a cell to itself last.
     owner: Vec<Option<usize>>,
-    /// Whether a ring that wraps or persists lives.
+    /// Whether a ring that has its bytes to itself lives.
     lives: Vec<bool>,
     /// Firings of each layer.
     fired: Vec<u64>,
@@ -102,8 +102,8 @@ impl<'a> Arena<'a> {
             free: cnn.rings.iter().map(free).collect(),
         };
         // What a first hop finds of those before it.
-        let stays = |ring: &Ring| matches!(ring.kind, Kind::Persists | Kind::Recurrent);
-        for (s, ring) in cnn.rings.iter().enumerate().filter(|(_, ring)| stays(ring)) {
+        let persists = |ring: &Ring| matches!(ring.kind, Kind::Persists | Kind::State | Kind::Recurrent);
+        for (s, ring) in cnn.rings.iter().enumerate().filter(|(_, ring)| persists(ring)) {
             arena.begin(s)?;
             let history = if ring.is_ring() { cnn.layers[ring.tensor].history } else { 0 };
             for row in 0..history {
@@ -140,6 +140,9 @@ impl<'a> Arena<'a> {
             let Some(i) = ready else { return Err(format!("{}: all wait for each other", self.cnn.name)) };
             let layer = next(i);
             for s in 0..self.cnn.rings.len() {
+                // The frame before has ended.
+                self.lives[s] &=
+                    self.cnn.rings[s].kind != Kind::Kept || !done[i].is_multiple_of(length(group[i]));
                 let Kind::Block(begun) = self.cnn.rings[s].kind else { continue };
                 if self.cnn.rings[s].partitions.contains(&group[i])
                     && begun as u64 == done[i] % length(group[i])
@@ -174,6 +177,8 @@ impl<'a> Arena<'a> {
             Kind::Whole
             | Kind::Wraps
             | Kind::Persists
+            | Kind::State
+            | Kind::Kept
             | Kind::Workspace
             | Kind::Recurrent
             | Kind::Block(_) => true,
@@ -215,7 +220,7 @@ impl<'a> Arena<'a> {
         let before = frame * layer.rows() + layer.history;
         let own = || (0..cnn.rings.len()).filter(|&s| cnn.rings[s].tensor == l);
         for s in own() {
-            if p == 0 && matches!(cnn.rings[s].kind, Kind::Wraps | Kind::Workspace) {
+            if p == 0 && matches!(cnn.rings[s].kind, Kind::Wraps | Kind::Kept | Kind::Workspace) {
                 self.begin(s)?;
             }
         }
@@ -246,14 +251,19 @@ impl<'a> Arena<'a> {
                 match ring.kind {
                     Kind::Wraps | Kind::Workspace | Kind::Block(_) => self.lives[s] = false,
                     Kind::Whole => self.free[s] = (frame + 1) * cnn.layers[ring.tensor].rows(),
-                    Kind::Cut | Kind::Halves | Kind::Persists | Kind::Recurrent => {}
+                    Kind::Cut
+                    | Kind::Halves
+                    | Kind::Persists
+                    | Kind::State
+                    | Kind::Recurrent
+                    | Kind::Kept => {}
                 }
             }
         }
         Ok(())
     }
 
-    /// A ring that wraps or persists has its bytes to itself from here on.
+    /// A ring that does not share them has its bytes to itself from here on.
     fn begin(&mut self, s: usize) -> Result<(), Refusal> {
         let ring = &self.cnn.rings[s];
         for &base in &ring.bases {

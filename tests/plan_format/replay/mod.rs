@@ -11,6 +11,7 @@ pub mod rows;
 mod schedule;
 mod shared;
 mod spans;
+mod state;
 mod stream;
 mod sums;
 

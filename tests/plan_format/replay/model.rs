@@ -56,6 +56,9 @@ pub struct Layer {
     pub in_time: bool,
     pub delay: u64,
     pub history: u64,
+    /// Whether it delivers a state, and whether its tensor is one in the next frame.
+    pub is_state: bool,
+    pub is_kept: bool,
     pub held: Vec<Held>,
     pub readers: Vec<usize>,
 }
@@ -123,6 +126,10 @@ pub enum Kind {
     Halves,
     /// It keeps rows from hop to hop, and lives all the time.
     Persists,
+    /// The input of a state: it has the rows of the frame before, and lives all the time.
+    State,
+    /// The output of a state, which lives until the frame has ended.
+    Kept,
     /// No ring, but a layer's workspace.
     Workspace,
     /// The same of a recurrent layer, whose state stays there from hop to hop.
@@ -176,7 +183,13 @@ impl Ring {
     /// The address of a row.
     pub fn address(&self, height: u64, frame: u64, row: u64) -> u64 {
         let (half, row) = match self.kind {
-            Kind::Whole | Kind::Wraps | Kind::Workspace | Kind::Recurrent | Kind::Block(_) => (0, row),
+            Kind::Whole
+            | Kind::Wraps
+            | Kind::State
+            | Kind::Kept
+            | Kind::Workspace
+            | Kind::Recurrent
+            | Kind::Block(_) => (0, row),
             Kind::Cut | Kind::Persists => (0, frame * height + row),
             Kind::Halves => ((frame % 2) as usize, row),
         };

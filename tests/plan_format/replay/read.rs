@@ -12,6 +12,7 @@ use super::parameters;
 use super::rows::{Held, Shape, rates};
 use super::schedule::schedule;
 use super::spans::spans;
+use super::state;
 use super::stream;
 use super::{Refusal, list, names, number, same, text};
 
@@ -67,7 +68,9 @@ impl<'a> Plan<'a> {
             let number_of = |tensor: &str| tensor_of(cnn, tensor);
             let outputs = list(cnn, "outputs")?.iter().map(|output| number_of(text(output, "tensor")?));
             let outputs = outputs.collect::<Result<_, _>>()?;
-            let inputs = layers.iter().filter(|layer| layer.op == "input").map(|layer| layer.name.as_str());
+            state::check(value, cnn, &state::read(cnn)?, &layers)?;
+            let inputs = layers.iter().filter(|layer| layer.op == "input" && !layer.is_state);
+            let inputs = inputs.map(|layer| layer.name.as_str());
             same("inputs", names(cnn, "inputs")?, inputs.collect())?;
             for layer in layers.iter().filter(|layer| layer.op == "input") {
                 check_delivery(layer)?;
@@ -95,7 +98,8 @@ impl<'a> Plan<'a> {
             let meanwhile = line[begin..=end].iter().map(|&l| layers[l].partition);
             let stored_in = partitions.iter().copied().chain(meanwhile).collect();
             let life = match kind {
-                Kind::Persists | Kind::Recurrent => [0, line.len() - 1],
+                Kind::Persists | Kind::State | Kind::Recurrent => [0, line.len() - 1],
+                Kind::Kept => [begin, line.len() - 1],
                 _ => [begin, end],
             };
             let name = format!("{}/{}", cnn.name, self.tensor_name(cnn, l)?);
@@ -166,7 +170,7 @@ impl<'a> Plan<'a> {
                 }
                 continue;
             }
-            if layer.external && !(cnn.outputs.contains(&l) && is_read) {
+            if layer.external && !(cnn.outputs.contains(&l) && (is_read || layer.is_kept)) {
                 return Err(format!("only the caller needs what {} makes, but it has a ring", layer.name));
             }
             let (rows, offset) = (number(tensor, "ring_rows")?, number(tensor, "offset")?);
@@ -176,6 +180,8 @@ impl<'a> Plan<'a> {
             }
             let kind = match (cut, layer.history) {
                 (true, _) => Kind::Cut,
+                _ if layer.is_state => Kind::State,
+                _ if layer.is_kept => Kind::Kept,
                 (false, 0) => kind(rows),
                 (false, _) => Kind::Persists,
             };
@@ -309,7 +315,7 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
     let mut elements: BTreeMap<String, String> = BTreeMap::new();
     let mut quantizations: BTreeMap<String, Value> = BTreeMap::new();
     let tensors = list(plan, "tensors")?;
-    let is_stream = stream::is_stream(plan, cnn)?;
+    let (is_stream, states) = (stream::is_stream(plan, cnn)?, state::read(cnn)?);
     let mut histories = Vec::new();
     for (l, stated) in list(cnn, "layers")?.iter().enumerate() {
         let name = text(stated, "name")?.to_owned();
@@ -446,6 +452,8 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             layout,
             external: tensor["external"] == true,
             in_time: false,
+            is_state: states.iter().any(|state| state.input == name),
+            is_kept: states.iter().any(|state| stated["output"] == state.tensor),
             delay,
             history,
             held: Vec::new(),

@@ -20,7 +20,7 @@ use crate::kernels::span::{Plain, Span, SpanMut};
 /// The memory of the application: buffers and workspace, exactly [`ARENA_BYTES`] of it.
 ///
 /// A model borrows it for as long as the model lives. So no two models run in it at the same time, except those that
-/// may. Its content between frames does not matter.
+/// may. Its content between frames matters only to models that keep something from frame to frame.
 #[repr(C, align(4))]
 pub struct Arena {
     bytes: [u8; ARENA_BYTES],
@@ -177,6 +177,11 @@ impl<P, T> Ring<P, T> {
 
     fn slot(self, y: usize) -> Self {
         Ring { place: self.place.slot(y), part: PhantomData }
+    }
+
+    /// The same ring, of bytes.
+    fn bytes(self) -> Ring<P, u8> {
+        Ring { place: self.place, part: PhantomData }
     }
 }
 
@@ -352,6 +357,37 @@ impl<P: Part> Memory<'_, P> {
         let len = from.place.row_bytes / size_of::<T>();
         let ([from], mut to) = self.slices([from.slot(from_y)], to.slot(to_y));
         to.slice(0, len).copy_from_slice(from.slice(0, len));
+    }
+
+    /// Copies all rows of a ring to another of as many bytes.
+    ///
+    /// # Panics
+    /// If they have not as many bytes, or overlap. In a plan that was checked, neither happens.
+    pub fn copy<T: Plain>(&mut self, from: Ring<P, T>, to: Ring<P, T>) {
+        let ([from], to) = self.slices([from], to);
+        let to = to.all();
+        to.copy_from_slice(from.slice(0, to.len()));
+    }
+
+    /// Writes all rows of a ring to bytes.
+    ///
+    /// # Panics
+    /// If there are not as many bytes.
+    pub fn save<T>(&self, ring: Ring<P, T>, bytes: &mut [u8]) {
+        bytes.copy_from_slice(self.span(ring.bytes()).slice(0, ring.place.bytes()));
+    }
+
+    /// Reads all rows of a ring from bytes.
+    ///
+    /// # Panics
+    /// If there are not as many bytes.
+    pub fn restore<T>(&mut self, ring: Ring<P, T>, bytes: &[u8]) {
+        self.slices::<u8, u8, 0>([], ring.bytes()).1.all().copy_from_slice(bytes);
+    }
+
+    /// Makes all elements of a ring the same.
+    pub fn fill<T: Plain>(&mut self, ring: Ring<P, T>, value: T) {
+        self.slices::<T, T, 0>([], ring).1.all().fill(value);
     }
 
     #[inline(always)]

@@ -64,6 +64,14 @@ pub enum RunError {
         /// What the store says.
         why: std::io::Error,
     },
+    /// What was saved is of another plan.
+    #[error("what a CNN keeps between frames are {expected} bytes, and {bytes} are given")]
+    Saved {
+        /// Bytes given.
+        bytes: usize,
+        /// Bytes that the plan keeps.
+        expected: usize,
+    },
     /// A kernel wrote beyond the arena.
     #[error("a layer of CNN {cnn} wrote beyond the arena: a mistake in csdfc")]
     Guard {

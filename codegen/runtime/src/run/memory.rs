@@ -18,6 +18,8 @@ pub(super) fn first_slot(allocation: &Allocation, frame: u64, entry: &LayerIndex
             ((frame * entry.rows() + entry.tensor.history()) % allocation.ring_rows) as usize
         }
         RowOrder::Restarts
+        | RowOrder::State
+        | RowOrder::Kept
         | RowOrder::Halves
         | RowOrder::Workspace
         | RowOrder::Recurrent

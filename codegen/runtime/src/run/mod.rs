@@ -70,6 +70,9 @@ use weight_stream::WeightStream;
 pub use whole_frame::WholeFrame;
 use whole_frame::WholeOutput;
 
+/// More frames than a runner ever runs; as many rows of all of them fit into 64 bits.
+const MAX_FRAMES: u64 = 1 << 40;
+
 /// A plan with its weights packed and its memory allocated, ready to run frames.
 pub struct Runner<'p> {
     resolved: Resolved<'p>,
@@ -144,7 +147,9 @@ impl<'p> Runner<'p> {
             }
         }
         let workers = Workers::new(plan.threads);
-        Ok(Runner { resolved, cnns, weights, weight_stream, arena, isa, workers })
+        let mut runner = Runner { resolved, cnns, weights, weight_stream, arena, isa, workers };
+        (0..runner.cnns.len()).for_each(|cnn| runner.reset(cnn));
+        Ok(runner)
     }
 
     /// Runs one frame of a CNN. Inputs are in the order of [`csdfc_plan::plan::Cnn::inputs`], outputs in that of
@@ -193,6 +198,11 @@ impl<'p> Runner<'p> {
                 return Err(error);
             }
         }
+        for state in &self.cnns[cnn].states {
+            let [from, to] =
+                [state.from, state.to].map(|s| ring_bytes(&self.resolved.allocations[cnn][s], 0));
+            self.arena.copy(from, to.start);
+        }
         if !self.arena.is_intact() {
             return Err(RunError::Guard { cnn: self.resolved.index.cnns[cnn].cnn.name.clone() });
         }
@@ -240,10 +250,57 @@ impl<'p> Runner<'p> {
         Ok(WholeFrame { inputs: all, outputs: outputs.collect() })
     }
 
-    /// Begins a new stream: the rows that a CNN keeps of the hops so far are forgotten. A CNN that is no stream begins anew
-    /// with each frame.
+    /// Begins anew: what a CNN keeps of the frames, or hops of a stream, so far is forgotten.
     pub fn reset(&mut self, cnn: usize) {
         self.cnns[cnn].restart(&self.resolved.allocations[cnn]);
+        for state in &self.cnns[cnn].states {
+            let ring = ring_bytes(&self.resolved.allocations[cnn][state.to], 0);
+            let bytes = self.arena.get_mut(ring).unwrap_or_default();
+            SpanMut::of_bytes(bytes).all().fill(state.initial);
+        }
+    }
+
+    /// What a CNN keeps between frames, for [`Runner::restore`]: the number of hops so far, and the rings that live from
+    /// frame to frame.
+    pub fn save(&self, cnn: usize) -> Vec<u8> {
+        let frames = self.cnns[cnn].fired.first().zip(self.resolved.index.cnns[cnn].layers.first());
+        let frames = frames.map_or(0, |(fired, entry)| fired / entry.layer.firings);
+        let mut saved = frames.to_le_bytes().to_vec();
+        for ring in self.kept_rings(cnn) {
+            saved.extend_from_slice(self.arena.all().get(ring).unwrap_or_default());
+        }
+        saved
+    }
+
+    /// Goes on from what [`Runner::save`] returned, perhaps of another runner of the same plan.
+    ///
+    /// # Errors
+    /// When there are not as many bytes as it returns.
+    pub fn restore(&mut self, cnn: usize, saved: &[u8]) -> Result<(), RunError> {
+        let rings = self.kept_rings(cnn);
+        let expected = size_of::<u64>() + rings.iter().map(Range::len).sum::<usize>();
+        let Some((frames, mut saved)) = saved.split_first_chunk().filter(|_| saved.len() == expected) else {
+            return Err(RunError::Saved { bytes: saved.len(), expected });
+        };
+        let Resolved { index, rates, allocations, .. } = &self.resolved;
+        self.cnns[cnn].go_on(
+            &index.cnns[cnn],
+            &rates[cnn],
+            &allocations[cnn],
+            u64::from_le_bytes(*frames) % MAX_FRAMES,
+        );
+        for ring in rings {
+            let (own, rest) = saved.split_at(ring.len());
+            self.arena.get_mut(ring).unwrap_or_default().copy_from_slice(own);
+            saved = rest;
+        }
+        Ok(())
+    }
+
+    /// The rings that live from frame to frame.
+    fn kept_rings(&self, cnn: usize) -> Vec<Range<usize>> {
+        let persisting = self.resolved.allocations[cnn].iter().filter(|allocation| allocation.persists());
+        persisting.map(|allocation| ring_bytes(allocation, 0)).collect()
     }
 
     /// Bytes of the packed weights in memory, all CNNs together.
@@ -319,6 +376,8 @@ impl<'p> Runner<'p> {
             match allocation.kind {
                 RowOrder::Restarts
                 | RowOrder::Persists
+                | RowOrder::State
+                | RowOrder::Kept
                 | RowOrder::Workspace
                 | RowOrder::Recurrent
                 | RowOrder::Block(_) => true,

@@ -42,6 +42,19 @@ pub(super) struct State {
     pub fired: Vec<u64>,
     /// How the hops of a stream are counted.
     pub hops: Hops,
+    /// The states that it keeps.
+    pub states: Vec<Kept>,
+}
+
+/// A state.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    /// The ring of its output.
+    pub from: usize,
+    /// The ring of its input, to which it is copied.
+    pub to: usize,
+    /// What all elements of the input are in the first frame.
+    pub initial: f32,
 }
 
 /// Where a layer reads and writes.
@@ -69,6 +82,11 @@ pub(super) fn external_rows(entry: &LayerIndex<'_>) -> u64 {
         Operator::Input(_) => entry.rows(),
         _ => entry.layer.rows_per_firing,
     }
+}
+
+/// Whether it holds a part of a state, which is still needed when its readers have released it.
+fn is_of_state(allocation: &Allocation) -> bool {
+    matches!(allocation.kind, RowOrder::State | RowOrder::Kept)
 }
 
 impl State {
@@ -113,8 +131,15 @@ impl State {
             externals.push(external);
         }
         let find = |name: &String| cnn.layers.iter().position(|entry| entry.layer.name == *name);
+        let ring_of = |l: Option<usize>| places[l?].writes.first().copied();
+        let states = cnn.cnn.states.iter().filter_map(|state| {
+            let from = cnn.layers.iter().position(|entry| entry.tensor.name == state.tensor);
+            Some(Kept { from: ring_of(from)?, to: ring_of(find(&state.input))?, initial: state.initial })
+        });
+        let states = states.collect();
         let made = |output: &Output| cnn.layers.iter().position(|entry| entry.tensor.name == output.tensor);
         Ok(State {
+            states,
             calls,
             weights: Vec::new(),
             streamed,
@@ -145,6 +170,42 @@ impl State {
     pub fn existing(&self, cnn: &CnnIndex<'_>, l: usize, frame: u64, rows: Range<u64>) -> Range<u64> {
         let missing = u64::try_from(-self.row_0(cnn, l, frame)).unwrap_or(0);
         rows.start.max(missing).min(rows.end)..rows.end
+    }
+
+    /// Goes on as after `frames` frames: where the rings of a stream are.
+    pub fn go_on(
+        &mut self,
+        cnn: &CnnIndex<'_>,
+        rates: &[Vec<Held>],
+        allocations: &[Allocation],
+        frames: u64,
+    ) {
+        self.restart(allocations);
+        let Some(last) = frames.checked_sub(1) else { return };
+        for (l, entry) in cnn.layers.iter().enumerate() {
+            self.fired[l] = frames * entry.layer.firings;
+            self.written[l] = frames * entry.rows();
+        }
+        for (released, held) in self.released.iter_mut().zip(rates) {
+            for (released, held) in released.iter_mut().zip(held) {
+                let kept = held.keep.last().copied().unwrap_or(0);
+                *released = last * cnn.layers[held.tensor].rows() + u64::from(kept);
+            }
+        }
+        for (s, allocation) in allocations.iter().enumerate() {
+            if let Some(free) = self.released_by_all(rates, allocation) {
+                self.free[s] = free;
+            }
+        }
+    }
+
+    /// Rows of an allocation that all its readers have released. None if it has no readers.
+    fn released_by_all(&self, rates: &[Vec<Held>], allocation: &Allocation) -> Option<u64> {
+        let by = |&reader: &usize| {
+            let i = rates[reader].iter().position(|held| held.tensor == allocation.tensor)?;
+            Some(self.released[reader][i])
+        };
+        allocation.readers.iter().filter_map(by).min()
     }
 
     /// Forgets all frames so far, after one that was not finished.
@@ -241,12 +302,10 @@ impl State {
             let rows = cnn.layers[held.tensor].rows();
             let Some(keep) = keep(held) else { continue };
             self.released[l][i] = frame * rows + u64::from(keep);
-            let Some(s) = self.places[l].holds[i] else { continue };
-            let by = |&reader: &usize| {
-                let i = rates[reader].iter().position(|held| held.tensor == allocations[s].tensor)?;
-                Some(self.released[reader][i])
+            let Some(s) = self.places[l].holds[i].filter(|&s| !is_of_state(&allocations[s])) else {
+                continue;
             };
-            let free = allocations[s].readers.iter().filter_map(by).min().unwrap_or(self.free[s]);
+            let free = self.released_by_all(rates, &allocations[s]).unwrap_or(self.free[s]);
             for row in std::mem::replace(&mut self.free[s], free)..free {
                 let slot = match allocations[s].kind {
                     RowOrder::RunsOn | RowOrder::Persists => row,

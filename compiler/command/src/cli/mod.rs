@@ -12,6 +12,7 @@ pub mod quantize;
 pub mod report;
 pub mod run;
 pub mod select;
+pub mod state;
 pub mod stream;
 mod values;
 
@@ -300,6 +301,9 @@ pub struct PlanArgs {
     /// Options of streams.
     #[command(flatten)]
     pub stream: stream::StreamArgs,
+    /// Options of states.
+    #[command(flatten)]
+    pub state: state::StateArgs,
     /// Which plan to take of those that meet the constraints
     #[arg(long, value_parser = values::preference())]
     pub prefer: Option<Prefer>,
@@ -386,6 +390,9 @@ pub struct LoadArgs {
     /// none where there is one input
     #[arg(long = "shape", value_name = "[[CNN/]INPUT=]1,3,224,224")]
     pub shapes: Vec<InputShape>,
+    /// An input that is one number in every frame, such as a sampling rate. It becomes a constant
+    #[arg(long = "value", value_name = "[CNN/]INPUT=NUMBER")]
+    pub values: Vec<InputValue>,
 }
 
 /// Form of a result.
@@ -427,6 +434,15 @@ pub struct InputShape {
     pub dims: Vec<usize>,
 }
 
+/// `INPUT=16000`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputValue {
+    /// The input, perhaps `CNN/INPUT`.
+    pub input: String,
+    /// The number.
+    pub value: f64,
+}
+
 impl Global {
     /// Whether standard error gets colors.
     pub fn color(&self) -> bool {
@@ -451,32 +467,37 @@ impl LoadArgs {
             spec.fuse = false;
         }
         for shape in &self.shapes {
-            let (cnn, input) = cnn_of_input(spec, &shape.input, "--shape", "=…")?;
+            let (cnn, input) = cnn_of(spec, &shape.input, "--shape", "INPUT=…")?;
             cnn.shapes.insert(input, shape.dims.clone());
             origin.replaced.push(("shapes", "--shape"));
+        }
+        for InputValue { input, value } in &self.values {
+            let (cnn, input) = cnn_of(spec, input, "--value", "INPUT=…")?;
+            cnn.values.insert(input, *value);
+            origin.replaced.push(("values", "--value"));
         }
         Ok(())
     }
 }
 
-/// The CNN of an input `[CNN/]INPUT`, and the input's own name. `end` is what follows the input in a call with `option`.
+/// The CNN of an input or output `[CNN/]NAME`, and its own name. `form` is what follows `CNN/` in a call with `option`.
 ///
 /// # Errors
 /// When there are several CNNs, and none is named.
-fn cnn_of_input<'s>(
+fn cnn_of<'s>(
     spec: &'s mut AppSpec,
-    input: &str,
+    name: &str,
     option: &str,
-    end: &str,
+    form: &str,
 ) -> Result<(&'s mut CnnSpec, String), crate::error::Error> {
-    let own = |cnn: &CnnSpec| Some(input.strip_prefix(cnn.name.as_deref()?)?.strip_prefix('/')?.to_owned());
+    let own = |cnn: &CnnSpec| Some(name.strip_prefix(cnn.name.as_deref()?)?.strip_prefix('/')?.to_owned());
     let single = spec.cnns.len() == 1;
     let named = spec.cnns.iter().enumerate().find_map(|(c, cnn)| Some((c, own(cnn)?)));
-    let found = named.or_else(|| single.then(|| (0, input.to_owned())));
-    let found = found.and_then(|(c, input)| Some((spec.cnns.get_mut(c)?, input)));
+    let found = named.or_else(|| single.then(|| (0, name.to_owned())));
+    let found = found.and_then(|(c, own)| Some((spec.cnns.get_mut(c)?, own)));
     found.ok_or_else(|| crate::error::Error::Input {
-        message: format!("{option} {}: the application has several CNNs, and none is named", clip(input)),
-        help: Some(format!("say which CNN's input it is: {option} CNN/INPUT{end}")),
+        message: format!("{option} {}: the application has several CNNs, and none is named", clip(name)),
+        help: Some(format!("say which CNN's it is: {option} CNN/{form}")),
     })
 }
 
@@ -488,6 +509,7 @@ impl PlanArgs {
     pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
         self.load.apply(spec, origin)?;
         self.stream.apply(spec, origin)?;
+        self.state.apply(spec, origin)?;
         if let Some(memory) = self.mem {
             spec.constraints.memory = Some(memory);
         }
@@ -612,6 +634,19 @@ impl FromStr for InputShape {
         let dims = dims.split([',', 'x']).map(|dim| dim.trim().parse().ok().filter(|dim| *dim > 0));
         let dims = dims.collect::<Option<Vec<usize>>>().ok_or_else(wrong)?;
         Ok(InputShape { input: input.into(), dims })
+    }
+}
+
+impl FromStr for InputValue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = text.rsplit_once('=').filter(|(input, _)| !input.is_empty());
+        let number = named.and_then(|(input, number)| Some((input, number.trim().parse().ok()?)));
+        match number.filter(|(_, value): &(_, f64)| value.is_finite()) {
+            Some((input, value)) => Ok(InputValue { input: input.into(), value }),
+            None => Err("give an input and its number: `sr=16000`".into()),
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl StreamArgs {
     /// When an input does not say which CNN's it is.
     pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), Error> {
         for StreamedInput { input, axis } in &self.inputs {
-            let (cnn, name) = super::cnn_of_input(spec, input, "--stream", "")?;
+            let (cnn, name) = super::cnn_of(spec, input, "--stream", "INPUT")?;
             let stream = cnn.stream.get_or_insert_with(StreamSpec::default);
             stream.inputs.insert(name, *axis);
             stream.hop = self.hop.or(stream.hop);

@@ -28,7 +28,7 @@ pub fn quantize(args: &QuantizeArgs) -> Result<Outcome, Error> {
         return Err(Error::Input { message, help: Some(help) });
     }
     let mut app = open::open(&args.model)?;
-    let load = LoadArgs { no_fuse: false, shapes: args.shapes.clone() };
+    let load = LoadArgs { shapes: args.shapes.clone(), ..LoadArgs::default() };
     load.apply(&mut app.spec, &mut app.origin)?;
     let network = app.network_as_stated()?;
     let frames = match args.random {

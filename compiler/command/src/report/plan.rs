@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use csdfc_input::units::{self, grouped};
 use csdfc_network::{operators, suggest};
 use csdfc_plan::operator::Operator;
-use csdfc_plan::plan::{Cnn, Layer, LayerInput, Output, Plan, StorageModel, Tensor, TimeBasis};
+use csdfc_plan::plan::{Cnn, Layer, LayerInput, Output, Plan, State, StorageModel, Tensor, TimeBasis};
 use csdfc_plan::shape::Shape;
 use csdfc_plan::timeline::timeline;
 use csdfc_planner::explain::flight::{self, Flight};
@@ -149,6 +149,7 @@ fn cnn_table(plan: &Plan) -> String {
         text += &in_flight(plan, c);
     }
     text.extend(plan.cnns.iter().filter(|cnn| cnn.stream.is_some()).map(|cnn| stream(plan, cnn)));
+    text.extend(plan.cnns.iter().filter(|cnn| !cnn.states.is_empty()).map(|cnn| states(plan, cnn)));
     text + &primitives(plan)
 }
 
@@ -194,6 +195,21 @@ fn stream(plan: &Plan, cnn: &Cnn) -> String {
         lags.join(", "),
         units::bytes(kept.iter().sum()),
         counted(kept.len() as u128, "ring"),
+    )
+}
+
+/// What a CNN keeps from frame to frame as states.
+fn states(plan: &Plan, cnn: &Cnn) -> String {
+    let is_state = |tensor: &&Tensor| cnn.states.iter().any(|state| state.input == tensor.producer);
+    let rings = plan.tensors.iter().filter(|tensor| tensor.cnn == cnn.name).filter(is_state);
+    let kept = rings.filter_map(|tensor| tensor.ring).map(|ring| ring.bytes).sum();
+    let pair = |state: &State| format!("{} is {}", state.input, state.output);
+    let pairs: Vec<String> = cnn.states.iter().map(pair).collect();
+    format!(
+        "{} keeps {} from frame to frame: {} of the frame before, 0 in the first\n",
+        cnn.name,
+        units::bytes(kept),
+        pairs.join(", ")
     )
 }
 

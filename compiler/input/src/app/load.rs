@@ -7,8 +7,9 @@
 //! use csdfc_input::app::load::{ModelRequest, load, load_as_stated};
 //! use csdfc_network::pass::Fusion;
 //!
-//! let (model, folder, shapes) = ("builtin:resnet8", Path::new(""), &BTreeMap::new());
-//! let request = ModelRequest { model, folder, shapes, fusion: Fusion::Full };
+//! let (model, folder) = ("builtin:resnet8", Path::new(""));
+//! let (shapes, values) = (&BTreeMap::new(), &BTreeMap::new());
+//! let request = ModelRequest { model, folder, shapes, values, fusion: Fusion::Full };
 //! let [stated, fused] = [load_as_stated(&request)?, load(&request)?];
 //! // Batch norms and activations became part of the convolutions before them.
 //! assert!(fused.network.layers.len() < stated.network.layers.len());
@@ -35,6 +36,8 @@ pub struct ModelRequest<'a> {
     pub folder: &'a Path,
     /// Shapes of its inputs, by name.
     pub shapes: &'a BTreeMap<String, Vec<usize>>,
+    /// The numbers that inputs are in every frame, by name.
+    pub values: &'a BTreeMap<String, f64>,
     /// How much to fuse.
     pub fusion: Fusion,
 }
@@ -49,7 +52,7 @@ pub struct Loaded {
 }
 
 /// Where a network comes from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelSource {
     /// As the application names it.
     pub name: String,
@@ -59,6 +62,8 @@ pub struct ModelSource {
     pub bytes: u64,
     /// SHA-256 of the file, or of a built-in's layers, in hexadecimal.
     pub sha256: String,
+    /// The numbers that inputs are in every frame, by name.
+    pub values: BTreeMap<String, f64>,
     /// Inputs of the file on which none of its outputs depends. The network does not have them.
     pub unused_inputs: Vec<String>,
 }
@@ -72,7 +77,7 @@ pub enum LoadError {
     #[diagnostic(help("the built-in networks are {}", builtin::NAMES.join(", ")))]
     Kind,
     /// Shapes were given for a built-in.
-    #[error("the inputs of a built-in network have fixed shapes")]
+    #[error("the inputs of a built-in network have fixed shapes, and no fixed values")]
     BuiltinShape,
     /// The importer or the built-in networks refuse it.
     #[error(transparent)]
@@ -97,7 +102,9 @@ pub fn load(request: &ModelRequest) -> Result<Loaded, LoadError> {
 pub fn load_as_stated(request: &ModelRequest) -> Result<Loaded, LoadError> {
     let name = request.model.to_string();
     let (network, source) = match request.model.strip_prefix("builtin:") {
-        Some(_) if !request.shapes.is_empty() => return Err(LoadError::BuiltinShape),
+        Some(_) if !(request.shapes.is_empty() && request.values.is_empty()) => {
+            return Err(LoadError::BuiltinShape);
+        }
         Some(builtin) => {
             let network = builtin::network(builtin).map_err(|error| LoadError::Refused(Box::new(error)))?;
             let sha256 = builtin::fingerprint(&network);
@@ -105,10 +112,11 @@ pub fn load_as_stated(request: &ModelRequest) -> Result<Loaded, LoadError> {
         }
         None if is_model_file(request.model) => {
             let file = request.folder.join(request.model);
-            let options = ImportOptions { shapes: request.shapes.clone() };
+            let options = ImportOptions { shapes: request.shapes.clone(), values: request.values.clone() };
             let Imported { network, bytes, sha256, unused_inputs } =
                 import::import(&file, &options).map_err(|error| LoadError::Refused(Box::new(error)))?;
-            (network, ModelSource { name, file: Some(file), bytes, sha256, unused_inputs })
+            let values = request.values.clone();
+            (network, ModelSource { name, file: Some(file), bytes, sha256, values, unused_inputs })
         }
         None => return Err(LoadError::Kind),
     };

@@ -32,6 +32,7 @@ pub mod primitive_name;
 pub mod resolve;
 mod single;
 pub mod spec;
+mod state;
 mod stream;
 
 pub use fault::{AppError, Origin};

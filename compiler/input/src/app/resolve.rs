@@ -36,7 +36,7 @@ use super::precisions;
 use super::spec::{
     AppSpec, CnnSpec, FpsSpec, LatencySpec, Prefer, Primitives, RowsSpec, SearchSpec, WeightsPlace,
 };
-use super::{inputs, stream};
+use super::{inputs, state, stream};
 use crate::units::{MemoryGoal, Nanoseconds};
 
 /// Maximum number of workers that may share one firing.
@@ -185,6 +185,7 @@ fn bind(
     let storage = spec.storage.unwrap_or(method.storage());
     let fusion = Fusion::new(spec.fuse, storage);
     stream::check(spec, storage)?;
+    state::check(spec, storage)?;
     let mut cnns = Vec::new();
     for (i, (cnn, name)) in spec.cnns.iter().zip(&names).enumerate() {
         cnns.push(bind_cnn(cnn, name, &["cnns".into(), i.into()], folder, fusion, load)?);
@@ -389,7 +390,8 @@ fn bind_cnn(
     load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
 ) -> Result<Cnn, AppFault> {
     let at = |field: &str| [path, &[PathStep::from(field)]].concat();
-    let request = ModelRequest { model: &spec.model, folder, shapes: &spec.shapes, fusion };
+    let CnnSpec { model, shapes, values, .. } = spec;
+    let request = ModelRequest { model, folder, shapes, values, fusion };
     let Loaded { mut network, source } = load(&request).map_err(|error| {
         let fault = AppFault::new(&at("model"), format!("cannot load `{}`", clip(&spec.model)), "this model");
         let help = error.help().map(|help| help.to_string());
@@ -407,6 +409,7 @@ fn bind_cnn(
     }
     inputs::bind(&mut network, spec, path)?;
     let network = stream::bind(network, spec, path)?;
+    let network = state::bind(network, spec, path)?;
     let network = precisions::bind(network, spec, path)?;
     let (network, partitions) = partition::cut(network, name, &spec.partitions, path)?;
     Ok(Cnn { name: name.into(), network, model: source, partitions })

@@ -221,9 +221,15 @@ pub struct CnnSpec {
     /// Shapes of inputs whose dimensions the model leaves open, by name.
     #[serde(default)]
     pub shapes: BTreeMap<String, Vec<usize>>,
+    /// Inputs that are one number in every frame, by name. The network has them as constants.
+    #[serde(default)]
+    pub values: BTreeMap<String, f64>,
     /// If its inputs never end, how they are cut into hops.
     #[serde(default)]
     pub stream: Option<StreamSpec>,
+    /// Outputs that are inputs of the next frame: from an output's name to an input's.
+    #[serde(default)]
+    pub states: BTreeMap<String, String>,
 }
 
 /// How the inputs of a CNN that never end are cut into hops.
@@ -436,7 +442,9 @@ impl AppSpec {
                 partitions: Vec::new(),
                 inputs: BTreeMap::new(),
                 shapes: BTreeMap::new(),
+                values: BTreeMap::new(),
                 stream: None,
+                states: BTreeMap::new(),
             }],
             parallel: Vec::new(),
             device: None,

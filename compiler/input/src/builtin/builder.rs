@@ -265,6 +265,14 @@ impl Builder {
         self.binary(BinaryFunction::Add, a, b)
     }
 
+    /// The difference, with broadcasting.
+    ///
+    /// # Errors
+    /// When the shapes do not broadcast.
+    pub fn sub(&mut self, a: &Operand, b: &Operand) -> Result<Operand, BuilderError> {
+        self.binary(BinaryFunction::Sub, a, b)
+    }
+
     /// The product, with broadcasting.
     ///
     /// # Errors

@@ -77,6 +77,9 @@ pub const PAPER_NAMES: &[&str] = &["paper_cnn1", "paper_cnn2", "paper_pair"];
 /// Networks for the frames of a video: `espcn` makes 960×540 pixels 3840×2160.
 pub const VIDEO_NAMES: &[&str] = &["espcn"];
 
+/// Networks whose state goes out of a frame and comes into the next: `voice_activity` is a part of RNNoise.
+pub const STATE_NAMES: &[&str] = &["voice_activity"];
+
 /// Why a built-in network cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 #[non_exhaustive]
@@ -96,7 +99,7 @@ pub enum BuiltinError {
     Build(#[from] BuilderError),
 }
 
-/// The built-in network of this name, one of [`NAMES`], [`VIDEO_NAMES`] or [`PAPER_NAMES`].
+/// The built-in network of this name, one of [`NAMES`], [`VIDEO_NAMES`], [`STATE_NAMES`] or [`PAPER_NAMES`].
 ///
 /// ```
 /// let network = csdfc_input::builtin::network("mobilenet_v2")?;
@@ -132,6 +135,7 @@ pub fn network(name: &str) -> Result<Network, BuiltinError> {
         "vgg_b" => classic::vgg_b(),
         "vgg_c" => classic::vgg_c(),
         "vgg_e" => classic::vgg_e(),
+        "voice_activity" => sound::voice_activity(),
         "wake_word" => sound::wake_word(),
         _ => return Err(BuiltinError::Unknown { name: name.into(), suggestion: nearest(name) }),
     }?)
@@ -147,6 +151,7 @@ fn nearest(name: &str) -> Option<&'static str> {
     NAMES
         .iter()
         .chain(VIDEO_NAMES)
+        .chain(STATE_NAMES)
         .chain(PAPER_NAMES)
         .map(|&known| (strsim::jaro_winkler(&lower, known), known))
         .filter(|(likeness, _)| *likeness > 0.8)
@@ -155,7 +160,7 @@ fn nearest(name: &str) -> Option<&'static str> {
 }
 
 fn help(suggestion: Option<&str>) -> String {
-    let list = [NAMES, VIDEO_NAMES, PAPER_NAMES].concat().join(", ");
+    let list = [NAMES, VIDEO_NAMES, STATE_NAMES, PAPER_NAMES].concat().join(", ");
     match suggestion {
         Some(name) => format!("did you mean {name}? There are: {list}"),
         None => format!("there are: {list}"),

@@ -34,3 +34,39 @@ fn over_time(
     let options = ConvOptions { pads: Padding::Valid, groups, bias: true, ..ConvOptions::default() };
     b.named(name).conv(x, filters, [kernel, 1], options)
 }
+
+/// The voice activity of RNNoise (Valin, 2018): 42 features of 10 ms of sound go through a dense layer of 24 units and a
+/// gated recurrent unit of 24, whose state goes out as `next_state` and comes in as `state`.
+pub(super) fn voice_activity() -> Result<Network, BuilderError> {
+    let mut b = Builder::new(22);
+    let features = b.input("features", [1, 42])?;
+    let state = b.input("state", [1, UNITS])?;
+    let x = b.named("dense").gemm(&features, UNITS, true)?;
+    let x = b.named("tanh").activation(&x, Function::Tanh)?;
+    let update = sum_of_products(&mut b, "update", &x, &state)?;
+    let update = b.named("update_gate").activation(&update, Function::Sigmoid)?;
+    let reset = sum_of_products(&mut b, "reset", &x, &state)?;
+    let reset = b.named("reset_gate").activation(&reset, Function::Sigmoid)?;
+    let kept = b.named("kept").mul(&reset, &state)?;
+    let fresh = sum_of_products(&mut b, "fresh", &x, &kept)?;
+    let fresh = b.named("fresh_tanh").activation(&fresh, Function::Tanh)?;
+    // (1 - update) * fresh + update * state
+    let change = b.named("change").sub(&state, &fresh)?;
+    let change = b.named("changed").mul(&update, &change)?;
+    let next = b.named("next").add(&fresh, &change)?;
+    let y = b.named("vad").gemm(&next, 1, true)?;
+    let y = b.named("vad_sigmoid").activation(&y, Function::Sigmoid)?;
+    b.output("voice", &y)?;
+    b.output("next_state", &next)?;
+    Ok(b.finish())
+}
+
+/// Units of the dense and of the recurrent layer of [`voice_activity`].
+const UNITS: usize = 24;
+
+/// What goes into a gate: W x + U h + b.
+fn sum_of_products(b: &mut Builder, gate: &str, x: &Operand, h: &Operand) -> Result<Operand, BuilderError> {
+    let of_x = b.named(format!("{gate}_x")).gemm(x, UNITS, true)?;
+    let of_h = b.named(format!("{gate}_h")).gemm(h, UNITS, false)?;
+    b.named(format!("{gate}_sum")).add(&of_x, &of_h)
+}

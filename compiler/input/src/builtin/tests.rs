@@ -140,6 +140,18 @@ fn every_network_is_whole() {
     }
 }
 
+/// A dense layer of 24 units of 42 features, three gates of products with it and with the state, and one unit.
+#[test]
+fn voice_activity_has_the_sizes_of_rnnoise() {
+    let network = network("voice_activity").unwrap();
+    let products = 42 * 24 + 3 * (24 * 24 + 24 * 24) + 24;
+    assert_eq!((network.macs(), network.parameters()), (products, products + 24 + 3 * 24 + 1));
+    let state = &network.layers[network.find("state").unwrap().0].shape;
+    assert_eq!(*state, network.outputs[1].operand.shape);
+    let kept = csdfc_network::state::bind(network, &[("next_state".into(), "state".into())]).unwrap();
+    assert_eq!(kept.callers_outputs().count(), 1);
+}
+
 #[test]
 fn outputs_have_the_original_shapes() {
     for name in NAMES {

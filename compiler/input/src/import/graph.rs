@@ -334,8 +334,9 @@ pub(super) fn without_dead_layers(network: Network) -> Network {
         }
     }
     let mut ids = vec![LayerId(0); network.layers.len()];
-    let mut kept = Network { outputs: network.outputs, ..Network::default() };
-    for (id, mut layer) in network.layers.into_iter().enumerate() {
+    let Network { layers, outputs, states, .. } = network;
+    let mut kept = Network { outputs, states, ..Network::default() };
+    for (id, mut layer) in layers.into_iter().enumerate() {
         if live[id] {
             for input in &mut layer.inputs {
                 input.layer = ids[input.layer.0];

@@ -76,7 +76,7 @@ pub(super) fn build(
         if let Some((name, channels_last)) = reads.get_key_value(name) {
             let seat = InputSeat { name, info, channels_last: *channels_last };
             let input = inputs::add(model, &mut importer.builder, &seat, &given)?;
-            scope.values.insert(name, Value::Tensor(input));
+            scope.values.insert(name, input);
         }
     }
     importer.nodes(&graph, &order, &mut scope)?;

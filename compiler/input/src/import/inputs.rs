@@ -8,10 +8,13 @@ use rten_onnx::onnx::{DataType, Dimension, ValueInfoProto};
 
 use super::ImportOptions;
 use super::builder::{Builder, CHANNELS_LAST_TO_FIRST};
-use super::constant::{float, type_name};
+use super::constant::{Constant, float, type_name};
 use super::error::ImportError;
-use super::node::Tensor;
+use super::node::Value;
 use csdfc_network::Network;
+
+/// Maximum number of elements of an input of integers that is a constant.
+const MAX_INTEGERS: usize = 1 << 20;
 
 /// A network input of the model.
 pub(super) struct InputSeat<'a> {
@@ -28,6 +31,8 @@ pub(super) struct Given<'a> {
     shapes: BTreeMap<&'a str, &'a [usize]>,
     /// By the name of a dimension that the model leaves open.
     dims: BTreeMap<&'a str, usize>,
+    /// The number that all elements of an input are, by input.
+    values: BTreeMap<&'a str, f64>,
 }
 
 /// What the user gives of the shapes of these inputs, each with its dimensions if it states them.
@@ -52,6 +57,22 @@ pub(super) fn given<'a>(
                 return Err(unknown(model, name, &inputs, &open));
             }
         }
+    }
+    // A dimension of one name has one size. That of a batch is 1.
+    for (input, dims) in inputs.iter().filter_map(|(input, dims)| Some((*input, (*dims)?))) {
+        let sizes = given.shapes.get(input).copied().unwrap_or(if dims.len() > 1 { &[1] } else { &[] });
+        for (dim, size) in dims.iter().zip(sizes) {
+            if let Some(name) = dim.dim_param.as_deref().filter(|name| !name.is_empty()) {
+                given.dims.entry(name).or_insert(*size);
+            }
+        }
+    }
+    for (name, value) in &options.values {
+        let Some((input, _)) = inputs.iter().find(|(input, _)| input == name) else {
+            let inputs: Vec<&str> = inputs.iter().map(|(input, _)| *input).collect();
+            return Err(unknown(model, name, &inputs, &[]));
+        };
+        given.values.insert(input, *value);
     }
     Ok(given)
 }
@@ -91,13 +112,13 @@ pub(super) fn unused(names: &[&str], network: &Network) -> Vec<String> {
     names.iter().filter(|name| !is_layer(name)).map(|name| (*name).to_string()).collect()
 }
 
-/// Adds the layer that delivers an input.
+/// Adds the layer that delivers an input; or, if the user gives the number that it is, only makes a constant.
 pub(super) fn add(
     model: &str,
     builder: &mut Builder,
     seat: &InputSeat,
     given: &Given,
-) -> Result<Tensor, ImportError> {
+) -> Result<Value, ImportError> {
     let wrong = |reason: String, help: String| ImportError::Input {
         model: model.to_string(),
         input: seat.name.to_string(),
@@ -141,6 +162,11 @@ pub(super) fn add(
             static_dims(seat.name, declared, &given.dims).map_err(|(reason, help)| wrong(reason, help))?
         }
     };
+    if let Some(value) = given.values.get(seat.name) {
+        return constant(dims, *value, element).map(Value::Constant).map_err(|reason| {
+            wrong(reason, format!("give a number that it can hold: --value {}=1", seat.name))
+        });
+    }
     // Tensors of rank 1 and 3 may as well have no batch.
     if matches!(dims.len(), 2 | 4..) && dims[0] > 1 {
         let (input, batch, mut one) = (seat.name.to_string(), dims[0], dims);
@@ -153,7 +179,25 @@ pub(super) fn add(
     let input = builder
         .input(seat.name, operator, Shape { dims, order })
         .map_err(|fault| wrong(fault.reason, "give other dimensions with --shape".into()))?;
-    Ok(if is_integer { input.as_integers(element) } else { input })
+    Ok(Value::Tensor(if is_integer { input.as_integers(element) } else { input }))
+}
+
+/// A constant of these dimensions, all of whose elements are one number.
+fn constant(dims: Vec<usize>, value: f64, element: DataType) -> Result<Constant, String> {
+    let elements: usize = dims.iter().product();
+    if float(element).is_some() {
+        return Ok(Constant::filled(dims, value as f32));
+    }
+    if value.fract() != 0.0 || value.abs() > i32::MAX.into() {
+        return Err(format!("its elements are {}, which do not hold {value}", type_name(element)));
+    }
+    if elements > MAX_INTEGERS {
+        return Err(format!("it has {elements} integers; csdfc keeps at most {MAX_INTEGERS}"));
+    }
+    Ok(match element {
+        DataType::BOOL => Constant::bools(dims, vec![value != 0.0; elements]),
+        _ => Constant::ints(dims, vec![value as i64; elements]),
+    })
 }
 
 /// The network that `build` makes of a model, one frame at a time. For a model of a larger batch the help of the error says

@@ -55,11 +55,13 @@ pub use tflite::SUPPORTED as SUPPORTED_BY_TFLITE;
 use csdfc_network::Network;
 
 /// Options for what a model leaves open.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ImportOptions {
     /// Dimensions of network inputs, by name; they override the model's own. An empty name stands for the only input. A
     /// single number may also be by the name of a dimension that the model leaves open.
     pub shapes: BTreeMap<String, Vec<usize>>,
+    /// Inputs all of whose elements are one number in every frame, by name. The network has it as a constant.
+    pub values: BTreeMap<String, f64>,
 }
 
 /// A model, imported.

@@ -89,7 +89,7 @@ impl Node<'_> {
                 "operand {index}, its {what} ({}), is computed by the network",
                 self.proto.input.get(index).map_or("", String::as_str)
             ))
-            .help("csdfc needs a constant there; simplify the model or fix its input shapes at export")),
+            .help("csdfc needs a constant there; simplify the model, fix its input shapes at export, or give the value of an input: --value INPUT=…")),
             None => Ok(None),
         }
     }

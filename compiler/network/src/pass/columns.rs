@@ -17,8 +17,9 @@ use crate::{Layer, LayerId, Network, Operand, operators};
 pub(super) fn of_rows(network: Network) -> Network {
     let names = Names::new(&network);
     let leads = leads(&network);
-    let Network { layers, outputs, .. } = network;
-    let mut pass = Pass { network: Network::default(), names, places: Vec::new(), turned: Vec::new() };
+    let Network { layers, outputs, states, .. } = network;
+    let result = Network { states, ..Network::default() };
+    let mut pass = Pass { network: result, names, places: Vec::new(), turned: Vec::new() };
     for (mut layer, leads) in layers.into_iter().zip(leads) {
         for operand in &mut layer.inputs {
             operand.layer = pass.places[operand.layer.0];

@@ -28,7 +28,11 @@ pub fn integers(network: Network) -> Network {
     let mut pass = Pass {
         readers: readers(&network),
         names: Names::new(&network),
-        result: Network { outputs: network.outputs.clone(), ..Network::default() },
+        result: Network {
+            outputs: network.outputs.clone(),
+            states: network.states.clone(),
+            ..Network::default()
+        },
         places: Vec::new(),
         seen: Vec::new(),
         source: network,

@@ -64,7 +64,7 @@ mod integer_prologues;
 mod integers;
 mod legalise;
 mod movements;
-mod names;
+pub(crate) mod names;
 mod narrow;
 mod numbering;
 mod order;

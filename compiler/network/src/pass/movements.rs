@@ -34,7 +34,7 @@ pub(super) fn by_rows(network: Network) -> Network {
         return network;
     }
     let mut names = Names::new(&network);
-    let mut result = Network::default();
+    let mut result = Network { states: network.states.clone(), ..Network::default() };
     // The new place of each layer.
     let mut new: Vec<LayerId> = Vec::new();
     for (id, image) in network.ids().zip(images) {

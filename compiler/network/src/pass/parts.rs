@@ -40,8 +40,8 @@ pub(super) fn concats(network: Network) -> Network {
         layers: network.layers.iter().map(|layer| layer.name.clone()).collect(),
         tensors: network.layers.iter().map(|layer| layer.output.clone()).collect(),
     };
-    let Network { layers, outputs, .. } = network;
-    let mut result = Network::default();
+    let Network { layers, outputs, states, .. } = network;
+    let mut result = Network { states, ..Network::default() };
     // What now replaces each layer's tensor: the tensor itself or parts of it, and the nodes whose work its readers do.
     let mut substitutes: Vec<Substitute> = Vec::new();
     for (id, mut layer) in layers.into_iter().enumerate() {

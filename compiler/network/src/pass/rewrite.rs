@@ -88,8 +88,8 @@ pub(super) fn with_layers_before(
     mut before: impl FnMut(&mut Network, LayerId, &mut Layer),
 ) -> Network {
     let ids = network.ids();
-    let Network { layers, outputs, stream } = network;
-    let mut result = Network { layers: Vec::new(), outputs, stream };
+    let Network { layers, outputs, states, stream } = network;
+    let mut result = Network { layers: Vec::new(), outputs, states, stream };
     // The new place of each layer.
     let mut places: Vec<LayerId> = Vec::new();
     for (id, mut layer) in ids.zip(layers) {

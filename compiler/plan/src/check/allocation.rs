@@ -21,7 +21,7 @@ pub struct Allocation {
     /// How rows follow each other over frames.
     pub kind: RowOrder,
     /// Whether it has all its bytes to itself as long as it lives: a workspace, a block, a ring that wraps, that runs on over
-    /// frames or that persists, and every ring in model `edges`. Any other ring occupies only rows that are begun and still needed.
+    /// frames or that stays, and every ring in model `edges`. Any other ring occupies only rows that are begun and still needed.
     pub exclusive: bool,
 }
 
@@ -34,6 +34,10 @@ pub enum RowOrder {
     RunsOn,
     /// The count of rows runs on, and rows of a hop are still there when the next one begins.
     Persists,
+    /// Each frame starts at the first row of the ring, and all its rows are there when it begins: the input of a state.
+    State,
+    /// Each frame starts at the first row of the ring, and all its rows stay until it has ended: the output of a state.
+    Kept,
     /// Even frames in the first half, odd ones in the second.
     Halves,
     /// There are no rows: it is the workspace of a layer.
@@ -97,9 +101,14 @@ impl Allocation {
         matches!(self.kind, RowOrder::Workspace | RowOrder::Recurrent)
     }
 
-    /// Whether it lives from hop to hop.
+    /// Whether it lives from frame to frame, or from hop to hop.
     pub fn persists(&self) -> bool {
-        matches!(self.kind, RowOrder::Persists | RowOrder::Recurrent)
+        matches!(self.kind, RowOrder::Persists | RowOrder::State | RowOrder::Recurrent)
+    }
+
+    /// Whether it lives until a frame has ended.
+    pub fn stays(&self) -> bool {
+        self.persists() || self.kind == RowOrder::Kept
     }
 
     /// Whether partitions that run at the same time share it.

@@ -47,6 +47,10 @@ pub struct LayerIndex<'a> {
     pub parameters_of: Option<usize>,
     /// Whether its tensor is a network output, or one seen through a view.
     pub is_output: bool,
+    /// Whether it delivers the input of a state.
+    pub is_state: bool,
+    /// Whether its tensor is the output of a state, which is the input in the next frame.
+    pub is_kept: bool,
 }
 
 /// A partition.

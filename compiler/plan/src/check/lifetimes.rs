@@ -114,8 +114,8 @@ fn lives<'a>(
                 None => span[allocation.tensor].0,
                 Some(begin) => streamed::begun_at(begin, allocation, cnn, schedules).unwrap_or(0),
             };
-            let (first, last) =
-                if allocation.persists() { (0, next.saturating_sub(1)) } else { (first, last) };
+            let first = if allocation.persists() { 0 } else { first };
+            let last = if allocation.stays() { next.saturating_sub(1) } else { last };
             let fires = |(p, window): &(usize, Range<usize>)| {
                 partitions.contains(p) || first < window.end && window.start <= last
             };

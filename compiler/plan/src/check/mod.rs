@@ -14,7 +14,8 @@
 //! 3. *Rates* (`rates`). Firings are ⌈H / r⌉; `acquire(p) = need(p) − need(p−1)`, `release(p) = keep(p+1) − keep(p)`;
 //!    the firing before rows that no firing reads acquires and releases them (`need(p) ≥ keep(p+1)`), and the last
 //!    firing acquires and releases all that is left.
-//!    Layers of a stream also read rows of the hops before (`stream`). These are in the ring when a hop begins.
+//!    Layers of a stream also read rows of the hops before (`stream`). These are in the ring when a hop begins. So are
+//!    all rows of a state (`state`).
 //! 4. *Storage* (`storage`). Each tensor (model `tensors`) or edge (model `edges`) has one ring inside the arena, or
 //!    a double buffer, or the caller's copy. Row i of a frame lies at `offset + (i mod ring_rows) · row_bytes`; for a
 //!    tensor cut between partitions that run at the same time, i runs on over frames.
@@ -95,6 +96,7 @@ mod shape_error;
 mod shapes;
 mod shared;
 mod span;
+mod state;
 mod storage;
 mod stream;
 mod streamed;
@@ -200,6 +202,7 @@ pub fn resolve(plan: &Plan) -> Result<Resolved<'_>, Vec<Violation>> {
     let index = structure::check(plan)?;
     shapes::check(&index)?;
     stream::check(&index)?;
+    state::check(&index)?;
     primitives::check(&index)?;
     shared::check(&index)?;
     let rates = rates::check(&index)?;

@@ -113,8 +113,8 @@ impl<'a> TimeLine<'a> {
         let layers = &self.cnn.layers;
         let users = |allocation: &Allocation| {
             let all = allocation.readers.iter().chain([&allocation.tensor]);
-            // What persists is still to be used by the next hop.
-            u64::from(allocation.persists()) + all.map(|&layer| layers[layer].layer.firings).sum::<u64>()
+            // What stays is still to be used when the frame has ended.
+            u64::from(allocation.stays()) + all.map(|&layer| layers[layer].layer.firings).sum::<u64>()
         };
         let mut occupied = Occupied {
             line: self,

@@ -97,7 +97,12 @@ impl<'a> Tables<'a> {
     fn cells(&self, s: usize, frame: u64, row: u64) -> std::ops::Range<usize> {
         let allocation = &self.allocations[s];
         let (half, at) = match allocation.kind {
-            RowOrder::Restarts | RowOrder::Workspace | RowOrder::Recurrent | RowOrder::Block(_) => (0, row),
+            RowOrder::Restarts
+            | RowOrder::State
+            | RowOrder::Kept
+            | RowOrder::Workspace
+            | RowOrder::Recurrent
+            | RowOrder::Block(_) => (0, row),
             RowOrder::RunsOn | RowOrder::Persists => {
                 (0, frame * self.cnn.layers[allocation.tensor].rows() + row)
             }
@@ -133,8 +138,8 @@ impl<'a, 'b> Replay<'a, 'b> {
         replay
     }
 
-    /// Gives its bytes to what lives from hop to hop, before the first hop. In a ring its history is there: rows before the
-    /// start of the stream, which count as padding.
+    /// Gives its bytes to what lives from frame to frame, before the first frame. In a ring of a stream, its history is
+    /// there: rows before the start, which count as padding.
     fn persist(&mut self, s: usize) {
         self.alive[s] = true;
         let tables = self.tables;
@@ -171,6 +176,8 @@ impl<'a, 'b> Replay<'a, 'b> {
             match allocation.kind {
                 RowOrder::Restarts
                 | RowOrder::Persists
+                | RowOrder::State
+                | RowOrder::Kept
                 | RowOrder::Workspace
                 | RowOrder::Recurrent
                 | RowOrder::Block(_) => true,
@@ -187,6 +194,9 @@ impl<'a, 'b> Replay<'a, 'b> {
         let layer = firing.layer;
         let (frame, p) = self.next(layer);
         if firing.number == 0 {
+            // The frame before has ended.
+            let kept = |s: &usize| tables.allocations[*s].kind == RowOrder::Kept;
+            (0..self.alive.len()).filter(kept).for_each(|s| self.alive[s] = false);
             self.begin_blocks(Begin::Frame, tables.cnn.layers[layer].partition)?;
         }
         self.read(firing, frame, p as usize, report)?;
@@ -373,7 +383,7 @@ impl<'a, 'b> Replay<'a, 'b> {
             if !(is_done(&allocation.tensor) && allocation.readers.iter().all(is_done)) {
                 continue;
             }
-            if allocation.persists() {
+            if allocation.stays() {
                 continue;
             }
             if allocation.exclusive {

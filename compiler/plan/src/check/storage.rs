@@ -157,10 +157,16 @@ fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Allocation>> {
                 row_bytes: tensor.row_bytes,
                 kind: match (is_cut, tensor.history()) {
                     (true, _) => RowOrder::RunsOn,
+                    _ if entry.is_state => RowOrder::State,
+                    _ if entry.is_kept => RowOrder::Kept,
                     (false, 0) => RowOrder::Restarts,
                     (false, _) => RowOrder::Persists,
                 },
-                exclusive: is_cut || tensor.history() > 0 || ring.ring_rows < entry.rows(),
+                exclusive: is_cut
+                    || tensor.history() > 0
+                    || entry.is_state
+                    || entry.is_kept
+                    || ring.ring_rows < entry.rows(),
             });
         }
         all.push(allocations);

@@ -108,6 +108,8 @@ fn check_names(plan: &Plan) -> Result<(), Vec<Violation>> {
         unique("tensor produced", cnn.layers.iter().map(|layer| &layer.output), &mut findings);
         unique("output", cnn.outputs.iter().map(|output| &output.name), &mut findings);
         unique("input", cnn.inputs.iter(), &mut findings);
+        unique("input of a state", cnn.states.iter().map(|state| &state.input), &mut findings);
+        unique("output of a state", cnn.states.iter().map(|state| &state.output), &mut findings);
     }
     findings.or(())
 }
@@ -214,8 +216,26 @@ fn resolve<'a>(
         }
         if let (Some(&tensor), Some(&partition)) = (tensor, partition) {
             let is_output = cnn.outputs.iter().any(|output| output.tensor == layer.output);
-            let (readers, parameters_of) = (Vec::new(), owner);
-            layers.push(LayerIndex { layer, tensor, inputs, readers, partition, parameters_of, is_output });
+            layers.push(LayerIndex {
+                layer,
+                tensor,
+                inputs,
+                readers: Vec::new(),
+                partition,
+                parameters_of: owner,
+                is_output,
+                is_state: cnn.states.iter().any(|state| state.input == layer.name),
+                is_kept: cnn.states.iter().any(|state| state.tensor == layer.output),
+            });
+        }
+    }
+    for state in &cnn.states {
+        let place = || format!("state `{}/{}`", cnn.name, state.output);
+        if !names.contains_key(state.input.as_str()) {
+            own.push(unknown("layer", &state.input, place()));
+        }
+        if !producers.contains_key(state.tensor.as_str()) {
+            own.push(unknown("tensor", &state.tensor, place()));
         }
     }
     for output in &cnn.outputs {
@@ -330,7 +350,8 @@ fn check_partitions(index: &Index<'_>, cnn: &CnnIndex<'_>, findings: &mut Findin
 
 fn check_ends(cnn: &CnnIndex<'_>, findings: &mut Findings) {
     let place = || format!("CNN `{}`", cnn.cnn.name);
-    let is_input = |entry: &&LayerIndex<'_>| matches!(entry.layer.operator, Operator::Input(_));
+    let is_input =
+        |entry: &&LayerIndex<'_>| matches!(entry.layer.operator, Operator::Input(_)) && !entry.is_state;
     let expected: Vec<&String> = cnn.layers.iter().filter(is_input).map(|entry| &entry.layer.name).collect();
     if !cnn.cnn.inputs.iter().eq(expected.iter().copied()) {
         let why = format!("its inputs are the layers {expected:?}, not {:?}", cnn.cnn.inputs);
@@ -361,7 +382,7 @@ fn check_view(cnn: &CnnIndex<'_>, reader: &str, of: &LayerIndex<'_>, view: &Shap
 /// The tensor of a layer, and the views through which the layer itself reads.
 fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) {
     let cnn = &index.cnns[c];
-    let LayerIndex { layer, tensor, inputs, readers, is_output, .. } = &cnn.layers[l];
+    let LayerIndex { layer, tensor, inputs, readers, is_output, is_kept, .. } = &cnn.layers[l];
     let mut wrong = |why: String| {
         findings.push(Violation::Tensor { cnn: cnn.cnn.name.clone(), tensor: tensor.name.clone(), why });
     };
@@ -411,7 +432,7 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
         (false, _) if *is_output => wrong("it is a network output, but not external".into()),
         (true, _) if !is_output && !is_input => wrong("it is external, but neither input nor output".into()),
         (true, Some(_)) if !is_output => wrong("it is delivered whole, but has a ring".into()),
-        (true, Some(_)) if tensors_model && readers.is_empty() => {
+        (true, Some(_)) if tensors_model && readers.is_empty() && !is_kept => {
             wrong("no layer reads it, but it has a ring".into());
         }
         (false, None) if tensors_model => wrong("it has neither a ring nor the caller's copy".into()),

@@ -193,13 +193,13 @@ fn places(resolved: &Resolved<'_>) -> Vec<Place> {
                 RowOrder::Workspace | RowOrder::Recurrent => PlaceKind::Workspace,
                 RowOrder::Block(_) => PlaceKind::Block,
                 RowOrder::RunsOn | RowOrder::Halves => PlaceKind::Cut,
-                RowOrder::Persists => PlaceKind::State,
+                RowOrder::Persists | RowOrder::State => PlaceKind::State,
                 RowOrder::Restarts
                     if allocation.ring_rows < resolved.index.cnns[c].layers[allocation.tensor].rows() =>
                 {
                     PlaceKind::Wraps
                 }
-                RowOrder::Restarts => PlaceKind::Whole,
+                RowOrder::Restarts | RowOrder::Kept => PlaceKind::Whole,
             },
             cnn: c,
             layer: allocation.tensor,

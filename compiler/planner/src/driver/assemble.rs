@@ -20,6 +20,7 @@ use csdf::Rates;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::device::DeviceProfile;
 use csdfc_network::pass::{self, Precision};
+use csdfc_network::state::State;
 use csdfc_network::stream::Streams;
 use csdfc_network::{Layer, LayerId, Network, sharing};
 use csdfc_plan::plan;
@@ -124,8 +125,9 @@ impl Parts<'_> {
     fn cnn(&self, cnn: usize, items: &[Item<'_>], store: &mut u64) -> plan::Cnn {
         let (source, network) = (&self.application.cnns[cnn], self.network(cnn));
         let design_point = self.chosen[cnn];
-        let inputs = network.layers.iter().filter(|layer| layer.is_input());
-        let outputs = network.outputs.iter().map(|output| {
+        let is_callers = |layer: &&Layer| layer.is_input() && network.state_of_input(&layer.name).is_none();
+        let inputs = network.layers.iter().filter(is_callers);
+        let outputs = network.callers_outputs().map(|output| {
             let tensor = network.layer(output.operand.layer);
             let shape = &output.operand.shape;
             plan::Output {
@@ -149,6 +151,7 @@ impl Parts<'_> {
                 path: self.model_paths[cnn].clone(),
                 bytes: source.model.bytes,
                 sha256: source.model.sha256.clone(),
+                values: source.model.values.clone(),
             },
             fps: design_point.fps(),
             latency_ns: design_point.latency(),
@@ -164,6 +167,7 @@ impl Parts<'_> {
                 frame.latency_ns.round() as u64
             }),
             stream: network.stream,
+            states: states(network),
             inputs: inputs.map(|layer| layer.name.clone()).collect(),
             outputs: outputs.collect(),
             layers,
@@ -316,7 +320,7 @@ impl Parts<'_> {
                     offset: self.arrangement.offsets[i],
                     bytes: items[i].request.bytes,
                 });
-                let is_output = network.outputs.iter().any(|output| output.operand.layer == id);
+                let is_output = network.callers_outputs().any(|output| output.operand.layer == id);
                 let consumers = readers[id.0].iter().map(|reader| network.layer(*reader).name.clone());
                 plan::Tensor {
                     name: layer.output.clone(),
@@ -371,7 +375,7 @@ impl Parts<'_> {
         let inputs =
             tensors.iter().filter(|tensor| tensor.external && tensor.ring.is_none()).filter(is_input);
         let outputs = self.tasks.iter().flat_map(|task| {
-            task.network.outputs.iter().map(|output| task.network.layer(output.operand.layer))
+            task.network.callers_outputs().map(|output| task.network.layer(output.operand.layer))
         });
         let external = plan::External {
             inputs: inputs.map(bytes).sum(),
@@ -482,6 +486,17 @@ fn resident(tasks: &[PartitionedCnn<'_>], primitive: impl Fn(&Layer) -> Primitiv
         task.network.ids().filter(keeps).map(|id| bytes(task.network.layer(id))).sum::<u64>()
     };
     tasks.iter().map(of_task).sum()
+}
+
+/// The states of a network.
+fn states(network: &Network) -> Vec<plan::State> {
+    let state = |state: &State| {
+        let output = network.outputs.iter().find(|output| output.name == state.output)?;
+        let tensor = network.layer(output.operand.layer).output.clone();
+        let (input, output) = (state.input.clone(), state.output.clone());
+        Some(plan::State { input, output, tensor, initial: state.initial })
+    };
+    network.states.iter().filter_map(state).collect()
 }
 
 fn plan_step(step: &csdf::Step, names: &[&str]) -> plan::Step {

@@ -96,9 +96,11 @@ pub fn execute(
     rings: Rings,
 ) -> Result<Execution, csdf::Error> {
     let network = task.network;
-    // An input that no layer reads has no ring that rows could go to: if it is an output, the caller has all of it.
+    // An input that no layer reads has no ring that rows could go to: if it is an output, the caller has all of it. All
+    // of a state is there when the frame begins.
     let settled = |(id, rows): (LayerId, &u64)| match network.layer(id) {
         layer if layer.is_input() && rates.readers(id).is_empty() => layer.rows() as u64,
+        layer if network.state_of_input(&layer.name).is_some() => layer.rows() as u64,
         _ => *rows,
     };
     let rows: Vec<u64> = network.ids().zip(&choice.rows).map(settled).collect();

@@ -146,7 +146,8 @@ pub fn fill(
     let mut whole = vec![None; network.layers.len()];
     for (index, request) in requests.iter().enumerate() {
         let height = network.layer(request.tensor).rows() as u64;
-        if !request.pipelined && !request.persists() && request.is_ring() && request.ring_rows >= height {
+        let is_of_frame = !request.pipelined && !request.persists() && request.state.is_none();
+        if is_of_frame && request.is_ring() && request.ring_rows >= height {
             whole[request.tensor.0] = Some(index);
         }
     }

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use csdf::ActorId;
-use csdfc_network::LayerId;
+use csdfc_network::{LayerId, Network};
 use csdfc_plan::plan::StorageModel;
 
 use super::lower::RateTable;
@@ -73,8 +73,19 @@ pub struct Request {
     pub pipelined: bool,
     /// Rows of the hops before that are in it when a hop of a stream begins. If there are any, it lives all the time.
     pub history: u64,
+    /// What it is of a state that the CNN keeps between frames, if it is a part of one.
+    pub state: Option<StatePart>,
     /// Which bytes of it are in use while it lives. `None` if all of them are, all the time.
     pub occupancy_profile: Option<OccupancyProfile>,
+}
+
+/// A tensor of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatePart {
+    /// The input: all its rows live all the time.
+    Input,
+    /// The output, from which the input is copied when the frame has ended: all its rows stay until then.
+    Output,
 }
 
 /// What is to be stored.
@@ -91,9 +102,9 @@ pub enum RequestKind {
 }
 
 impl Request {
-    /// Whether it lives from one hop of a stream to the next.
+    /// Whether it lives from one frame, or hop of a stream, to the next.
     pub fn persists(&self) -> bool {
-        self.history > 0
+        self.history > 0 || self.state == Some(StatePart::Input)
     }
 
     /// Whether it is a ring.
@@ -163,7 +174,7 @@ impl RequestBuilder<'_> {
         for tensor in network.ids() {
             let readers = self.rates.readers(tensor);
             match storage {
-                _ if readers.is_empty() => {}
+                _ if readers.is_empty() && state_part(network, tensor).is_none() => {}
                 StorageModel::Tensors => {
                     let request = self.request(tensor, None, readers, &partition_of, 2);
                     let layer = network.layer(tensor);
@@ -225,6 +236,7 @@ impl RequestBuilder<'_> {
             touched: vec![partition],
             pipelined: false,
             history: 0,
+            state: None,
             occupancy_profile: None,
         }
     }
@@ -249,15 +261,19 @@ impl RequestBuilder<'_> {
         let pipelined = touched.iter().any(|reader| self.task.together[partition][*reader]);
         let cut = touched.len() > 1;
         let history = self.rates.history(tensor);
+        let state = state_part(self.task.network, tensor);
         let ring_rows = history
             + match self.capacities.get(&(tensor, consumer)) {
                 _ if pipelined => frames * height,
-                _ if cut => height,
+                _ if cut || state.is_some() => height,
                 Some(capacity) => *capacity,
                 None => height,
             };
-        let live = if history > 0 {
-            self.always()
+        let always = self.always();
+        let live = if history > 0 || state == Some(StatePart::Input) {
+            always
+        } else if state == Some(StatePart::Output) {
+            (self.span[tensor.0].map_or(0, |span| span.0), always.1)
         } else if pipelined {
             let stages = || touched.iter().filter(|&&p| p == partition || self.task.together[partition][p]);
             let starts = stages().map(|p| self.windows[*p].start);
@@ -284,7 +300,16 @@ impl RequestBuilder<'_> {
             touched,
             pipelined,
             history,
+            state,
             occupancy_profile,
         }
+    }
+}
+
+/// What a tensor is of a state of the network.
+fn state_part(network: &Network, tensor: LayerId) -> Option<StatePart> {
+    match network.layer(tensor) {
+        layer if network.state_of_input(&layer.name).is_some() => Some(StatePart::Input),
+        _ => network.is_kept(tensor).then_some(StatePart::Output),
     }
 }

@@ -25,11 +25,11 @@ use std::path::Path;
 
 use csdfc_input::app::load::{self, ModelRequest};
 use csdfc_network::pass::{self, Fusion};
-use csdfc_network::stream;
 use csdfc_network::{LayerId, Network, Operand};
+use csdfc_network::{state, stream};
 use csdfc_plan::format::{Element, Quantization};
 use csdfc_plan::operator::Operator;
-use csdfc_plan::plan::{Cnn, Plan, Stream};
+use csdfc_plan::plan::{Cnn, Plan, State, Stream};
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::ParameterError;
 use csdfc_runtime::bind::Primitive;
@@ -106,7 +106,13 @@ fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<Str
     // A plan does not state its fusion level, but its layers show it: it is the level from which the plan differs
     // least.
     for fusion in Fusion::ALL {
-        let request = ModelRequest { model: &cnn.model.path, folder, shapes: &shapes, fusion };
+        let request = ModelRequest {
+            model: &cnn.model.path,
+            folder,
+            shapes: &shapes,
+            values: &cnn.model.values,
+            fusion,
+        };
         let loaded = load::load(&request).map_err(|error| Error::Model {
             cnn: cnn.name.clone(),
             model: cnn.model.path.clone(),
@@ -125,6 +131,18 @@ fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<Str
             }
             None => loaded.network,
         };
+        // The model may have states of its own.
+        let is_own = |state: &&State| network.state_of_input(&state.input).is_some();
+        let pairs: Vec<(String, String)> = cnn
+            .states
+            .iter()
+            .filter(|state| !is_own(state))
+            .map(|state| (state.output.clone(), state.input.clone()))
+            .collect();
+        let network = state::bind(network, &pairs).map_err(|error| Error::Input {
+            message: format!("CNN `{}`: {error}", cnn.name),
+            help: Some(HELP.into()),
+        })?;
         let network = in_order_of(cnn, pass::legalise(with_primitives(cnn, network)));
         let found = compare(plan, cnn, &network);
         if found.is_empty() {
@@ -192,6 +210,11 @@ pub fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
         let (plan, model) = (cnn.layers.len(), network.layers.len());
         found.push(format!("CNN `{}` has {plan} layers in the plan, {model} in the model", cnn.name));
     }
+    let planned = cnn.states.iter().map(|state| (&state.output, &state.input, state.initial.to_bits()));
+    let states = network.states.iter().map(|state| (&state.output, &state.input, state.initial.to_bits()));
+    if planned.collect::<BTreeSet<_>>() != states.collect() {
+        found.push(format!("CNN `{}` has other states in the plan than in the model", cnn.name));
+    }
     if cnn.stream != network.stream {
         found.push(format!("CNN `{}` is another stream in the plan than its model makes", cnn.name));
     }
@@ -239,7 +262,7 @@ pub fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
     }
     let named = |(name, tensor): (&String, String)| format!("{name}: {tensor}");
     let plan = cnn.outputs.iter().map(|out| (&out.name, viewed_tensor(cnn, &out.tensor, out.view.as_ref())));
-    let model = network.outputs.iter().map(|out| (&out.name, read(network, &out.operand)));
+    let model = network.callers_outputs().map(|out| (&out.name, read(network, &out.operand)));
     let [plan, model] =
         [plan.map(named).collect::<Vec<_>>(), model.map(named).collect()].map(|outputs| outputs.join(", "));
     if plan != model {

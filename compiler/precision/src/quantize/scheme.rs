@@ -85,7 +85,8 @@ impl Scheme {
     /// The network with conversions around what becomes integers, and with integers for weights.
     pub fn apply(&self, network: &Network) -> Result<Converted, Error> {
         let mut names = Names::new(network);
-        let mut result = Network { outputs: network.outputs.clone(), ..Network::default() };
+        let (outputs, states) = (network.outputs.clone(), network.states.clone());
+        let mut result = Network { outputs, states, ..Network::default() };
         let mut tensors: Vec<Option<String>> = Vec::new();
         // The layers, and what makes the numbers of their integers.
         let (mut made_by, mut places): (Vec<LayerId>, Vec<LayerId>) = Default::default();

@@ -9,7 +9,7 @@ fn error(model: &Model) -> String {
 
 fn error_with(model: &Model, shapes: &[(&str, &[usize])]) -> String {
     let shapes = shapes.iter().map(|(name, dims)| ((*name).to_string(), dims.to_vec())).collect();
-    let error = model.import_with(&ImportOptions { shapes }).unwrap_err();
+    let error = model.import_with(&ImportOptions { shapes, ..ImportOptions::default() }).unwrap_err();
     let code = error.code().map(|code| code.to_string()).unwrap_or_default();
     let help = error.help().map(|help| help.to_string()).unwrap_or_default();
     format!("[{code}] {error}\nhelp: {help}")

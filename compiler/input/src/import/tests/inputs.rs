@@ -70,7 +70,7 @@ fn shapes_are_given_by_any_name() {
     let model = Model::new(13, &[0, 3, -1, -1], &["y"]).node("Relu", &["x"], &["y"], vec![]);
     let shape = |shapes: &[(&str, &[usize])]| {
         let shapes = shapes.iter().map(|(name, dims)| ((*name).to_string(), dims.to_vec())).collect();
-        let network = model.import_with(&ImportOptions { shapes }).unwrap();
+        let network = model.import_with(&ImportOptions { shapes, ..ImportOptions::default() }).unwrap();
         assert!(matches!(network.layers[0].operator, Operator::Input(_)));
         network.layers[0].shape.dims.clone()
     };
@@ -78,4 +78,48 @@ fn shapes_are_given_by_any_name() {
     assert_eq!(shape(&[("", &[1, 3, 8, 9])]), [1, 3, 8, 9]);
     assert_eq!(shape(&[("side", &[8])]), [1, 3, 8, 8]);
     assert_eq!(shape(&[("side", &[8]), ("batch", &[1])]), [1, 3, 8, 8]);
+}
+
+/// An input that is one number is a constant, which decides what depends on it.
+#[test]
+fn values_are_constants() {
+    let model = |element: DataType, dims: &[i64]| {
+        let mut model = Model::new(13, &[1, 4], &["y"])
+            .ints("rate", &[16000])
+            .node("Cast", &["sr"], &["number"], vec![int("to", 7)])
+            .node("Equal", &["number", "rate"], &["is_wide"], vec![])
+            .node("Where", &["is_wide", "wide", "narrow"], &["factor"], vec![])
+            .floats("wide", &[1])
+            .floats("narrow", &[1])
+            .node("Mul", &["x", "factor"], &["y"], vec![]);
+        model.graph().input.push(value("sr", element, dims));
+        model
+    };
+    let given = |values: &[(&str, f64)]| ImportOptions {
+        values: values.iter().map(|(name, value)| ((*name).to_string(), *value)).collect(),
+        ..ImportOptions::default()
+    };
+    for (element, dims) in [(DataType::INT64, &[][..]), (DataType::INT32, &[1]), (DataType::FLOAT, &[1, 1])] {
+        let network = model(element, dims).import_with(&given(&[("sr", 16000.0)])).unwrap();
+        let kinds: Vec<_> = network.layers.iter().map(|layer| layer.operator.kind()).collect();
+        assert_eq!(kinds, ["input", "binary"], "{element:?} {dims:?}");
+    }
+    let model = model(DataType::INT64, &[]);
+    let refused = |values: &[(&str, f64)]| model.import_with(&given(values)).unwrap_err().to_string();
+    let message = refused(&[("sr", 0.5)]);
+    assert!(message.contains("input sr: its elements are int64, which do not hold 0.5"), "{message}");
+    assert_eq!(refused(&[("rs", 1.0)]), "model: no input named rs");
+    // Without a value, the caller hands it over.
+    let network = model.import().unwrap();
+    assert_eq!(network.layers.iter().filter(|layer| layer.is_input()).count(), 2);
+}
+
+/// A dimension that has one name in two inputs has one size.
+#[test]
+fn a_named_dimension_has_one_size() {
+    let mut model = Model::new(13, &[0, -1], &["y"]).node("Add", &["x", "state"], &["y"], vec![]);
+    model.graph().input.push(value("state", DataType::FLOAT, &[1, -1]));
+    let shapes = [("x".to_string(), vec![1, 9])].into();
+    let network = model.import_with(&ImportOptions { shapes, ..ImportOptions::default() }).unwrap();
+    assert_eq!(network.layers[1].shape.dims, [1, 9]);
 }

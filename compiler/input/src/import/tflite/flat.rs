@@ -55,6 +55,12 @@ impl<'a> Record<'a> {
         Ok(self.field::<u8>(id)?.is_some_and(|flag| flag != 0))
     }
 
+    /// A text; an empty one if it is not there.
+    pub fn text(&self, id: usize) -> Result<String, Fault> {
+        let stored = self.field::<Stored>(id)?;
+        Ok(stored.map_or_else(String::new, |stored| String::from_utf8_lossy(stored.bytes).into_owned()))
+    }
+
     pub fn float(&self, id: usize, default: f32) -> Result<f32, Fault> {
         match self.field(id)?.unwrap_or(default) {
             value if value.is_finite() => Ok(value),

@@ -11,14 +11,16 @@ use rten_onnx::onnx::{
 use super::dilated;
 use super::op::{Op, Operand};
 use super::schema::{File, Model, Operator as Stated};
+use super::variables::{self, Access, Variables};
 use super::{SUPPORTED, ops};
 use crate::import::ImportOptions;
 use crate::import::builder::{Builder, MAX_LAYERS, Names, NodeName};
 use crate::import::error::{Fault, ImportError, UnsupportedNode};
 use crate::import::graph::without_dead_layers;
-use crate::import::inputs::{self, InputSeat};
+use crate::import::inputs::{self, Given, InputSeat};
 use crate::import::node::{Node, Value};
 use crate::import::ops::{integers, layout};
+use csdfc_network::state::State;
 use csdfc_network::{Network, NetworkOutput};
 
 /// The network of a model whose bytes these are, and the inputs on which none of its outputs depends. Its weights are
@@ -33,9 +35,19 @@ pub(in crate::import) fn build(
     let stated = Model::read(bytes)
         .map_err(|fault| ImportError::NotTflite { model: model.to_string(), reason: fault.reason })?;
     let graph = Graph { model, stated: &stated, file };
-    let needed = graph.needed()?;
+    let name = |operator: &Stated| {
+        let label = graph.label(operator);
+        NodeName { output: label.clone(), label }
+    };
+    let mut builder = Builder::new(stated.operators.iter().map(name).collect());
+    let variables = Variables::read(&stated, file, &mut builder).map_err(|fault| ImportError::Graph {
+        model: model.to_string(),
+        reason: fault.reason,
+        help: fault.help.unwrap_or_else(|| "csdfc keeps variables that begin with one number".into()),
+    })?;
+    let needed = graph.needed(&variables)?;
     graph.check_supported(&needed)?;
-    graph.network(&needed, options)
+    graph.network(builder, &needed, variables, options)
 }
 
 struct Graph<'a, 'b> {
@@ -46,29 +58,47 @@ struct Graph<'a, 'b> {
 
 impl<'a> Graph<'a, '_> {
     /// The operators on which the outputs depend, in the file's order.
-    fn needed(&self) -> Result<Vec<usize>, ImportError> {
+    fn needed(&self, variables: &Variables<'_>) -> Result<Vec<usize>, ImportError> {
         if self.stated.outputs.is_empty() {
             return Err(self.wrong("the model has no outputs".into()));
         }
         if self.stated.operators.len() > MAX_LAYERS {
             return Err(self.wrong(format!("the model has more than {MAX_LAYERS} operators")));
         }
-        let mut read = vec![false; self.stated.tensors.len()];
-        self.stated.outputs.iter().for_each(|output| read[*output] = true);
-        let mut needed = Vec::new();
-        for (index, operator) in self.stated.operators.iter().enumerate().rev() {
-            if operator.outputs.iter().any(|output| read[*output]) {
-                operator.inputs.iter().flatten().for_each(|input| read[*input] = true);
-                needed.push(index);
+        let operators = &self.stated.operators;
+        let mut makers: Vec<Vec<usize>> = vec![Vec::new(); self.stated.tensors.len()];
+        for (index, operator) in operators.iter().enumerate() {
+            operator.outputs.iter().for_each(|output| makers[*output].push(index));
+        }
+        let mut is_needed = vec![false; operators.len()];
+        let mut tensors = self.stated.outputs.clone();
+        let mut seen = vec![false; self.stated.tensors.len()];
+        while let Some(tensor) = tensors.pop() {
+            if std::mem::replace(&mut seen[tensor], true) {
+                continue;
+            }
+            let mut makers = makers[tensor].clone();
+            while let Some(index) = makers.pop() {
+                if std::mem::replace(&mut is_needed[index], true) {
+                    continue;
+                }
+                let operator = &operators[index];
+                tensors.extend(operator.inputs.iter().flatten());
+                // What a variable is depends on all that assigns it, perhaps in the frame before.
+                if variables::access(operator) == Some(Access::Read) {
+                    let key = variables.key(operator).map_err(|fault| self.error(operator, fault))?;
+                    makers.extend(variables.assigned(key));
+                }
             }
         }
-        needed.reverse();
-        Ok(needed)
+        Ok((0..operators.len()).filter(|index| is_needed[*index]).collect())
     }
 
     fn check_supported(&self, needed: &[usize]) -> Result<(), ImportError> {
         let operators = needed.iter().map(|index| &self.stated.operators[*index]);
-        let unsupported = operators.filter(|operator| !ops::is_supported(operator.kind));
+        let is_known =
+            |operator: &&Stated| ops::is_supported(operator.kind) || variables::access(operator).is_some();
+        let unsupported = operators.filter(|operator| !is_known(operator));
         let nodes: Vec<UnsupportedNode> = unsupported
             .map(|operator| UnsupportedNode {
                 node: self.label(operator),
@@ -83,21 +113,22 @@ impl<'a> Graph<'a, '_> {
         Err(ImportError::Unsupported { model: self.model.to_string(), nodes, help })
     }
 
-    fn network(
-        &self,
+    fn network<'s>(
+        &'s self,
+        mut builder: Builder,
         needed: &[usize],
+        mut variables: Variables<'s>,
         options: &ImportOptions,
     ) -> Result<(Network, Vec<String>), ImportError> {
         let tensors = &self.stated.tensors;
-        let name = |operator: &Stated| {
-            let label = self.label(operator);
-            NodeName { output: label.clone(), label }
-        };
-        let mut builder = Builder::new(self.stated.operators.iter().map(name).collect());
         let mut values: Vec<Option<Value>> = vec![None; tensors.len()];
         let names: Vec<&str> = self.stated.inputs.iter().map(|index| tensors[*index].name.as_str()).collect();
-        // Its dimensions have no names.
-        let stated: Vec<_> = names.iter().map(|name| (*name, None)).collect();
+        // Those of variables have the shapes that a plan states. Dimensions have no names.
+        let reads = needed.iter().map(|index| &self.stated.operators[*index]);
+        let reads = reads.filter(|operator| variables::access(operator) == Some(Access::Read));
+        let of_variables = reads.filter_map(|operator| operator.outputs.first());
+        let of_variables = of_variables.map(|output| tensors[*output].name.as_str());
+        let stated: Vec<_> = names.iter().copied().chain(of_variables).map(|name| (name, None)).collect();
         let given = inputs::given(self.model, &stated, options)?;
         let read: BTreeSet<usize> = needed
             .iter()
@@ -113,7 +144,7 @@ impl<'a> Graph<'a, '_> {
             }
             let (tensor, info) = (&tensors[index], self.info(index));
             let seat = InputSeat { name: &tensor.name, info: &info, channels_last: true };
-            values[index] = Some(Value::Tensor(inputs::add(self.model, &mut builder, &seat, &given)?));
+            values[index] = Some(inputs::add(self.model, &mut builder, &seat, &given)?);
         }
         let mut constant = |index: usize| {
             let stored = self.stated.constant(&mut builder, self.file, &tensors[index]);
@@ -123,6 +154,10 @@ impl<'a> Graph<'a, '_> {
         let mut numbers = BTreeMap::new();
         for &index in needed {
             let operator = &self.stated.operators[index];
+            if variables::access(operator).is_some() {
+                self.access(&mut builder, &mut values, &mut variables, &given, operator)?;
+                continue;
+            }
             let first_layer = builder.network.layers.len();
             let mut inputs = Vec::with_capacity(operator.inputs.len());
             for input in &operator.inputs {
@@ -160,9 +195,47 @@ impl<'a> Graph<'a, '_> {
                 values[output] = Some(value);
             }
         }
-        let network = self.outputs(builder, &values)?;
+        let network = self.outputs(builder, &values, &variables)?;
         let unused = inputs::unused(&names, &network);
         Ok((network, unused))
+    }
+
+    /// Reads or assigns a variable. What it is when a frame begins comes from an input, whose name is that of the tensor
+    /// that reads it first.
+    fn access<'s>(
+        &'s self,
+        builder: &mut Builder,
+        values: &mut [Option<Value>],
+        variables: &mut Variables<'s>,
+        given: &Given<'_>,
+        operator: &Stated,
+    ) -> Result<(), ImportError> {
+        let fail = |fault: Fault| self.error(operator, fault);
+        let access = variables::access(operator).filter(|access| *access != Access::Handle);
+        let Some(access) = access else { return Ok(()) };
+        let key = variables.key(operator).map_err(fail)?.clone();
+        let of =
+            |found: Option<usize>| found.ok_or_else(|| fail(Fault::new("an operand or output is missing")));
+        if access == Access::Assign {
+            let index = of(operator.inputs.get(1).copied().flatten())?;
+            let value = self.value(builder, values, index, operator)?;
+            variables.assign(key, value, &self.stated.tensors[index]);
+            return Ok(());
+        }
+        let output = of(operator.outputs.first().copied())?;
+        let value = match variables.now(&key) {
+            Some((value, _)) => value.clone(),
+            None => {
+                let (stated, info) = (&self.stated.tensors[output], self.info(output));
+                let seat = InputSeat { name: &stated.name, info: &info, channels_last: false };
+                let input = inputs::add(self.model, builder, &seat, given)?;
+                variables.begin(key.clone(), &stated.name);
+                variables.assign(key, input.clone(), stated);
+                input
+            }
+        };
+        values[output] = Some(value);
+        Ok(())
     }
 
     /// The value of a tensor that an operator reads.
@@ -201,7 +274,12 @@ impl<'a> Graph<'a, '_> {
         }
     }
 
-    fn outputs(&self, mut builder: Builder, values: &[Option<Value>]) -> Result<Network, ImportError> {
+    fn outputs(
+        &self,
+        mut builder: Builder,
+        values: &[Option<Value>],
+        variables: &Variables<'_>,
+    ) -> Result<Network, ImportError> {
         let mut outputs: Vec<NetworkOutput> = Vec::new();
         let mut names = Names::default();
         for &index in &self.stated.outputs {
@@ -239,8 +317,23 @@ impl<'a> Graph<'a, '_> {
             // A tensor may be several outputs.
             outputs.push(NetworkOutput { name: names.unique(&stated.name), operand: held.operand });
         }
+        let mut states = Vec::new();
+        for (key, input, initial) in variables.read_first() {
+            let Some((value, stated)) = variables.now(key) else { continue };
+            let wrong = |reason: &str| self.wrong(format!("variable {}, read as {input}, {reason}", key[1]));
+            let Value::Tensor(tensor) = value else { return Err(wrong("becomes a constant")) };
+            let node =
+                Node { proto: &NodeProto::default(), index: 0, operator: "", opset: 0, inputs: Vec::new() };
+            let is_signed = stated.element == DataType::INT8;
+            let held = integers::as_floats(&mut builder, &node, tensor, is_signed)
+                .map_err(|fault| wrong(&fault.reason))?;
+            let output = names.unique(&format!("{input}_next"));
+            outputs.push(NetworkOutput { name: output.clone(), operand: held.operand });
+            states.push(State { input: input.into(), output, initial });
+        }
         let mut network = builder.network;
         network.outputs = outputs;
+        network.states = states;
         Ok(without_dead_layers(network))
     }
 

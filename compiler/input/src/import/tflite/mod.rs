@@ -17,6 +17,7 @@ mod op;
 mod ops;
 mod schema;
 mod sparse;
+mod variables;
 
 pub use ops::SUPPORTED;
 

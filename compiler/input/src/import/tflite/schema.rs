@@ -47,7 +47,7 @@ pub(super) struct File<'a> {
     pub path: Option<&'a Path>,
 }
 
-/// A model's first subgraph, and what it refers to.
+/// A subgraph of a model, the first as a rule, and what it refers to.
 pub(super) struct Model<'a> {
     /// Each has a name of its own.
     pub tensors: Vec<Tensor<'a>>,
@@ -97,6 +97,11 @@ pub(super) struct Operator<'a> {
 
 impl<'a> Model<'a> {
     pub fn read(file: &'a [u8]) -> Result<Self, Fault> {
+        Model::of_subgraph(file, 0)
+    }
+
+    /// A subgraph, and what it refers to.
+    pub fn of_subgraph(file: &'a [u8], index: usize) -> Result<Self, Fault> {
         if !is_tflite(file) {
             return fault!("it does not begin as one");
         }
@@ -109,8 +114,11 @@ impl<'a> Model<'a> {
         for code in all(model.records(1, MAX_TABLES)?)? {
             kinds.push(codes::OperatorCode::read(&code)?);
         }
-        let Some(graph) = model.records(2, MAX_TABLES)?.iter().next().transpose()? else {
-            return fault!("it has no subgraph");
+        let Some(graph) = model.records(2, MAX_TABLES)?.iter().nth(index).transpose()? else {
+            return match index {
+                0 => fault!("it has no subgraph"),
+                _ => fault!("it has no subgraph {index}"),
+            };
         };
         let buffers = all(model.records(4, MAX_TABLES)?)?;
         let mut tensors = Vec::new();

@@ -95,13 +95,19 @@ impl Plan {
     fn add_cnn(&mut self, name: &str) {
         self.cnns.push(Cnn {
             name: name.into(),
-            model: Model { path: format!("builtin:{name}"), bytes: 0, sha256: String::new() },
+            model: Model {
+                path: format!("builtin:{name}"),
+                bytes: 0,
+                sha256: String::new(),
+                values: BTreeMap::new(),
+            },
             fps: 12.5,
             latency_ns: 80_000_000,
             bytes_read: None,
             read_ns: None,
             computing_ns: None,
             stream: None,
+            states: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
             layers: Vec::new(),

@@ -128,6 +128,7 @@ impl Tail {
                 touched: Vec::new(),
                 pipelined: false,
                 history: 0,
+                state: None,
                 occupancy_profile: None,
             };
             let whole = if cuts.binary_search(&at).is_ok() { height(network, tensor) } else { ring_rows };

@@ -45,7 +45,7 @@ fn dynamic_shapes_ask_for_one() {
     model.tensors[0].signature = vec![1, -1, -1, 2];
     refused(&model, "its shape [1, ?, ?, 2] is dynamic");
     let shapes = [("t0".to_string(), vec![1, 5, 6, 2])].into();
-    import_bytes(&model.bytes(), None, &ImportOptions { shapes }).unwrap();
+    import_bytes(&model.bytes(), None, &ImportOptions { shapes, ..ImportOptions::default() }).unwrap();
     // A batch is 1.
     model.tensors[0].signature = vec![-1, 5, 6, 2];
     model.import().unwrap();

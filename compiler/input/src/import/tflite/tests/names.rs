@@ -6,7 +6,7 @@ use csdfc_plan::operator::Operator;
 
 fn import(model: &Model, shapes: &[(&str, &[usize])]) -> Imported {
     let shapes = shapes.iter().map(|(name, dims)| ((*name).to_string(), dims.to_vec())).collect();
-    import_bytes(&model.bytes(), None, &ImportOptions { shapes }).unwrap()
+    import_bytes(&model.bytes(), None, &ImportOptions { shapes, ..ImportOptions::default() }).unwrap()
 }
 
 /// The names of its inputs, of its outputs, and of all its layers.
