@@ -425,6 +425,57 @@ def mat_mul(net, operator, x):
     return net.node(operator, [x, net.weights(*outer, dims[-1], units, sums=dims[-1])], [*dims[:-1], units])
 
 
+def recurrent(net, operator, x):
+    """Steps of lines or of the rows of an image; its first output, or its last state, or for an LSTM its last memory."""
+    dims = net.shapes[x]
+    if len(dims) == 4 and dims[0] == 1:
+        # Each row's channels one after another.
+        x = net.node("Transpose", [x], [dims[axis] for axis in (2, 0, 1, 3)], perm=[2, 0, 1, 3])
+        dims = [dims[2], 1, dims[1] * dims[3]]
+        x = x and net.node("Reshape", [x, net.store(np.array(dims, np.int64))], dims)
+    elif len(dims) == 3 and net.count(0, 2):
+        dims = [dims[1], dims[0], dims[2]]
+        x = net.node("Transpose", [x], dims, perm=[1, 0, 2])
+    elif len(dims) != 3:
+        return None
+    steps, batch, inner = dims
+    size, gates = net.count(1, 9), {"RNN": 1, "GRU": 3, "LSTM": 4}[operator]
+    direction = net.choice(["forward", "forward", "reverse", "bidirectional"])
+    directions = 1 + (direction == "bidirectional")
+    attributes = {"hidden_size": size, "direction": direction}
+    inputs = [x, net.weights(directions, gates * size, inner, sums=inner),
+              net.weights(directions, gates * size, size, sums=size)]
+    inputs.append(net.constant(directions, 2 * gates * size) if net.count(0, 2) else "")
+    inputs.append(net.store(np.full(batch, steps, np.int32)) if net.one_in(4) else "")
+    for _ in range(2 if operator == "LSTM" else 1):
+        inputs.append(net.constant(directions, batch, size) if net.one_in(4) else "")
+    if operator == "LSTM" and net.one_in(3):
+        inputs.append(net.constant(directions, 3 * size))
+    while not inputs[-1]:
+        inputs.pop()
+    if operator == "GRU" and net.one_in(2):
+        attributes["linear_before_reset"] = 1
+    if operator == "LSTM" and net.one_in(4):
+        attributes["input_forget"] = 1
+    if net.one_in(4):
+        attributes["clip"] = net.choice([0.5, 2.0])
+    if net.one_in(3):
+        # States that grow from step to step become infinite.
+        names = ["Sigmoid", "Softsign", "HardSigmoid", "Tanh", *(["Relu", "LeakyRelu", "Elu"] if steps <= 16 else [])]
+        chosen = [net.choice(names[:3] if at == 0 else names) for at in range({"RNN": 1, "GRU": 2, "LSTM": 3}[operator])]
+        attributes["activations"] = chosen * directions
+        alphas = {"HardSigmoid": 0.3, "LeakyRelu": 0.1, "Elu": 0.75}
+        if given := [alphas[name] for name in attributes["activations"] if name in alphas]:
+            attributes["activation_alpha"] = given
+            attributes["activation_beta"] = [0.4] * len(given)
+    made = [[steps, directions, batch, size], *[[directions, batch, size]] * (2 if operator == "LSTM" else 1)]
+    if min(*made[0]) < 1 or np.prod(made[0]) > 4096 or x is None:
+        return None
+    names = [f"t{len(net.nodes)}_{part}" for part in range(len(made))]
+    kept = net.count(1, len(made))
+    return net.parts(operator, inputs, names[:kept], made[:kept], **attributes)
+
+
 # What moves elements.
 
 def concat(net, operator, x):
@@ -563,6 +614,7 @@ OPERATORS = (
     | {name: Row(pool, 8) for name in ("AveragePool", "LpPool", "MaxPool")}
     | {name: Row(global_pool, 1, until=21) for name in ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")}
     | {name: Row(softmax) for name in ("LogSoftmax", "Softmax")}
+    | {name: Row(recurrent, 3) for name in ("GRU", "LSTM", "RNN")}
     | {name: Row(blocks, 12) for name in ("DepthToSpace", "SpaceToDepth")}
     | {
         "ArgMax": Row(arg_max, 1), "ArgMin": Row(arg_max, 1), "BatchNormalization": Row(batch_norm, 3), "Clip": Row(clip), "Concat": Row(concat, 8),

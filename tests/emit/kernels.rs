@@ -12,11 +12,11 @@ use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
 use csdfc_plan::check::primitives;
 use csdfc_plan::format::{Layout, Quantization};
 use csdfc_plan::operator::{
-    ArgMax, BatchNorm, Binary, BinaryFunction, Concat, ConstantOperand, Conv, ConvTranspose, Coordinates,
-    Crop, DepthToSpace, ElementWise, Filter, Function, GatherElements, Gemm, GridSample, InstanceNorm, Lrn,
-    MaxUnpool, NonMaxSuppression, Operator, Pad, PadMode, Pool, PoolKind, Pre, Ratio, Reduce, ReduceFunction,
-    Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale, Slice, Softmax, SpaceToDepth, TopK,
-    Transpose, Where,
+    ArgMax, BatchNorm, Binary, BinaryFunction, Cell, Concat, ConstantOperand, Conv, ConvTranspose,
+    Coordinates, Crop, DepthToSpace, ElementWise, Filter, Function, GatherElements, Gemm, GridSample,
+    InstanceNorm, Lrn, MaxUnpool, NonMaxSuppression, Operator, Pad, PadMode, Pool, PoolKind, Pre, Ratio,
+    Recurrent, Reduce, ReduceFunction, Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale, Slice,
+    Softmax, SpaceToDepth, TopK, Transpose, Where,
 };
 use csdfc_plan::plan::StorageModel;
 use csdfc_plan::shape::{Order, Shape};
@@ -323,10 +323,27 @@ fn products() -> Vec<Group> {
                 centred: false,
             }),
         ),
+        group("recurrent_rnn", vec![plain(image())], recurrent(Cell::Rnn, 4, false)),
+        group(
+            "recurrent_gru",
+            vec![plain(Shape::image(6, 5, 2)), plain(Shape::image(2, 1, 2))],
+            recurrent(Cell::Gru { linear_before_reset: true }, 2, true),
+        ),
+        group(
+            "recurrent_lstm",
+            vec![plain(Shape::image(12, 5, 1))],
+            recurrent(Cell::Lstm { input_forget: false, peepholes: true, memory: true }, 3, false),
+        ),
         group("mat_mul_vectors", vec![plain(Shape::new([7])), plain(Shape::new([7, 2]))], Operator::MatMul),
         group("mat_mul_rows", vec![plain(image()), plain(Shape::image(4, 8, 3))], Operator::MatMul),
         group("mat_mul_image", vec![plain(image()), plain(Shape::new([8, 3]))], Operator::MatMul),
     ]
+}
+
+fn recurrent(cell: Cell, size: usize, initial: bool) -> Operator {
+    let activations = [Function::Sigmoid, Function::Tanh, Function::LeakyRelu { alpha: 0.25 }];
+    let activations = activations[..cell.functions()].to_vec();
+    Operator::Recurrent(Recurrent { cell, size, activations, clip: Some(1.5), initial })
 }
 
 fn arithmetic() -> Vec<Group> {

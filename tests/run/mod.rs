@@ -9,6 +9,7 @@ mod layouts;
 mod lines;
 mod narrow;
 mod operators;
+mod recurrent;
 mod rows;
 pub mod shared;
 pub mod state;

@@ -16,7 +16,7 @@ use rten_onnx::onnx::{
 use super::floats;
 
 /// A model of one input, `x`.
-struct Model {
+pub struct Model {
     opset: i64,
     dims: Vec<usize>,
     graph: GraphProto,
@@ -28,7 +28,7 @@ impl Model {
         Model::of(opset, dims, &["y"])
     }
 
-    fn of(opset: i64, dims: &[usize], outputs: &[&str]) -> Self {
+    pub fn of(opset: i64, dims: &[usize], outputs: &[&str]) -> Self {
         let value = |name: &str, dims: &[usize]| {
             let dim = |dim: &usize| Dimension { dim_value: Some(*dim as i64), dim_param: None };
             let shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
@@ -46,7 +46,7 @@ impl Model {
         Model { opset, dims: dims.to_vec(), graph }
     }
 
-    fn node(
+    pub fn node(
         mut self,
         operator: &str,
         inputs: &[&str],
@@ -70,12 +70,12 @@ impl Model {
         self
     }
 
-    fn floats(self, name: &str, dims: &[i64], values: &[f32]) -> Self {
+    pub fn floats(self, name: &str, dims: &[i64], values: &[f32]) -> Self {
         let stored = TensorProto { float_data: values.to_vec(), ..Default::default() };
         self.constant(name, dims, DataType::FLOAT, stored)
     }
 
-    fn ints(self, name: &str, dims: &[i64], values: &[i64]) -> Self {
+    pub fn ints(self, name: &str, dims: &[i64], values: &[i64]) -> Self {
         let stored = TensorProto { int64_data: values.to_vec(), ..Default::default() };
         self.constant(name, dims, DataType::INT64, stored)
     }
@@ -85,21 +85,29 @@ impl Model {
         self.constant(name, dims, DataType::BOOL, stored)
     }
 
-    /// Compares the outputs for the numbers of [`inputs`], by all rows and by few, with these.
-    #[track_caller]
-    fn check(self, expected: &[&[f32]]) {
+    /// The network that import makes of it.
+    pub fn network(&self) -> Network {
         let opset = OperatorSetIdProto { domain: Some(String::new()), version: Some(self.opset) };
         let proto = ModelProto {
             ir_version: Some(10),
-            graph: Some(self.graph),
+            graph: Some(self.graph.clone()),
             opset_import: vec![opset],
             ..Default::default()
         };
-        let read = |bytes: &[u8]| import_bytes(bytes, None, &ImportOptions::default()).unwrap().network;
-        let network = read(&proto.write_buf().unwrap());
-        let again = read(&export(&network).unwrap());
+        read(&proto.write_buf().unwrap())
+    }
+
+    /// Compares the outputs for the numbers of [`inputs`], by all rows and by few, with these.
+    #[track_caller]
+    fn check(self, expected: &[&[f32]]) {
+        let network = self.network();
+        // A recurrent network without its inputs' weights cannot be written.
+        let again = match network.layers.iter().any(|layer| layer.operator.has_state()) {
+            true => None,
+            false => Some(read(&export(&network).unwrap())),
+        };
         let x = Value { data: Data::F32(inputs(self.dims.iter().product())), dims: self.dims };
-        for network in [network, again] {
+        for network in [network].into_iter().chain(again) {
             for rows in [RowsChoice::None, RowsChoice::All] {
                 let made = outputs(network.clone(), rows, &x);
                 assert_eq!(made.len(), expected.len());
@@ -115,12 +123,16 @@ impl Model {
     }
 }
 
+fn read(bytes: &[u8]) -> Network {
+    import_bytes(bytes, None, &ImportOptions::default()).unwrap().network
+}
+
 /// Eighths from −2.5 to 2.5.
-fn inputs(count: usize) -> Vec<f32> {
+pub fn inputs(count: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * 37 + 11) % 41) as f32 / 8.0 - 2.5).collect()
 }
 
-fn outputs(network: Network, rows: RowsChoice, x: &Value) -> Vec<Value> {
+pub fn outputs(network: Network, rows: RowsChoice, x: &Value) -> Vec<Value> {
     let application = Application::of_network("a", normalise(network, Fusion::Full), rows);
     let network = &application.cnns[0].network;
     let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
@@ -131,11 +143,11 @@ fn attribute(name: &str, of: AttributeType) -> AttributeProto {
     AttributeProto { name: Some(name.into()), r#type: Some(of), ..Default::default() }
 }
 
-fn int(name: &str, value: i64) -> AttributeProto {
+pub fn int(name: &str, value: i64) -> AttributeProto {
     AttributeProto { i: Some(value), ..attribute(name, AttributeType::INT) }
 }
 
-fn ints(name: &str, values: &[i64]) -> AttributeProto {
+pub fn ints(name: &str, values: &[i64]) -> AttributeProto {
     AttributeProto { ints: values.to_vec(), ..attribute(name, AttributeType::INTS) }
 }
 
@@ -143,7 +155,7 @@ fn float(name: &str, value: f32) -> AttributeProto {
     AttributeProto { f: Some(value), ..attribute(name, AttributeType::FLOAT) }
 }
 
-fn text(name: &str, value: &str) -> AttributeProto {
+pub fn text(name: &str, value: &str) -> AttributeProto {
     AttributeProto { s: Some(value.into()), ..attribute(name, AttributeType::STRING) }
 }
 
@@ -498,7 +510,7 @@ fn steps_of_an_lstm() {
 }
 
 /// Numbers from -0.75 to 0.75.
-fn weights(count: usize, start: usize, step: usize) -> Vec<f32> {
+pub fn weights(count: usize, start: usize, step: usize) -> Vec<f32> {
     (0..count).map(|i| ((start + i * step) % 13) as f32 / 8.0 - 0.75).collect()
 }
 

@@ -9,8 +9,8 @@ use csdfc_network::pass::{self, Fusion};
 use csdfc_network::stream::{StreamError, Streams, of_hops};
 use csdfc_network::{LayerId, Network, NetworkOutput, Operand};
 use csdfc_plan::operator::{
-    Binary, BinaryFunction, Concat, Conv, DepthToSpace, ElementWise, Function, Gemm, Operator, Pad, PadMode,
-    Pool, PoolKind, Reduce, ReduceFunction, Slice, Softmax, SpaceToDepth,
+    Binary, BinaryFunction, Cell, Concat, Conv, DepthToSpace, ElementWise, Function, Gemm, Operator, Pad,
+    PadMode, Pool, PoolKind, Recurrent, Reduce, ReduceFunction, Slice, Softmax, SpaceToDepth,
 };
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
@@ -82,7 +82,7 @@ fn grow(network: &mut Network, random: &mut ChaCha8Rng) {
     let alike: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).shape == x.shape).collect();
     let other = alike[random.random_range(0..alike.len())];
     let other = Operand { layer: other, shape: x.shape.clone() };
-    let (operator, inputs) = match random.random_range(0..13) {
+    let (operator, inputs) = match random.random_range(0..15) {
         0..=2 => (conv(random.random_range(1..=5), kernels, stride, dilation, pads, 1), vec![x]),
         3 => (conv(channels, kernels, stride, dilation, pads, channels), vec![x]),
         4 => {
@@ -117,6 +117,19 @@ fn grow(network: &mut Network, random: &mut ChaCha8Rng) {
             let mode = modes[random.random_range(0..2)].clone();
             let pad = Pad { mode, before: vec![0, 0, 0, 1], after: vec![0; 4] };
             (Operator::Pad(pad), vec![x])
+        }
+        12 | 13 => {
+            let cells = [
+                Cell::Lstm { input_forget: false, peepholes: true, memory: true },
+                Cell::Gru { linear_before_reset: true },
+                Cell::Rnn,
+            ];
+            let Some(cell) = cells.into_iter().find(|cell| channels % cell.gates() == 0) else { return };
+            let activations =
+                [Function::Sigmoid, Function::Tanh, Function::Tanh][..cell.functions()].to_vec();
+            let size = channels / cell.gates();
+            let recurrent = Recurrent { cell, size, activations, clip: None, initial: false };
+            (Operator::Recurrent(recurrent), vec![x])
         }
         _ if random.random() => {
             (Operator::DepthToSpace(DepthToSpace { block: 2, depth_first: true }), vec![x])
@@ -214,7 +227,13 @@ fn stream(hop: &Network, rows_choice: RowsChoice) -> Vec<Vec<Vec<u32>>> {
 
 #[test]
 fn hops_make_the_rows_of_a_long_frame() {
-    let kinds = [("lag behind", 0), ("keep rows", 0), ("make several rows a hop", 0), ("end in a window", 0)];
+    let kinds = [
+        ("lag behind", 0),
+        ("keep rows", 0),
+        ("keep a state", 0),
+        ("make several rows a hop", 0),
+        ("end in a window", 0),
+    ];
     until_all_are_tested(NETWORKS, 20, kinds.into(), |number, kinds| {
         let mut random = random(number);
         let network = network(&mut random);
@@ -253,6 +272,7 @@ fn hops_make_the_rows_of_a_long_frame() {
                 |kind: &'static str, is_so: bool| *kinds.entry(kind).or_default() += u64::from(is_so);
             count("lag behind", streams.rows.iter().any(|rows| rows.delay > 0));
             count("keep rows", streams.rows.iter().any(|rows| rows.history > 0));
+            count("keep a state", hop.layers.iter().any(|layer| layer.operator.has_state()));
             count("make several rows a hop", hop.layers.iter().any(|layer| layer.rows() > 1));
             count("end in a window", hop.stream.unwrap().window.is_some());
         }

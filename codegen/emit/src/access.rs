@@ -60,6 +60,7 @@ pub(super) fn ring(model: &Model<'_>, layer: usize, allocation: usize) -> String
         | RowOrder::State
         | RowOrder::Kept
         | RowOrder::Workspace
+        | RowOrder::Recurrent
         | RowOrder::Block(_) => path,
     }
 }

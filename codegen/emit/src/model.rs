@@ -181,6 +181,7 @@ impl<'r> Model<'r> {
             | RowOrder::State
             | RowOrder::Kept
             | RowOrder::Workspace
+            | RowOrder::Recurrent
             | RowOrder::Block(_) => 1,
             RowOrder::Halves => 2,
             RowOrder::RunsOn => {

@@ -55,7 +55,7 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>) {
 fn element(model: &Model<'_>, s: usize) -> Element {
     let allocation = &model.allocations()[s];
     match allocation.kind {
-        RowOrder::Workspace => Element::F32,
+        RowOrder::Workspace | RowOrder::Recurrent => Element::F32,
         RowOrder::Block(_) => Element::U8,
         _ => model.cnn().layers[allocation.tensor].tensor.format.element,
     }
@@ -114,7 +114,9 @@ fn write_constants(source: &mut Source, model: &Model<'_>, allocations: &[usize]
         let (stored, rows) = (allocation.ring_rows, model.cnn().layers[allocation.tensor].rows());
         let halves =
             if allocation.kind == RowOrder::Halves { ", for even frames and for odd ones" } else { "" };
-        let what = if allocation.is_workspace() {
+        let what = if allocation.kind == RowOrder::Recurrent {
+            "from hop to hop".into()
+        } else if allocation.is_workspace() {
             "while it fires".into()
         } else if rows == 1 {
             "whole".into()

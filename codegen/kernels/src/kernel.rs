@@ -54,7 +54,7 @@ pub struct Context<'a> {
     /// The workers that share the work of a call. Without them, the caller works alone.
     pub workers: Option<&'a mut Workers>,
     /// The kernel's own memory while it fires, with as many elements as its documentation says. Its content before and
-    /// after the firing does not matter.
+    /// after the firing does not matter, unless the kernel's documentation says so.
     pub workspace: &'a mut [f32],
 }
 

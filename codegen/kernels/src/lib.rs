@@ -52,6 +52,7 @@ mod pixels;
 pub mod pool;
 pub mod product;
 pub mod quantized;
+pub mod recurrent;
 pub mod reduce;
 pub mod resample;
 pub mod resize;

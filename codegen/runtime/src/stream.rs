@@ -33,7 +33,7 @@ const ENDLESS: usize = 1 << 30;
 /// How hops are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hops {
-    /// From this hop on, no window reads rows before the start of the stream.
+    /// From this hop on, no window reads rows before the start of the stream, and no layer begins with its first state.
     pub first_full: u64,
     /// Hops after which all rings that live from hop to hop are again at their first slots.
     pub period: u64,
@@ -49,9 +49,11 @@ impl Hops {
         let mut most = 1;
         for (l, entry) in cnn.layers.iter().enumerate() {
             let Some(stream) = entry.tensor.stream else { continue };
-            hops.first_full = hops.first_full.max((stream.delay + stream.history).div_ceil(entry.rows()));
+            // With a state, row 0 differs from all others.
+            let before = stream.history.max(entry.layer.operator.has_state().into());
+            hops.first_full = hops.first_full.max((stream.delay + before).div_ceil(entry.rows()));
             let rings =
-                allocations.iter().filter(|allocation| allocation.tensor == l && allocation.persists());
+                allocations.iter().filter(|ring| ring.tensor == l && ring.persists() && ring.is_ring());
             for ring in rings {
                 let period = ring.ring_rows / gcd(ring.ring_rows, entry.rows());
                 hops.period = hops.period.saturating_mul(period / gcd(hops.period, period));

@@ -247,7 +247,9 @@ impl Layer {
 
     /// Bytes of workspace that its primitive needs for one worker.
     pub fn workspace_bytes(&self) -> u64 {
-        let Some(chosen) = self.primitive else { return Primitive::first_workspace_bytes(&self.operator) };
+        let Some(chosen) = self.primitive else {
+            return Primitive::first_workspace_bytes(&self.operator, &self.shape);
+        };
         let inputs: Vec<&Shape> = self.inputs.iter().map(|operand| &operand.shape).collect();
         chosen.workspace_bytes(&self.operator, &inputs, &self.shape)
     }

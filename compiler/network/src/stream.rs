@@ -232,6 +232,10 @@ fn window(network: &Network, layer: &Layer, index: usize) -> Option<Window> {
             | Operator::Slice(_),
             RowAccess::Window { kernel: 1, stride: 1, top: 0, .. },
         ) if has_all_rows => Some(Window { extent: 1, stride: 1, top: 0, up: 1 }),
+        // It keeps its state from row to row. A first state would be one of the hop.
+        (Operator::Recurrent(recurrent), RowAccess::Window { .. }) if !recurrent.initial => {
+            Some(Window { extent: 1, stride: 1, top: 0, up: 1 })
+        }
         (Operator::Pad(pad), RowAccess::Rows(_) | RowAccess::Window { .. }) => {
             let row = operand.shape.row_axis()?;
             let keeps = [pad.before.get(row), pad.after.get(row)] == [Some(&0); 2];
@@ -383,7 +387,12 @@ pub fn of_hops(network: Network, hop: Option<usize>, window: Option<usize>) -> R
         }
     }
     for output in &mut network.outputs {
-        set_rows(&mut output.operand.shape, rows(kinds[output.operand.layer.0]));
+        let LayerId(l) = output.operand.layer;
+        // Rows in time are seen as those of the image that they are.
+        if rows(kinds[l]).is_some() && !output.operand.shape.is_image() {
+            output.operand.shape = network.layers[l].shape.clone();
+        }
+        set_rows(&mut output.operand.shape, rows(kinds[l]));
     }
     let window = window.filter(|_| collapses).map(|window| window as u64);
     network.stream = Some(Stream { frame: frame as u64, window });
@@ -502,11 +511,8 @@ fn behind(network: &Network, layer: &Layer, kinds: &[Kind]) -> Result<Kind, Stre
     if !is_collapsed || windows.iter().any(Option::is_none) {
         return Ok(Kind::Hop);
     }
-    match windows
-        .iter()
-        .flatten()
-        .all(|window| (window.extent, window.top, window.stride, window.up) == (1, 0, 1, 1))
-    {
+    let is_same = |window: &Window| (window.extent, window.top, window.stride, window.up) == (1, 0, 1, 1);
+    match windows.iter().flatten().all(is_same) && !layer.operator.has_state() {
         true => Ok(Kind::Collapsed),
         false => {
             let tensor = network.layer(layer.inputs[0].layer);

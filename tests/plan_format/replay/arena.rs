@@ -105,7 +105,8 @@ impl<'a> Arena<'a> {
         // What a first hop finds of those before it.
         for (s, ring) in cnn.rings.iter().enumerate().filter(|(_, ring)| ring.persists()) {
             arena.begin(s)?;
-            for row in 0..cnn.layers[ring.tensor].history {
+            let history = if ring.is_ring() { cnn.layers[ring.tensor].history } else { 0 };
+            for row in 0..history {
                 arena.cells_of(s, 0, row).for_each(|cell| arena.cells[cell] = Some((s, row)));
             }
         }
@@ -179,6 +180,7 @@ impl<'a> Arena<'a> {
             | Kind::State
             | Kind::Kept
             | Kind::Workspace
+            | Kind::Recurrent
             | Kind::Block(_) => true,
         };
         arrived && self.cnn.rings.iter().enumerate().all(has_room)
@@ -249,7 +251,12 @@ impl<'a> Arena<'a> {
                 match ring.kind {
                     Kind::Wraps | Kind::Workspace | Kind::Block(_) => self.lives[s] = false,
                     Kind::Whole => self.free[s] = (frame + 1) * cnn.layers[ring.tensor].rows(),
-                    Kind::Cut | Kind::Halves | Kind::Persists | Kind::State | Kind::Kept => {}
+                    Kind::Cut
+                    | Kind::Halves
+                    | Kind::Persists
+                    | Kind::State
+                    | Kind::Recurrent
+                    | Kind::Kept => {}
                 }
             }
         }

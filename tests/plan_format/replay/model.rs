@@ -132,6 +132,8 @@ pub enum Kind {
     Kept,
     /// No ring, but a layer's workspace.
     Workspace,
+    /// The same of a recurrent layer, whose state stays there from hop to hop.
+    Recurrent,
     /// No ring, but a block of weights, which may be written from the beginning of this firing of its partition on.
     Block(usize),
 }
@@ -162,7 +164,7 @@ impl Ring {
 
     /// Whether rows lie in it.
     pub fn is_ring(&self) -> bool {
-        !matches!(self.kind, Kind::Workspace | Kind::Block(_))
+        !matches!(self.kind, Kind::Workspace | Kind::Recurrent | Kind::Block(_))
     }
 
     pub fn is_cut(&self) -> bool {
@@ -176,7 +178,7 @@ impl Ring {
 
     /// Whether it lives from frame to frame.
     pub fn persists(&self) -> bool {
-        matches!(self.kind, Kind::Persists | Kind::State)
+        matches!(self.kind, Kind::Persists | Kind::State | Kind::Recurrent)
     }
 
     pub fn lives_beside(&self, other: &Ring) -> bool {
@@ -186,9 +188,13 @@ impl Ring {
     /// The address of a row.
     pub fn address(&self, height: u64, frame: u64, row: u64) -> u64 {
         let (half, row) = match self.kind {
-            Kind::Whole | Kind::Wraps | Kind::State | Kind::Kept | Kind::Workspace | Kind::Block(_) => {
-                (0, row)
-            }
+            Kind::Whole
+            | Kind::Wraps
+            | Kind::State
+            | Kind::Kept
+            | Kind::Workspace
+            | Kind::Recurrent
+            | Kind::Block(_) => (0, row),
             Kind::Cut | Kind::Persists => (0, frame * height + row),
             Kind::Halves => ((frame % 2) as usize, row),
         };

@@ -16,6 +16,17 @@ pub fn channels(layer: &Layer) -> u64 {
     }
 }
 
+/// The gates of a recurrent layer's cell, and how many vectors it keeps.
+pub fn cell(attributes: &Value) -> Result<[u64; 2], Refusal> {
+    let cell = &attributes["cell"];
+    match [cell == "rnn", cell["gru"].is_object(), cell["lstm"].is_object()] {
+        [true, _, _] => Ok([1, 1]),
+        [_, true, _] => Ok([3, 2]),
+        [_, _, true] => Ok([4, 2]),
+        _ => Err("an unknown cell".to_owned()),
+    }
+}
+
 fn product(dims: &Value) -> Result<u64, Refusal> {
     let dims = dims.as_array().ok_or("no dimensions")?;
     dims.iter().map(|dim| dim.as_u64().ok_or_else(|| "no dimension".to_owned())).product()
@@ -46,6 +57,14 @@ fn parameters(layer: &Layer) -> Result<u64, Refusal> {
             channels(layer) * (filters / number(a, "groups")?) * window()? + bias("filters")?
         }
         "gemm" => number(a, "inner")? * number(a, "units")? + bias("units")?,
+        "recurrent" => {
+            let (size, [gates, _]) = (number(a, "size")?, cell(a)?);
+            let beside =
+                [(&a["cell"]["gru"]["linear_before_reset"], 1), (&a["cell"]["lstm"]["peepholes"], 3)];
+            let beside: u64 =
+                beside.iter().filter(|(has, _)| **has == true).map(|(_, vectors)| vectors).sum();
+            size * (gates * size + beside)
+        }
         "batch_norm" | "instance_norm" => 2 * number(a, "channels")?,
         "binary" if !a["constant"].is_null() => product(&a["constant"]["dims"])?,
         "where" => {

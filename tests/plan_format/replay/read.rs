@@ -8,6 +8,7 @@ use super::families;
 use super::model::{
     Block, Cnn, Kind, Layer, Operand, Partition, Plan, Ring, Streamed, Tiles, floats, rows, tiles,
 };
+use super::parameters;
 use super::rows::{Held, Shape, rates};
 use super::schedule::schedule;
 use super::spans::spans;
@@ -97,7 +98,7 @@ impl<'a> Plan<'a> {
             let meanwhile = line[begin..=end].iter().map(|&l| layers[l].partition);
             let stored_in = partitions.iter().copied().chain(meanwhile).collect();
             let life = match kind {
-                Kind::Persists | Kind::State => [0, line.len() - 1],
+                Kind::Persists | Kind::State | Kind::Recurrent => [0, line.len() - 1],
                 Kind::Kept => [begin, line.len() - 1],
                 _ => [begin, end],
             };
@@ -109,7 +110,11 @@ impl<'a> Plan<'a> {
         for (l, layer) in layers.iter().enumerate() {
             let [offset, bytes] = layer.workspace;
             if bytes > 0 {
-                let room = ring(l, Vec::new(), vec![offset], 1, Kind::Workspace)?;
+                let kind = match layer.op == "recurrent" && layer.in_time {
+                    true => Kind::Recurrent,
+                    false => Kind::Workspace,
+                };
+                let room = ring(l, Vec::new(), vec![offset], 1, kind)?;
                 let name = format!("workspace of {}/{}", cnn.name, layer.name);
                 rings.push(Ring { name, row_bytes: bytes, ..room });
             }
@@ -367,6 +372,11 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
             }
             "own-kernel-hwc-hwc" if text(stated, "op")? == "non_max_suppression" => {
                 4 * number(&stated["attributes"], "most")?
+            }
+            "own-kernel-hwc-hwc" if text(stated, "op")? == "recurrent" => {
+                let (a, axis) = (&stated["attributes"], shape.row_axis().ok_or("steps that are no rows")?);
+                let [gates, kept] = parameters::cell(a)?;
+                4 * shape.dims[axis + 1] * number(a, "size")? * (gates + kept)
             }
             _ => match operands.first() {
                 Some(image) => {

@@ -34,7 +34,7 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
         "lrn" if axis == 1 && !seen.is_image() => None,
         "instance_norm" if axis == 1 && !seen.is_image() => same(),
         "element_wise" | "batch_norm" | "binary" | "where" | "gemm" | "lrn" | "convert" => same(),
-        "mat_mul" if operand == 0 => same(),
+        "mat_mul" | "recurrent" if operand == 0 => same(),
         "softmax" | "reduce" if !works_on(list(attributes, "axes")?, axis) => same(),
         "arg_max" | "top_k" | "gather_elements" if number(attributes, "axis")? != axis as u64 => same(),
         "conv_transpose" => {

@@ -112,6 +112,7 @@ fn over_time(layer: &Layer, layers: &[Layer], operand: usize) -> Result<Option<R
         "space_to_depth" => (1, block()?, block()?),
         "depth_to_space" => (block()?, 1, 1),
         "element_wise" | "batch_norm" | "convert" | "gemm" | "lrn" => row,
+        "recurrent" if attributes["initial"] != true => row,
         "binary" if seen.rows() == layer.rows() => row,
         "softmax" | "reduce" if !works_on(list(attributes, "axes")?, axis) => row,
         "concat" if number(attributes, "axis")? != axis as u64 => row,

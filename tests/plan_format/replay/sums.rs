@@ -47,7 +47,11 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
         }
     }
     same("arena", stated("arena")?, arena)?;
-    same("workspace", stated("workspace")?, bound(plan, &|ring| ring.kind == Kind::Workspace))?;
+    same(
+        "workspace",
+        stated("workspace")?,
+        bound(plan, &|ring| matches!(ring.kind, Kind::Workspace | Kind::Recurrent)),
+    )?;
     same("total", stated("total")?, resident + arena)?;
     let naive = plan.cnns.iter().flat_map(|cnn| {
         cnn.rings.iter().filter(|ring| ring.is_ring()).map(|ring| {

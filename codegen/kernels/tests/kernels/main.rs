@@ -24,6 +24,7 @@ mod panel;
 mod places;
 mod product;
 mod quantized;
+mod recurrent;
 mod reductions;
 mod resample;
 mod rows;

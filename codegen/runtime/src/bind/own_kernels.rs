@@ -36,8 +36,12 @@ use super::translate;
 use super::typed::{ByElements, ByRows};
 
 /// Bytes of workspace of a layer whose operator has a kernel of its own.
-pub(super) fn workspace_bytes(operator: &Operator) -> u64 {
+pub(super) fn workspace_bytes(operator: &Operator, output: &Shape) -> u64 {
     match operator {
+        Operator::Recurrent(recurrent) => {
+            let columns = output.column_axis().map_or(0, |axis| output.dims[axis]);
+            translate::recurrent(recurrent).workspace_len(columns) as u64 * Element::F32.bytes()
+        }
         Operator::NonMaxSuppression(suppression) => suppression.most as u64 * Element::F32.bytes(),
         _ => 0,
     }
@@ -54,6 +58,7 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, LayerError> {
         Operator::Binary(binary) => self::binary(site, binary),
         Operator::Where(choice) => self::choice(site, choice),
         Operator::MatMul => site.by_elements(MatMul),
+        Operator::Recurrent(recurrent) => self::recurrent(site, recurrent),
         &Operator::NonMaxSuppression(operator::NonMaxSuppression { most, overlap, score, centred }) => {
             site.elements(Kernel::elements::<i64, f32>(NonMaxSuppression { most, overlap, score, centred }))
         }
@@ -168,6 +173,29 @@ pub(super) fn of_each_element(
         Some(Ok(choice)) => Ok(choice),
         _ => with_slopes(site.elements(kernel.elements)?),
     }
+}
+
+/// By rows: the images may also be seen as other tensors whose elements lie in the same order.
+fn recurrent(site: &Site<'_>, recurrent: &operator::Recurrent) -> Result<Choice, LayerError> {
+    let Some(output) = site.image() else { return site.unsupported() };
+    let input = |x: &Operand<'_>| {
+        let (rows, in_order) = (x.seen.rows(), access::is_row_major(x.seen, x.seen.order));
+        let flat = || x.flat(rows, rows * output.width).filter(|_| in_order);
+        x.image().or_else(flat)
+    };
+    let Some(inputs) = site.inputs.iter().map(input).collect() else { return site.unsupported() };
+    let choice = Choice::by_f32_rows(translate::recurrent(recurrent), inputs, output);
+    let with = |choice: Choice, (i, elements): (usize, usize)| {
+        let constant = OperandConstant::Plain { dims: vec![elements] };
+        choice.with_packing(Packing::Operand(constant), i..i + 1)
+    };
+    let &operator::Recurrent { cell, size, .. } = recurrent;
+    let beside = match cell {
+        operator::Cell::Gru { linear_before_reset: true } => Some(size),
+        operator::Cell::Lstm { peepholes: true, .. } => Some(3 * size),
+        _ => None,
+    };
+    Ok([cell.gates() * size * size].into_iter().chain(beside).enumerate().fold(choice, with))
 }
 
 fn batch_norm(site: &Site<'_>, x: &Operand<'_>, norm: &operator::BatchNorm) -> Result<Choice, LayerError> {

@@ -165,7 +165,7 @@ static TABLE: &[Row] = &[
     Row::new("convert-scatter-hcw-chw", [Hcw, Chw], is_convert, layouts::convert),
     Row::new("convert-gather-chw-hcw", [Chw, Hcw], is_convert, layouts::convert),
     Row {
-        workspace: |operator, _, _| own_kernels::workspace_bytes(operator),
+        workspace: |operator, _, output| own_kernels::workspace_bytes(operator, output),
         ..Row::new(
             "own-kernel-hwc-hwc",
             [Hwc, Hwc],
@@ -463,9 +463,9 @@ impl Primitive {
         }
     }
 
-    /// Bytes of workspace of the primitive that [`Self::new`] returns for an operator, without a search.
-    pub fn first_workspace_bytes(operator: &Operator) -> u64 {
-        own_kernels::workspace_bytes(operator)
+    /// Bytes of workspace of the primitive that [`Self::new`] returns for an operator with this output, without a search.
+    pub fn first_workspace_bytes(operator: &Operator, output: &Shape) -> u64 {
+        own_kernels::workspace_bytes(operator, output)
     }
 
     /// Bytes of workspace that each worker needs while it fires. `inputs` are the operands as seen.

@@ -2,11 +2,12 @@
 
 use csdfc_kernels::activation::Activation;
 use csdfc_kernels::conv;
-use csdfc_kernels::{binary, grid_sample, pad, pool, reduce, resample, resize};
+use csdfc_kernels::{binary, grid_sample, pad, pool, recurrent, reduce, resample, resize};
 
 use csdfc_plan::operator::{
-    BinaryFunction, Conv, Coordinates, Crop, Filter, Function, GridSample, Operator, PadMode, Pool, PoolKind,
-    Pre, Ratio, ReduceFunction, Resize, ResizeMode, Rounding, SampleMode, SamplePadding, Scale,
+    BinaryFunction, Cell, Conv, Coordinates, Crop, Filter, Function, GridSample, Operator, PadMode, Pool,
+    PoolKind, Pre, Ratio, Recurrent, ReduceFunction, Resize, ResizeMode, Rounding, SampleMode, SamplePadding,
+    Scale,
 };
 use csdfc_plan::shape::Shape;
 
@@ -88,6 +89,17 @@ pub(super) fn pad_mode(mode: &PadMode) -> pad::PadMode {
         PadMode::Reflect => pad::PadMode::Reflect,
         PadMode::Edge => pad::PadMode::Edge,
     }
+}
+
+/// The kernel of a recurrent network.
+pub(super) fn recurrent(recurrent: &Recurrent) -> recurrent::Recurrent {
+    let cell = match recurrent.cell {
+        Cell::Rnn => recurrent::Cell::Rnn,
+        Cell::Gru { linear_before_reset } => recurrent::Cell::Gru { linear_before_reset },
+        Cell::Lstm { input_forget, .. } => recurrent::Cell::Lstm { input_forget },
+    };
+    let activations = std::array::from_fn(|i| activation(recurrent.activations.get(i)));
+    recurrent::Recurrent { cell, size: recurrent.size, activations, clip: recurrent.clip }
 }
 
 /// The kernel that samples an image.

@@ -22,6 +22,7 @@ pub(super) fn first_slot(allocation: &Allocation, frame: u64, entry: &LayerIndex
         | RowOrder::Kept
         | RowOrder::Halves
         | RowOrder::Workspace
+        | RowOrder::Recurrent
         | RowOrder::Block(_) => 0,
     }
 }

@@ -379,6 +379,7 @@ impl<'p> Runner<'p> {
                 | RowOrder::State
                 | RowOrder::Kept
                 | RowOrder::Workspace
+                | RowOrder::Recurrent
                 | RowOrder::Block(_) => true,
                 RowOrder::RunsOn => end <= state.free[s].saturating_add(allocation.ring_rows),
                 RowOrder::Halves => frame * rows <= state.free[s].saturating_add(rows),
@@ -586,7 +587,9 @@ impl<'p> Runner<'p> {
         let own = state.places[l].writes.first().copied();
         let room = state.places[l].workspace.clone();
         let first = |slot: usize, rows: u64| (slot as i64 - row_0).rem_euclid(rows as i64) as usize;
-        arena.poison(room.clone());
+        if !entry.layer.operator.has_state() || made.start == 0 {
+            arena.poison(room.clone());
+        }
         let (place, slots) = match own {
             Some(s) if resolved.follows[c][l] => {
                 (row_bytes(&allocations[s], frame, entry, rows.start), Slots::Only(made.clone()))

@@ -175,8 +175,20 @@ fn stream(plan: &Plan, cnn: &Cnn) -> String {
         let inputs: Vec<Shape> = layer.inputs.iter().filter_map(shape).collect();
         operators::macs(&layer.operator, &inputs, &layer.output_shape)
     };
+    let states: Vec<u64> = cnn
+        .layers
+        .iter()
+        .filter(|layer| layer.operator.has_state())
+        .map(|layer| layer.workspace.bytes)
+        .collect();
+    let and_states = match states.len() {
+        0 => String::new(),
+        count => {
+            format!(", and {} in {}", units::bytes(states.iter().sum()), counted(count as u128, "state"))
+        }
+    };
     format!(
-        "{} is a stream: a hop takes {} and makes {} multiplications; {}; {} of its buffers stay from hop to hop, in {}\n",
+        "{} is a stream: a hop takes {} and makes {} multiplications; {}; {} of its buffers stay from hop to hop, in {}{and_states}\n",
         cnn.name,
         counted(hop as u128, "row"),
         grouped(cnn.layers.iter().map(macs).sum()),

@@ -26,6 +26,10 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
         Operator::ConvTranspose(conv) => windows::conv_transpose(nodes, conv, x())?,
         Operator::Gemm(gemm) => dense(nodes, gemm, x())?,
         Operator::MatMul => nodes.node("MatMul", operands, Vec::new()),
+        // ONNX's operators multiply the inputs themselves.
+        Operator::Recurrent(_) => {
+            return Err(nodes.refused("it takes products of inputs that another layer has made".into()));
+        }
         Operator::BatchNorm(norm) => {
             let vectors = [nodes.parameter(0, "scale")?, nodes.parameter(1, "shift")?];
             let y = functions::affine(nodes, x(), vectors, norm.channels);

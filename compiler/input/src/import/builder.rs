@@ -144,6 +144,13 @@ impl Builder {
             return Err(Fault::new("it computes on integers, but csdfc can only move these integers")
                 .help("put a Cast to float or a DequantizeLinear before it"));
         }
+        if let [x] = inputs
+            && let Some(image) = self.pixels(x)
+            && let Some(operator) = line::on_pixels(&operator, x.rank())
+        {
+            let made = self.add(node.index, operator, &[&image], parameters)?;
+            return self.reshape(node, &made, x.dims().to_vec());
+        }
         let own = |input: &Tensor| self.network.layer(input.operand.layer).shape.clone();
         let owns: Vec<Shape> = inputs.iter().map(|input| own(input)).collect();
         let operands: Vec<[&Shape; 2]> =
@@ -307,6 +314,7 @@ impl Builder {
         if dims == tensor.dims() {
             return self.view(node, tensor, tensor.operand.shape.clone());
         }
+        let tensor = &self.unmoved(tensor, &dims);
         let own = &self.network.layer(tensor.operand.layer).shape;
         let is_reordered = is_reordered(own, &tensor.operand.shape);
         // Rank 4 over a channels-last tensor would be taken for the other order of its rows.
@@ -319,6 +327,18 @@ impl Builder {
             return self.view(node, &moved, Shape::new(dims));
         }
         self.view(node, tensor, Shape::new(dims))
+    }
+
+    /// The tensor from which another one was copied, if these dimensions can be a view of it.
+    fn unmoved(&self, tensor: &Tensor, dims: &[usize]) -> Tensor {
+        let copied = self.moved.iter().find(|(_, moved)| moved.operand.layer == tensor.operand.layer);
+        match copied {
+            Some(((layer, shape), _)) if dims.len() != 4 && self.network.layer(*layer).shape == *shape => {
+                let operand = Operand { layer: *layer, shape: shape.clone() };
+                Tensor { operand, ..tensor.clone() }
+            }
+            _ => tensor.clone(),
+        }
     }
 
     /// The tensor in these dimensions, made row by row of an earlier image or earlier lines, if it is one of these and
@@ -351,6 +371,62 @@ impl Builder {
             };
         }
         self.view(node, &made, movement.seen).map(Some)
+    }
+
+    /// A tensor `[steps, batch, channels]` as an image `[1, steps, batch, channels]`, channels last, whose rows are the steps.
+    pub fn steps(&mut self, node: &Node, tensor: &Tensor) -> Result<Tensor, Fault> {
+        let shape = Shape { dims: [&[1], tensor.dims()].concat(), order: Order::ChannelsLast };
+        let own = &self.network.layer(tensor.operand.layer).shape;
+        // Rank 4 over any other tensor of rank 4 would be taken for the other order of its dimensions.
+        let tensor = match own.rank() != 4 || *own == shape {
+            true => tensor.clone(),
+            false => {
+                let perm = (0..tensor.rank()).collect();
+                self.add(node.index, Operator::Transpose(Transpose { perm }), &[tensor], Vec::new())?
+            }
+        };
+        self.view(node, &tensor, shape)
+    }
+
+    /// An image `[1, C, steps, W]`, if each step of a tensor `[steps, 1, C · W]` is a row of it: its channels one after
+    /// another.
+    pub fn rows_of_image(&self, tensor: &Tensor) -> Option<Tensor> {
+        let &[steps, 1, _] = tensor.dims() else { return None };
+        let layer = self.network.layer(tensor.operand.layer);
+        let (from, perm, replaced) = match (&layer.operator, layer.inputs.as_slice()) {
+            (Operator::Transpose(Transpose { perm }), [from]) => {
+                (from, perm.clone(), layer.onnx_nodes.as_slice())
+            }
+            _ => (&tensor.operand, (0..tensor.rank()).collect(), &[][..]),
+        };
+        let own = &self.network.layer(from.layer).shape;
+        let is_image = own.is_image() && own.order == Order::ChannelsFirst && own.rows() == steps;
+        if !is_image || is_reordered(own, &from.shape) {
+            return None;
+        }
+        // The image's dimensions of more than one element, in the order in which the tensor has them.
+        let many = |axis: &usize| own.dims[*axis] > 1;
+        let mut axes = (1..4).filter(many);
+        let axis_of =
+            |dim: &usize| if *dim > 1 { axes.next().filter(|axis| own.dims[*axis] == *dim) } else { None };
+        let seen: Vec<Option<usize>> = from.shape.dims.iter().map(axis_of).collect();
+        let moved = perm.iter().filter_map(|axis| seen[*axis]);
+        if !moved.eq([2, 1, 3].into_iter().filter(many)) {
+            return None;
+        }
+        let index = |label: &String| self.nodes.iter().position(|node| node.label == *label);
+        let views = replaced.iter().filter_map(index).chain(tensor.views.iter().copied()).collect();
+        let operand = Operand { layer: from.layer, shape: own.clone() };
+        Some(Tensor { operand, views, ..tensor.clone() })
+    }
+
+    /// The channels-last image that a tensor is, if it is seen in fewer or more dimensions, the last of which are its
+    /// channels.
+    pub fn pixels(&self, tensor: &Tensor) -> Option<Tensor> {
+        let own = &self.network.layer(tensor.operand.layer).shape;
+        let is_seen_so = tensor.rank() != 4 && tensor.dims().last() == own.dims.last();
+        let operand = Operand { layer: tensor.operand.layer, shape: own.clone() };
+        (is_channels_last(own) && own.is_image() && is_seen_so).then(|| Tensor { operand, ..tensor.clone() })
     }
 
     /// The tensor with its dimensions permuted. This is a view if it moves nothing, else a layer.

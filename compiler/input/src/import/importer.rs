@@ -15,7 +15,7 @@ use super::graph::{Graph, Stored, first_output, label, names_read, without_dead_
 use super::inputs::{self, InputSeat};
 use super::messages::{Function, Model, referred};
 use super::node::{Node, Value};
-use super::ops::{self, integers, is_onnx, layout};
+use super::ops::{self, integers, is_onnx, layout, recurrent};
 use csdfc_network::{Network, NetworkOutput};
 
 /// The operators of ONNX that run bodies.
@@ -312,6 +312,7 @@ impl<'a> Importer<'a> {
                 network.outputs.push(NetworkOutput { name: name.to_string(), operand });
             }
         }
+        let network = recurrent::without_unread_memories(without_dead_layers(network));
         Ok(without_dead_layers(network))
     }
 

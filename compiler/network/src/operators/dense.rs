@@ -11,7 +11,7 @@ pub(super) fn gemm_shape(gemm: &Gemm, x: &Shape) -> Result<Shape, ShapeError> {
         [outer @ .., last] if *last == gemm.inner => {
             let mut dims = outer.to_vec();
             dims.push(gemm.units);
-            Ok(Shape::new(dims))
+            Ok(Shape { dims, order: x.order })
         }
         _ => fail(format!("gemm needs a last dimension of {}, got {x}", gemm.inner)),
     }

@@ -37,6 +37,7 @@ mod facts;
 mod layout;
 mod normalisation;
 mod pool;
+mod recurrent;
 mod reduce;
 mod resize;
 mod rows;
@@ -61,6 +62,7 @@ pub fn output_shape(operator: &Operator, inputs: &[Shape]) -> Result<Shape, Shap
         (Operator::ConvTranspose(conv), Some(x)) => convolution::conv_transpose_shape(conv, x),
         (Operator::Gemm(gemm), Some(x)) => dense::gemm_shape(gemm, x),
         (Operator::MatMul, _) => dense::mat_mul_shape(inputs),
+        (Operator::Recurrent(recurrent), _) => recurrent::shape(recurrent, inputs),
         (Operator::BatchNorm(norm), Some(x)) => normalisation::per_channel_shape(norm.channels, x),
         (Operator::InstanceNorm(norm), Some(x)) => normalisation::instance_norm_shape(norm, x),
         (Operator::Softmax(softmax), Some(x)) => normalisation::softmax_shape(softmax, x),
@@ -105,6 +107,7 @@ pub fn parameter_dims(operator: &Operator, inputs: &[Shape]) -> Vec<Vec<usize>> 
         Operator::Conv(conv) => convolution::conv_parameters(conv, inputs),
         Operator::ConvTranspose(conv) => convolution::conv_transpose_parameters(conv, channels),
         Operator::Gemm(gemm) => dense::gemm_parameters(gemm),
+        Operator::Recurrent(recurrent) => recurrent::parameters(recurrent),
         Operator::BatchNorm(norm) => vec![vec![norm.channels]; 2],
         Operator::InstanceNorm(norm) => vec![vec![norm.channels]; 2],
         Operator::Binary(binary) => binary.constant.iter().map(|constant| constant.dims.clone()).collect(),
@@ -144,6 +147,8 @@ pub fn macs(operator: &Operator, inputs: &[Shape], output: &Shape) -> u64 {
         Operator::ConvTranspose(conv) => convolution::conv_transpose_macs(conv, x),
         Operator::Gemm(gemm) => product(&[x.elements(), gemm.units]),
         Operator::MatMul => product(&[output.elements(), x.dims.last().copied().unwrap_or(1)]),
+        // Each product of the inputs is one of the state, too.
+        Operator::Recurrent(recurrent) => product(&[x.elements(), recurrent.size]),
         Operator::Input(_)
         | Operator::BatchNorm(_)
         | Operator::ElementWise(_)
@@ -191,7 +196,7 @@ pub fn row_access(
         Operator::Conv(conv) => convolution::conv_rows(conv, inputs.len(), index),
         Operator::Pool(pool) => window(pool.kernel[0], pool.stride[0], pool.dilation[0], pool.pads[0]),
         Operator::ConvTranspose(conv) => convolution::conv_transpose_rows(conv, rows),
-        Operator::MatMul if index == 1 => RowAccess::Whole,
+        Operator::MatMul | Operator::Recurrent(_) if index > 0 => RowAccess::Whole,
         // Dimensions are broadcast from the last one. If the operand has fewer of them, another one counts the rows.
         Operator::MatMul | Operator::Binary(_) | Operator::Where(_) if x.rank() != output.rank() => {
             RowAccess::Whole
@@ -205,6 +210,7 @@ pub fn row_access(
         | Operator::Lrn(_)
         | Operator::Gemm(_)
         | Operator::MatMul
+        | Operator::Recurrent(_)
         | Operator::Binary(_)
         | Operator::Where(_)
         | Operator::Convert => row_local(rows),
@@ -240,6 +246,10 @@ fn expect_inputs(operator: &Operator, inputs: &[Shape]) -> Result<(), ShapeError
         | Operator::MaxUnpool(_) => (2, 2),
         Operator::Where(choice) => {
             let operands = 3 - choice.constants().count();
+            (operands, operands)
+        }
+        Operator::Recurrent(recurrent) => {
+            let operands = 1 + if recurrent.initial { recurrent.cell.states() } else { 0 };
             (operands, operands)
         }
         Operator::Binary(binary) if binary.constant.is_none() => (2, 2),

@@ -42,6 +42,8 @@ pub enum RowOrder {
     Halves,
     /// There are no rows: it is the workspace of a layer.
     Workspace,
+    /// The same of a layer that leaves its state there from one hop to the next.
+    Recurrent,
     /// There are no rows: slices of a layer's weights are read into it.
     Block(Begin),
 }
@@ -83,7 +85,7 @@ impl Allocation {
 
     /// Whether rows lie in it.
     pub fn is_ring(&self) -> bool {
-        !matches!(self.kind, RowOrder::Workspace | RowOrder::Block(_))
+        !matches!(self.kind, RowOrder::Workspace | RowOrder::Recurrent | RowOrder::Block(_))
     }
 
     /// The moment from which it may be written, if it is a block of weights.
@@ -96,12 +98,12 @@ impl Allocation {
 
     /// Whether it is a layer's workspace.
     pub fn is_workspace(&self) -> bool {
-        self.kind == RowOrder::Workspace
+        matches!(self.kind, RowOrder::Workspace | RowOrder::Recurrent)
     }
 
     /// Whether it lives from frame to frame, or from hop to hop.
     pub fn persists(&self) -> bool {
-        matches!(self.kind, RowOrder::Persists | RowOrder::State)
+        matches!(self.kind, RowOrder::Persists | RowOrder::State | RowOrder::Recurrent)
     }
 
     /// Whether it lives until a frame has ended.

@@ -23,7 +23,8 @@
 //!    blocks of the arena. The firing after which a block may be written comes before the layer's own first firing.
 //! 5. *Lifetimes* (`lifetimes`). A ring lives from its producer's first firing to the last firing of any reader. It is
 //!    stored in the partitions that touch it, and in those of its CNN that fire meanwhile. A ring of fewer rows than
-//!    its tensor *wraps*; all other rings are *whole*. A workspace and a block count as rings that wrap. A block lives
+//!    its tensor *wraps*; all other rings are *whole*. A workspace and a block count as rings that wrap. A workspace in
+//!    which a layer leaves its state lives from hop to hop, as a ring with a history does. A block lives
 //!    from the end of the firing after which it may be written to its layer's last firing. So nothing else is in the
 //!    block, whenever a load starts and ends in between. These share no byte:
 //!    - two rings that are stored in partitions that run at the same time, whenever they live;

@@ -9,7 +9,7 @@
 //! assert_eq!(elements(&gemm, &[&Shape::new([1, 84])]), Some(84 * 10 + 10));
 //! ```
 
-use crate::operator::{Function, Operator};
+use crate::operator::{Cell, Function, Operator};
 use crate::shape::Shape;
 
 /// Elements of a layer's weights, biases and other constants. `None` if they are more than 64 bits can count. The shapes
@@ -36,6 +36,14 @@ pub fn elements(operator: &Operator, inputs: &[&Shape]) -> Option<u64> {
             [dims, vec![]]
         }
         Operator::Where(choice) => return sum(choice.constants()),
+        Operator::Recurrent(recurrent) => {
+            let beside = match recurrent.cell {
+                Cell::Gru { linear_before_reset: true } => 1,
+                Cell::Lstm { peepholes: true, .. } => 3,
+                _ => 0,
+            };
+            [vec![recurrent.size, recurrent.cell.gates(), recurrent.size], vec![beside, recurrent.size]]
+        }
         Operator::ElementWise(element_wise) => [slope(&element_wise.function), vec![]],
         Operator::Input(_)
         | Operator::MatMul

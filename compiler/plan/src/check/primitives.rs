@@ -23,7 +23,7 @@
 
 use crate::format::Element::{F16, F32, I64, U8};
 use crate::format::Layout::{Chw, Hcw, Hwc};
-use crate::operator::{Conv, Function, Operator, PoolKind};
+use crate::operator::{Cell, Conv, Function, Operator, PoolKind};
 use crate::plan::Layer;
 use crate::shape::Shape;
 
@@ -46,7 +46,7 @@ const PRIMITIVES: &[Primitive] = &[
     Primitive::new("convert-swap-hcw-hwc", |op, _| op.kind() == "convert", [Hcw, Hwc]),
     Primitive::new("convert-scatter-hcw-chw", |op, _| op.kind() == "convert", [Hcw, Chw]),
     Primitive::new("convert-gather-chw-hcw", |op, _| op.kind() == "convert", [Chw, Hcw]),
-    Primitive { workspace: kept_boxes, ..Primitive::new("own-kernel-hwc-hwc", is_other, [Hwc, Hwc]) },
+    Primitive { workspace: room_of_others, ..Primitive::new("own-kernel-hwc-hwc", is_other, [Hwc, Hwc]) },
     Primitive::new("element-wise-hcw-hcw", is_element_wise, [Hcw, Hcw]),
     Primitive::new("element-wise-chw-chw", is_element_wise, [Chw, Chw]),
     Primitive::half("indirect-gemm-half-hwc-hwc", is_dense),
@@ -157,10 +157,16 @@ fn im2row(operator: &Operator, inputs: &[&Shape], output: &Shape) -> Option<u64>
     factors.iter().try_fold(1u64, |product, &factor| product.checked_mul(factor as u64))
 }
 
-/// A float for each box of a class that a suppression keeps.
-fn kept_boxes(operator: &Operator, _: &[&Shape], _: &Shape) -> Option<u64> {
+/// A float for each box of a class that a suppression keeps. For each column of a recurrent layer, its state, the sums of
+/// its gates and, unless it is an RNN, the memory or the state that is reset.
+fn room_of_others(operator: &Operator, _: &[&Shape], output: &Shape) -> Option<u64> {
     match operator {
         Operator::NonMaxSuppression(suppression) => (suppression.most as u64).checked_mul(4),
+        Operator::Recurrent(recurrent) => {
+            let columns = output.dims.get(output.column_axis()?)?;
+            let vectors = recurrent.cell.gates() + if recurrent.cell == Cell::Rnn { 1 } else { 2 };
+            (*columns as u64).checked_mul(recurrent.size as u64)?.checked_mul(4 * vectors as u64)
+        }
         _ => Some(0),
     }
 }

@@ -101,6 +101,7 @@ impl<'a> Tables<'a> {
             | RowOrder::State
             | RowOrder::Kept
             | RowOrder::Workspace
+            | RowOrder::Recurrent
             | RowOrder::Block(_) => (0, row),
             RowOrder::RunsOn | RowOrder::Persists => {
                 (0, frame * self.cnn.layers[allocation.tensor].rows() + row)
@@ -137,13 +138,16 @@ impl<'a, 'b> Replay<'a, 'b> {
         replay
     }
 
-    /// Gives its bytes to a ring that lives from frame to frame, before the first frame. In a stream, its history is
+    /// Gives its bytes to what lives from frame to frame, before the first frame. In a ring of a stream, its history is
     /// there: rows before the start, which count as padding.
     fn persist(&mut self, s: usize) {
         self.alive[s] = true;
         let tables = self.tables;
         for row in 0..tables.allocations[s].ring_rows {
             tables.cells(s, 0, row).for_each(|cell| self.owners[cell] = Some(s));
+        }
+        if tables.allocations[s].is_workspace() {
+            return;
         }
         for row in 0..tables.cnn.layers[tables.allocations[s].tensor].tensor.history() {
             tables.cells(s, 0, row).for_each(|cell| self.tags[cell] = tag(s, row));
@@ -175,6 +179,7 @@ impl<'a, 'b> Replay<'a, 'b> {
                 | RowOrder::State
                 | RowOrder::Kept
                 | RowOrder::Workspace
+                | RowOrder::Recurrent
                 | RowOrder::Block(_) => true,
                 RowOrder::RunsOn => end <= self.free[s].saturating_add(allocation.ring_rows),
                 RowOrder::Halves => frame * entry.rows() <= self.free[s].saturating_add(entry.rows()),

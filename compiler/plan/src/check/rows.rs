@@ -54,8 +54,8 @@ pub(super) fn spans(
         // Dimensions are counted from the last, so that axes of other ranks are not the same.
         Operator::Binary(_) | Operator::Where(_) | Operator::MatMul if seen.rank() != output.rank() => None,
         Operator::Binary(_) | Operator::Where(_) => same,
-        Operator::MatMul if operand == 0 => same,
-        Operator::MatMul => None,
+        Operator::MatMul | Operator::Recurrent(_) if operand == 0 => same,
+        Operator::MatMul | Operator::Recurrent(_) => None,
         Operator::Concat(concat) if concat.axis == axis => {
             let before: i64 = inputs[..operand].iter().map(|x| x.rows() as i64).sum();
             let within = |y: i64| before <= y && y < before + rows;

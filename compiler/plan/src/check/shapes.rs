@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::operator::{
-    Conv, ConvTranspose, Function, NonMaxSuppression, Operator, Pad, PadMode, Slice, Where,
+    Cell, Conv, ConvTranspose, Function, NonMaxSuppression, Operator, Pad, PadMode, Recurrent, Slice, Where,
 };
 use crate::shape::{Order, Shape};
 
@@ -60,6 +60,10 @@ pub(super) fn output_shape(
             let operands = [condition, x, y].iter().filter(|constant| constant.is_none()).count();
             operands.max(1)..=operands
         }
+        Operator::Recurrent(Recurrent { initial: true, cell, .. }) => match cell {
+            Cell::Lstm { .. } => 3..=3,
+            Cell::Rnn | Cell::Gru { .. } => 2..=2,
+        },
         Operator::Binary(binary) if binary.constant.is_some() => 1..=1,
         Operator::Binary(_) => 2..=2,
         Operator::Conv(conv) if conv.residual => 2..=usize::MAX,
@@ -82,11 +86,12 @@ pub(super) fn output_shape(
             Some((&last, outer)) if last == gemm.inner => {
                 let mut dims: Vec<i128> = outer.iter().map(|&dim| dim as i128).collect();
                 dims.push(positive(gemm.units)?);
-                self::dims(&dims)
+                Ok(Shape { order: x.order, ..self::dims(&dims)? })
             }
             _ => fail(format!("the last dimension of {x} is not {}", gemm.inner)),
         },
         Operator::MatMul => mat_mul(x, inputs[1]),
+        Operator::Recurrent(recurrent) => self::recurrent(recurrent, inputs),
         Operator::BatchNorm(norm) => per_channel(x, norm.channels),
         Operator::InstanceNorm(norm) => match x.rank() {
             3.. => per_channel(x, norm.channels),
@@ -200,6 +205,39 @@ pub(super) fn output_shape(
         }
         _ => Ok(shape),
     }
+}
+
+/// A state for each row and column, and with it the memory if the output has it.
+fn recurrent(recurrent: &Recurrent, inputs: &[&Shape]) -> Result<Shape, ShapeError> {
+    let &Recurrent { cell, size, clip, .. } = recurrent;
+    let (x, size) = (inputs[0], positive(size)?);
+    let with_channels = |channels: i128, rows: Option<usize>| -> Result<Shape, ShapeError> {
+        let mut sizes: Vec<i128> = x.dims.iter().map(|&dim| dim as i128).collect();
+        let axes = x.channel_axis().zip(x.row_axis()).filter(|_| x.is_image());
+        let Some((channel, row)) = axes else { return fail(format!("{x} is no image")) };
+        sizes[channel] = channels;
+        if let Some(rows) = rows {
+            sizes[row] = rows as i128;
+        }
+        Ok(Shape { order: x.order, ..dims(&sizes)? })
+    };
+    if !is_same(&with_channels(size * cell.gates() as i128, None)?, x) {
+        return fail(format!("{x} does not have {} channels for each of {size}", cell.gates()));
+    }
+    for initial in &inputs[1..] {
+        if !is_same(&with_channels(size, Some(1))?, initial) {
+            return fail(format!("a first state {initial} of size {size} for {x}"));
+        }
+    }
+    let has_slopes = |function: &Function| matches!(function, Function::PRelu { .. });
+    if recurrent.activations.len() != cell.functions() || recurrent.activations.iter().any(has_slopes) {
+        return fail(format!("functions {:?} for a {cell:?}", recurrent.activations));
+    }
+    if clip.is_some_and(|clip| clip.is_nan() || clip <= 0.0) {
+        return fail(format!("it clips at {clip:?}"));
+    }
+    let has_memory = matches!(cell, Cell::Lstm { memory: true, .. });
+    with_channels(if has_memory { 2 * size } else { size }, None)
 }
 
 /// Room for the most boxes of each class that may be kept.

@@ -111,7 +111,10 @@ fn workspaces(index: &Index<'_>, allocations: &mut [Vec<Allocation>], findings: 
                     bases: vec![offset],
                     ring_rows: 1,
                     row_bytes: bytes,
-                    kind: RowOrder::Workspace,
+                    kind: match entry.layer.operator.has_state() && cnn.is_over_time(l) {
+                        true => RowOrder::Recurrent,
+                        false => RowOrder::Workspace,
+                    },
                     exclusive: true,
                 });
             }

@@ -92,6 +92,8 @@ fn window(cnn: &CnnIndex<'_>, layer: usize, operand: usize) -> Option<Window> {
             Some(SAME)
         }
         Operator::Lrn(_) => Some(SAME),
+        // What the rows before have left, it keeps in its workspace.
+        Operator::Recurrent(recurrent) => (!recurrent.initial).then_some(SAME),
         Operator::Binary(_) if seen.rows() == entry.tensor.rows() => Some(SAME),
         Operator::Softmax(softmax) if !softmax.axes.contains(&row) => Some(SAME),
         Operator::Reduce(reduce) if !reduce.axes.contains(&row) => Some(SAME),

@@ -14,9 +14,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod recurrent;
 mod search;
 mod windows;
 
+pub use recurrent::{Cell, Recurrent};
 pub use search::{ArgMax, GatherElements, NonMaxSuppression, TopK};
 pub use windows::{
     Conv, ConvTranspose, Coordinates, Crop, Filter, GridSample, MaxUnpool, Pool, PoolKind, Pre, Ratio,
@@ -43,6 +45,9 @@ pub enum Operator {
     Gemm(Gemm),
     /// Matrix product of two tensors over their last two dimensions, the others broadcast.
     MatMul,
+    /// A recurrent network whose steps are the rows of an image: each row is made from a row of products of the inputs,
+    /// and from the state that the row before left.
+    Recurrent(Recurrent),
     /// One scale and one shift per channel: batch norm at inference, or a multiplication and addition by
     /// per-channel constants.
     BatchNorm(BatchNorm),
@@ -507,6 +512,11 @@ impl Operator {
         }
     }
 
+    /// Whether it leaves a state in its workspace from each row to the next.
+    pub fn has_state(&self) -> bool {
+        matches!(self, Operator::Recurrent(_))
+    }
+
     /// Whether it makes 64-bit integers, not floats.
     pub fn makes_indices(&self) -> bool {
         match self {
@@ -525,6 +535,7 @@ impl Operator {
             Operator::ConvTranspose(_) => "conv_transpose",
             Operator::Gemm(_) => "gemm",
             Operator::MatMul => "mat_mul",
+            Operator::Recurrent(_) => "recurrent",
             Operator::BatchNorm(_) => "batch_norm",
             Operator::ElementWise(_) => "element_wise",
             Operator::Binary(_) => "binary",
@@ -551,19 +562,21 @@ impl Operator {
         }
     }
 
-    /// Whether inputs keep their order of dimensions through this operator. They do in functions of each element,
-    /// softmax, slices, padding and conversions, and, if all inputs have the same order, in functions of several
-    /// elements and in concats. Every other operator expects and yields channels-first tensors.
+    /// Whether inputs keep their order of dimensions through this operator. They do in functions of each element, fully
+    /// connected layers, softmax, slices, padding and conversions, and, if all inputs have the same order, in functions
+    /// of several elements, in concats and in recurrent networks. Every other operator expects and yields
+    /// channels-first tensors.
     pub fn keeps_order(&self, inputs: &[Shape]) -> bool {
         let same =
             inputs.windows(2).all(|pair| pair[0].order == pair[1].order && pair[0].rank() == pair[1].rank());
         match self {
             Operator::ElementWise(_)
+            | Operator::Gemm(_)
             | Operator::Softmax(_)
             | Operator::Slice(_)
             | Operator::Pad(_)
             | Operator::Convert => true,
-            Operator::Binary(_) | Operator::Where(_) | Operator::Concat(_) => same,
+            Operator::Binary(_) | Operator::Where(_) | Operator::Concat(_) | Operator::Recurrent(_) => same,
             _ => false,
         }
     }

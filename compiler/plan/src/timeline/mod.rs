@@ -190,7 +190,7 @@ fn places(resolved: &Resolved<'_>) -> Vec<Place> {
         let place = |allocation: &Allocation| Place {
             name: allocation.name.clone(),
             kind: match allocation.kind {
-                RowOrder::Workspace => PlaceKind::Workspace,
+                RowOrder::Workspace | RowOrder::Recurrent => PlaceKind::Workspace,
                 RowOrder::Block(_) => PlaceKind::Block,
                 RowOrder::RunsOn | RowOrder::Halves => PlaceKind::Cut,
                 RowOrder::Persists | RowOrder::State => PlaceKind::State,

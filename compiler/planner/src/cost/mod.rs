@@ -102,7 +102,8 @@ impl<'d> ProcessorShare<'d> {
     /// price of processing by parts, in addition to the cost of the firings themselves. Workers share the firings that
     /// are work enough: those of several rows, and large rows of a convolution. A layer that makes the rows of a firing
     /// one by one reads its filters again for every row but the first, from a cache that is `CACHE_SPEED` times as fast
-    /// as memory. It hands each row to its workers, if a row is work enough.
+    /// as memory. So does a recurrent layer, however many rows a firing makes. A layer hands each row to its workers, if a
+    /// row is work enough.
     pub fn layer(&self, network: &Network, id: LayerId, rows: u64, one_by_one: bool) -> LayerTime {
         let layer = network.layer(id);
         if layer.is_input() {
@@ -119,6 +120,7 @@ impl<'d> ProcessorShare<'d> {
                 macs / layer.rows() as f64 >= MIN_SHARED_ROW
             }
             Operator::Conv(_) | Operator::Gemm(_) => macs / firings >= MIN_SHARED,
+            Operator::Recurrent(_) => false,
             _ => at_once > 1 && elements / firings >= MIN_ELEMENTS,
         };
         let crew = self.processor.workers.filter(|_| is_shared && self.workers > 1);
@@ -137,12 +139,16 @@ impl<'d> ProcessorShare<'d> {
         let arithmetic = if macs > 0.0 { macs / rate } else { elements / core.elements_per_second };
         let arithmetic = arithmetic / speed_up;
         let parameters = layer.parameter_bytes();
-        let loads = if parameters > *cache_bytes { firings } else { 1.0 };
+        // A step of a recurrent layer needs all weights, and the state that the step before has made.
+        let has_state = layer.operator.has_state();
+        let steps = if has_state { layer.rows() as f64 } else { firings };
+        let loads = if parameters > *cache_bytes { steps } else { 1.0 };
         let read: u64 = layer.inputs.iter().map(|operand| network.layer(operand.layer).tensor_bytes()).sum();
         let bytes = (read + layer.tensor_bytes()) as f64 + parameters as f64 * loads;
         let traffic = bytes / self.bytes_per_second(workers);
         let again = if one_by_one { layer.rows() as f64 - firings } else { 0.0 };
-        let filters = again * occupancy::filter_bytes(layer) as f64 / (CACHE_SPEED * core.bytes_per_second);
+        let reread = if has_state { steps - 1.0 } else { again };
+        let filters = reread * occupancy::filter_bytes(layer) as f64 / (CACHE_SPEED * core.bytes_per_second);
         // A call takes little time compared with a line of an image, but not compared with a single pixel.
         let calls = if layer.shape.is_image() { 0.0 } else { again * core.firing_ns };
         let handovers = again * crew.map_or(0.0, |sharing| others * sharing.handover_ns);

@@ -112,6 +112,8 @@ pub struct RateTable<'a> {
     network: &'a Network,
     /// Rows of the hops before that stay in each tensor's ring; empty if the network is no stream.
     history: Vec<u64>,
+    /// By layer of a stream, whether its workspace has a state that the next hop needs; empty if the network is no stream.
+    leaves_state: Vec<bool>,
     /// By layer, by rows per firing.
     kept: Vec<Vec<OnceLock<Vec<TensorRates>>>>,
     whole: Vec<OnceLock<Vec<TensorRates>>>,
@@ -123,14 +125,24 @@ impl<'a> RateTable<'a> {
     pub fn new(network: &'a Network) -> Self {
         let cells = |count: usize| (0..count).map(|_| OnceLock::new()).collect::<Vec<_>>();
         let kept = network.layers.iter().map(|layer| cells(layer.rows().min(KEPT))).collect();
-        let streams = Streams::new(network).map(|streams| streams.rows).unwrap_or_default();
-        let history = streams.iter().map(|rows| rows.history).collect();
-        RateTable { network, history, kept, whole: cells(network.layers.len()), readers: network.readers() }
+        let (mut history, mut leaves_state) = (Vec::new(), Vec::new());
+        if let Some(streams) = Streams::new(network) {
+            history.extend(streams.rows.iter().map(|rows| rows.history));
+            let layers = network.layers.iter().zip(streams.over_time);
+            leaves_state.extend(layers.map(|(layer, over_time)| over_time && layer.operator.has_state()));
+        }
+        let whole = cells(network.layers.len());
+        RateTable { network, history, leaves_state, kept, whole, readers: network.readers() }
     }
 
     /// Rows of the hops before that are in the ring of a tensor when a hop begins.
     pub(crate) fn history(&self, tensor: LayerId) -> u64 {
         self.history.get(tensor.0).copied().unwrap_or(0)
+    }
+
+    /// Whether the next hop of a stream needs what a layer leaves in its workspace.
+    pub(crate) fn leaves_state(&self, layer: LayerId) -> bool {
+        self.leaves_state.get(layer.0).copied().unwrap_or(false)
     }
 
     /// The layers that read the tensor of a layer, ascending, each once.

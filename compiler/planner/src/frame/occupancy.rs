@@ -350,7 +350,7 @@ struct WholeRing {
 /// Bytes of a layer's filters, if it has any.
 pub fn filter_bytes(layer: &Layer) -> u64 {
     match layer.operator {
-        Operator::Conv(_) | Operator::ConvTranspose(_) | Operator::Gemm(_) => {
+        Operator::Conv(_) | Operator::ConvTranspose(_) | Operator::Gemm(_) | Operator::Recurrent(_) => {
             layer.parameters.first().map_or(0, |filters| filters.elements() as u64 * 4)
         }
         _ => 0,

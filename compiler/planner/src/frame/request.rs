@@ -73,19 +73,21 @@ pub struct Request {
     pub pipelined: bool,
     /// Rows of the hops before that are in it when a hop of a stream begins. If there are any, it lives all the time.
     pub history: u64,
-    /// What it is of a state that the CNN keeps between frames, if it is a part of one.
+    /// What it is of a state that the CNN keeps from frame to frame, if it is a part of one.
     pub state: Option<StatePart>,
     /// Which bytes of it are in use while it lives. `None` if all of them are, all the time.
     pub occupancy_profile: Option<OccupancyProfile>,
 }
 
-/// A tensor of a state.
+/// A part of what a CNN keeps from frame to frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatePart {
     /// The input: all its rows live all the time.
     Input,
     /// The output, from which the input is copied when the frame has ended: all its rows stay until then.
     Output,
+    /// The workspace of a recurrent layer of a stream: it lives all the time.
+    Workspace,
 }
 
 /// What is to be stored.
@@ -93,7 +95,8 @@ pub enum StatePart {
 pub enum RequestKind {
     /// A ring of rows.
     Ring,
-    /// A layer's workspace. It has no rows, and lives from the layer's first firing to its last.
+    /// A layer's workspace. It has no rows, and lives from the layer's first firing to its last, or all the time if the
+    /// layer leaves a state in it for the next hop.
     Workspace,
     /// A block that a layer's weights are read into. It has no rows. It lives from the end of the firing after which
     /// the weights may be read to the layer's last firing.
@@ -103,7 +106,7 @@ pub enum RequestKind {
 impl Request {
     /// Whether it lives from one frame, or hop of a stream, to the next.
     pub fn persists(&self) -> bool {
-        self.history > 0 || self.state == Some(StatePart::Input)
+        self.history > 0 || matches!(self.state, Some(StatePart::Input | StatePart::Workspace))
     }
 
     /// Whether it is a ring.
@@ -202,7 +205,11 @@ impl RequestBuilder<'_> {
         let with_workspace = network.ids().filter(|id| network.layer(*id).workspace_bytes() > 0);
         let workspace = |id: LayerId| {
             let bytes = network.layer(id).workspace_bytes() * self.task.workers;
-            self.room(id, RequestKind::Workspace, bytes, partition_of[id.0])
+            let room = self.room(id, RequestKind::Workspace, bytes, partition_of[id.0]);
+            match self.rates.leaves_state(id) {
+                true => Request { live: self.always(), state: Some(StatePart::Workspace), ..room },
+                false => room,
+            }
         };
         requests.extend(with_workspace.map(workspace));
         let block_bytes = |id: LayerId| self.task.block_bytes(id, self.rows[id.0]);
@@ -212,6 +219,11 @@ impl RequestBuilder<'_> {
         );
         requests.sort_by_key(|request| request.partition);
         requests
+    }
+
+    /// The life of what lives from hop to hop.
+    fn always(&self) -> (usize, usize) {
+        (0, self.windows.last().map_or(0, |window| window.end.saturating_sub(1)))
     }
 
     /// Storage that a layer has to itself from its first firing to its last.
@@ -262,11 +274,11 @@ impl RequestBuilder<'_> {
                 Some(capacity) => *capacity,
                 None => height,
             };
-        let end = self.windows.last().map_or(0, |window| window.end.saturating_sub(1));
+        let always = self.always();
         let live = if history > 0 || state == Some(StatePart::Input) {
-            (0, end)
+            always
         } else if state == Some(StatePart::Output) {
-            (self.span[tensor.0].map_or(0, |span| span.0), end)
+            (self.span[tensor.0].map_or(0, |span| span.0), always.1)
         } else if pipelined {
             let stages = || touched.iter().filter(|&&p| p == partition || self.task.together[partition][p]);
             let starts = stages().map(|p| self.windows[*p].start);

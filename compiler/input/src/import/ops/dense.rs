@@ -134,7 +134,8 @@ fn by_constant(builder: &mut Builder, node: &Node, a: &Tensor, b: &Constant) -> 
         &[length] => Some(builder.reshape(node, a, vec![1, length])?),
         _ => None,
     };
-    let x = row.as_ref().unwrap_or(a);
+    let pixels = builder.pixels(a);
+    let x = row.as_ref().or(pixels.as_ref()).unwrap_or(a);
     let mut dims = a.dims().to_vec();
     dims.pop();
     if !vector {

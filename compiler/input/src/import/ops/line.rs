@@ -1,7 +1,7 @@
 //! Turns lines `[N, C, L]` into images of one column, `[N, C, L, 1]`. Then windows slide over rows, and a firing reads
 //! few rows.
 
-use csdfc_plan::operator::{Function, Operator};
+use csdfc_plan::operator::{Function, Operator, Softmax};
 use csdfc_plan::shape::Shape;
 
 use crate::import::builder::Builder;
@@ -37,6 +37,28 @@ impl AddedDimension {
     /// The dimension of the image in place of one of lines.
     pub(super) fn axis(self, of_line: usize) -> usize {
         if self == AddedDimension::Row && of_line == 2 { 3 } else { of_line }
+    }
+}
+
+/// The same on a channels-last image of an operator on a tensor of this rank whose last dimension is the image's channels,
+/// if it computes each pixel by itself.
+pub(in crate::import) fn on_pixels(operator: &Operator, rank: usize) -> Option<Operator> {
+    let is_of_channels = |dims: &Vec<usize>| {
+        dims.len() <= rank && dims.iter().product::<usize>() == dims.last().copied().unwrap_or(1)
+    };
+    match operator {
+        Operator::ElementWise(element_wise) => {
+            let has_slopes = matches!(element_wise.function, Function::PRelu { .. });
+            (!has_slopes).then(|| operator.clone())
+        }
+        Operator::Binary(binary) => {
+            let constant = binary.constant.as_ref()?;
+            is_of_channels(&constant.dims).then(|| operator.clone())
+        }
+        Operator::Softmax(softmax) if softmax.axes.iter().copied().eq([rank.checked_sub(1)?]) => {
+            Some(Operator::Softmax(Softmax { axes: vec![3], ..softmax.clone() }))
+        }
+        _ => None,
     }
 }
 

@@ -19,7 +19,7 @@ mod normalise;
 mod parts;
 mod pool;
 mod quantized;
-mod recurrent;
+pub(super) mod recurrent;
 pub(super) mod reduce;
 mod reshape;
 mod resize;
