@@ -180,6 +180,10 @@ fn write_literal(source: &mut Source, before: &str, literal: &Literal, after: &s
         Literal::Option(Some(value)) if !source.fits(&one) => {
             write_literal(source, &format!("{before}Some("), value, &format!("){after}"));
         }
+        Literal::Array(items) => {
+            let items: Vec<String> = items.iter().map(text).collect();
+            source.list(&format!("{before}["), &items, after);
+        }
         _ => source.line(one),
     }
 }

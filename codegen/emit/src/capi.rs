@@ -181,7 +181,7 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
     };
     let takes_turns = model.takes_turns();
     let make = |source: &mut Source, made: &str| {
-        source.open("let make = |arena| {");
+        source.open("let make = |arena: *mut Arena| {");
         match takes_turns {
             false => {
                 source.line("// SAFETY: `create` makes an arena, which the header leaves to the model.");

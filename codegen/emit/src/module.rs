@@ -161,6 +161,11 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.line("/// The model with the weights that are embedded in the crate.");
     if model.takes_turns() && !model.states().is_empty() {
         source.line("///");
+        source
+            .line("/// It goes on with what is in the arena: call [`Model::reset`] before the first frame.");
+    }
+    if model.takes_turns() && !model.states().is_empty() {
+        source.line("///");
         source.line("/// Its state is what its last turn in this arena left, and 0 in a new arena.");
     }
     source.line("#[cfg(feature = \"weights\")]");

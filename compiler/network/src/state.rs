@@ -27,7 +27,7 @@
 //! let input = || Operator::Input(Input { element: InputElement::F32, camera: None });
 //! let reads = |layer| Operand { layer, shape: row.clone() };
 //! let (x, sum_in) = (network.add(layer("x", input(), vec![])), network.add(layer("sum_in", input(), vec![])));
-//! let add = Operator::Binary(Binary { function: BinaryFunction::Add, constant: None });
+//! let add = Operator::Binary(Binary { function: BinaryFunction::Add, constant: None, activation: None });
 //! let sum = network.add(layer("add", add, vec![reads(sum_in), reads(x)]));
 //! for name in ["y", "sum_out"] {
 //!     network.outputs.push(NetworkOutput { name: name.into(), operand: reads(sum) });

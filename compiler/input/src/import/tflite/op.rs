@@ -70,7 +70,8 @@ impl<'a, 'b> Op<'a, 'b> {
         attribute: Vec<AttributeProto>,
         outputs: usize,
     ) -> Result<Vec<Value>, Fault> {
-        let output = vec![String::new(); outputs];
+        // All of them are wanted, so each has a name.
+        let output = (0..outputs).map(|output| format!("output {output}")).collect();
         let proto = NodeProto { attribute, output, ..NodeProto::default() };
         let inputs = inputs.into_iter().map(Into::into).collect();
         let node = Node { proto: &proto, index: self.index, operator, opset: OPSET, inputs };
