@@ -114,9 +114,7 @@ fn layers_follow_what_they_are_made_from() {
         let apart = together::apart(&outcome(&application).plan);
         let (plan, shares) = tight(&application, case);
         let operator = &case.network.layers[case.tensor].operator;
-        // Above the ring of a recurrent layer lies its workspace, with which it may share nothing.
-        let may = !needs_all_rows(operator) && !operator.has_state();
-        assert_eq!(shares, may, "{}", case.name);
+        assert_eq!(shares, !needs_all_rows(operator), "{}", case.name);
         let expected = format!("{:?}", run(&application, &apart));
         assert_eq!(format!("{:?}", run(&application, &plan)), expected, "{}", case.name);
         followers += usize::from(shares);

@@ -23,15 +23,28 @@ pub fn settle(plan: &mut Plan) {
     plan.memory.proven = plan.memory.arena == plan.memory.bound;
 }
 
-/// The same plan with rings that have all their bytes to themselves, later tensors below earlier ones.
+/// The same plan with rings and workspaces that have all their bytes to themselves, later tensors below earlier ones.
 pub fn apart(plan: &Plan) -> Plan {
+    let (mut plan, mut end) = with_rings_apart(plan);
+    // Above a ring of a layer that follows its operands come these operands.
+    end = end.next_multiple_of(4);
+    let layers = plan.cnns.iter_mut().flat_map(|cnn| &mut cnn.layers);
+    for workspace in layers.map(|layer| &mut layer.workspace).filter(|workspace| workspace.bytes > 0) {
+        (workspace.offset, end) = (end, end + workspace.bytes);
+    }
+    settle(&mut plan);
+    plan
+}
+
+/// The same plan, each of whose rings has its bytes for no other ring, and where the last of them ends.
+fn with_rings_apart(plan: &Plan) -> (Plan, u64) {
     let mut plan = plan.clone();
     let mut end = 0;
     for ring in plan.tensors.iter_mut().rev().filter_map(|tensor| tensor.ring.as_mut()) {
         (ring.offset, end) = (end, end + ring.bytes);
     }
     settle(&mut plan);
-    plan
+    (plan, end)
 }
 
 /// The plan, whose rings are [`apart`], with the ring of a tensor moved up until the checker refuses the next step: as
@@ -61,7 +74,7 @@ pub fn follow(plan: &Plan, tensor: usize) -> (Plan, u64) {
 /// A plan with the same rings and firings as this one of model `tensors`, one ring after another as low as the checker
 /// lets it be among those before it. `draw` gives a number below its argument.
 pub fn pushed(plan: &Plan, draw: &mut dyn FnMut(usize) -> usize) -> Plan {
-    let mut plan = apart(plan);
+    let (mut plan, _) = with_rings_apart(plan);
     let mut rings: Vec<usize> = (0..plan.tensors.len()).filter(|&t| plan.tensors[t].ring.is_some()).collect();
     for i in (1..rings.len()).rev() {
         rings.swap(i, draw(i + 1));

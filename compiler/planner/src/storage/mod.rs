@@ -144,8 +144,8 @@ impl<'a> Storage<'a> {
     }
 
     /// The liveness bound. No placement takes less than the bytes that are in use at once on a CNN's time line, with
-    /// all that persists of other CNNs. Nor does one take less than the peaks of partitions that run at the same time, together with the rings that they
-    /// share. The bound assumes that every layer that can makes its rows one by one.
+    /// all that persists of other CNNs. Nor does one take less than the peaks of partitions that run at the same time,
+    /// together with the rings that they share. The bound assumes that every layer that can makes its rows one by one.
     pub fn bound(&self, items: &[Item<'_>]) -> Peak {
         self.peak(items, RowByRow::All, |_| true)
     }
