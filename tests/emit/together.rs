@@ -144,6 +144,11 @@ fn layers_that_follow_are_emitted() {
         let same = own.tensors.iter().find(|other| other.name == tensor.name).expect("its tensor");
         tensor.ring = same.ring;
     }
+    for cnn in &mut plan.cnns {
+        let (_, own) = some.iter().find(|(case, _)| case.name == cnn.name).expect("its case");
+        let workspaces = own.cnns[0].layers.iter().map(|layer| layer.workspace);
+        cnn.layers.iter_mut().zip(workspaces).for_each(|(layer, own)| layer.workspace = own);
+    }
     together::settle(&mut plan);
     assert_eq!(together::followers(&plan).len(), some.len());
     check_crate(&Emitted::of(&application, plan));
