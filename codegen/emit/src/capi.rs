@@ -555,7 +555,7 @@ pub(super) fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Pac
             false => ["is its own until the model is destroyed", ""],
             true => [
                 "other models of this file may share. They take turns, on\n   one thread. The arena is cleared, so \
-                 create all models on it before the first hop of a stream",
+                 create all models on it before the first hop of a stream, and reset those that keep a state",
                 " if no other model is on it",
             ],
         };

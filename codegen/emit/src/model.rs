@@ -128,6 +128,11 @@ impl<'r> Model<'r> {
         cnns.len() > 1 && self.resolved.allocations.iter().flatten().any(Allocation::persists)
     }
 
+    /// Whether it has states and, as it is made anew for each turn, goes on with those that are in the arena.
+    pub fn resumes_states(&self) -> bool {
+        self.takes_turns() && !self.states().is_empty()
+    }
+
     /// Whether it keeps rows from frame to frame: those of a stream, or states.
     pub fn keeps_state(&self) -> bool {
         self.is_stream() || self.allocations().iter().any(Allocation::persists)

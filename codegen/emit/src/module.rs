@@ -159,14 +159,11 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.gap();
     source.open(format!("impl<'a{bound}> Model<'a{parameter}> {{"));
     source.line("/// The model with the weights that are embedded in the crate.");
-    if model.takes_turns() && !model.states().is_empty() {
+    if model.resumes_states() {
         source.line("///");
-        source
-            .line("/// It goes on with what is in the arena: call [`Model::reset`] before the first frame.");
-    }
-    if model.takes_turns() && !model.states().is_empty() {
-        source.line("///");
-        source.line("/// Its state is what its last turn in this arena left, and 0 in a new arena.");
+        source.line(
+            "/// Its state is what its last turn in this arena left: call [`Model::reset`] before the first.",
+        );
     }
     source.line("#[cfg(feature = \"weights\")]");
     source.open(format!("pub fn new(arena: {arena}{store}) -> Self {{"));
@@ -199,8 +196,7 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     if streamed {
         fields.extend(["store".into(), format!("read: {}", model.stores_of("0"))]);
     }
-    // Models that take turns go on with what is in the arena, which is 0 in a new one.
-    match model.states().is_empty() || model.takes_turns() {
+    match model.states().is_empty() || model.resumes_states() {
         true => source.list("Model {", &fields, ""),
         false => {
             source.list("let mut model = Model {", &fields, ";");

@@ -328,6 +328,9 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<
     } else {
         source.line(format!("let mut model = {path}Model::new(arena);"));
     }
+    if model.resumes_states() {
+        source.line("model.reset();");
+    }
     let all = fields("output", model.outputs.len(), &["frames: &frames", "ended: Ends::new()"]);
     source.list(&format!("let mut outputs = {outputs} {{"), &all, ";");
     let fails = "map_err(|error| error.to_string())?;";

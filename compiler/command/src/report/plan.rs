@@ -203,14 +203,11 @@ fn states(plan: &Plan, cnn: &Cnn) -> String {
     let is_state = |tensor: &&Tensor| cnn.states.iter().any(|state| state.input == tensor.producer);
     let rings = plan.tensors.iter().filter(|tensor| tensor.cnn == cnn.name).filter(is_state);
     let kept = rings.filter_map(|tensor| tensor.ring).map(|ring| ring.bytes).sum();
-    let pair = |state: &State| format!("{} is {}", state.input, state.output);
+    let pair = |state: &State| {
+        format!("{} is {} of the frame before, {} in the first", state.input, state.output, state.initial)
+    };
     let pairs: Vec<String> = cnn.states.iter().map(pair).collect();
-    format!(
-        "{} keeps {} from frame to frame: {} of the frame before, 0 in the first\n",
-        cnn.name,
-        units::bytes(kept),
-        pairs.join(", ")
-    )
+    format!("{} keeps {} from frame to frame: {}\n", cnn.name, units::bytes(kept), pairs.join("; "))
 }
 
 /// How many layers read their weights more than once a frame.
