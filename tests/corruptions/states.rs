@@ -58,19 +58,23 @@ fn state_twice(plan: &mut Plan, random: &mut Random) -> Option<()> {
     Some(())
 }
 
-/// It is not in the place where states are, or its elements lie otherwise.
+/// Its elements are not those of the input, or a state is in its place when the frame ends. Where neither is so, it may
+/// well be safe there: then it is the plan of another network.
 fn state_of_another_tensor(plan: &mut Plan, random: &mut Random) -> Option<()> {
-    let others: Vec<String> = plan.tensors.iter().map(|tensor| tensor.name.clone()).collect();
-    let other = pick(&others, random)?.clone();
-    let tensor = |name: &str| plan.tensors.iter().find(|tensor| tensor.name == name);
-    let elements = |name: &str| tensor(name).map(|tensor| tensor.shape.elements());
+    let other = pick(&plan.tensors, random)?;
     let place = random.random_range(0..plan.cnns[0].states.len());
-    let own = plan.cnns[0].states[place].tensor.clone();
-    let kept = plan.cnns[0].states.iter().any(|state| state.tensor == other);
-    if kept && elements(&own) == elements(&other) {
-        return None;
-    }
-    plan.cnns[0].states[place].tensor = other;
+    let states = &plan.cnns[0].states;
+    let own = plan.tensors.iter().find(|tensor| tensor.name == states[place].tensor)?;
+    let stays = |tensor: &&Tensor| states.iter().any(|state| state.tensor == tensor.name);
+    let is_over = |ring: Ring| {
+        let kept = plan.tensors.iter().filter(stays).filter_map(|tensor| tensor.ring);
+        kept.filter(|kept| *kept != ring)
+            .any(|kept| ring.offset < kept.offset + kept.bytes && kept.offset < ring.offset + ring.bytes)
+    };
+    let differs = own.shape.elements() != other.shape.elements();
+    let is_lost = !stays(&other) && other.ring.is_some_and(is_over);
+    let name = (other.name != own.name && (differs || is_lost)).then(|| other.name.clone())?;
+    plan.cnns[0].states[place].tensor = name;
     Some(())
 }
 

@@ -142,8 +142,9 @@ fn window_moved_in_time(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let place = random.random_range(0..layers.len());
     match &mut layers[place].operator {
         Operator::Conv(conv) if conv.kernel[0] > 1 => {
-            // With less padding above, the tensor lags further behind, or fewer rows stay.
-            conv.pads[0] = conv.pads[0].checked_sub(1)?;
+            // Without as much padding above as a stride, the tensor lags one row further behind. Less than a stride may
+            // move nothing that the plan says: rows that another layer needs stay anyhow.
+            conv.pads[0] = conv.pads[0].checked_sub(conv.stride[0])?;
             Some(())
         }
         Operator::Conv(conv) if random.random() => {
