@@ -1,6 +1,7 @@
 """The command under test."""
 
 import copy
+import json
 import os
 import re
 import shutil
@@ -70,7 +71,7 @@ class Csdfc:
         options = []
         for name, array in feeds.items():
             file = folder / f"in-{file_name(name)}"
-            np.save(file, array)
+            np.save(file, array.astype(taken(plan, name)))
             options += ["--input", f"{name}={file}"]
         code, words = self._run("run", plan, *options, "--output", folder / "out")
         if code != 0:
@@ -83,7 +84,7 @@ class Csdfc:
         folder.mkdir(parents=True)
         options = []
         for name, array in inputs.items():
-            array.astype("<f4").tofile(folder / f"in-{name}")
+            array.astype(taken(plan, name)).tofile(folder / f"in-{name}")
             options += ["--input", f"{name}={folder / f'in-{name}'}"]
         for name in names:
             options += ["--output", f"{name}={folder / f'out-{name}'}"]
@@ -112,9 +113,10 @@ class Csdfc:
         self._call("emit", plan, "-o", folder, "--crate-name", "emitted")
         self._cargo(folder, "build", "--release", "--offline")
         files = []
-        for number, array in enumerate(arrays):
+        names = json.loads(Path(plan).read_text())["cnns"][0]["inputs"]
+        for number, (name, array) in enumerate(zip(names, arrays, strict=True)):
             files.append(folder / f"in-{number}.npy")
-            np.save(files[-1], array)
+            np.save(files[-1], array.astype(taken(plan, name)))
         program = folder / "target" / "release" / "emitted"
         done = self._process([program, *files, "--output", folder / "out"])
         if done.returncode != 0:
@@ -203,6 +205,13 @@ class Many:
         self.process = subprocess.Popen([str(self.program)], cwd=self.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True)
         self.calls = 0
+
+
+def taken(plan, name):
+    """The type of the elements that an input takes in a plan."""
+    layers = [layer for cnn in json.loads(Path(plan).read_text())["cnns"] for layer in cnn["layers"]]
+    elements = {layer["name"]: layer["attributes"]["element"] for layer in layers if layer["op"] == "input"}
+    return {"f32": "<f4", "u8": "u1", "i8": "i1"}[elements[name]]
 
 
 def file_name(tensor):

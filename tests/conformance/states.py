@@ -7,7 +7,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
-from csdfc import Failed
+from csdfc import Failed, taken
 from flat import Model
 from litert import computed, interpreter
 from wheels import fetched
@@ -178,12 +178,12 @@ def _compare(tool, file, options, feeds, wanted):
         tool.plan(file, [*options, *rows], plan)
         words = []
         for name, frames in feeds.items():
-            frames.tofile(tool.work / f"{name}.f32")
-            words += ["--input", f"{name}={tool.work / name}.f32"]
+            frames.astype(taken(plan, name)).tofile(tool.work / f"{name}.raw")
+            words += ["--input", f"{name}={tool.work / name}.raw"]
         for name in wanted:
-            words += ["--output", f"{name}={tool.work / name}.f32"]
+            words += ["--output", f"{name}={tool.work / name}.raw"]
         tool._call("run", plan, *words)
-        ours = {name: np.fromfile(tool.work / f"{name}.f32", np.float32) for name in wanted}
+        ours = {name: np.fromfile(tool.work / f"{name}.raw", np.float32) for name in wanted}
         for name, array in wanted.items():
             theirs = array.ravel()
             if ours[name].shape != theirs.shape:

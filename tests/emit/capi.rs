@@ -260,7 +260,8 @@ pub(super) fn in_rows(value: &Value) -> Vec<u8> {
     match &value.data {
         Data::F32(values) => (0..values.len()).flat_map(|i| values[order(i)].to_le_bytes()).collect(),
         Data::I64(values) => (0..values.len()).flat_map(|i| values[order(i)].to_le_bytes()).collect(),
-        Data::U8(values) => values.clone(),
+        Data::U8(values) => (0..values.len()).map(|i| values[order(i)]).collect(),
+        Data::I8(values) => (0..values.len()).map(|i| values[order(i)].cast_unsigned()).collect(),
     }
 }
 
@@ -269,7 +270,7 @@ fn run(program: &mut Command) {
     assert!(output.status.success(), "{program:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn check(application: &Application) {
+pub(super) fn check(application: &Application) {
     if !Command::new("cc").arg("--version").output().is_ok_and(|output| output.status.success()) {
         skipped("crates called from C: there is no compiler cc");
         return;

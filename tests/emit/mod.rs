@@ -7,6 +7,7 @@ mod arm;
 mod build;
 mod capi;
 mod in_turn;
+mod integers;
 mod joint;
 pub mod kernels;
 mod profile;
@@ -66,6 +67,7 @@ fn inputs(plan: &Plan, cnn: usize) -> Vec<Value> {
                 Data::F32((0..elements).map(|i| (i * 7919 % 1013) as f32 / 507.0 - 1.0).collect())
             }
             InputElement::U8 => Data::U8((0..elements).map(|i| (i * 7919 % 251) as u8).collect()),
+            InputElement::I8 => Data::I8((0..elements).map(|i| (i * 7919 % 251) as i8).collect()),
         };
         Value { dims, data }
     };
@@ -457,6 +459,7 @@ fn files_are_formatted() {
         listener(),
         window(),
         state::application(5),
+        integers::application(RowsChoice::All),
     ];
     inspect(&applications, &["fmt", "--check"]);
 }
@@ -480,6 +483,7 @@ fn files_are_free_of_lint() {
         (listener(), ""),
         (window(), "std weights capi trace"),
         (state::application(5), "std weights capi"),
+        (integers::application(RowsChoice::All), "std weights capi"),
     ] {
         let arguments = ["clippy", "--offline", "--no-default-features", "--features", features];
         inspect(&[application], &[&arguments[..], &["--", "-D", "warnings"]].concat());

@@ -86,10 +86,10 @@ impl Model<'_> {
                     let start = times("y", row);
                     source.line(format!("row.copy_from_slice(&self.{name}[{start}..][..{row}]);"));
                 }
-                (true, InputElement::U8, false) => {
+                (true, _, false) => {
                     source.line(format!("&self.{name}.as_chunks::<{row}>().0[y]"));
                 }
-                (true, InputElement::U8, true) => {
+                (true, _, true) => {
                     let rows = shape.rows();
                     source.line(format!("&self.{name}.as_chunks::<{width}>().0[channel * {rows} + y]"));
                 }
@@ -140,6 +140,7 @@ impl InputField<'_> {
         match self.input.element {
             InputElement::F32 => "f32",
             InputElement::U8 => "u8",
+            InputElement::I8 => "i8",
         }
     }
 
@@ -155,8 +156,8 @@ impl InputField<'_> {
         match (self.by_rows, self.input.element, self.planar()) {
             (false, ..) => format!("fn {name}(&self) -> &[{element}; {}]", shape.elements()),
             (true, InputElement::F32, _) => format!("fn {name}(&mut self, y: usize, row: &mut [f32; {row}])"),
-            (true, InputElement::U8, false) => format!("fn {name}(&mut self, y: usize) -> &[u8; {row}]"),
-            (true, InputElement::U8, true) => {
+            (true, _, false) => format!("fn {name}(&mut self, y: usize) -> &[{element}; {row}]"),
+            (true, _, true) => {
                 format!(
                     "fn {name}(&mut self, y: usize, channel: usize) -> &[u8; {}]",
                     row / shape.channels().max(1)
@@ -207,6 +208,7 @@ pub(super) fn describe_rows(field: &InputField<'_>, shape: &Shape) -> String {
             format!("The frame of {}, which this plan reads in place", describe(name, shape, shape))
         }
         (true, InputElement::F32, _) => format!("Fills in row `y` of `{name}`: {of}"),
+        (true, InputElement::I8, _) => format!("Row `y` of `{name}`: {of}, as signed bytes"),
         (true, InputElement::U8, false) => format!("Row `y` of `{name}`: {of}, as bytes"),
         (true, InputElement::U8, true) => format!("Row `y` of a channel of `{name}`: {width} bytes"),
     }

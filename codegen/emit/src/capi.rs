@@ -1,6 +1,7 @@
 //! The C interface of a crate: `src/capi.rs`, behind the feature `capi`, and the header that declares it.
 
 use csdfc_plan::format::Element;
+use csdfc_plan::operator::InputElement;
 use csdfc_plan::plan::Plan;
 
 use super::boundary;
@@ -100,7 +101,11 @@ fn inputs<'a>(model: &'a Model<'_>) -> Vec<Field<'a>> {
         let shape = &model.cnn().layers[field.layer].tensor.shape;
         Field {
             name: &field.name,
-            element: if field.element() == "u8" { ["u8", "uint8_t"] } else { ["f32", "float"] },
+            element: match field.input.element {
+                InputElement::F32 => ["f32", "float"],
+                InputElement::U8 => ["u8", "uint8_t"],
+                InputElement::I8 => ["i8", "int8_t"],
+            },
             elements: shape.elements(),
             described: boundary::describe_input(field, shape),
         }
@@ -337,8 +342,8 @@ fn write_rows(source: &mut Source, prefix: &str, model: &Model<'_>) {
                 continue;
             }
             (true, "f32", _) => "fn(*mut c_void, usize, *mut f32)",
-            (true, _, false) => "fn(*mut c_void, usize) -> *const u8",
-            (true, _, true) => "fn(*mut c_void, usize, usize) -> *const u8",
+            (true, element, false) => &format!("fn(*mut c_void, usize) -> *const {element}"),
+            (true, element, true) => &format!("fn(*mut c_void, usize, usize) -> *const {element}"),
         };
         source.line(format!("pub {name}: Option<unsafe extern \"C\" {function}>,"));
     }
@@ -371,7 +376,9 @@ fn write_rows(source: &mut Source, prefix: &str, model: &Model<'_>) {
                     call("row")
                 ));
                 source.line("// SAFETY: the header asks for null or a whole row.");
-                source.line("unsafe { self.bytes(row) }");
+                let elements =
+                    shape.row_elements() / if field.planar() { shape.channels().max(1) } else { 1 };
+                source.line(format!("unsafe {{ self.bytes(row, &[0; {elements}]) }}"));
             }
         } else {
             source.line("// SAFETY: the frame was checked before it was handed on.");
@@ -441,7 +448,8 @@ fn header_rows(prefix: &str, model: &Model<'_>) -> String {
                 let channel = if is_planar { ", size_t channel" } else { "" };
                 format!(
                     "    /* {described}. They stay until the next row is asked for. */\n    \
-                     const uint8_t *(*{name})(void *context, size_t y{channel});\n"
+                     const {} *(*{name})(void *context, size_t y{channel});\n",
+                    c.element[1]
                 )
             }
         };

@@ -173,9 +173,19 @@ fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Inp
         InputElement::F32 => {
             source.line(format!("{caller}inputs.{name}(y, self.memory.row_mut({ring}, {y}));"));
         }
-        InputElement::U8 => {
+        InputElement::U8 if input.camera.is_some() => {
             source.line(format!("let row: &mut [f32; {row}] = self.memory.row_mut({ring}, {y});"));
             write_conversion(source, field, caller, entry.tensor.shape.channels());
+        }
+        InputElement::U8 => {
+            source.line(format!("let row: &mut [u8; {row}] = self.memory.row_mut({ring}, {y});"));
+            source.line(format!("*row = *{caller}inputs.{name}(y);"));
+        }
+        InputElement::I8 => {
+            source.line(format!("let row: &mut [u8; {row}] = self.memory.row_mut({ring}, {y});"));
+            source.line(format!("let integers = {caller}inputs.{name}(y);"));
+            source.line("// They are stored with 128 added.");
+            source.line("row.iter_mut().zip(integers).for_each(|(to, q)| *to = q.cast_unsigned() ^ 0x80);");
         }
     }
     write_copies(source, model, layer, &written);

@@ -376,7 +376,7 @@ impl<'r> Model<'r> {
         });
         let inputs: Vec<InputField<'_>> = inputs.collect();
         for field in &inputs {
-            if field.input.element == InputElement::U8 && !field.by_rows {
+            if field.input.element != InputElement::F32 && !field.by_rows {
                 let [cnn, layer] = names_of(cnn, field.layer);
                 return Err(EmitError::InputWithoutRing { cnn, layer });
             }

@@ -181,8 +181,8 @@ fn help(usage: &str, plan: &Plan, models: &[Model<'_>]) -> String {
          --trace FILE          Write when each layer fired (feature `trace`)\n\n\
          A raw file is one whose name does not end in .npy; `-` is standard input or output. It holds frame after\n\
          frame, without a header: rows from the top, images as pixels of channels, floats of 32 bits in little-endian\n\
-         order, or camera bytes. It is read and written by rows, so no frame is held, unless the plan reads an\n\
-         input as a whole, or a camera has planes.\n",
+         order, or the bytes that an input takes. It is read and written by rows, so no frame is held, unless the plan\n\
+         reads an input as a whole, or a camera has planes.\n",
         one_line(&plan.application),
     )
 }
@@ -276,7 +276,7 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<
     source.line(format!("let frames = Frames::new(arguments.frames({c}));"));
     for (i, field) in model.inputs.iter().enumerate() {
         let shape = &model.cnn().layers[field.layer].tensor.shape;
-        let layout = if field.element() == "u8" { "Layout::Plain".into() } else { layout(shape, shape) };
+        let layout = if field.input.camera.is_some() { "Layout::Plain".into() } else { layout(shape, shape) };
         let dims = input_dims(field.input, shape);
         let mut taken = vec![format!("&{dims:?}")];
         if field.input.camera.is_some() {

@@ -141,7 +141,11 @@ fn run(model: &Model<'_>, resolved: &Resolved<'_>) -> String {
     source.line("let mut model = Model::with_weights(arena, weights)?;");
     for field in &model.inputs {
         let elements = layers[field.layer].tensor.shape.elements();
-        let make = if field.element() == "u8" { "bytes" } else { "floats" };
+        let make = match field.element() {
+            "u8" => "bytes",
+            "i8" => "integers",
+            _ => "floats",
+        };
         source.line(format!("let {} = crate::made_up::{make}::<{elements}>();", field.name));
     }
     for field in &model.outputs {

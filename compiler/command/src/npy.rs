@@ -1,4 +1,4 @@
-//! NumPy's `.npy` files, in which users hand over tensors: little-endian float32, float16, uint8 and int64 in C order.
+//! NumPy's `.npy` files, in which users hand over tensors: little-endian float32, float16, uint8, int8 and int64 in C order.
 //!
 //! ```
 //! use csdfc_command::npy;
@@ -62,7 +62,7 @@ pub enum NpyError {
         size: usize,
     },
     /// The elements are of another type.
-    #[error("its elements are `{0}`, not <f4, <f2, |u1 or <i8")]
+    #[error("its elements are `{0}`, not <f4, <f2, |u1, |i1 or <i8")]
     Element(String),
 }
 
@@ -75,7 +75,7 @@ pub fn read(path: &Path) -> Result<Value, Error> {
     parse(&bytes).map_err(|why| Error::Input {
         message: format!("{}: {why}", path.display()),
         help: Some(
-            "give a file that numpy.save wrote, of a float32, float16, uint8 or int64 array in C order"
+            "give a file that numpy.save wrote, of a float32, float16, uint8, int8 or int64 array in C order"
                 .into(),
         ),
     })
@@ -94,6 +94,7 @@ pub fn bytes(value: &Value) -> Vec<u8> {
     let descr = match &value.data {
         Data::F32(_) => "<f4",
         Data::U8(_) => "|u1",
+        Data::I8(_) => "|i1",
         Data::I64(_) => "<i8",
     };
     let dims: String = value.dims.iter().map(|dim| format!("{dim}, ")).collect();
@@ -112,6 +113,7 @@ pub fn bytes(value: &Value) -> Vec<u8> {
     match &value.data {
         Data::F32(values) => bytes.extend(values.iter().flat_map(|value| value.to_le_bytes())),
         Data::U8(values) => bytes.extend(values),
+        Data::I8(values) => bytes.extend(values.iter().map(|value| value.cast_unsigned())),
         Data::I64(values) => bytes.extend(values.iter().flat_map(|value| value.to_le_bytes())),
     }
     bytes
@@ -172,6 +174,9 @@ pub fn parse(bytes: &[u8]) -> Result<Value, NpyError> {
     } else if descr.starts_with("|u1") || descr.starts_with("<u1") {
         expect_size(1)?;
         Data::U8(data.to_vec())
+    } else if descr.starts_with("|i1") || descr.starts_with("<i1") {
+        expect_size(1)?;
+        Data::I8(data.iter().map(|byte| byte.cast_signed()).collect())
     } else if descr.starts_with("<i8") {
         expect_size(8)?;
         Data::I64(data.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect())
@@ -192,6 +197,7 @@ mod tests {
         for value in [
             Value { dims: vec![1, 2, 3], data: Data::F32(vec![0.0, -1.5, f32::INFINITY, 1e-30, 2.0, 3.0]) },
             Value { dims: vec![4], data: Data::U8(vec![0, 1, 128, 255]) },
+            Value { dims: vec![3], data: Data::I8(vec![-128, -1, 127]) },
             Value { dims: vec![], data: Data::I64(vec![-7]) },
             Value { dims: vec![0, 3], data: Data::F32(vec![]) },
         ] {

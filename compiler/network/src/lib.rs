@@ -279,7 +279,7 @@ impl Layer {
     }
 
     /// Whether it is an input that layers read in the caller's memory if the caller hands over the whole frame. Layers
-    /// read floats there. Camera bytes are converted into a ring first.
+    /// read floats there. Bytes are converted into a ring first.
     pub fn is_read_in_place(&self) -> bool {
         matches!(&self.operator, Operator::Input(input) if input.element == InputElement::F32)
     }

@@ -197,7 +197,7 @@ fn pair(network: &Network, output: &str, input: &str) -> Result<State, StateErro
         }
     }
     let [input, output] = names;
-    if matches!(&from.operator, Operator::Input(input) if input.element == InputElement::U8) {
+    if matches!(&from.operator, Operator::Input(input) if input.element != InputElement::F32) {
         return Err(StateError::Bytes { input, output });
     }
     if network.layer(to.operand.layer).operator.makes_indices() {

@@ -217,10 +217,10 @@ impl<T> Rows<'_, T> {
     /// # Safety
     /// `row` is null, or leads to `N` bytes that stay unchanged until the next row is asked for.
     #[allow(dead_code, reason = "not every model takes bytes")]
-    unsafe fn bytes<const N: usize>(&self, row: *const u8) -> &[u8; N] {
+    unsafe fn bytes<B, const N: usize>(&self, row: *const B, zeros: &'static [B; N]) -> &[B; N] {
         if row.is_null() {
             self.lacks.set(true);
-            return &[0; N];
+            return zeros;
         }
         // SAFETY: `row` leads to `N` bytes that stay unchanged: `# Safety` of this function.
         unsafe { &*row.cast() }

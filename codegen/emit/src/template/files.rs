@@ -86,6 +86,23 @@ impl Element for u8 {
     }
 }
 
+impl Element for i8 {
+    const NAME: &'static str = "|i1";
+    const BYTES: usize = 1;
+
+    fn read(bytes: &[u8]) -> Self {
+        bytes.first().map_or(0, |byte| byte.cast_signed())
+    }
+
+    fn bytes(self) -> impl AsRef<[u8]> {
+        self.to_le_bytes()
+    }
+
+    fn byte(self) -> u8 {
+        self.max(0).cast_unsigned()
+    }
+}
+
 impl Element for i64 {
     const NAME: &'static str = "<i8";
     const BYTES: usize = 8;

@@ -51,6 +51,13 @@ pub fn bytes<const N: usize>() -> Box<[u8; N]> {
     room
 }
 
+/// An input of signed bytes.
+pub fn integers<const N: usize>() -> Box<[i8; N]> {
+    let mut room = room();
+    room.iter_mut().zip(some()).for_each(|(to, byte)| *to = byte.cast_signed());
+    room
+}
+
 /// Room for a frame of an input or an output.
 ///
 /// # Panics

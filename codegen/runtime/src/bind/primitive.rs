@@ -319,10 +319,11 @@ fn is_element_wise(operator: &Operator, inputs: &[&Shape]) -> bool {
 
 /// Whether this operator has a kernel of its own and no family of primitives.
 fn has_own_kernel(operator: &Operator) -> bool {
-    !matches!(
-        operator,
-        Operator::Conv(_) | Operator::ConvTranspose(_) | Operator::Gemm(_) | Operator::Convert
-    )
+    match operator {
+        Operator::Conv(_) | Operator::ConvTranspose(_) | Operator::Gemm(_) | Operator::Convert => false,
+        Operator::Input(input) => !input.is_of_integers(),
+        _ => true,
+    }
 }
 
 /// A primitive.

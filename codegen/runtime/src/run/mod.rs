@@ -55,8 +55,9 @@ use crate::error::{InputError, LayerError};
 use crate::weights::{self, Blob};
 use csdfc_plan::check::{self, Begin, CnnIndex, Held, Resolved, RowOrder};
 use csdfc_plan::format::Element;
-use csdfc_plan::operator::{InputElement, Operator};
+use csdfc_plan::operator::{Input, InputElement, Operator};
 use csdfc_plan::plan::Plan;
+use csdfc_plan::shape::Shape;
 
 use arena::Arena;
 pub use error::{Parameters, RunError};
@@ -64,7 +65,7 @@ use error::{layer_error, store_error};
 use memory::{first_slot, ring_bytes, row_bytes};
 pub use rows::{FrameRows, InputRow, OutputRow};
 use state::{State, external_rows};
-pub use value::{Data, Value, input_dims, read};
+pub use value::{Data, Value, element, input_dims, read};
 pub use weight_stream::Loaded;
 use weight_stream::WeightStream;
 pub use whole_frame::WholeFrame;
@@ -637,22 +638,41 @@ impl<'p> Runner<'p> {
             && let Slots::Ring(first) = slots
             && let Some(i) = state.inputs.iter().position(|&input| input == l)
         {
-            let data = SpanMut::of_bytes(data).all();
-            let row = entry.tensor.shape.row_elements();
+            let row_bytes = entry.tensor.row_bytes as usize;
             let ring_rows = own.map_or(entry.rows(), |s| allocations[s].ring_rows) as usize;
-            let mut bytes = vec![0; if input.element == InputElement::U8 { row } else { 0 }];
             for y in y {
-                let to = &mut data[(first + y) % ring_rows * row..][..row];
-                let asked = match input.element {
-                    InputElement::F32 => frame_rows.input(i, y, InputRow::F32(to)),
-                    InputElement::U8 => frame_rows.input(i, y, InputRow::U8(&mut bytes)).map(|()| {
-                        value::convert(input, entry.tensor.shape.channels(), &bytes, to);
-                    }),
-                };
+                let to = &mut data[(first + y) % ring_rows * row_bytes..][..row_bytes];
+                let asked = take_row(input, &entry.tensor.shape, to, |row| frame_rows.input(i, y, row));
                 asked.map_err(|why| row_error(cnn, &entry.layer.name, y, why))?;
             }
         }
         Ok(())
+    }
+}
+
+/// Asks for a row of an input and stores it as the network reads it.
+fn take_row(
+    input: &Input,
+    shape: &Shape,
+    to: &mut [u8],
+    ask: impl FnOnce(InputRow<'_>) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    match (input.element, &input.camera) {
+        (InputElement::F32, _) => ask(InputRow::F32(SpanMut::of_bytes(to).all())),
+        (InputElement::U8, None) => ask(InputRow::U8(to)),
+        (InputElement::U8, Some(camera)) => {
+            let mut bytes = vec![0; shape.row_elements()];
+            ask(InputRow::U8(&mut bytes))?;
+            value::convert(camera, shape.channels(), &bytes, SpanMut::of_bytes(to).all());
+            Ok(())
+        }
+        (InputElement::I8, _) => {
+            let mut integers = vec![0; shape.row_elements()];
+            ask(InputRow::I8(&mut integers))?;
+            // Signed integers are stored with 128 added.
+            to.iter_mut().zip(integers).for_each(|(to, q)| *to = q.cast_unsigned() ^ 0x80);
+            Ok(())
+        }
     }
 }
 

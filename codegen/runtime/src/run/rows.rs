@@ -7,8 +7,11 @@ use std::io;
 pub enum InputRow<'a> {
     /// 32-bit floats: pixels of channels of an image, or the elements as they come.
     F32(&'a mut [f32]),
-    /// Bytes of a camera: pixels of channels or, if the camera has planes, the row of each plane in turn.
+    /// Bytes of a camera: pixels of channels or, if the camera has planes, the row of each plane in turn. Or unsigned
+    /// integers of a quantized network, as floats are.
     U8(&'a mut [u8]),
+    /// Signed integers of a quantized network, as floats are.
+    I8(&'a mut [i8]),
 }
 
 /// A row of an output.

@@ -5,7 +5,7 @@ use csdfc_kernels::half::F16;
 use super::rows::InputRow;
 use crate::error::InputError;
 use csdfc_plan::format::Element;
-use csdfc_plan::operator::{CameraLayout, ColorOrder, Input, InputElement};
+use csdfc_plan::operator::{Camera, CameraLayout, ColorOrder, Input, InputElement};
 use csdfc_plan::shape::{Order, Shape};
 
 /// A whole tensor, its elements in row-major order.
@@ -22,8 +22,10 @@ pub struct Value {
 pub enum Data {
     /// 32-bit floats.
     F32(Vec<f32>),
-    /// Bytes of a camera.
+    /// Bytes of a camera, or unsigned integers of a quantized network.
     U8(Vec<u8>),
+    /// Signed integers of a quantized network.
+    I8(Vec<i8>),
     /// Indices, of ArgMax and TopK.
     I64(Vec<i64>),
 }
@@ -34,6 +36,7 @@ impl Data {
         match self {
             Data::F32(values) => values.len(),
             Data::U8(values) => values.len(),
+            Data::I8(values) => values.len(),
             Data::I64(values) => values.len(),
         }
     }
@@ -48,6 +51,7 @@ impl Data {
         match self {
             Data::F32(_) => "float32",
             Data::U8(_) => "uint8",
+            Data::I8(_) => "int8",
             Data::I64(_) => "int64",
         }
     }
@@ -67,12 +71,18 @@ pub fn input_dims(input: &Input, shape: &Shape) -> Vec<usize> {
     }
 }
 
-/// Whether a value can be handed over for an input, and if not, why.
-pub(super) fn check_input(input: &Input, shape: &Shape, value: &Value) -> Result<(), InputError> {
-    let expected = match input.element {
+/// Name of the element type that a caller hands over for an input.
+pub fn element(input: &Input) -> &'static str {
+    match input.element {
         InputElement::F32 => "float32",
         InputElement::U8 => "uint8",
-    };
+        InputElement::I8 => "int8",
+    }
+}
+
+/// Whether a value can be handed over for an input, and if not, why.
+pub(super) fn check_input(input: &Input, shape: &Shape, value: &Value) -> Result<(), InputError> {
+    let expected = element(input);
     let dims = input_dims(input, shape);
     let batched = [&[1], dims.as_slice()].concat();
     if value.data.element() != expected {
@@ -92,6 +102,7 @@ pub(super) fn copy_row(input: &Input, shape: &Shape, value: &Value, y: usize, ro
     match (row, &value.data, &input.camera) {
         (InputRow::F32(row), Data::F32(values), _) => pixels(values, shape, y, row),
         (InputRow::U8(row), Data::U8(bytes), None) => pixels(bytes, shape, y, row),
+        (InputRow::I8(row), Data::I8(integers), _) => pixels(integers, shape, y, row),
         (InputRow::U8(row), Data::U8(bytes), Some(camera)) => {
             let planes = match camera.layout {
                 CameraLayout::Hwc => 1,
@@ -121,12 +132,8 @@ fn pixels<T: Copy>(values: &[T], shape: &Shape, y: usize, row: &mut [T]) {
     }
 }
 
-/// Makes a row of bytes the floats of the network: pixels of channels.
-pub(super) fn convert(input: &Input, channels: usize, bytes: &[u8], row: &mut [f32]) {
-    let Some(camera) = &input.camera else {
-        row.iter_mut().zip(bytes).for_each(|(to, byte)| *to = f32::from(*byte));
-        return;
-    };
+/// Makes a row of a camera's bytes the floats of the network: pixels of channels.
+pub(super) fn convert(camera: &Camera, channels: usize, bytes: &[u8], row: &mut [f32]) {
     let width = row.len() / channels.max(1);
     for (x, pixel) in row.chunks_exact_mut(channels.max(1)).enumerate() {
         for (c, to) in pixel.iter_mut().enumerate() {
@@ -196,7 +203,6 @@ pub(super) fn collect<T: Copy>(rows: &[T], own: &Shape, seen: &Shape) -> Vec<T> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use csdfc_plan::operator::Camera;
 
     fn f32_input() -> Input {
         Input { element: InputElement::F32, camera: None }
@@ -234,7 +240,7 @@ mod tests {
             check_input(&input, &shape, &value).unwrap();
             let (mut taken, mut row) = ([0; 6], [0.0; 6]);
             copy_row(&input, &shape, &value, 0, InputRow::U8(&mut taken));
-            convert(&input, 3, &taken, &mut row);
+            convert(input.camera.as_ref().unwrap(), 3, &taken, &mut row);
             assert_eq!(row, [9.0, 9.0, 54.0, 39.0, 24.0, 114.0]);
         };
         use CameraLayout::{Chw, Hwc};

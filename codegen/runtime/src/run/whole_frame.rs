@@ -47,6 +47,7 @@ impl<'a> WholeOutput<'a> {
             Data::F32(values) => Data::F32(value::collect(values, &own, &seen)),
             Data::I64(values) => Data::I64(value::collect(values, &own, &seen)),
             Data::U8(values) => Data::U8(value::collect(values, &own, &seen)),
+            Data::I8(values) => Data::I8(value::collect(values, &own, &seen)),
         };
         Value { dims: seen.dims, data }
     }

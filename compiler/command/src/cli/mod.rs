@@ -112,8 +112,8 @@ The models must be where the plan says, because every layer is compared with its
   ffmpeg -i in.mp4 -f rawvideo -pix_fmt rgb24 - | csdfc run plan.json --input - --output - --bytes > frames.rgb
 
 A raw file is one whose name does not end in .npy. It holds frame after frame, without a header: rows from the top,
-images as pixels of channels, floats of 32 bits in little-endian order, or a camera's bytes. It is read and written by
-rows, so no frame is held, unless the plan reads an input as a whole, or a camera has planes.
+images as pixels of channels, floats of 32 bits in little-endian order, or the bytes that an input takes. It is read and
+written by rows, so no frame is held, unless the plan reads an input as a whole, or a camera has planes.
 
 With several CNNs, names are CNN/NAME, and each CNN has a folder of its own. A tensor's file is its name and `.npy`.
 Every byte but letters, digits, `.`, `_` and `-` becomes `%` and two hexadecimal digits: the file of `a/b` is a%2Fb.npy.

@@ -12,9 +12,9 @@ use super::Format;
 pub struct RunArgs {
     /// The plan, JSON or RON; `-` for standard input
     pub plan: PathBuf,
-    /// A network input: a .npy file of float32 in the model's dimensions or of a camera's bytes, of a stream also with the
-    /// rows of many hops, or a raw file of frames,
-    /// `-` for standard input. The only input needs no name
+    /// A network input: a .npy file in the model's dimensions, float32 or the integers of a quantized input, or of a
+    /// camera's bytes; of a stream also with the rows of many hops. Or a raw file of frames, `-` for standard input. The
+    /// only input needs no name
     #[arg(long = "input", value_name = "[CNN/]NAME=FILE")]
     pub inputs: Vec<NamedFile>,
     /// Fill inputs that are not given with random numbers from this seed: floats from -1 to 1, or bytes

@@ -21,14 +21,29 @@ pub(super) fn random(network: &Network, count: u64, seed: u64) -> Vec<Vec<Value>
     (0..count).map(|_| frame()).collect()
 }
 
-/// A random tensor for an input: floats from -1 to 1, or any bytes of a camera.
+/// A random tensor for an input: floats from -1 to 1, or any bytes.
 pub(super) fn draw(input: &Input, shape: &Shape, random: &mut ChaCha8Rng) -> Value {
     let elements = 0..shape.elements();
     let data = match input.element {
         InputElement::F32 => Data::F32(elements.map(|_| random.random_range(-1.0f32..1.0)).collect()),
         InputElement::U8 => Data::U8(elements.map(|_| random.random_range(0..=u8::MAX)).collect()),
+        InputElement::I8 => Data::I8(elements.map(|_| random.random_range(i8::MIN..=i8::MAX)).collect()),
     };
     Value { dims: input_dims(input, shape), data }
+}
+
+/// A tensor of a file for an input. Floats that are whole numbers will do for integers.
+pub(super) fn taken(input: &Input, value: Value) -> Value {
+    let Data::F32(floats) = &value.data else { return value };
+    let all = |least: f32, most: f32| floats.iter().all(|x| x.fract() == 0.0 && (least..=most).contains(x));
+    let data = match input.element {
+        InputElement::U8 if input.is_of_integers() && all(0.0, 255.0) => {
+            Data::U8(floats.iter().map(|x| *x as u8).collect())
+        }
+        InputElement::I8 if all(-128.0, 127.0) => Data::I8(floats.iter().map(|x| *x as i8).collect()),
+        _ => return value,
+    };
+    Value { data, ..value }
 }
 
 /// The frames of files and folders, those of a folder by name. A frame is a file or, if there are several inputs, a folder
@@ -68,4 +83,27 @@ pub(super) fn read(network: &Network, paths: &[PathBuf]) -> Result<Vec<Vec<Value
         }
     }
     Ok(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_will_do_for_integers() {
+        let of = |element| Input { element, camera: None };
+        let floats = |values: &[f32]| Value { dims: vec![values.len()], data: Data::F32(values.to_vec()) };
+        let taken = |element, values: &[f32]| taken(&of(element), floats(values)).data;
+        assert_eq!(taken(InputElement::I8, &[-128.0, 0.0, 127.0]), Data::I8(vec![-128, 0, 127]));
+        assert_eq!(taken(InputElement::U8, &[255.0, 0.0]), Data::U8(vec![255, 0]));
+        for (element, values) in [
+            (InputElement::I8, [0.5]),
+            (InputElement::I8, [128.0]),
+            (InputElement::I8, [f32::NAN]),
+            (InputElement::U8, [-1.0]),
+            (InputElement::F32, [1.0]),
+        ] {
+            assert_eq!(format!("{:?}", taken(element, &values)), format!("{:?}", floats(&values).data));
+        }
+    }
 }

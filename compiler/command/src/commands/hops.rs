@@ -35,6 +35,7 @@ pub(super) fn split(input: &Input, shape: &Shape, signal: Value) -> Result<Vec<V
         let data = match &signal.data {
             Data::F32(values) => Data::F32(rows_of(values, [outer, all, inner], first, hop)),
             Data::U8(values) => Data::U8(rows_of(values, [outer, all, inner], first, hop)),
+            Data::I8(values) => Data::I8(rows_of(values, [outer, all, inner], first, hop)),
             Data::I64(values) => Data::I64(rows_of(values, [outer, all, inner], first, hop)),
         };
         Value { dims: dims.clone(), data }
@@ -65,6 +66,10 @@ pub(super) fn join(parts: &[Value], shape: &Shape) -> Option<Value> {
         })),
         Data::U8(_) => Data::U8(joined(parts, outer, |data| match data {
             Data::U8(values) => values,
+            _ => &[],
+        })),
+        Data::I8(_) => Data::I8(joined(parts, outer, |data| match data {
+            Data::I8(values) => values,
             _ => &[],
         })),
     };

@@ -98,6 +98,9 @@ impl RawInput {
                 let bytes = self.held.as_chunks().0;
                 row.iter_mut().zip(bytes).for_each(|(to, bytes)| *to = f32::from_le_bytes(*bytes));
             }
+            InputRow::I8(row) => {
+                row.iter_mut().zip(&self.held).for_each(|(to, byte)| *to = byte.cast_signed());
+            }
             InputRow::U8(row) => {
                 let (len, y) = (row.len() / self.planes, if self.planes > 1 { y } else { 0 });
                 for (plane, row) in row.chunks_exact_mut(len.max(1)).enumerate() {

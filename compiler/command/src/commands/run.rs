@@ -350,7 +350,8 @@ impl CnnFiles {
                     (None, Some(RawInput::open(&file, input, &layer.output_shape)?))
                 }
                 (Some(file), _) if cnn.stream.is_some() => {
-                    let hops = hops::split(input, &layer.output_shape, npy::read(&file)?);
+                    let signal = frames::taken(input, npy::read(&file)?);
+                    let hops = hops::split(input, &layer.output_shape, signal);
                     let hops = hops.map_err(|[all, hop]| Error::Input {
                         message: format!(
                             "{} has {all} rows, which are no whole number of hops of {hop}",
@@ -360,7 +361,7 @@ impl CnnFiles {
                     })?;
                     (Some(hops), None)
                 }
-                (Some(file), _) => (Some(vec![npy::read(&file)?]), None),
+                (Some(file), _) => (Some(vec![frames::taken(input, npy::read(&file)?)]), None),
                 (None, Some(seed)) => {
                     let seed = seed.wrapping_add(((c << 16) + i) as u64);
                     let mut random = ChaCha8Rng::seed_from_u64(seed);

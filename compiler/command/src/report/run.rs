@@ -232,6 +232,7 @@ fn numbers(data: &Data) -> Vec<f64> {
     match data {
         Data::F32(values) => values.iter().copied().map(f64::from).collect(),
         Data::U8(values) => values.iter().copied().map(f64::from).collect(),
+        Data::I8(values) => values.iter().copied().map(f64::from).collect(),
         Data::I64(values) => values.iter().map(|value| *value as f64).collect(),
     }
 }

@@ -1,21 +1,20 @@
-//! Binds how the caller hands over a network's inputs: fp32 tensors, or camera bytes.
+//! Binds how the caller hands over a network's inputs: as the model states them, or as camera bytes.
 
-use csdfc_plan::operator::{Camera, CameraLayout, ColorOrder, Input, InputElement, Operator};
+use csdfc_plan::operator::{Camera, CameraLayout, ColorOrder};
 
 use super::fault::AppFault;
 use super::locate::PathStep;
-use super::spec::{CnnSpec, InputSpec, Numbers};
-use csdfc_network::Network;
+use super::spec::{CnnSpec, ElementSpec, InputSpec, Numbers};
 use csdfc_network::suggest::{self, clip};
+use csdfc_network::{Network, pass};
 
-/// Writes the inputs of a CNN's specification into its network. `path` is that of the CNN.
-pub(super) fn bind(network: &mut Network, spec: &CnnSpec, path: &[PathStep]) -> Result<(), AppFault> {
+/// The network with the inputs of a CNN's specification. `path` is that of the CNN.
+pub(super) fn bind(mut network: Network, spec: &CnnSpec, path: &[PathStep]) -> Result<Network, AppFault> {
     let path = [path, &["inputs".into()]].concat();
     for (name, input) in &spec.inputs {
-        let known = |layer: &&mut csdfc_network::Layer| {
-            layer.is_input() && (layer.name == *name || layer.output == *name)
-        };
-        if network.layers.iter_mut().find(known).is_none() {
+        let known =
+            |layer: &csdfc_network::Layer| layer.is_input() && (layer.name == *name || layer.output == *name);
+        let Some(id) = network.ids().find(|id| known(network.layer(*id))) else {
             let inputs =
                 network.layers.iter().filter(|layer| layer.is_input()).map(|layer| layer.name.as_str());
             let at = [&path[..], &[PathStep::Key(name.clone())]].concat();
@@ -25,22 +24,22 @@ pub(super) fn bind(network: &mut Network, spec: &CnnSpec, path: &[PathStep]) -> 
                 "no such input",
             )
             .help(suggest::help(name, "its inputs are", inputs)));
-        }
-        if let Some(layer) = network.layers.iter_mut().find(known) {
-            let at = [&path[..], &[PathStep::from(name.as_str())]].concat();
-            layer.operator = Operator::Input(delivery(input, &layer.shape, &at)?);
+        };
+        let at = [&path[..], &[PathStep::from(name.as_str())]].concat();
+        if let Some(camera) = camera(input, &network.layer(id).shape, &at)? {
+            network = pass::camera(network, id, camera);
         }
     }
-    Ok(())
+    Ok(network)
 }
 
-fn delivery(
+/// The camera that hands over an input of this shape, if one does.
+fn camera(
     spec: &InputSpec,
     shape: &csdfc_plan::shape::Shape,
     path: &[PathStep],
-) -> Result<Input, AppFault> {
-    let element = InputElement::from(spec.element);
-    if element == InputElement::F32 {
+) -> Result<Option<Camera>, AppFault> {
+    if spec.element == ElementSpec::F32 {
         let camera_only = [
             ("layout", spec.layout.is_some()),
             ("order", spec.order.is_some()),
@@ -48,7 +47,7 @@ fn delivery(
             ("scale", spec.scale.is_some()),
         ];
         return match camera_only.iter().find(|(_, given)| *given) {
-            None => Ok(Input { element, camera: None }),
+            None => Ok(None),
             Some((field, _)) => {
                 let at = [path, &[PathStep::from(*field)]].concat();
                 Err(AppFault::new(&at, format!("`{field}` is for camera bytes only"), "not for f32")
@@ -88,11 +87,10 @@ fn delivery(
         let message = format!("only an input of 3 channels can be BGR; this one has {channels}");
         return Err(AppFault::new(&at, message, "not a color image"));
     }
-    let camera = Camera {
+    Ok(Some(Camera {
         layout: spec.layout.unwrap_or(CameraLayout::Hwc),
         order,
         mean: per_channel("mean", &spec.mean, 0.0)?,
         scale: per_channel("scale", &spec.scale, 1.0)?,
-    };
-    Ok(Input { element, camera: Some(camera) })
+    }))
 }

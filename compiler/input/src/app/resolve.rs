@@ -393,7 +393,7 @@ fn bind_cnn(
     let at = |field: &str| [path, &[PathStep::from(field)]].concat();
     let CnnSpec { model, shapes, values, .. } = spec;
     let request = ModelRequest { model, folder, shapes, values, fusion };
-    let Loaded { mut network, source } = load(&request).map_err(|error| {
+    let Loaded { network, source } = load(&request).map_err(|error| {
         let fault = AppFault::new(&at("model"), format!("cannot load `{}`", clip(&spec.model)), "this model");
         let help = error.help().map(|help| help.to_string());
         match help {
@@ -408,7 +408,7 @@ fn bind_cnn(
             "this model",
         ));
     }
-    inputs::bind(&mut network, spec, path)?;
+    let network = inputs::bind(network, spec, path)?;
     let network = stream::bind(network, spec, path)?;
     let network = state::bind(network, spec, path)?;
     let network = precisions::bind(network, spec, path)?;

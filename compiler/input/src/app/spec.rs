@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 use csdfc_network::pass::Precision;
 use csdfc_network::suggest;
-use csdfc_plan::operator::{CameraLayout, ColorOrder, InputElement};
+use csdfc_plan::operator::{CameraLayout, ColorOrder};
 use csdfc_plan::plan::StorageModel;
 use ron::error::SpannedError;
 use ron::extensions::Extensions;
@@ -290,7 +290,7 @@ pub struct PartitionSpec {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename = "input")]
 pub struct InputSpec {
-    /// Element type; `f32` by default.
+    /// Element type. By default what the model takes: floats, or the integers of a quantized model.
     #[serde(default, rename = "type")]
     pub element: ElementSpec,
     /// Order of the dimensions of camera bytes; `HWC` by default.
@@ -311,20 +311,11 @@ pub struct InputSpec {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", rename = "element type")]
 pub enum ElementSpec {
-    /// 32-bit floats.
+    /// What the model takes.
     #[default]
     F32,
     /// Camera bytes.
     U8,
-}
-
-impl From<ElementSpec> for InputElement {
-    fn from(element: ElementSpec) -> Self {
-        match element {
-            ElementSpec::F32 => InputElement::F32,
-            ElementSpec::U8 => InputElement::U8,
-        }
-    }
 }
 
 /// One number for all channels, or one for each.

@@ -23,6 +23,11 @@ pub(super) fn of_byte(name: &str, value: u8) -> TensorProto {
     tensor(name, &[], DataType::UINT8, vec![value])
 }
 
+/// One signed 8-bit integer.
+pub(super) fn of_signed_byte(name: &str, value: i8) -> TensorProto {
+    tensor(name, &[], DataType::INT8, vec![value.cast_unsigned()])
+}
+
 /// Integers that stand for numbers: the operands of a DequantizeLinear, and its axis.
 pub(super) struct Dequantized {
     pub tensors: Vec<TensorProto>,

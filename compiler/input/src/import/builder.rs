@@ -15,7 +15,9 @@ use csdfc_network::pass::{self, Step};
 use csdfc_network::weights::Weights;
 use csdfc_network::{Layer, LayerId, Network, Operand};
 use csdfc_plan::format::{Element, Quantization};
-use csdfc_plan::operator::{ArgMax, Binary, ElementWise, Function, Operator, TopK, Transpose};
+use csdfc_plan::operator::{
+    ArgMax, Binary, ElementWise, Function, Input, InputElement, Operator, TopK, Transpose,
+};
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::bind::{Primitive, Site, bind};
 use rten_onnx::onnx::{DataType, TensorProto};
@@ -126,6 +128,20 @@ impl Builder {
         };
         let operand = Operand { layer: self.network.add(layer), shape };
         Ok(Tensor { operand, views: Vec::new(), integers: None })
+    }
+
+    /// Lets the caller hand over an input as these 8-bit integers.
+    pub fn input_of_integers(
+        &mut self,
+        input: Tensor,
+        element: InputElement,
+        quantization: Quantization,
+    ) -> Tensor {
+        let operator = Operator::Input(Input { element, camera: None });
+        let layer = &mut self.network.layers[input.operand.layer.0];
+        layer.primitive = Some(Primitive::new(&operator, &[]));
+        (layer.operator, layer.quantization) = (operator, Some(quantization));
+        Tensor { integers: None, ..input }
     }
 
     /// Adds a layer that stands for `node`.

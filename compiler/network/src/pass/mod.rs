@@ -56,6 +56,7 @@ use csdfc_plan::plan::StorageModel;
 
 use crate::Network;
 
+mod camera;
 mod columns;
 mod copies;
 mod fold;
@@ -78,6 +79,7 @@ mod residual;
 mod rewrite;
 mod transposes;
 
+pub use camera::camera;
 pub use integers::{integers, moves_exactly, of_integers, of_moved_integers};
 pub use legalise::legalise;
 pub use movements::{Movement, movement};

@@ -5,14 +5,14 @@ use crate::shape::Shape;
 
 use super::shape_error::{ShapeError, fail};
 
-/// Checks that the caller can hand over an input of this shape in this way. Bytes are those of a camera. They are
-/// images, with a finite mean and a finite scale, which is not 0, for each channel.
+/// Checks that the caller can hand over an input of this shape in this way: as floats, as 8-bit integers, or as the bytes
+/// of a camera. These are images, with a finite mean and a finite scale, which is not 0, for each channel.
 pub(super) fn check(input: &Input, shape: &Shape) -> Result<(), ShapeError> {
     let camera = match (input.element, &input.camera) {
-        (InputElement::F32, None) => return Ok(()),
+        (_, None) => return Ok(()),
         (InputElement::U8, Some(camera)) => camera,
         (InputElement::F32, Some(_)) => return fail("it has a `camera`, but its elements are f32"),
-        (InputElement::U8, None) => return fail("its elements are u8, but it has no `camera`"),
+        (InputElement::I8, Some(_)) => return fail("it has a `camera`, but its elements are i8"),
     };
     let Camera { order, mean, scale, .. } = camera;
     let channels = shape.channels();

@@ -177,7 +177,8 @@ fn is_element_wise(operator: &Operator, _: &[&Shape]) -> bool {
 }
 
 fn is_other(operator: &Operator, _: &[&Shape]) -> bool {
-    !["conv", "conv_transpose", "gemm", "convert"].contains(&operator.kind())
+    let is_of_integers = matches!(operator, Operator::Input(input) if input.is_of_integers());
+    !is_of_integers && !["conv", "conv_transpose", "gemm", "convert"].contains(&operator.kind())
 }
 
 /// All primitives.

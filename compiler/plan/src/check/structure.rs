@@ -426,7 +426,7 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
         (_, None) => {}
     }
     let is_input = matches!(layer.operator, Operator::Input(_));
-    let is_of_bytes = matches!(&layer.operator, Operator::Input(input) if input.element == InputElement::U8);
+    let is_of_bytes = matches!(&layer.operator, Operator::Input(input) if input.element != InputElement::F32);
     let tensors_model = index.plan.storage_model == StorageModel::Tensors;
     match (tensor.external, tensor.ring) {
         (false, _) if *is_output => wrong("it is a network output, but not external".into()),
@@ -449,7 +449,7 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
             wrong("layers read it, but it has no ring".into());
         }
         (true, None) if tensors_model && is_of_bytes && !readers.is_empty() => {
-            wrong("layers read the floats that are made of its bytes, but it has no ring for them".into());
+            wrong("layers read what is made of its bytes, but it has no ring for that".into());
         }
         (_, Some(_)) if !tensors_model => wrong("it has a ring, which model `edges` does not have".into()),
         _ => {}

@@ -106,9 +106,9 @@ pub enum Operator {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Element type of the caller's frame; the network always sees fp32.
+    /// Element type of the caller's frame.
     pub element: InputElement,
-    /// Order of the caller's dimensions, if it differs from the network's: `HWC` bytes of a camera, for example.
+    /// How bytes of a camera become fp32. Without it, bytes are the 8-bit integers of a quantized network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub camera: Option<Camera>,
 }
@@ -121,6 +121,15 @@ pub enum InputElement {
     F32,
     /// Bytes, converted row by row as they are read.
     U8,
+    /// Signed 8-bit integers of a quantized network.
+    I8,
+}
+
+impl Input {
+    /// Whether the caller hands over the integers of a quantized network.
+    pub fn is_of_integers(&self) -> bool {
+        self.element != InputElement::F32 && self.camera.is_none()
+    }
 }
 
 /// How camera bytes become the network's fp32 rows: `(byte − mean) · scale` per channel.

@@ -112,6 +112,7 @@ fn value(input: &Input, shape: &Shape) -> Value {
     let data = match input.element {
         InputElement::F32 => Data::F32(bytes.map(|byte| f32::from(byte) / 128.0 - 1.0).collect()),
         InputElement::U8 => Data::U8(bytes.collect()),
+        InputElement::I8 => Data::I8(bytes.map(u8::cast_signed).collect()),
     };
     Value { dims: input_dims(input, shape), data }
 }

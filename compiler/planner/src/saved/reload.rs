@@ -28,7 +28,7 @@ use csdfc_network::pass::{self, Fusion};
 use csdfc_network::{LayerId, Network, Operand};
 use csdfc_network::{state, stream};
 use csdfc_plan::format::{Element, Quantization};
-use csdfc_plan::operator::Operator;
+use csdfc_plan::operator::{Input, Operator};
 use csdfc_plan::plan::{Cnn, Plan, State, Stream};
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::ParameterError;
@@ -118,18 +118,23 @@ fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<Str
             model: cnn.model.path.clone(),
             source: Box::new(error),
         })?;
+        let cameras = cnn.layers.iter().filter_map(|layer| match &layer.operator {
+            Operator::Input(Input { camera: Some(camera), .. }) => Some((&layer.name, camera)),
+            _ => None,
+        });
+        let network = cameras.fold(loaded.network, |network, (name, camera)| match network.find(name) {
+            Some(id) => pass::camera(network, id, camera.clone()),
+            None => network,
+        });
         let network = match cnn.stream {
             Some(Stream { window, .. }) => {
                 let input = cnn.layers.iter().find(|layer| matches!(layer.operator, Operator::Input(_)));
                 let hop = input.map(|input| input.output_shape.rows());
-                stream::of_hops(loaded.network, hop, window.map(|window| window as usize)).map_err(
-                    |error| Error::Input {
-                        message: format!("CNN `{}`: {error}", cnn.name),
-                        help: Some(HELP.into()),
-                    },
-                )?
+                stream::of_hops(network, hop, window.map(|window| window as usize)).map_err(|error| {
+                    Error::Input { message: format!("CNN `{}`: {error}", cnn.name), help: Some(HELP.into()) }
+                })?
             }
-            None => loaded.network,
+            None => network,
         };
         // The model may have states of its own.
         let is_own = |state: &&State| network.state_of_input(&state.input).is_some();

@@ -1,8 +1,8 @@
 //! Frames on which networks are measured.
 
 use csdfc_network::{Layer, Network};
-use csdfc_plan::operator::{Input, InputElement, Operator};
-use csdfc_runtime::run::{Data, Value, input_dims};
+use csdfc_plan::operator::{Input, Operator};
+use csdfc_runtime::run::{Data, Value, element, input_dims};
 
 use crate::error::Error;
 
@@ -43,12 +43,4 @@ pub(crate) fn check(network: &Network, frames: &[Vec<Value>]) -> Result<(), Erro
         }
     }
     Ok(())
-}
-
-/// Name of the element that an input takes.
-fn element(input: &Input) -> &'static str {
-    match input.element {
-        InputElement::F32 => "float32",
-        InputElement::U8 => "uint8",
-    }
 }

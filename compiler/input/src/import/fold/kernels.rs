@@ -190,5 +190,8 @@ fn constant(result: run::Value, element: Option<DataType>) -> Constant {
         (run::Data::U8(values), stored) => {
             Constant { stored, ..Constant::ints(dims, values.into_iter().map(i64::from).collect()) }
         }
+        (run::Data::I8(values), stored) => {
+            Constant { stored, ..Constant::ints(dims, values.into_iter().map(i64::from).collect()) }
+        }
     }
 }

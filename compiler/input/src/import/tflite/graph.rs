@@ -152,7 +152,13 @@ impl<'a> Graph<'a, '_> {
             }
             let (tensor, info) = (&tensors[index], self.info(index));
             let seat = InputSeat { name: &tensor.name, info: &info, channels_last: true };
-            values[index] = Some(inputs::add(self.model, &mut builder, &seat, &given)?);
+            let input = inputs::add(self.model, &mut builder, &seat, &given)?;
+            values[index] = Some(match (input, tensor.integers()) {
+                (Value::Tensor(x), Some((element, quantization))) => {
+                    Value::Tensor(builder.input_of_integers(x, element, quantization))
+                }
+                (input, _) => input,
+            });
         }
         let mut constant = |index: usize| {
             let stored = self.stated.constant(&mut builder, self.file, &tensors[index]);

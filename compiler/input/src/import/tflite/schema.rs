@@ -15,6 +15,7 @@ use crate::import::constant::{
 };
 use crate::import::error::{Fault, fault};
 use csdfc_network::weights::{StoredElement, WeightSource};
+use csdfc_plan::operator::InputElement;
 
 /// The bytes that follow the first offset of a file.
 const IDENTIFIER: &[u8] = b"TFL3";
@@ -278,6 +279,16 @@ impl<'a> Tensor<'a> {
         self.quantization.is_some()
             && matches!(self.element, DataType::INT8 | DataType::UINT8 | DataType::INT16)
     }
+
+    /// The 8-bit integers that its elements are, and what they stand for.
+    pub fn integers(&self) -> Option<(InputElement, csdfc_plan::format::Quantization)> {
+        let element = match self.element {
+            DataType::INT8 => InputElement::I8,
+            DataType::UINT8 => InputElement::U8,
+            _ => return None,
+        };
+        Some((element, self.quantization?.single(element == InputElement::I8)?))
+    }
 }
 
 impl<'a> Quantization<'a> {
@@ -291,6 +302,14 @@ impl<'a> Quantization<'a> {
     /// How many scales there are.
     pub fn count(&self) -> usize {
         self.scales.len()
+    }
+
+    /// The scale and the zero point, if there is one of each. 128 is added to the zero point of signed integers.
+    fn single(&self, is_signed: bool) -> Option<csdfc_plan::format::Quantization> {
+        let scale = self.scales.first().filter(|scale| self.scales.len() == 1 && scale.is_normal())?;
+        let point = self.zero_points.and_then(|points| points.first()).unwrap_or(0);
+        let zero_point = u8::try_from(point.checked_add(if is_signed { 128 } else { 0 })?).ok()?;
+        (scale > 0.0).then_some(csdfc_plan::format::Quantization { scale, zero_point })
     }
 
     /// The scales and the equally many zero points, as operands of ONNX's `DequantizeLinear`. Their type is that of the

@@ -123,6 +123,16 @@ fn deliveries() {
     assert_eq!(check(&plan).err(), None);
     let table: &[Case] = &[
         ("bytes as they are", pair, |p| delivered(p, |input| input.element = InputElement::U8), "operator"),
+        ("integers of floats", pair, |p| delivered(p, |input| input.element = InputElement::I8), "operator"),
+        (
+            "signed bytes of a camera",
+            pair,
+            |p| {
+                seen(p, |_| {});
+                delivered(p, |input| input.element = InputElement::I8);
+            },
+            "operator",
+        ),
         (
             "floats of a camera",
             pair,
@@ -289,7 +299,7 @@ fn tensors_without_their_place() {
         (pipelined, cut_output, "it goes to a partition that runs at the same time, but has no ring"),
         (pair, read_output, "layers read it, but it has no ring"),
         (pair, |p| p.tensors[2].ring = p.tensors[1].ring, "no layer reads it, but it has a ring"),
-        (branch, bytes, "layers read the floats that are made of its bytes, but it has no ring for them"),
+        (branch, bytes, "layers read what is made of its bytes, but it has no ring for that"),
         (
             edges,
             |p| p.tensors[1].ring = branch().tensors[1].ring,

@@ -1,7 +1,12 @@
 //! Quantized models: tensors of integers in the file are tensors of integers in the network.
 
 use super::{Field, I8, I32, Model, Tensor, U8};
+use crate::export::export;
+use crate::import::{ImportOptions, import_bytes};
+use csdfc_network::LayerId;
 use csdfc_network::pass::{self, Fusion};
+use csdfc_plan::format::Quantization;
+use csdfc_plan::operator::{Input, InputElement, Operator};
 
 /// A convolution of integers, of these types of elements and zero points.
 fn quantized(element: i8, points: [i64; 3]) -> Model {
@@ -39,6 +44,32 @@ fn convolutions_compute_on_integers() {
         let primitives = primitives(&model);
         assert!(primitives.iter().any(|name| name == "indirect-gemm-int8-hwc-hwc"), "{primitives:?}");
     }
+}
+
+/// The caller hands over the integers that the file states, and what is written as ONNX takes them, too.
+#[test]
+fn inputs_are_integers() {
+    for (element, point, stated) in [(I8, -3, InputElement::I8), (U8, 3, InputElement::U8)] {
+        let imported = quantized(element, [point, 0, 5]).import().unwrap();
+        let network = pass::normalise(imported.clone(), Fusion::Full);
+        let input = &network.layers[0];
+        assert_eq!(input.operator, Operator::Input(Input { element: stated, camera: None }));
+        let zero_point = if element == I8 { 125 } else { 3 };
+        assert_eq!(input.quantization, Some(Quantization { scale: 0.5, zero_point }));
+        // No layer of floats is between the input and the convolution.
+        assert_eq!(network.layers[1].operator.kind(), "conv");
+        assert_eq!(network.layers[1].inputs[0].layer, LayerId(0));
+        let written =
+            import_bytes(&export(&imported).unwrap(), None, &ImportOptions::default()).unwrap().network;
+        let written = pass::normalise(written, Fusion::Full);
+        let conv = written.layers.iter().find(|layer| layer.operator.kind() == "conv").unwrap();
+        assert_eq!(written.layer(conv.inputs[0].layer).quantization, input.quantization);
+    }
+    // A zero point that no such integer is, is refused by the layer that reads it, as anywhere.
+    let mut model = quantized(I8, [0, 0, 0]);
+    model.tensors[0].points = vec![200];
+    let error = model.import().unwrap_err().to_string();
+    assert!(error.contains("a zero point is 200, out of the range of int8"), "{error}");
 }
 
 #[test]
