@@ -290,7 +290,18 @@ pub(super) fn check(application: &Application) {
         cargo(folder, &["rustc", "--offline", "--lib", "--features", "capi", "--crate-type", kind]);
         let strict =
             ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Iinclude", "program.c", "-o", kind];
-        run(Command::new("cc").current_dir(folder).args(strict).args([library, "-lpthread", "-ldl", "-lm"]));
+        let libraries = [library, "-lpthread", "-ldl", "-lm"];
+        run(Command::new("cc").current_dir(folder).args(strict).args(libraries));
+        // The crate's own example.
+        let example = strict.map(|argument| match argument {
+            "program.c" => "c/main.c",
+            argument if argument == kind => "example",
+            argument => argument,
+        });
+        run(Command::new("cc").current_dir(folder).args(example).args(libraries));
+        run(Command::new(folder.join("example"))
+            .current_dir(folder)
+            .env("LD_LIBRARY_PATH", folder.join("target/debug")));
         run(Command::new(folder.join(kind))
             .current_dir(folder)
             .env("LD_LIBRARY_PATH", folder.join("target/debug")));

@@ -54,6 +54,7 @@ impl Crate<'_> {
         add("src/capi.rs", self.head() + &capi::write(&self.name, self.models));
         let header = capi::header(&self.name, self.plan, self.models, &self.packed);
         add(&capi::header_path(&self.name), header);
+        add("c/main.c", capi::program(&self.name, self.models));
         add("src/trace.rs", self.head() + include_str!("template/trace.rs"));
         add("src/lib.rs", self.library(true));
         self.sources(&mut files);
@@ -119,6 +120,8 @@ impl Crate<'_> {
              # The instruction set is chosen at start, and there is a program.\nstd = []\n\
              # The weights are embedded. Without this feature, the caller hands them over.\nweights = []\n\
              # Functions for C, as the header in `include` declares them.\ncapi = []\n\
+             # A panic, which would be a mistake of this crate, halts: for C on a board without an operating system.\n\
+             panic-handler = []\n\
              # Firings are timed, and the program writes them with `--trace`.\ntrace = [\"std\"]\n\n\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\
              # The crate is a workspace of its own, wherever it lies.\n[workspace]\n",
@@ -166,6 +169,14 @@ impl Crate<'_> {
             source.gap();
             source.line("#[cfg(feature = \"capi\")]");
             source.line("mod capi;");
+            source.gap();
+            source.line("#[cfg(all(feature = \"panic-handler\", not(feature = \"std\")))]");
+            source.line("#[panic_handler]");
+            source.open("fn halt(_: &core::panic::PanicInfo<'_>) -> ! {");
+            source.open("loop {");
+            source.line("core::hint::spin_loop();");
+            source.close("}");
+            source.close("}");
             source.gap();
             source.line("#[cfg(feature = \"trace\")]");
             source.line("pub mod trace;");

@@ -26,8 +26,14 @@ impl Crate<'_> {
             text,
             "## From C\n\n    \
              cargo rustc --lib --release --features capi --crate-type staticlib\n    \
-             cc program.c -Iinclude target/release/lib{library}.a -lpthread -ldl -lm\n\n\
-             `{header}` declares the functions; `--crate-type cdylib` makes a shared library.\n\n\
+             cc c/main.c -Iinclude target/release/lib{library}.a -lpthread -ldl -lm\n\n\
+             `{header}` declares the functions, and `c/main.c` is an example; `--crate-type cdylib` makes a shared\n\
+             library. For a board without an operating system, here a Cortex-M4:\n\n    \
+             cargo rustc --lib --release --no-default-features --features capi,weights,panic-handler \\\n        \
+             --crate-type staticlib --target thumbv7em-none-eabihf\n    \
+             arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Wl,--gc-sections \\\n        \
+             c/main.c -Iinclude target/thumbv7em-none-eabihf/release/lib{library}.a …\n\n\
+             What starts the board and prints there, and its linker script, are the board's own.\n\n\
              ## Licence\n\n\
              The models' code is yours. The kernels and the code around the models are under MIT or Apache-2.0, at\n\
              your choice.\n"

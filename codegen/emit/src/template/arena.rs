@@ -12,6 +12,7 @@ use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::Range;
 use core::ptr::NonNull;
+#[cfg(target_has_atomic = "8")]
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ARENA_BYTES;
@@ -32,7 +33,9 @@ impl Arena {
         Arena { bytes: [0; ARENA_BYTES] }
     }
 
-    /// The ready static arena, the first time; nothing after that.
+    /// The ready static arena, the first time; nothing after that. A processor that cannot swap a flag at once, such as a
+    /// Cortex-M0, has none.
+    #[cfg(target_has_atomic = "8")]
     pub fn take() -> Option<&'static mut Arena> {
         // It begins at the start of a cache line, since a vector that lies in two lines takes twice as long.
         #[repr(align(64))]

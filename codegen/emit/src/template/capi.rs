@@ -3,7 +3,7 @@
 #![allow(missing_docs, reason = "the header has the documentation")]
 
 use core::cell::Cell;
-use core::ffi::c_void;
+use core::ffi::{c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::ptr;
