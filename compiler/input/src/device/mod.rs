@@ -32,10 +32,26 @@ use self::store::Store;
 /// The profiles that come with csdfc, by name. A target is data, so a new one takes a file and a line here.
 const PROFILES: &[(&str, &str)] = &[
     ("epyc-vm", include_str!("targets/epyc-vm.ron")),
+    ("esp32-c3", include_str!("targets/esp32-c3.ron")),
+    ("esp32-p4", include_str!("targets/esp32-p4.ron")),
+    ("esp32-s3", include_str!("targets/esp32-s3.ron")),
     ("generic", include_str!("targets/generic.ron")),
+    ("imx8m-plus", include_str!("targets/imx8m-plus.ron")),
+    ("jetson-nano", include_str!("targets/jetson-nano.ron")),
+    ("jetson-orin-nano", include_str!("targets/jetson-orin-nano.ron")),
     ("jetson-tx2", include_str!("targets/jetson-tx2.ron")),
     ("jetson-tx2-cpu", include_str!("targets/jetson-tx2-cpu.ron")),
     ("jetson-tx2-paper", include_str!("targets/jetson-tx2-paper.ron")),
+    ("nrf52840", include_str!("targets/nrf52840.ron")),
+    ("raspberry-pi-4", include_str!("targets/raspberry-pi-4.ron")),
+    ("raspberry-pi-5", include_str!("targets/raspberry-pi-5.ron")),
+    ("raspberry-pi-zero-2", include_str!("targets/raspberry-pi-zero-2.ron")),
+    ("rp2040", include_str!("targets/rp2040.ron")),
+    ("rp2350", include_str!("targets/rp2350.ron")),
+    ("stm32f4", include_str!("targets/stm32f4.ron")),
+    ("stm32f7", include_str!("targets/stm32f7.ron")),
+    ("stm32h7", include_str!("targets/stm32h7.ron")),
+    ("stm32n6", include_str!("targets/stm32n6.ron")),
 ];
 
 /// The name of the machine on which csdfc runs. Nothing is known of it until it is measured.
