@@ -122,6 +122,8 @@ impl Crate<'_> {
              # Functions for C, as the header in `include` declares them.\ncapi = []\n\
              # A panic, which would be a mistake of this crate, halts: for C on a board without an operating system.\n\
              panic-handler = []\n\
+             # The processor is an Arm microcontroller with DSP instructions: Cortex-M4, M7, M33 and larger.\n\
+             dsp = []\n\
              # Firings are timed, and the program writes them with `--trace`.\ntrace = [\"std\"]\n\n\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\
              # The crate is a workspace of its own, wherever it lies.\n[workspace]\n",

@@ -33,7 +33,8 @@ impl Crate<'_> {
              --crate-type staticlib --target thumbv7em-none-eabihf\n    \
              arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Wl,--gc-sections \\\n        \
              c/main.c -Iinclude target/thumbv7em-none-eabihf/release/lib{library}.a …\n\n\
-             What starts the board and prints there, and its linker script, are the board's own.\n\n\
+             What starts the board and prints there, and its linker script, are the board's own. On a Cortex-M4, M7, M33\n\
+             or larger, the feature `dsp` makes networks of 8-bit integers faster.\n\n\
              ## Licence\n\n\
              The models' code is yours. The kernels and the code around the models are under MIT or Apache-2.0, at\n\
              your choice.\n"

@@ -1,5 +1,7 @@
 //! Vectors of integers: their operations, and a portable implementation.
 
+use core::mem::MaybeUninit;
+
 use super::super::arch::Portable;
 use super::Requantize;
 
@@ -55,6 +57,9 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     const MIDDLE: u8 = 0;
     /// Maximum number of pixels of a tile of one panel or two.
     const TILE: usize;
+    /// Whether a depthwise convolution adds a column to the sums of all pixels whose windows contain it. If there are few
+    /// registers for sums, it goes pixel by pixel.
+    const SLIDES: bool = true;
     /// Panels that are computed together: either one panel of one or more vectors, or at most four panels of one vector
     /// each.
     const PANELS_PER_STEP: usize;
@@ -121,6 +126,42 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// Adds to each lane the products of a tensor's elements and weights, whose sum does not leave 32 bits; the lane may
     /// (modulo 2^32).
     unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums;
+    /// Adds the products of four steps, so many times, of the pixels at these offsets, in an order of the set's own; `false`
+    /// if the set has none. `at` says where the first weights of a vector are, and how many channels its panel has. There
+    /// are weights of all these steps, and each pixel is good for them.
+    #[inline(always)]
+    unsafe fn add_fours<const M: usize, const N: usize>(
+        _: &mut [[Self::Sums; N]; M],
+        _at: impl Fn(usize) -> (*const u8, usize),
+        _pixels: *const u8,
+        _offsets: &[usize; M],
+        _fours: usize,
+    ) -> bool {
+        false
+    }
+    /// Adds the products of the columns of a depthwise convolution's window: those of the upper [`Integers::DEPTH`] rows of
+    /// the filter, then those of the next ones. The taps are as [`Integers::rows`] takes them, and the weights are
+    /// initialised.
+    #[inline(always)]
+    unsafe fn add_columns<const V: usize>(
+        sums: &mut [Self::Sums; V],
+        columns: &[[*const u8; MAX_DEPTH]],
+        kernel: [usize; 2],
+        weights: &[MaybeUninit<[Self::Factors; V]>],
+        lanes: usize,
+    ) {
+        for (i, (taps, weights)) in columns.iter().zip(weights).enumerate() {
+            let rows = Self::DEPTH.min(kernel[0] - i / kernel[1] * Self::DEPTH);
+            // SAFETY: the processor has the instructions, each tap is good for what `rows` reads, and the weights are
+            // initialised: `# Safety` of `Integers`.
+            unsafe {
+                let (taps, weights) = (Self::rows::<V>(&taps[..rows], lanes), weights.assume_init_ref());
+                for v in 0..V {
+                    sums[v] = Self::add_products(sums[v], taps[v], weights[v]);
+                }
+            }
+        }
+    }
     /// Adds to each lane the part that products with these weights lack, because [`Integers::MIDDLE`] was subtracted
     /// from their elements.
     #[inline(always)]

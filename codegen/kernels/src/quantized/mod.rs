@@ -27,6 +27,8 @@ pub mod cast;
 pub mod conv;
 #[cfg(target_arch = "aarch64")]
 mod dotprod;
+#[cfg(all(target_arch = "arm", feature = "dsp"))]
+mod dsp;
 pub mod gemm;
 mod integers;
 #[cfg(target_arch = "aarch64")]

@@ -127,9 +127,14 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                         }
                     }
                 }
-                for _ in 0..fours {
-                    add_steps::<S, M, N, 4>(&mut sums, &weights, pixels, &offsets);
-                    (weights, pixels) = (weights.advanced_by(4), pixels.wrapping_add(4 * S::SIZE));
+                if S::add_fours(&mut sums, |v| weights.steps::<S, 4>(v), pixels, &offsets, fours) {
+                    weights = weights.advanced_by(4 * fours);
+                    pixels = pixels.wrapping_add(4 * S::SIZE * fours);
+                } else {
+                    for _ in 0..fours {
+                        add_steps::<S, M, N, 4>(&mut sums, &weights, pixels, &offsets);
+                        (weights, pixels) = (weights.advanced_by(4), pixels.wrapping_add(4 * S::SIZE));
+                    }
                 }
                 if steps.len() % 4 > 0 {
                     add_steps::<S, M, N, 2>(&mut sums, &weights, pixels, &offsets);

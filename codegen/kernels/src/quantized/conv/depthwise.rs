@@ -140,16 +140,17 @@ impl ChannelRows<'_, '_> {
     unsafe fn call<S: Integers, const V: usize>(self) {
         let Conv { kernel, stride, dilation, .. } = self.conv.q.conv;
         let is_whole = S::HAS_PARTS || self.lanes == V * S::LANES;
+        let slides = is_whole && S::SLIDES;
         // SAFETY: this is in `Work::run`, and `V` vectors hold the channels: `# Safety` of this function. Only `Each`
         // with a part takes channels that do not fill them, if the set has no parts.
         unsafe {
-            match (is_whole, kernel, stride[1], dilation[1]) {
+            match (slides, kernel, stride[1], dilation[1]) {
                 (true, [3, 3], 1, 1) => S::call(Whole::<V, 3, 1, 3>(self)),
                 (true, [3, 3], 2, 1) => S::call(Whole::<V, 3, 2, 2>(self)),
                 (true, [5, 5], 1, 1) => S::call(Whole::<V, 5, 1, 5>(self)),
                 (true, [5, 5], 2, 1) => S::call(Whole::<V, 5, 2, 3>(self)),
-                (true, ..) => S::call(DepthwiseWork::<V, false>(self)),
-                (false, ..) => S::call(DepthwiseWork::<V, true>(self)),
+                _ if is_whole => S::call(DepthwiseWork::<V, false>(self)),
+                _ => S::call(DepthwiseWork::<V, true>(self)),
             }
         }
     }
@@ -339,35 +340,38 @@ unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
     let Depthwise { q, input, output, .. } = rows.conv;
     let Conv { kernel, stride, dilation, pads, .. } = q.conv;
     let out = rows.outputs(y);
+    let mut columns = [[zeros.as_ptr(); MAX_DEPTH]; MAX_GROUPS];
     for x in 0..output.width() {
         // SAFETY: this is in `Work::run`, taps within the columns are within their rows, and no one else uses the
         // output's elements: `# Safety` of this function. A `PART` goes by way of rooms, which hold whole vectors.
         unsafe {
             let mut sums = filters.biases;
             for (group, first) in (0..kernel[0]).step_by(S::DEPTH).enumerate() {
-                for kx in 0..kernel[1] {
+                let columns = &mut columns[group * kernel[1]..][..kernel[1]];
+                for (kx, taps) in columns.iter_mut().enumerate() {
                     let ix = (x * stride[1] + kx * dilation[1]).wrapping_sub(pads[1]);
                     let is_inside = ix < input.shape.width;
-                    let mut rooms = [[0; MAX_CHANNELS]; MAX_DEPTH];
-                    let mut taps = [zeros.as_ptr(); MAX_DEPTH];
-                    let count = S::DEPTH.min(kernel[0] - first);
-                    for ((tap, room), &(place, step)) in
-                        taps.iter_mut().zip(&mut rooms).zip(&places[first..]).take(count)
-                    {
-                        if is_inside {
-                            *tap = place.wrapping_add(ix * step);
-                        }
-                        if PART {
-                            room.as_mut_ptr().copy_from_nonoverlapping(*tap, filters.lanes);
-                            *tap = room.as_ptr();
-                        }
-                    }
-                    let taps = S::rows::<V>(&taps[..count], filters.lanes);
-                    let weights = filters.weights[group * kernel[1] + kx].assume_init_ref();
-                    for v in 0..V {
-                        sums[v] = S::add_products(sums[v], taps[v], weights[v]);
+                    let rows = places[first..kernel[0]].iter();
+                    for (tap, &(place, step)) in taps.iter_mut().zip(rows).take(S::DEPTH) {
+                        *tap = if is_inside { place.wrapping_add(ix * step) } else { zeros.as_ptr() };
                     }
                 }
+            }
+            let all = kernel[0].div_ceil(S::DEPTH) * kernel[1];
+            let weights = &filters.weights[..all];
+            if PART {
+                for (i, (taps, weights)) in columns.iter().zip(weights).enumerate() {
+                    let mut rooms = [[0; MAX_CHANNELS]; MAX_DEPTH];
+                    let rows = S::DEPTH.min(kernel[0] - i / kernel[1] * S::DEPTH);
+                    for (room, tap) in rooms.iter_mut().zip(taps).take(rows) {
+                        room.as_mut_ptr().copy_from_nonoverlapping(*tap, filters.lanes);
+                    }
+                    let rooms = [rooms.each_ref().map(|room| room.as_ptr())];
+                    let weights = core::slice::from_ref(weights);
+                    S::add_columns(&mut sums, &rooms, [rows, 1], weights, filters.lanes);
+                }
+            } else {
+                S::add_columns(&mut sums, &columns[..all], kernel, weights, filters.lanes);
             }
             let to = out.wrapping_add(x * output.pixel_stride());
             let mut room = [0; MAX_CHANNELS];

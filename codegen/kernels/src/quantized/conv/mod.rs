@@ -33,12 +33,18 @@ pub use parameters::QConv;
 
 use core::ops::Range;
 
-use super::super::arch::{Isa, IsaLevel, Portable};
+use super::super::arch::Isa;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use super::super::arch::IsaLevel;
+#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+use super::super::arch::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::super::arch::{MAY_BE_AVX2, MAY_BE_AVX512};
 use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::shared::SharedRows;
+#[cfg(all(target_arch = "arm", feature = "dsp"))]
+use super::dsp;
 use super::integers::Work;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
@@ -88,6 +94,10 @@ fn run<W: Work>(isa: Isa, work: W) {
         // SAFETY: an `Isa` of this kind is made only where the processor has NEON with products of bytes.
         #[cfg(target_arch = "aarch64")]
         IsaLevel::Dot => unsafe { dotprod::run(work) },
+        // SAFETY: the feature says that the processor has the instructions.
+        #[cfg(all(target_arch = "arm", feature = "dsp"))]
+        _ => unsafe { dsp::run(work) },
+        #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
         _ => work.run::<Portable>(),
     }
 }
