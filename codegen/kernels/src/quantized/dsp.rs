@@ -352,7 +352,7 @@ unsafe impl Integers for Dsp {
         for v in 0..N {
             let (first, width) = at(v);
             // A narrow panel has no more channels.
-            let lanes = LANES.min(width - v * LANES % width.max(1));
+            let lanes = LANES.min(width - v * LANES);
             for lane in (0..lanes).step_by(together) {
                 let weights = (first.wrapping_add(4 * lane), 4 * width);
                 let place = |i: usize| (i / together, lane + i % together);

@@ -1,6 +1,6 @@
 //! Binds how the caller hands over a network's inputs: as the model states them, or as camera bytes.
 
-use csdfc_plan::operator::{Camera, CameraLayout, ColorOrder};
+use csdfc_plan::operator::{Camera, CameraLayout, ColorOrder, Input, Operator};
 
 use super::fault::AppFault;
 use super::locate::PathStep;
@@ -28,9 +28,20 @@ pub(super) fn bind(mut network: Network, spec: &CnnSpec, path: &[PathStep]) -> R
         let at = [&path[..], &[PathStep::from(name.as_str())]].concat();
         if let Some(camera) = camera(input, &network.layer(id).shape, &at)? {
             network = pass::camera(network, id, camera);
+            if !is_finite(&network.layer(id).operator) {
+                let message =
+                    "with the scale of the model's integers, `mean` or `scale` leaves what floats hold";
+                return Err(AppFault::new(&at, message.to_string(), "too large or too small"));
+            }
         }
     }
     Ok(network)
+}
+
+/// Whether an input's camera makes numbers of bytes.
+fn is_finite(input: &Operator) -> bool {
+    let Operator::Input(Input { camera: Some(Camera { mean, scale, .. }), .. }) = input else { return true };
+    mean.iter().chain(scale).all(|number| number.is_finite()) && !scale.contains(&0.0)
 }
 
 /// The camera that hands over an input of this shape, if one does.
@@ -93,4 +104,43 @@ fn camera(
         mean: per_channel("mean", &spec.mean, 0.0)?,
         scale: per_channel("scale", &spec.scale, 1.0)?,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use csdfc_network::Layer;
+    use csdfc_plan::format::Quantization;
+    use csdfc_plan::operator::InputElement;
+    use csdfc_plan::shape::Shape;
+
+    use super::*;
+
+    #[test]
+    fn numbers_of_integers_stay_within_floats() {
+        let mut network = Network::default();
+        network.add(Layer {
+            name: "image".into(),
+            onnx_nodes: Vec::new(),
+            operator: Operator::Input(Input { element: InputElement::I8, camera: None }),
+            inputs: Vec::new(),
+            parameters: Vec::new(),
+            output: "image".into(),
+            shape: Shape::image(3, 4, 4),
+            primitive: None,
+            quantization: Some(Quantization { scale: 1e-20, zero_point: 3 }),
+        });
+        let bind = |scale: &str| {
+            let text = format!("(model: \"m\", inputs: {{\"image\": (type: u8, scale: {scale})}})");
+            let spec: CnnSpec = ron::Options::default()
+                .with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME)
+                .from_str(&text)
+                .unwrap();
+            bind(network.clone(), &spec, &[]).map(|network| network.layers.len())
+        };
+        assert_eq!(bind("0.5").ok(), Some(2));
+        for scale in ["1e-30", "1e-38"] {
+            let message = format!("{:?}", bind(scale).unwrap_err());
+            assert!(message.contains("leaves what floats hold"), "{scale}: {message}");
+        }
+    }
 }

@@ -77,7 +77,8 @@ impl RowKernel<u8, u8> for QConv {
     }
 }
 
-/// Does the work with these instructions. AVX2 serves also where longer vectors have no products of bytes.
+/// Does the work with these instructions. AVX2 serves also where longer vectors have no products of bytes. Where the
+/// feature `dsp` says that every processor has its instructions, they serve as portable ones.
 #[inline]
 fn run<W: Work>(isa: Isa, work: W) {
     match isa.kind() {
