@@ -15,7 +15,7 @@ pub fn write(name: &str, models: &[Model<'_>]) -> String {
         library(name)
     ));
     source.open("let text = match status {");
-    for (status, text) in STATUSES.iter().enumerate() {
+    for (status, (_, text)) in STATUSES.iter().enumerate() {
         source.line(format!("{status} => c{text:?},"));
     }
     source.line("_ => c\"it is no status\",");

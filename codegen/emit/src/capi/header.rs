@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use csdfc_plan::plan::Plan;
 
-use super::{PLACE_WORDS, comment, inputs, library, outputs, prefix};
+use super::{PLACE_WORDS, STATUSES, comment, inputs, library, outputs, prefix};
 use crate::model::{Model, Packed};
 use crate::{boundary, hash, state};
 
@@ -86,13 +86,13 @@ pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) ->
     let upper = library.to_uppercase();
     let (application, file) = (comment(&plan.application), format!("{library}.h"));
     let arena = plan.memory.arena;
-    let failed = match streamed {
-        true => format!(
-            ",\n    /* The store could not be read, or has other bytes. The outputs are of no use; the model can go on. */\n    \
-             {upper}_STORE = 6"
-        ),
-        false => String::new(),
+    // Only a store can fail to be read.
+    let last = if streamed { STATUSES.len() } else { STATUSES.len() - 1 };
+    let status = |(number, (name, text)): (usize, &(&str, &str))| {
+        format!("    /* {text} */\n    {upper}_{name} = {number}")
     };
+    let statuses: Vec<String> = STATUSES[..last].iter().enumerate().map(status).collect();
+    let statuses = statuses.join(",\n");
     let (version, hash) = (&plan.csdfc, hash::hash(&packed.weights));
     let mut text = format!(
         "/* {file}: the models of `{application}`, for C. Written by csdfc; emitting again replaces it.\n\
@@ -111,13 +111,7 @@ pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) ->
          #define {upper}_ARENA_BYTES {arena}\n\n\
          /* Bytes of weights.bin. */\n\
          #define {upper}_WEIGHT_BYTES {weights}\n\n\
-         typedef enum {{\n    \
-         {upper}_OK = 0,\n    \
-         /* A pointer is null. */\n    {upper}_NULL = 1,\n    \
-         /* An arena is too short, or a frame or weights are of another length. */\n    {upper}_LENGTH = 2,\n    \
-         /* A pointer is not at a multiple of its elements' size. */\n    {upper}_ALIGNMENT = 3,\n    \
-         /* The weights are not the content of weights.bin. */\n    {upper}_WEIGHTS = 4,\n    \
-         /* The place holds no model, or another one. */\n    {upper}_NOT_CREATED = 5{failed}\n\
+         typedef enum {{\n{statuses}\n\
          }} {library}_status;\n\n\
          /* What a status says. */\n\
          const char *{library}_status_text(int status);\n\n\

@@ -159,13 +159,17 @@ fn comment(name: &str) -> String {
 /// Words of a place, as `template/capi.rs` has them.
 const PLACE_WORDS: usize = 32;
 
-/// What each status says, in the order of their numbers.
-const STATUSES: [&str; 7] = [
-    "nothing is wrong",
-    "a pointer is null",
-    "an arena is too short, or a frame or weights are of another length",
-    "a pointer is not at a multiple of its elements' size",
-    "the weights are not the content of weights.bin",
-    "the place holds no model, or another one",
-    "the store could not be read, or has other bytes",
+/// The name of each status in C and what it says, in the order of their numbers, which are those of `Status` in
+/// `template/capi.rs`.
+const STATUSES: [(&str, &str); 7] = [
+    ("OK", "nothing is wrong"),
+    ("NULL", "a pointer is null"),
+    ("LENGTH", "an arena is too short, or a frame or weights are of another length"),
+    ("ALIGNMENT", "a pointer is not at a multiple of its elements' size"),
+    ("WEIGHTS", "the weights are not the content of weights.bin"),
+    ("NOT_CREATED", "the place holds no model, or another one"),
+    (
+        "STORE",
+        "the store could not be read, or has other bytes: no outputs, but the model can go on",
+    ),
 ];

@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "spans of the arena that do not overlap are borrowed at the same time")]
 #![allow(dead_code, reason = "not every plan hands rows on or has stages")]
 
+#[cfg(target_has_atomic = "8")]
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::Range;

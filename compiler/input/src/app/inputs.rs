@@ -26,6 +26,12 @@ pub(super) fn bind(mut network: Network, spec: &CnnSpec, path: &[PathStep]) -> R
             .help(suggest::help(name, "its inputs are", inputs)));
         };
         let at = [&path[..], &[PathStep::from(name.as_str())]].concat();
+        let is_of_integers = network.layer(id).quantization.is_some();
+        if is_of_integers && input.element == Some(ElementSpec::F32) {
+            let message = "the model takes 8-bit integers here, not floats";
+            return Err(AppFault::new(&at, message, "not f32")
+                .help("leave `type` out; `csdfc run` also takes floats that are whole numbers"));
+        }
         if let Some(camera) = camera(input, &network.layer(id).shape, &at)? {
             network = pass::camera(network, id, camera);
             if !is_finite(&network.layer(id).operator) {
@@ -50,7 +56,7 @@ fn camera(
     shape: &csdfc_plan::shape::Shape,
     path: &[PathStep],
 ) -> Result<Option<Camera>, AppFault> {
-    if spec.element == ElementSpec::F32 {
+    if spec.element != Some(ElementSpec::U8) {
         let camera_only = [
             ("layout", spec.layout.is_some()),
             ("order", spec.order.is_some()),
@@ -116,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_integers_stay_within_floats() {
+    fn cameras_and_floats_of_integers() {
         let mut network = Network::default();
         network.add(Layer {
             name: "image".into(),
@@ -129,18 +135,23 @@ mod tests {
             primitive: None,
             quantization: Some(Quantization { scale: 1e-20, zero_point: 3 }),
         });
-        let bind = |scale: &str| {
-            let text = format!("(model: \"m\", inputs: {{\"image\": (type: u8, scale: {scale})}})");
+        let bind = |input: &str| {
+            let text = format!("(model: \"m\", inputs: {{\"image\": ({input})}})");
             let spec: CnnSpec = ron::Options::default()
                 .with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME)
                 .from_str(&text)
                 .unwrap();
             bind(network.clone(), &spec, &[]).map(|network| network.layers.len())
         };
-        assert_eq!(bind("0.5").ok(), Some(2));
-        for scale in ["1e-30", "1e-38"] {
-            let message = format!("{:?}", bind(scale).unwrap_err());
-            assert!(message.contains("leaves what floats hold"), "{scale}: {message}");
+        assert_eq!(bind("type: u8, scale: 0.5").ok(), Some(2));
+        assert_eq!(bind("").ok(), Some(1));
+        for (input, why) in [
+            ("type: u8, scale: 1e-30", "leaves what floats hold"),
+            ("type: u8, scale: 1e-38", "leaves what floats hold"),
+            ("type: f32", "takes 8-bit integers here"),
+        ] {
+            let message = format!("{:?}", bind(input).unwrap_err());
+            assert!(message.contains(why), "{input}: {message}");
         }
     }
 }

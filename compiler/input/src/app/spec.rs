@@ -292,7 +292,7 @@ pub struct PartitionSpec {
 pub struct InputSpec {
     /// Element type. By default what the model takes: floats, or the integers of a quantized model.
     #[serde(default, rename = "type")]
-    pub element: ElementSpec,
+    pub element: Option<ElementSpec>,
     /// Order of the dimensions of camera bytes; `HWC` by default.
     #[serde(default)]
     pub layout: Option<CameraLayout>,
@@ -308,11 +308,10 @@ pub struct InputSpec {
 }
 
 /// Element type of an input.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", rename = "element type")]
 pub enum ElementSpec {
-    /// What the model takes.
-    #[default]
+    /// 32-bit floats, of a model that takes these.
     F32,
     /// Camera bytes.
     U8,

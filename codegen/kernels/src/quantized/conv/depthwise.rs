@@ -141,8 +141,8 @@ impl ChannelRows<'_, '_> {
         let Conv { kernel, stride, dilation, .. } = self.conv.q.conv;
         let is_whole = S::HAS_PARTS || self.lanes == V * S::LANES;
         let slides = is_whole && S::SLIDES;
-        // SAFETY: this is in `Work::run`, and `V` vectors hold the channels: `# Safety` of this function. Only `Each`
-        // with a part takes channels that do not fill them, if the set has no parts.
+        // SAFETY: this is in `Work::run`, and `V` vectors hold the channels: `# Safety` of this function. Only
+        // `DepthwiseWork` with a part takes channels that do not fill them, if the set has no parts.
         unsafe {
             match (slides, kernel, stride[1], dilation[1]) {
                 (true, [3, 3], 1, 1) => S::call(Whole::<V, 3, 1, 3>(self)),
@@ -239,7 +239,7 @@ impl<const V: usize, const PART: bool> Work for DepthwiseWork<'_, '_, V, PART> {
 }
 
 /// Makes the rows of `V` vectors of channels, for filters that are `K` high and wide, with stride `STRIDE`. It goes
-/// column after column of the image. DepthwiseWork column is added to the sums of the `LIVE` neighbouring pixels whose windows
+/// column after column of the image. Each column is added to the sums of the `LIVE` neighbouring pixels whose windows
 /// contain it.
 struct Whole<'b, 'a, const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize>(
     ChannelRows<'b, 'a>,
