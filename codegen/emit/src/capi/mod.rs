@@ -168,8 +168,5 @@ const STATUSES: [(&str, &str); 7] = [
     ("ALIGNMENT", "a pointer is not at a multiple of its elements' size"),
     ("WEIGHTS", "the weights are not the content of weights.bin"),
     ("NOT_CREATED", "the place holds no model, or another one"),
-    (
-        "STORE",
-        "the store could not be read, or has other bytes: no outputs, but the model can go on",
-    ),
+    ("STORE", "the store could not be read, or has other bytes: no outputs, but the model can go on"),
 ];
