@@ -57,6 +57,9 @@ pub struct Plan {
     pub storage_model: StorageModel,
     /// What the application needs.
     pub memory: Memory,
+    /// The memory regions that share the arena, in its order; none if the board has one memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<Region>,
     /// The store of the streamed weights; none if no weights are streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<Store>,
@@ -145,7 +148,8 @@ pub struct Memory {
     pub buffers: u64,
     /// The most bytes of workspaces that live at one moment. They lie among the rings.
     pub workspace: u64,
-    /// The parameters that stay in memory, and the arena.
+    /// The arena, and the parameters that stay in memory. With memory regions it is the arena alone: the parameters are
+    /// read where they are, in flash.
     pub total: u64,
     /// The bytes of buffers without reuse and without processing by parts: every edge (model `edges`) or every tensor
     /// (model `tensors`) is whole and has a place of its own. It counts twice if it couples partitions that run at the
@@ -158,6 +162,30 @@ pub struct Memory {
     pub proven: bool,
     /// What the caller holds.
     pub external: External,
+}
+
+/// A memory region of the board, such as its tightly coupled memory, and the part of the arena in it. Whatever lies in the
+/// arena lies in one region as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Region {
+    /// Its name, such as `dtcm`.
+    pub name: String,
+    /// Where its part of the arena begins: at the next multiple of [`Region::ALIGNMENT`] after the part before.
+    pub offset: u64,
+    /// Bytes of its part of the arena: to the end of what lies highest in it.
+    pub bytes: u64,
+    /// The most bytes that the application may take of it.
+    pub limit: u64,
+    /// What a byte that is read or written in it takes longer than in the fastest region, in nanoseconds; none if that is
+    /// not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns_per_byte: Option<f64>,
+}
+
+impl Region {
+    /// Parts of the arena begin at multiples of this many bytes, the largest element's.
+    pub const ALIGNMENT: u64 = 8;
 }
 
 /// Memory of the caller, in bytes, in addition to the arena.
@@ -175,8 +203,11 @@ pub struct External {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constraints {
-    /// Maximum number of bytes that [`Memory::total`] may take.
+    /// Maximum number of bytes that [`Memory::total`] may take. With memory regions there is none: each has its own.
     pub memory: Option<u64>,
+    /// Maximum number of bytes of flash that the parameters may take ([`Memory::parameters_stored`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flash: Option<u64>,
     /// Fewest frames per second, by CNN.
     pub fps: BTreeMap<String, f64>,
     /// Maximum number of nanoseconds from a frame's first input to its last output ([`Cnn::latency_ns`]), by CNN.

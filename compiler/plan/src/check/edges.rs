@@ -7,7 +7,7 @@ use crate::plan::{Buffer, Edge};
 
 use super::allocation::{Allocation, RowOrder, check_ring};
 use super::index::Index;
-use super::{Findings, Violation};
+use super::{Findings, Violation, regions};
 
 /// An edge: CNN, tensor, reader.
 type Key = (usize, usize, usize);
@@ -104,7 +104,6 @@ fn edges_of_buffers<'a>(
 
 /// Checks that each buffer is as large as its largest edge, lies in the arena, and is disjoint from the others.
 fn check_buffers(index: &Index<'_>, findings: &mut Findings) {
-    let arena = index.plan.memory.arena;
     let mut ranges = Vec::new();
     for buffer in &index.plan.buffers {
         let mut wrong = |why: String| findings.push(Violation::Buffer { buffer: buffer.name.clone(), why });
@@ -116,12 +115,9 @@ fn check_buffers(index: &Index<'_>, findings: &mut Findings) {
                 largest.unwrap_or(0)
             ));
         }
-        match buffer.offset.checked_add(buffer.bytes) {
-            Some(end) if end <= arena => ranges.push((buffer.offset, end, &buffer.name)),
-            _ => wrong(format!(
-                "{} bytes from {} are beyond the arena of {arena}",
-                buffer.bytes, buffer.offset
-            )),
+        match regions::holds(index.plan, buffer.offset, buffer.bytes) {
+            Ok(()) => ranges.push((buffer.offset, buffer.offset + buffer.bytes, &buffer.name)),
+            Err(why) => wrong(why),
         }
     }
     ranges.sort_unstable();

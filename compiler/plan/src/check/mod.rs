@@ -89,6 +89,7 @@ pub mod parameters;
 mod primitive;
 pub mod primitives;
 mod rates;
+mod regions;
 mod replay;
 mod resample;
 mod rows;

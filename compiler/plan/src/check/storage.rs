@@ -6,7 +6,7 @@ use crate::plan::{StorageModel, Workspace};
 use super::allocation::{Allocation, RowOrder, check_ring};
 use super::index::{CnnIndex, Index};
 use super::rates::Held;
-use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges, primitives, streamed};
+use super::{Findings, MAX_ARENA, MAX_TABLE, Violation, edges, primitives, regions, streamed};
 
 /// Who writes and reads the allocations of a CNN.
 pub(crate) struct Accesses {
@@ -75,6 +75,7 @@ pub(super) fn check(index: &Index<'_>) -> Result<Vec<Vec<Allocation>>, Vec<Viola
         StorageModel::Tensors => rings(index, &mut findings),
         StorageModel::Edges => edges::check(index, &mut findings),
     };
+    regions::check(index.plan, &mut findings);
     workspaces(index, &mut allocations, &mut findings);
     streamed::blocks(index, &mut allocations, &mut findings);
     let rows = allocations.iter().flatten().try_fold(0u64, |sum, allocation| {
@@ -86,7 +87,6 @@ pub(super) fn check(index: &Index<'_>) -> Result<Vec<Vec<Allocation>>, Vec<Viola
 
 /// Adds the workspaces, in either model: as large as the primitive needs for every worker, aligned, and within the arena.
 fn workspaces(index: &Index<'_>, allocations: &mut [Vec<Allocation>], findings: &mut Findings) {
-    let arena = index.plan.memory.arena;
     for (cnn, allocations) in index.cnns.iter().zip(allocations) {
         for (l, entry) in cnn.layers.iter().enumerate() {
             let Workspace { offset, bytes } = entry.layer.workspace;
@@ -101,8 +101,8 @@ fn workspaces(index: &Index<'_>, allocations: &mut [Vec<Allocation>], findings: 
                 wrong(format!("it has no bytes, but the offset {offset}"));
             } else if offset % Element::F32.bytes() != 0 {
                 wrong(format!("its offset {offset} is no multiple of {} bytes", Element::F32.bytes()));
-            } else if offset.checked_add(bytes).is_none_or(|end| end > arena) {
-                wrong(format!("{bytes} bytes from {offset} are beyond the arena of {arena}"));
+            } else if let Err(why) = regions::holds(index.plan, offset, bytes) {
+                wrong(why);
             } else if bytes > 0 {
                 allocations.push(Allocation {
                     name,
@@ -141,10 +141,8 @@ fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Allocation>> {
             if ring.offset % element != 0 {
                 wrong(format!("its offset {} is no multiple of {element} bytes", ring.offset));
             }
-            let end = ring.offset.checked_add(ring.bytes);
-            if end.is_none_or(|end| end > index.plan.memory.arena) {
-                let arena = index.plan.memory.arena;
-                wrong(format!("{} bytes from {} are beyond the arena of {arena}", ring.bytes, ring.offset));
+            if let Err(why) = regions::holds(index.plan, ring.offset, ring.bytes) {
+                wrong(why);
                 continue;
             }
             let is_cut = index.is_cut(c, l);

@@ -12,7 +12,7 @@ use super::allocation::{Allocation, Begin, RowOrder};
 use super::index::{CnnIndex, Index};
 use super::parameters::channels;
 use super::rates::compare;
-use super::{Findings, Violation, primitives};
+use super::{Findings, Violation, primitives, regions};
 
 /// Primitives that can make some output channels of a layer, in whole panels.
 const TILED: [&str; 14] = [
@@ -119,7 +119,6 @@ pub fn tiles(layer: &Layer, streamed: &StreamedWeights, inputs: &[&Shape]) -> Re
 
 /// Adds the blocks: as large as the largest tile that they take, aligned, and within the arena.
 pub(super) fn blocks(index: &Index<'_>, allocations: &mut [Vec<Allocation>], findings: &mut Findings) {
-    let arena = index.plan.memory.arena;
     for (cnn, allocations) in index.cnns.iter().zip(allocations) {
         for (l, entry) in cnn.layers.iter().enumerate() {
             let Some(streamed) = &entry.layer.streamed else { continue };
@@ -156,8 +155,8 @@ pub(super) fn blocks(index: &Index<'_>, allocations: &mut [Vec<Allocation>], fin
                     ));
                 } else if offset % 4 != 0 {
                     wrong(format!("the offset {offset} of block {b} is no multiple of 4 bytes"));
-                } else if offset.checked_add(bytes).is_none_or(|end| end > arena) {
-                    wrong(format!("block {b}, {bytes} bytes from {offset}, is beyond the arena of {arena}"));
+                } else if let Err(why) = regions::holds(index.plan, offset, bytes) {
+                    wrong(format!("block {b}: {why}"));
                 } else if let Some(begin) = begin(cnn, l, block.after.as_ref()) {
                     allocations.push(Allocation {
                         name: format!("block {b} of {}/{}", cnn.cnn.name, entry.layer.name),

@@ -9,7 +9,7 @@ use crate::plan::{Partition, Plan, StorageModel};
 use super::allocation::Allocation;
 use super::index::{Index, LayerIndex};
 use super::lifetimes::Lifetimes;
-use super::{Findings, Violation, integers, parameters, primitives, streamed};
+use super::{Findings, Violation, integers, parameters, primitives, regions, streamed};
 
 /// Recomputes every sum of the plan.
 pub(super) fn check(
@@ -33,7 +33,16 @@ pub(super) fn check(
     let arena = buffers.map(|buffers| buffers.max(end(|_| true)));
     findings.sum("memory.arena", memory.arena, arena);
     findings.sum("memory.workspace", memory.workspace, Some(lifetimes.workspaces));
-    let resident = memory.parameters_resident.unwrap_or(memory.parameters_stored);
+    for region in &plan.regions {
+        let addresses = allocations.iter().flatten().flat_map(Allocation::addresses);
+        let within = addresses.filter(|range| regions::overlaps(region, range));
+        let bytes = within.map(|range| range.end - region.offset).max().unwrap_or(0);
+        findings.sum(format!("the bytes of memory region `{}`", region.name), region.bytes, Some(bytes));
+    }
+    let resident = match plan.regions.is_empty() {
+        true => memory.parameters_resident.unwrap_or(memory.parameters_stored),
+        false => 0,
+    };
     let total = sum([resident, memory.arena].map(Some));
     findings.sum("memory.total", memory.total, total);
     let naive = sum(allocations.iter().zip(&index.cnns).flat_map(|(allocations, cnn)| {
@@ -126,6 +135,8 @@ fn is_met(plan: &Plan) -> bool {
     let fps = |name: &str| plan.cnns.iter().find(|cnn| cnn.name == name).map_or(0.0, |cnn| cnn.fps);
     let latency_ns = |name: &str| plan.cnns.iter().find(|cnn| cnn.name == name).map(|cnn| cnn.latency_ns);
     plan.constraints.memory.is_none_or(|most| plan.memory.total <= most)
+        && plan.constraints.flash.is_none_or(|most| plan.memory.parameters_stored <= most)
+        && plan.regions.iter().all(|region| region.bytes <= region.limit)
         && plan.constraints.fps.iter().all(|(cnn, &least)| fps(cnn) >= least)
         && plan.constraints.latency_ns.iter().all(|(cnn, &most)| latency_ns(cnn).is_some_and(|ns| ns <= most))
 }

@@ -47,6 +47,8 @@ pub enum Violation {
     Streamed { cnn: String, layer: String, why: String },
     #[error("ring of `{tensor}`: {why}")]
     Ring { tensor: String, why: String },
+    #[error("memory region `{region}`: {why}")]
+    Region { region: String, why: String },
     #[error("buffer `{buffer}`: {why}")]
     Buffer { buffer: String, why: String },
     #[error("edge from `{cnn}/{tensor}` to `{consumer}`: {why}")]

@@ -87,7 +87,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
         application: application.name.clone(),
         device: parts.device(),
         storage_model: application.storage,
-        constraints: plan::Constraints { memory: parts.memory_limit, fps, latency_ns, met },
+        constraints: plan::Constraints { memory: parts.memory_limit, flash: None, fps, latency_ns, met },
         threads: application.threads,
         parallel: application.parallel.clone(),
         store: (read > 0).then_some(plan::Store { bytes: read, bytes_per_second }),
@@ -98,6 +98,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
         search: parts.search,
         pareto: parts.pareto,
         memory,
+        regions: Vec::new(),
         tensors,
     }
 }

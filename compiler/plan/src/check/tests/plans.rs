@@ -66,9 +66,11 @@ fn empty(storage_model: StorageModel) -> Plan {
             proven: true,
             external: External { inputs: 0, outputs: 0 },
         },
+        regions: Vec::new(),
         store: None,
         constraints: Constraints {
             memory: None,
+            flash: None,
             fps: BTreeMap::new(),
             latency_ns: BTreeMap::new(),
             met: true,
