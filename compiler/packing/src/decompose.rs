@@ -34,6 +34,12 @@ fn reach(problem: &Problem, goal: Goal, budget: &mut Meter) -> Solution {
     }
 }
 
+/// Packs some of a problem's blocks, given ascending, as low as the budget allows.
+pub(super) fn pack_some(problem: &Problem, ids: &[usize], budget: &mut Meter) -> Packing {
+    let packed = Solver { problem, budget }.solve(ids, Goal::MINIMUM, 0);
+    Packing { offsets: packed.offsets, bytes: packed.bytes }
+}
+
 /// Whether some blocks fit a capacity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fit {

@@ -26,7 +26,8 @@
 //!    offset. `zones` goes along time. Where lives lie on one line of time (`line`), `search` takes turns with
 //!    `skyline`, which looks for packings that waste next to nothing.
 //!
-//! [`infeasible`] names buffers that cannot fit a capacity.
+//! [`infeasible`] names buffers that cannot fit a capacity. [`regions`] packs into several memories, each of its own size
+//! and cost.
 //!
 //! The picture above:
 //!
@@ -55,6 +56,7 @@ pub mod lives;
 mod optimum;
 mod problem;
 mod reduce;
+pub mod regions;
 mod search;
 mod skyline;
 mod subproblem;
@@ -67,3 +69,4 @@ pub use budget::{Budget, Meter, Stopped};
 pub use decompose::{decide, pack};
 pub use lives::{Gap, Life};
 pub use problem::{Block, Link, Member, PackError, Packing, Problem, Solution};
+pub use regions::{RegionPacking, RegionSolution, pack_regions};

@@ -1,0 +1,97 @@
+//! Packing into several memories of given sizes, *regions* in the words of a linker script: for example 128 kB of
+//! tightly coupled memory, 512 kB of SRAM and 8 MB of PSRAM.
+//!
+//! Each block goes to one region, and to an offset there. In each region, blocks that conflict do not overlap; blocks
+//! of different regions never conflict. A block costs something in each region, such as the time of its accesses. The
+//! sum of costs is to be the least.
+//!
+//! ```
+//! use csdfc_packing::{Block, Budget, Life, Meter, lives, regions};
+//!
+//! let life = |bytes, lower, upper| Life { block: Block::of_bytes(bytes), lower, upper, gaps: Vec::new() };
+//! // The first two buffers are in use together, and so are the last two.
+//! let problem = lives::problem(&[life(100, 0, 5), life(60, 3, 8), life(100, 6, 9)])?;
+//! // A fast memory of 120 bytes, and a slow one of 1000.
+//! let costs = [vec![1, 10], vec![2, 8], vec![1, 10]];
+//! let solution = regions::pack_regions(&problem, &[120, 1000], &costs, &mut Meter::new(Budget::Work(10_000)));
+//! assert_eq!(solution.packing.regions, [0, 1, 0]);
+//! assert_eq!((solution.packing.cost, solution.bound, solution.excess), (10, 10, 0));
+//! # Ok::<(), csdfc_packing::PackError>(())
+//! ```
+
+mod starts;
+mod task;
+
+use super::budget::{Meter, Stopped};
+use super::problem::Problem;
+use task::Task;
+
+/// Regions and offsets of blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegionPacking {
+    /// By block: the region that it lies in.
+    pub regions: Vec<usize>,
+    /// By block: its offset in that region, in bytes.
+    pub offsets: Vec<u64>,
+    /// By region: the end of its highest block, in bytes.
+    pub bytes: Vec<u64>,
+    /// The sum of costs, in the unit of the costs that were given.
+    pub cost: u64,
+}
+
+/// The best packing into regions that was found, and a bound on better ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegionSolution {
+    /// The packing.
+    pub packing: RegionPacking,
+    /// No packing that keeps all limits costs less. In the unit of the costs.
+    pub bound: u64,
+    /// Bytes by which the packing exceeds limits, 0 if it fits.
+    pub excess: u64,
+    /// Why it ended. [`Stopped::Complete`] says that the cost is the least, or, if the packing exceeds limits, that
+    /// every packing does.
+    pub stopped: Stopped,
+    /// Steps done, as in [`Solution::work`](super::Solution::work).
+    pub work: u64,
+}
+
+/// Packs blocks into regions of at most `limits` bytes each, where `costs` is what a block costs in a region, by block
+/// and then by region. Costs add up to less than 2^64. Of packings that cost the same, those are preferred that take
+/// fewer bytes in total, and then those that use earlier regions.
+///
+/// If nothing is found that keeps the limits, the region with the largest limit takes what fits nowhere else.
+///
+/// Offsets are counted from the beginning of each region, which is aligned as its blocks ask. A given offset
+/// ([`Block::offset`](super::Block::offset)) names no region, and is ignored.
+///
+/// The same problem and budget of steps give the same packing on every machine.
+///
+/// # Panics
+/// If there is no region, or not one cost for each block and region.
+pub fn pack_regions(
+    problem: &Problem,
+    limits: &[u64],
+    costs: &[Vec<u64>],
+    budget: &mut Meter,
+) -> RegionSolution {
+    assert!(!limits.is_empty(), "blocks need a region");
+    let is_complete =
+        costs.len() == problem.blocks.len() && costs.iter().all(|row| row.len() == limits.len());
+    assert!(is_complete, "each block has a cost in each region");
+    let before = budget.spent();
+    let mut problem = problem.clone();
+    problem.blocks.iter_mut().for_each(|block| block.offset = None);
+    let task = Task::new(&problem, limits, costs);
+    let bound = task.least_costs();
+    let best = starts::best(&task, bound, budget);
+    let packing = task.tightened(best, budget);
+    let excess = task.excess(&packing);
+    let is_least = excess == 0 && packing.cost <= bound;
+    RegionSolution {
+        stopped: if is_least { Stopped::Complete } else { budget.reason() },
+        work: budget.spent() - before,
+        packing,
+        bound,
+        excess,
+    }
+}

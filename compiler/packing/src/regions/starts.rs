@@ -1,0 +1,106 @@
+//! Greedy packings into regions: blocks come in some order, and each goes to the cheapest region with room for it.
+
+use std::cmp::Reverse;
+
+use super::RegionPacking;
+use super::task::Task;
+use crate::budget::Meter;
+use crate::decompose::Fit;
+
+/// The best of several orders. Each order first looks only at the bytes in use at any moment, and keeps a packing if
+/// all regions can then be packed. It stops at a packing that costs `bound`.
+pub fn best(task: &Task, bound: u64, budget: &mut Meter) -> RegionPacking {
+    let orders = orders(task);
+    let mut best = inserted(task, &orders[0], budget);
+    for (at, order) in orders.iter().enumerate() {
+        let by_bytes = in_use(task, order, budget);
+        let found = packed(task, &by_bytes, budget).into_iter();
+        let found = found.chain((at > 0).then(|| inserted(task, order, budget)));
+        best = found.fold(best, |best, found| task.better(best, found));
+        if budget.exhausted() || task.excess(&best) == 0 && best.cost <= bound {
+            break;
+        }
+    }
+    best
+}
+
+/// The orders: by what a wrong region costs, also for each byte and for each byte at each moment, by size, and by size
+/// times life. Time is counted in cliques.
+fn orders(task: &Task) -> Vec<Vec<usize>> {
+    let bytes = |i: usize| u128::from(task.bytes(i));
+    let area = |i: usize| bytes(i) * (task.uses[i].len() as u128).max(1);
+    let spread = |i: usize| {
+        let (least, most) = (task.costs[i].iter().min(), task.costs[i].iter().max());
+        u128::from(most.unwrap_or(&0) - least.unwrap_or(&0))
+    };
+    let keys: [&dyn Fn(usize) -> u128; 5] = [
+        &|i| (spread(i) << FRACTION) / bytes(i).max(1),
+        &spread,
+        &|i| (spread(i) << FRACTION) / area(i).max(1),
+        &bytes,
+        &area,
+    ];
+    let order = |key: &&dyn Fn(usize) -> u128| {
+        let mut order: Vec<usize> = (0..task.count()).collect();
+        order.sort_by_cached_key(|i| (Reverse(key(*i)), *i));
+        order
+    };
+    keys.iter().map(order).collect()
+}
+
+/// Bits of a quotient that are kept behind the point.
+const FRACTION: u32 = 60;
+
+/// Each block goes to the first region in which it ends below the limit, and as low there as it can lie.
+fn inserted(task: &Task, order: &[usize], budget: &mut Meter) -> RegionPacking {
+    let mut regions = vec![task.largest; task.count()];
+    let mut offsets = vec![vec![None; task.count()]; task.limits.len()];
+    for &block in order {
+        let fits = |region: &usize| {
+            let fits = task.put(&[block], *region, &mut offsets[*region], budget);
+            if !fits {
+                offsets[*region][block] = None;
+            }
+            fits
+        };
+        match task.preferences[block].iter().copied().find(fits) {
+            Some(region) => regions[block] = region,
+            None => _ = task.put(&[block], task.largest, &mut offsets[task.largest], budget),
+        }
+    }
+    let offsets = regions.iter().enumerate().map(|(block, region)| offsets[*region][block].unwrap_or(0));
+    let offsets = offsets.collect();
+    task.packing(regions, offsets)
+}
+
+/// Each block goes to the first region in which no clique comes to use more bytes than the limit.
+fn in_use(task: &Task, order: &[usize], budget: &mut Meter) -> Vec<usize> {
+    let mut regions = vec![task.largest; task.count()];
+    let mut loads = vec![vec![0; task.cliques.len()]; task.limits.len()];
+    for &block in order {
+        let uses = &task.uses[block];
+        let has_room = |region: &usize| {
+            let limit = task.limits[*region];
+            budget.spend(uses.len() as u64);
+            task.bytes(block) <= limit && uses.iter().all(|(c, bytes)| loads[*region][*c] + bytes <= limit)
+        };
+        let region = task.preferences[block].iter().copied().find(has_room).unwrap_or(task.largest);
+        regions[block] = region;
+        uses.iter().for_each(|(c, bytes)| loads[region][*c] += bytes);
+    }
+    regions
+}
+
+/// Steps of complete searches for each region.
+const STEPS: u64 = 10_000;
+
+/// A packing of blocks in these regions, if one is found.
+fn packed(task: &Task, regions: &[usize], budget: &mut Meter) -> Option<RegionPacking> {
+    let mut offsets = vec![0; task.count()];
+    for region in 0..task.limits.len() {
+        let blocks: Vec<usize> = (0..task.count()).filter(|block| regions[*block] == region).collect();
+        let Fit::Yes(found) = task.fit(&blocks, region, STEPS, budget) else { return None };
+        blocks.iter().zip(found).for_each(|(block, at)| offsets[*block] = at);
+    }
+    Some(task.packing(regions.to_vec(), offsets))
+}

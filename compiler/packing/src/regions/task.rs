@@ -1,0 +1,147 @@
+//! What is to be packed into regions, and whether the blocks of one region fit it.
+
+use super::RegionPacking;
+use crate::budget::{Budget, Meter};
+use crate::decompose::{self, Fit};
+use crate::greedy;
+use crate::problem::Problem;
+use crate::subproblem::Subproblem;
+
+/// Steps that a trial to fit blocks is worth, for each conflict among them: about so many greedy orders look at each
+/// conflict. They are not counted elsewhere.
+const ORDERS: u64 = 4;
+
+/// The final packings of regions take at most one in so many of the steps that are left.
+const SHARE_OF_TIGHTENING: u64 = 4;
+
+/// A problem and its regions.
+pub struct Task<'a> {
+    problem: &'a Problem,
+    /// All of it.
+    pub part: Subproblem,
+    /// By region, in bytes.
+    pub limits: &'a [u64],
+    /// By block and region.
+    pub costs: &'a [Vec<u64>],
+    /// By block: the regions, the cheapest first.
+    pub preferences: Vec<Vec<usize>>,
+    /// The region with the largest limit.
+    pub largest: usize,
+    /// Cliques that do not fit every region: the blocks, and their bytes in use.
+    pub cliques: Vec<Vec<(usize, u64)>>,
+    /// By block: its cliques, and its bytes in use there.
+    pub uses: Vec<Vec<(usize, u64)>>,
+}
+
+impl<'a> Task<'a> {
+    /// A problem without given offsets, and limits and costs of regions.
+    pub fn new(problem: &'a Problem, limits: &'a [u64], costs: &'a [Vec<u64>]) -> Self {
+        let part = Subproblem::new(problem, &(0..problem.blocks.len()).collect::<Vec<_>>());
+        let preference = |costs: &Vec<u64>| {
+            let mut regions: Vec<usize> = (0..limits.len()).collect();
+            regions.sort_by_key(|region| (costs[*region], *region));
+            regions
+        };
+        let least = limits.iter().copied().min().unwrap_or(0);
+        let cliques = part.cliques.iter().map(|clique| {
+            let members = clique.iter().map(|member| (member.block, member.high - member.low));
+            members.filter(|(_, bytes)| *bytes > 0).collect()
+        });
+        let is_limited = |clique: &Vec<(usize, u64)>| clique.iter().map(|use_| use_.1).sum::<u64>() > least;
+        let cliques: Vec<Vec<(usize, u64)>> = cliques.filter(is_limited).collect();
+        let mut uses = vec![Vec::new(); problem.blocks.len()];
+        for (c, clique) in cliques.iter().enumerate() {
+            clique.iter().for_each(|(block, bytes)| uses[*block].push((c, *bytes)));
+        }
+        let largest =
+            (0..limits.len()).max_by_key(|region| (limits[*region], usize::MAX - region)).unwrap_or(0);
+        let preferences = costs.iter().map(preference).collect();
+        Task { problem, part, limits, costs, preferences, largest, cliques, uses }
+    }
+
+    /// How many blocks there are.
+    pub fn count(&self) -> usize {
+        self.problem.blocks.len()
+    }
+
+    /// The size of a block.
+    pub fn bytes(&self, block: usize) -> u64 {
+        self.problem.blocks[block].bytes
+    }
+
+    /// What all blocks cost if each lies in the cheapest region that is as large as the block.
+    pub fn least_costs(&self) -> u64 {
+        let least = |block: usize| {
+            let regions = self.preferences[block].iter().copied();
+            let large = regions.clone().find(|region| self.bytes(block) <= self.limits[*region]);
+            self.costs[block][large.or(regions.clone().next()).unwrap_or(0)]
+        };
+        (0..self.count()).map(least).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes by which a packing exceeds limits.
+    pub fn excess(&self, packing: &RegionPacking) -> u64 {
+        packing.bytes.iter().zip(self.limits).map(|(bytes, limit)| bytes.saturating_sub(*limit)).sum()
+    }
+
+    /// The better of two packings, the first if they are equal.
+    pub fn better(&self, one: RegionPacking, other: RegionPacking) -> RegionPacking {
+        let rank = |packing: &RegionPacking| {
+            (self.excess(packing), packing.cost, packing.bytes.iter().sum::<u64>(), packing.regions.clone())
+        };
+        if rank(&other) < rank(&one) { other } else { one }
+    }
+
+    /// The packing of these regions and offsets.
+    pub fn packing(&self, regions: Vec<usize>, offsets: Vec<u64>) -> RegionPacking {
+        let mut bytes = vec![0; self.limits.len()];
+        let mut cost = 0u64;
+        for (block, (&region, at)) in regions.iter().zip(&offsets).enumerate() {
+            bytes[region] = at.saturating_add(self.bytes(block)).max(bytes[region]);
+            cost = cost.saturating_add(self.costs[block][region]);
+        }
+        RegionPacking { regions, offsets, bytes, cost }
+    }
+
+    /// Puts blocks into a region one by one, each as low as it can lie. Says whether all end below the limit.
+    pub fn put(
+        &self,
+        blocks: &[usize],
+        region: usize,
+        offsets: &mut [Option<u64>],
+        budget: &mut Meter,
+    ) -> bool {
+        blocks.iter().all(|&block| {
+            budget.spend(self.part.links[block].len() as u64 + 1);
+            let at = greedy::lowest(&self.part, block, offsets);
+            offsets[block] = Some(at);
+            at + self.bytes(block) <= self.limits[region]
+        })
+    }
+
+    /// Whether these blocks, given ascending, fit a region. Complete searches take at most so many steps.
+    pub fn fit(&self, blocks: &[usize], region: usize, steps: u64, budget: &mut Meter) -> Fit {
+        let links: usize = blocks.iter().map(|block| self.part.links[*block].len()).sum();
+        budget.spend(ORDERS * (links + blocks.len()) as u64);
+        let mut meter = Meter::new(Budget::Work(steps.min(budget.left())));
+        let fit = decompose::fit(self.problem, blocks, self.limits[region], &mut meter);
+        budget.spend(meter.spent());
+        fit
+    }
+
+    /// The same packing with each region packed as low as some of the budget allows.
+    pub fn tightened(&self, packing: RegionPacking, budget: &mut Meter) -> RegionPacking {
+        let RegionPacking { regions, mut offsets, bytes, .. } = packing;
+        let share = budget.left() / SHARE_OF_TIGHTENING / self.limits.len() as u64;
+        for (region, bytes) in bytes.into_iter().enumerate() {
+            let blocks: Vec<usize> = (0..regions.len()).filter(|block| regions[*block] == region).collect();
+            let mut meter = Meter::new(Budget::Work(share));
+            let packed = decompose::pack_some(self.problem, &blocks, &mut meter);
+            budget.spend(meter.spent());
+            if packed.bytes < bytes {
+                blocks.iter().zip(packed.offsets).for_each(|(block, at)| offsets[*block] = at);
+            }
+        }
+        self.packing(regions, offsets)
+    }
+}
