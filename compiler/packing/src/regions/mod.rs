@@ -19,6 +19,9 @@
 //! # Ok::<(), csdfc_packing::PackError>(())
 //! ```
 
+mod improve;
+mod prices;
+mod search;
 mod starts;
 mod task;
 
@@ -84,14 +87,15 @@ pub fn pack_regions(
     let task = Task::new(&problem, limits, costs);
     let bound = task.least_costs();
     let best = starts::best(&task, bound, budget);
+    let (best, known) = improve::improve(&task, best, bound, budget);
     let packing = task.tightened(best, budget);
     let excess = task.excess(&packing);
-    let is_least = excess == 0 && packing.cost <= bound;
+    let is_decided = known.is_none_or(|known| excess == 0 && packing.cost <= known);
     RegionSolution {
-        stopped: if is_least { Stopped::Complete } else { budget.reason() },
+        stopped: if is_decided { Stopped::Complete } else { budget.reason() },
         work: budget.spent() - before,
         packing,
-        bound,
+        bound: known.unwrap_or(bound),
         excess,
     }
 }

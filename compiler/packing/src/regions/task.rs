@@ -69,6 +69,11 @@ impl<'a> Task<'a> {
         self.problem.blocks[block].bytes
     }
 
+    /// The regions that are as large as a block.
+    pub fn allowed(&self, block: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.limits.len()).filter(move |region| self.bytes(block) <= self.limits[*region])
+    }
+
     /// What all blocks cost if each lies in the cheapest region that is as large as the block.
     pub fn least_costs(&self) -> u64 {
         let least = |block: usize| {

@@ -1,6 +1,7 @@
 mod bound;
 mod instances;
 mod optima;
+mod regions;
 mod skyline;
 mod zones;
 

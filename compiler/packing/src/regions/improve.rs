@@ -1,0 +1,79 @@
+//! Improving a packing into regions, and proving that none costs less.
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+use super::RegionPacking;
+use super::prices::Prices;
+use super::search::{Ended, Search};
+use super::task::Task;
+use crate::budget::Meter;
+use crate::subproblem::MAX_BLOCKS;
+
+/// Steps of the first search among all blocks, and as many among a few. Each round doubles them.
+const FIRST_STEPS: u64 = 20_000;
+
+/// Steps of the first complete searches for a packing of one region. Each round doubles them.
+const FIRST_STEPS_OF_FIT: u64 = 1_000;
+
+/// How many blocks are searched together, and for how many steps.
+const FEW: std::ops::RangeInclusive<usize> = 4..=20;
+const STEPS_OF_FEW: u64 = 4_000;
+
+/// A packing that is no worse than this one, and what every packing that fits costs at least. If none fits, this is
+/// `None`.
+pub fn improve(
+    task: &Task,
+    best: RegionPacking,
+    mut bound: u64,
+    budget: &mut Meter,
+) -> (RegionPacking, Option<u64>) {
+    if task.excess(&best) == 0 && best.cost <= bound || task.count() > MAX_BLOCKS {
+        return (best, Some(bound));
+    }
+    let prices = Prices::found(task, best.cost, budget);
+    bound = bound.max(prices.bound(task));
+    let all: Vec<usize> = (0..task.count()).collect();
+    let mut search = Search::new(task, best, prices, FIRST_STEPS_OF_FIT);
+    let mut random = ChaCha8Rng::seed_from_u64(0);
+    let mut steps = FIRST_STEPS;
+    while search.target() > bound && !budget.exhausted() {
+        if let Ended::AtLeast(cost) = search.search(&all, steps, budget) {
+            bound = bound.max(cost.min(search.target()));
+        }
+        if bound == u64::MAX {
+            return (search.best, None);
+        }
+        let end = budget.spent().saturating_add(steps);
+        while search.target() > bound
+            && search.target() < u64::MAX
+            && budget.spent() < end
+            && !budget.exhausted()
+        {
+            let few = few(task, &mut random);
+            budget.spend(few.len() as u64);
+            search.search(&few, STEPS_OF_FEW, budget);
+        }
+        steps = steps.saturating_mul(2);
+        search.steps_of_fit = search.steps_of_fit.saturating_mul(2);
+    }
+    (search.best, Some(bound))
+}
+
+/// A block, and some blocks that conflict with it or with one of those before.
+fn few(task: &Task, random: &mut ChaCha8Rng) -> Vec<usize> {
+    let count = random.random_range(FEW).min(task.count());
+    let mut blocks = vec![random.random_range(0..task.count())];
+    // Blocks without neighbours are drawn alone.
+    for _ in 0..2 * count {
+        let links = &task.part.links[blocks[random.random_range(0..blocks.len())]];
+        if links.is_empty() || blocks.len() == count {
+            break;
+        }
+        let other = links[random.random_range(0..links.len())].other;
+        if !blocks.contains(&other) {
+            blocks.push(other);
+        }
+    }
+    blocks
+}

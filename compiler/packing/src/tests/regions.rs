@@ -1,0 +1,225 @@
+//! Packings into regions, compared with every assignment and every offset, and with greedy placements by hand.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use rand::RngExt;
+
+use super::instances::{check_lawful, in_use, life, random};
+use crate::budget::{Budget, Meter, Stopped};
+use crate::lives::{Gap, Life, problem};
+use crate::problem::Block;
+use crate::regions::{RegionSolution, pack_regions};
+
+/// Buffers, the limits of regions, and what each buffer costs in each.
+struct Instance {
+    lives: Vec<Life>,
+    limits: Vec<u64>,
+    costs: Vec<Vec<u64>>,
+}
+
+/// Packs with this many steps, and checks that the packing is valid and what is said of it is true.
+fn solve(instance: &Instance, steps: u64) -> RegionSolution {
+    let Instance { lives, limits, costs } = instance;
+    let mut meter = Meter::new(Budget::Work(steps));
+    let solution = pack_regions(&problem(lives).unwrap(), limits, costs, &mut meter);
+    assert_eq!(solution.work, meter.spent());
+    let packing = &solution.packing;
+    let mut excess = 0;
+    for (region, limit) in limits.iter().enumerate() {
+        let here: Vec<usize> = (0..lives.len()).filter(|i| packing.regions[*i] == region).collect();
+        let some: Vec<Life> = here.iter().map(|i| lives[*i].clone()).collect();
+        let offsets: Vec<u64> = here.iter().map(|i| packing.offsets[*i]).collect();
+        check_lawful(&some, &offsets, packing.bytes[region]);
+        excess += packing.bytes[region].saturating_sub(*limit);
+    }
+    assert_eq!(solution.excess, excess);
+    assert_eq!(packing.cost, packing.regions.iter().enumerate().map(|(i, region)| costs[i][*region]).sum());
+    if solution.excess == 0 {
+        assert!(solution.bound <= packing.cost);
+        assert_eq!(solution.stopped == Stopped::Complete, solution.bound == packing.cost);
+    }
+    solution
+}
+
+/// A few small buffers, some with gaps or in use in part, and two or three regions.
+fn small(seed: u64) -> Instance {
+    let random = &mut random(seed);
+    let mut one = |_| {
+        let bytes = random.random_range(1..=6);
+        let lower = random.random_range(0..6);
+        let mut life = life(lower, lower + random.random_range(1..6), bytes);
+        if seed % 3 > 0 && life.upper - lower > 2 && random.random_range(0..2) == 0 {
+            let window = match seed % 3 {
+                1 => None,
+                _ => Some((random.random_range(0..bytes), bytes)),
+            };
+            life.gaps = vec![Gap { lower: lower + 1, upper: life.upper - 1, window }];
+        }
+        if seed.is_multiple_of(5) {
+            life.block.alignment = [1, 1, 2][random.random_range(0..3)];
+        }
+        life
+    };
+    let count = 3 + seed as usize % 5;
+    let lives: Vec<Life> = (0..count).map(&mut one).collect();
+    let regions = random.random_range(2..=3);
+    let most = if seed.is_multiple_of(4) { 8 } else { 14 };
+    let limits = (0..regions).map(|_| random.random_range(2..=most)).collect();
+    let is_monotone = random.random_range(0..2) == 0;
+    let costs = lives.iter().map(|_| {
+        let mut costs: Vec<u64> = (0..regions).map(|_| random.random_range(0..20)).collect();
+        if is_monotone {
+            costs.sort_unstable();
+        }
+        costs
+    });
+    Instance { costs: costs.collect(), lives, limits }
+}
+
+/// Whether one buffer lies above the other, or the other above the one, at all moments.
+fn is_clear(one: &Life, at: u64, other: &Life, other_at: u64) -> bool {
+    let used = |moment| {
+        let is_some = |(low, high): &(u64, u64)| low < high;
+        in_use(one, moment).filter(is_some).zip(in_use(other, moment).filter(is_some))
+    };
+    let moments: Vec<_> = (one.lower..one.upper).filter_map(used).collect();
+    moments.iter().all(|((_, high), (low, _))| at + high <= other_at + low)
+        || moments.iter().all(|((low, _), (_, high))| other_at + high <= at + low)
+}
+
+/// Whether buffers fit a limit: every offset is tried.
+fn fit(lives: &[&Life], limit: u64, offsets: &mut Vec<u64>) -> bool {
+    let Some(next) = lives.get(offsets.len()) else { return true };
+    let Block { bytes, alignment, .. } = next.block;
+    (0..=limit).step_by(alignment as usize).take_while(|at| at + bytes <= limit).any(|at| {
+        if !lives.iter().zip(&*offsets).all(|(other, other_at)| is_clear(next, at, other, *other_at)) {
+            return false;
+        }
+        offsets.push(at);
+        let fits = fit(lives, limit, offsets);
+        offsets.pop();
+        fits
+    })
+}
+
+/// The least cost over all assignments that fit.
+fn least(instance: &Instance) -> Option<u64> {
+    let Instance { lives, limits, costs } = instance;
+    let mut known: BTreeMap<(usize, u64), bool> = BTreeMap::new();
+    for region in 0..limits.len() {
+        for set in 0..1u64 << lives.len() {
+            let here = || (0..lives.len()).filter(|i| set >> i & 1 == 1);
+            // What is too much remains so with one more.
+            let may = here().all(|i| known[&(region, set & !(1 << i))]);
+            let some: Vec<&Life> = here().map(|i| &lives[i]).collect();
+            known.insert((region, set), may && fit(&some, limits[region], &mut Vec::new()));
+        }
+    }
+    let mut best = None;
+    for way in 0..limits.len().pow(lives.len() as u32) {
+        let region = |i: usize| way / limits.len().pow(i as u32) % limits.len();
+        let set = |r: usize| (0..lives.len()).filter(|i| region(*i) == r).map(|i| 1u64 << i).sum();
+        if (0..limits.len()).all(|r| known[&(r, set(r))]) {
+            let cost: u64 = costs.iter().enumerate().map(|(i, costs)| costs[region(i)]).sum();
+            best = Some(best.map_or(cost, |best: u64| best.min(cost)));
+        }
+    }
+    best
+}
+
+#[test]
+fn small_ones_cost_as_little_as_any_assignment() {
+    let (mut several, mut unfit, mut incomplete) = (0, 0, 0);
+    for seed in 0..600 {
+        let instance = small(seed);
+        let solution = solve(&instance, 1_000_000);
+        let expected = least(&instance);
+        let found = (solution.excess == 0).then_some(solution.packing.cost);
+        assert_eq!(found, expected, "seed {seed}: {:?} {solution:?}", instance.lives);
+        incomplete += u64::from(solution.stopped != Stopped::Complete);
+        unfit += u64::from(expected.is_none());
+        several += u64::from(
+            expected.is_some() && solution.packing.regions.iter().any(|r| *r != solution.packing.regions[0]),
+        );
+    }
+    assert!(several > 200 && (50..300).contains(&unfit), "{several} in several, {unfit} unfit");
+    assert!(incomplete < 20, "{incomplete} incomplete");
+}
+
+/// Buffers of layers one after another, some read much later, and three memories: a fast one, one of a third of the
+/// speed, and a slow one that holds all.
+fn layers(seed: u64) -> Instance {
+    let random = &mut random(seed);
+    let count = random.random_range(30..=60);
+    let lives: Vec<Life> = (0..count)
+        .map(|at| {
+            let bytes = 16 * (1 << random.random_range(0..8)) + 16 * random.random_range(0..64);
+            let span = if random.random_range(0..4) == 0 { random.random_range(3..20) } else { 2 };
+            let mut life = life(at, at + span, bytes);
+            if span > 3 && random.random_range(0..3) == 0 {
+                let window = (random.random_range(0..2) == 0).then_some((bytes / 2, bytes));
+                life.gaps = vec![Gap { lower: at + 1, upper: at + span - 1, window }];
+            }
+            life
+        })
+        .collect();
+    let most = crate::bound::liveness(&problem(&lives).unwrap());
+    let costs = lives.iter().map(|life| {
+        let traffic = life.block.bytes * random.random_range(1..40);
+        vec![traffic, traffic * 3, traffic * 10]
+    });
+    let costs = costs.collect();
+    let limits =
+        vec![most * random.random_range(10..40) / 100, most * random.random_range(20..60) / 100, 3 * most];
+    Instance { lives, limits, costs }
+}
+
+/// Puts buffers in an order each into the first region, in the order of its costs, in which it fits at the lowest offset.
+fn by_hand(instance: &Instance, compare: &dyn Fn(usize, usize) -> Ordering) -> u64 {
+    let Instance { lives, limits, costs } = instance;
+    let mut order: Vec<usize> = (0..lives.len()).collect();
+    order.sort_by(|i, j| compare(*i, *j));
+    let mut placed: Vec<(usize, usize, u64)> = Vec::new();
+    for i in order {
+        let bytes = lives[i].block.bytes;
+        let mut regions: Vec<usize> = (0..limits.len()).collect();
+        regions.sort_by_key(|region| costs[i][*region]);
+        let place = regions.into_iter().find_map(|region| {
+            let has_room = |at: &u64| {
+                let here = placed.iter().filter(|(_, other, _)| *other == region);
+                here.into_iter().all(|(j, _, other)| is_clear(&lives[i], *at, &lives[*j], *other))
+            };
+            // All sizes are multiples of 8.
+            let at =
+                (0..=limits[region]).step_by(8).take_while(|at| at + bytes <= limits[region]).find(has_room);
+            at.map(|at| (region, at))
+        });
+        let (region, at) = place.unwrap();
+        placed.push((i, region, at));
+    }
+    placed.iter().map(|(i, region, _)| costs[*i][*region]).sum()
+}
+
+#[test]
+fn none_is_dearer_than_greedy_by_hand() {
+    let (mut saved, mut complete) = (0.0, 0);
+    let count = 200;
+    for seed in 0..count {
+        let instance = layers(seed);
+        let bytes = |i: usize| instance.lives[i].block.bytes;
+        let spread = |i: usize| instance.costs[i][2] - instance.costs[i][0];
+        let traffic = by_hand(&instance, &|i, j| spread(j).cmp(&spread(i)));
+        let each_byte = by_hand(&instance, &|i, j| (spread(j) * bytes(i)).cmp(&(spread(i) * bytes(j))));
+        let size = by_hand(&instance, &|i, j| bytes(j).cmp(&bytes(i)));
+        let best = traffic.min(each_byte).min(size);
+        let solution = solve(&instance, 300_000);
+        assert_eq!(solution.excess, 0, "seed {seed}");
+        assert!(solution.packing.cost <= best, "seed {seed}: {} of {best}", solution.packing.cost);
+        assert!(solution.work < 600_000, "seed {seed}: {} steps", solution.work);
+        saved += 1.0 - solution.packing.cost as f64 / best as f64;
+        complete += u64::from(solution.stopped == Stopped::Complete);
+    }
+    println!("{:.2} % saved on average, {complete} of {count} proven", 100.0 * saved / count as f64);
+    assert!(saved > 0.01 * count as f64);
+}
