@@ -11,6 +11,7 @@ mod hostile;
 mod joint;
 mod limits;
 mod measured;
+mod memories;
 mod methods;
 mod networks;
 mod one_by_one;

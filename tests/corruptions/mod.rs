@@ -14,6 +14,7 @@ mod harmless;
 mod integers;
 mod loads;
 mod primitives;
+pub mod regions;
 mod schedule;
 pub mod states;
 mod storage;
@@ -259,6 +260,21 @@ fn every_corruption_of_states_is_rejected() {
         _ => Err("accepted".into()),
     });
     assert!(rejected >= 400);
+}
+
+#[test]
+fn every_corruption_of_regions_is_rejected() {
+    let subjects = regions::subjects();
+    for (name, plan) in &subjects {
+        assert_eq!(check(plan).err(), None, "{name}");
+        let used = plan.regions.iter().filter(|region| region.bytes > 0).count();
+        assert!(plan.constraints.met && used > 1, "{name}: {:?}", plan.regions);
+    }
+    let rejected = edit_all_of(&subjects, regions::CORRUPTIONS, EACH, |plan| match check(plan) {
+        Err(violations) if !violations.is_empty() => Ok(()),
+        _ => Err("accepted".into()),
+    });
+    assert!(rejected >= 200);
 }
 
 #[test]

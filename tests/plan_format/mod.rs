@@ -238,7 +238,7 @@ fn verdicts(plan: &Plan) -> (Result<replay::Replayed, String>, Result<(), String
 ///
 /// # Panics
 /// If only one of them does.
-fn are_agreed(name: &str, plan: &Plan) -> bool {
+pub fn are_agreed(name: &str, plan: &Plan) -> bool {
     let (replayed, checked) = verdicts(plan);
     assert_eq!(
         replayed.is_ok(),

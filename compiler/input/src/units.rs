@@ -29,6 +29,11 @@ pub enum MemoryGoal {
     Min,
 }
 
+/// A number of bytes, at least 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "MemoryText")]
+pub struct Size(pub u64);
+
 /// A time in whole nanoseconds, at least 1 and below 2^60.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nanoseconds(pub u64);
@@ -54,6 +59,9 @@ pub enum SizeError {
     /// A goal of no bytes at all.
     #[error("no plan fits 0 bytes; give `min` for the smallest plan that is found")]
     Zero,
+    /// A size of no bytes, where there is no `min`.
+    #[error("0 bytes hold nothing")]
+    Nothing,
 }
 
 /// The bytes that a text stands for.
@@ -139,6 +147,17 @@ impl FromStr for MemoryGoal {
     }
 }
 
+impl FromStr for Size {
+    type Err = SizeError;
+
+    fn from_str(text: &str) -> Result<Self, SizeError> {
+        match parse(text)? {
+            0 => Err(SizeError::Nothing),
+            bytes => Ok(Size(bytes)),
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a size as text (\"8MB\", \"8MiB\"), bytes as a number, or `min`")]
 enum MemoryText {
@@ -146,14 +165,28 @@ enum MemoryText {
     Text(String),
 }
 
+impl MemoryText {
+    fn parse<T: FromStr>(self) -> Result<T, T::Err> {
+        match self {
+            MemoryText::Bytes(bytes) => bytes.to_string().parse(),
+            MemoryText::Text(text) => text.parse(),
+        }
+    }
+}
+
 impl TryFrom<MemoryText> for MemoryGoal {
     type Error = SizeError;
 
     fn try_from(value: MemoryText) -> Result<Self, SizeError> {
-        match value {
-            MemoryText::Bytes(bytes) => bytes.to_string().parse(),
-            MemoryText::Text(text) => text.parse(),
-        }
+        value.parse()
+    }
+}
+
+impl TryFrom<MemoryText> for Size {
+    type Error = SizeError;
+
+    fn try_from(value: MemoryText) -> Result<Self, SizeError> {
+        value.parse()
     }
 }
 

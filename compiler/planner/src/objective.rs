@@ -33,7 +33,7 @@ use crate::search::Rate;
 /// What is asked of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Objective {
-    /// Maximum number of bytes in total.
+    /// Maximum number of bytes in total; of a board with several memories, what they have together.
     pub limit: Option<u64>,
     /// What is least in the best of the plans that meet the limit and the demands.
     pub least: Least,
@@ -66,7 +66,8 @@ impl Objective {
         let (limit, is_min) = match constraints.memory {
             Some(MemoryGoal::Bytes(bytes)) => (Some(bytes), false),
             Some(MemoryGoal::Min) => (None, true),
-            None => (None, false),
+            None if constraints.memories.is_empty() => (None, false),
+            None => (Some(constraints.memories.iter().map(|memory| memory.bytes).sum()), false),
         };
         let least = if is_min || application.prefer == Prefer::Memory { Least::Memory } else { Least::Time };
         let demands = application.cnns.iter().map(|cnn| constraints.demand_of(&cnn.name)).collect();

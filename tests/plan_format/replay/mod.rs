@@ -7,6 +7,7 @@ mod families;
 pub mod model;
 mod parameters;
 mod read;
+mod regions;
 pub mod rows;
 mod schedule;
 mod shared;

@@ -8,6 +8,7 @@ use super::arena::check_apart;
 use super::bound::{bound, is_moment};
 use super::model::{Kind, Plan, Ring};
 use super::parameters::{channels, is_of_integers, parameter_bytes, slopes, stored, stored_with};
+use super::regions;
 use super::shared;
 use super::{Refusal, list, names, number, same};
 
@@ -52,7 +53,9 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
         stated("workspace")?,
         bound(plan, &|ring| matches!(ring.kind, Kind::Workspace | Kind::Recurrent)),
     )?;
-    same("total", stated("total")?, resident + arena)?;
+    let (is_divided, in_regions) = regions::check(plan)?;
+    let total = if is_divided { arena } else { resident + arena };
+    same("total", stated("total")?, total)?;
     let naive = plan.cnns.iter().flat_map(|cnn| {
         cnn.rings.iter().filter(|ring| ring.is_ring()).map(|ring| {
             let layer = &cnn.layers[ring.tensor];
@@ -80,7 +83,12 @@ pub fn check(plan: &Plan<'_>) -> Result<(), Refusal> {
         .iter()
         .filter_map(|cnn| Some((cnn["name"].as_str()?, cnn["fps"].as_f64()?)))
         .collect();
-    let fits = constraints["memory"].as_u64().is_none_or(|most| resident + arena <= most);
+    if is_divided && !constraints["memory"].is_null() {
+        return Err("a limit on all memory, beside those of regions".into());
+    }
+    let in_flash = constraints["flash"].as_u64().is_none_or(|most| kept <= most);
+    let in_memory = constraints["memory"].as_u64().is_none_or(|most| total <= most);
+    let fits = in_memory && in_flash && in_regions;
     let floors = constraints["fps"].as_object().ok_or("no constraints on rates")?;
     let is_fast = floors.iter().all(|(cnn, floor)| rates.get(cnn.as_str()).copied() >= floor.as_f64());
     let latency = |name: &String| {

@@ -4,6 +4,7 @@ pub mod accuracy;
 pub mod analyze;
 pub mod budget;
 pub mod front;
+pub mod memory;
 pub mod offload;
 pub mod pack;
 pub mod pages;
@@ -27,7 +28,7 @@ use csdfc_input::app::spec::{
     AppSpec, CnnSpec, FpsSpec, LatencySpec, Method, Prefer, Primitives, RowsSpec, WeightsPlace,
 };
 use csdfc_input::device;
-use csdfc_input::units::{MemoryGoal, Nanoseconds};
+use csdfc_input::units::Nanoseconds;
 use csdfc_network::pass::Precision;
 use csdfc_network::suggest::clip;
 use csdfc_plan::plan::StorageModel;
@@ -278,9 +279,9 @@ pub struct PlanArgs {
     /// that take turns in one arena
     #[arg(value_name = "APP|MODEL", required = true)]
     pub app: Vec<String>,
-    /// Most memory that the application may take, or `min` for the smallest plan that csdfc finds
-    #[arg(long, value_name = "SIZE|min")]
-    pub mem: Option<MemoryGoal>,
+    /// How much memory there is.
+    #[command(flatten)]
+    pub memory: memory::MemoryArgs,
     /// Fewest frames per second, of every CNN or of one
     #[arg(long, value_name = "N|CNN=N")]
     pub fps: Vec<FpsFloor>,
@@ -511,9 +512,7 @@ impl PlanArgs {
         self.load.apply(spec, origin)?;
         self.stream.apply(spec, origin)?;
         self.state.apply(spec, origin)?;
-        if let Some(memory) = self.mem {
-            spec.constraints.memory = Some(memory);
-        }
+        self.memory.apply(spec, origin);
         if self.fps.iter().any(|floor| floor.cnn.is_none()) {
             spec.constraints.fps = FpsSpec::default();
         }

@@ -73,7 +73,11 @@ fn memory(plan: &Plan) -> String {
     let line = |name: &str, bytes: u64, note: String| vec![name.to_owned(), grouped(bytes), note];
     let mut rows = vec![
         vec!["memory".to_owned(), "bytes".to_owned()],
-        line("  parameters", memory.parameters_resident.unwrap_or(memory.parameters_stored), streamed(plan)),
+        line(
+            "  parameters",
+            memory.parameters_resident.unwrap_or(memory.parameters_stored),
+            parameters_at(plan),
+        ),
         line("  buffers", memory.buffers, format!("{bound}; {} without reuse", grouped(memory.naive))),
         line("  workspace", memory.workspace, shared),
         line("  total", memory.total, units::bytes(memory.total)),
@@ -81,7 +85,26 @@ fn memory(plan: &Plan) -> String {
     let external = &memory.external;
     rows.push(line("  caller's inputs", external.inputs, "whole frames, not in the total".into()));
     rows.push(line("  caller's outputs", external.outputs, "not in the total".into()));
-    table(&rows, &[1])
+    let mut text = table(&rows, &[1]);
+    if !plan.regions.is_empty() {
+        text.push('\n');
+        text.push_str(&regions(plan));
+    }
+    text
+}
+
+/// The memories of the board, and what the plan takes of each.
+fn regions(plan: &Plan) -> String {
+    let mut rows = vec![["memories", "bytes", "of", ""].map(str::to_owned).to_vec()];
+    for region in &plan.regions {
+        let slower = region.ns_per_byte.map(|ns| match ns {
+            0.0 => "the fastest".to_owned(),
+            _ => format!("{ns} ns a byte longer"),
+        });
+        let [bytes, limit] = [region.bytes, region.limit].map(grouped);
+        rows.push(vec![format!("  {}", region.name), bytes, limit, slower.unwrap_or_default()]);
+    }
+    table(&rows, &[1, 2])
 }
 
 /// How often a frame reads weights of a layer.
@@ -95,8 +118,10 @@ fn loads(layer: &Layer) -> u64 {
 }
 
 /// Where the parameters are that are not in memory.
-fn streamed(plan: &Plan) -> String {
-    let Some(store) = &plan.store else { return String::new() };
+fn parameters_at(plan: &Plan) -> String {
+    let Some(store) = &plan.store else {
+        return if plan.regions.is_empty() { String::new() } else { "in flash, not in the total".into() };
+    };
     let layers = || plan.cnns.iter().flat_map(|cnn| &cnn.layers).filter_map(|layer| layer.streamed.as_ref());
     let largest = layers().flat_map(|streamed| &streamed.blocks).map(|block| block.bytes).max().unwrap_or(0);
     format!(
@@ -336,6 +361,14 @@ fn constraints(plan: &Plan) -> String {
     if let Some(limit) = asked.memory {
         let verdict = if plan.memory.total <= limit { "met" } else { "NOT met" };
         lines.push(format!("memory ≤ {}: {verdict}", units::bytes(limit)));
+    }
+    for region in &plan.regions {
+        let verdict = if region.bytes <= region.limit { "met" } else { "NOT met" };
+        lines.push(format!("{} ≤ {}: {verdict}", region.name, units::bytes(region.limit)));
+    }
+    if let Some(limit) = asked.flash {
+        let verdict = if plan.memory.parameters_stored <= limit { "met" } else { "NOT met" };
+        lines.push(format!("parameters in flash ≤ {}: {verdict}", units::bytes(limit)));
     }
     let basis_of =
         |name: &String| basis(plan.cnns.iter().filter(|cnn| cnn.name == *name).flat_map(|cnn| &cnn.layers));

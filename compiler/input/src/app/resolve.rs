@@ -37,10 +37,15 @@ use super::spec::{
     AppSpec, CnnSpec, FpsSpec, LatencySpec, Prefer, Primitives, RowsSpec, SearchSpec, WeightsPlace,
 };
 use super::{inputs, state, stream};
-use crate::units::{MemoryGoal, Nanoseconds};
+use crate::device::DeviceProfile;
+use crate::device::memory::{Memory, RamError};
+use crate::units::{MemoryGoal, Nanoseconds, Size};
 
 /// Maximum number of workers that may share one firing.
 const MAX_THREADS: usize = 256;
+
+/// The device of an application that names none.
+pub(super) const DEFAULT_DEVICE: &str = "generic";
 
 /// An application with every name bound.
 #[derive(Debug, Clone)]
@@ -107,6 +112,11 @@ pub struct Cnn {
 pub struct Constraints {
     /// Maximum number of bytes that the application may take.
     pub memory: Option<MemoryGoal>,
+    /// The memories that it may use, the fastest first; empty if the board has one. Then its parameters are in flash, and
+    /// there is no `memory`.
+    pub memories: Vec<Memory>,
+    /// Maximum number of bytes of flash that its parameters may take.
+    pub flash: Option<u64>,
     /// Fewest frames per second, by CNN; CNNs without a floor are absent.
     pub fps: BTreeMap<String, f64>,
     /// Maximum number of nanoseconds from a frame's first input to its last output, by CNN; CNNs without a limit are
@@ -184,6 +194,7 @@ fn bind(
     let method = spec.search.method.unwrap_or_default();
     let storage = spec.storage.unwrap_or(method.storage());
     let fusion = Fusion::new(spec.fuse, storage);
+    let memories = bind_memories(spec, storage, folder)?;
     stream::check(spec, storage)?;
     state::check(spec, storage)?;
     let mut cnns = Vec::new();
@@ -203,14 +214,20 @@ fn bind(
     Ok(Application {
         name: spec.name.clone().unwrap_or_else(|| names.join("+")),
         parallel,
-        device: spec.device.clone().unwrap_or_else(|| "generic".into()),
-        constraints: Constraints { memory: spec.constraints.memory, fps, latency_ns },
+        device: spec.device.clone().unwrap_or_else(|| DEFAULT_DEVICE.into()),
+        constraints: Constraints {
+            memory: spec.constraints.memory,
+            flash: spec.constraints.flash.map(|Size(bytes)| bytes),
+            memories,
+            fps,
+            latency_ns,
+        },
         search: spec.search.clone(),
         storage,
         rows: bind_rows(&spec.rows, &cnns)?,
         streamed: bind_weights(spec, storage, &cnns)?.filter(|_| spec.weights == WeightsPlace::Streamed),
         may_be_streamed: bind_weights(spec, storage, &cnns)?
-            .filter(|_| spec.weights == WeightsPlace::Auto && !is_stream),
+            .filter(|_| spec.weights == WeightsPlace::Auto && !is_stream && spec.constraints.ram.is_none()),
         fusion,
         threads: spec.threads,
         primitives: if is_stream { Primitives::Fixed } else { spec.primitives },
@@ -333,6 +350,32 @@ fn check_unique(spec: &AppSpec, names: &[String]) -> Result<(), AppFault> {
         }
     }
     Ok(())
+}
+
+/// The memories that the application may use, with what the device profile says of them.
+fn bind_memories(spec: &AppSpec, storage: StorageModel, folder: &Path) -> Result<Vec<Memory>, AppFault> {
+    let Some(ram) = &spec.constraints.ram else { return Ok(Vec::new()) };
+    let path = [PathStep::from("constraints"), "ram".into()];
+    if spec.constraints.memory.is_some() {
+        let message = "`memory` and `ram` both say how much memory there is";
+        return Err(AppFault::new(&path, message, "and here").help("leave out one of them"));
+    }
+    if storage == StorageModel::Edges {
+        let message = "storage model `edges` has one memory, and `ram` names several";
+        return Err(AppFault::new(&path, message, "here").help("leave out the storage model and its methods"));
+    }
+    let device = spec.device.as_deref().unwrap_or(DEFAULT_DEVICE);
+    let device = DeviceProfile::find(device, folder).map_err(|error| {
+        AppFault::new(&["device".into()], "the device's memories are not known", "this device")
+            .cause(Box::new(error))
+    })?;
+    ram.memories(&device.memories).map_err(|error| {
+        let fault = AppFault::new(&path, error.to_string(), "here");
+        match error {
+            RamError::Unknown { help, .. } => fault.help(help),
+            _ => fault,
+        }
+    })
 }
 
 fn bind_fps(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, f64>, AppFault> {

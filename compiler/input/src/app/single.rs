@@ -2,7 +2,7 @@
 
 use super::load::ModelSource;
 use super::partition::Partition;
-use super::resolve::{Application, Cnn, Constraints, RowsChoice};
+use super::resolve::{Application, Cnn, Constraints, DEFAULT_DEVICE, RowsChoice};
 use super::spec::{Prefer, Primitives, SearchSpec};
 use csdfc_network::Network;
 use csdfc_network::pass::Fusion;
@@ -17,7 +17,7 @@ impl Application {
             name: name.into(),
             cnns: vec![Cnn { name: name.into(), network, model, partitions: vec![partition] }],
             parallel: vec![vec![name.into()]],
-            device: "generic".into(),
+            device: DEFAULT_DEVICE.into(),
             constraints: Constraints::default(),
             search: SearchSpec::default(),
             storage: Default::default(),

@@ -32,7 +32,8 @@ use super::fault::{AppError, Origin};
 use super::locate::offset;
 use super::name::default_name;
 use super::primitive_name::PrimitiveName;
-use crate::units::{MemoryGoal, Nanoseconds, TimeError};
+use crate::device::memory::Ram;
+use crate::units::{MemoryGoal, Nanoseconds, Size, TimeError};
 
 /// An application as its file states it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -334,6 +335,12 @@ pub struct ConstraintsSpec {
     /// Maximum number of bytes that the application may take.
     #[serde(default)]
     pub memory: Option<MemoryGoal>,
+    /// The memories that it may use, in place of `memory`, on a board that has several.
+    #[serde(default)]
+    pub ram: Option<Ram>,
+    /// Maximum number of bytes of flash that its parameters may take.
+    #[serde(default)]
+    pub flash: Option<Size>,
     /// Fewest frames per second.
     #[serde(default)]
     pub fps: FpsSpec,

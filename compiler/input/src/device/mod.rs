@@ -17,6 +17,7 @@
 //! ```
 
 pub mod measured;
+pub mod memory;
 pub mod store;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use csdfc_network::suggest::clip;
 use serde::{Deserialize, Serialize};
 
 use self::measured::Measured;
+use self::memory::Memory;
 use self::store::Store;
 
 /// The profiles that come with csdfc, by name. A target is data, so a new one takes a file and a line here.
@@ -82,6 +84,10 @@ pub struct DeviceProfile {
     pub origin: Option<Origin>,
     /// Processors by the name that partitions use.
     pub processors: BTreeMap<String, Processor>,
+    /// The kinds of RAM that a board has, if there are several that an application can use, or one of a size that is worth
+    /// stating.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memories: Vec<Memory>,
     /// What streamed weights are read from. If it is not given, the time of reading is not modelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<Store>,
@@ -238,7 +244,7 @@ impl DeviceProfile {
     /// A profile of these processors, which were not measured here.
     pub fn new(name: &str, basis: &str, processors: BTreeMap<String, Processor>) -> Self {
         let (format, name, basis) = (format(), name.into(), basis.into());
-        DeviceProfile { format, name, basis, origin: None, processors, store: None }
+        DeviceProfile { format, name, basis, origin: None, processors, memories: Vec::new(), store: None }
     }
 
     /// The profile of this name, or in this file (relative paths are from `folder`).
@@ -287,6 +293,13 @@ impl DeviceProfile {
         }
         for (name, processor) in &profile.processors {
             processor.check().map_err(|problem| wrong(format!("processor `{name}`: {problem}")))?;
+        }
+        for (i, memory) in profile.memories.iter().enumerate() {
+            let at = |problem: &str| wrong(format!("memory `{}`: {problem}", clip(&memory.name)));
+            memory.check().map_err(at)?;
+            if profile.memories[..i].iter().any(|before| before.name == memory.name) {
+                return Err(at("two have this name"));
+            }
         }
         Ok(profile)
     }
@@ -377,6 +390,13 @@ mod tests {
             ("efficiency: 0.9", "efficiency: 1.1"),
             ("handover_ns: 500", "handover_ns: -1"),
             ("firing_ns: 500", "firing_ns: NaN"),
+            ("    processors:", "    memories: [(name: \"sram\", bytes: 0)], processors:"),
+            ("    processors:", "    memories: [(name: \"S RAM\", bytes: 1)], processors:"),
+            ("    processors:", "    memories: [(name: \"a\", bytes: 1, ns_per_byte: -1)], processors:"),
+            (
+                "    processors:",
+                "    memories: [(name: \"a\", bytes: 1), (name: \"a\", bytes: 2)], processors:",
+            ),
         ] {
             assert!(good.contains(from));
             std::fs::write(folder.path().join("board.ron"), good.replace(from, to)).unwrap();

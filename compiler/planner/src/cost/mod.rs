@@ -34,6 +34,7 @@
 pub mod measured;
 mod stages;
 pub mod timing;
+pub mod traffic;
 
 use csdfc_input::device::Processor;
 use csdfc_network::operators;

@@ -249,13 +249,26 @@ impl<'d> Timing<'d> {
     /// One frame with these rows per firing. The layers of `one_by_one` make their rows one by one, at a price. Streamed
     /// weights are read at once, layer by layer, or, if they are read again, firing by firing.
     pub fn frame(&self, task: &PartitionedCnn<'_>, rows: &[u64], one_by_one: &[LayerId]) -> FrameTime {
+        self.frame_in_memories(task, rows, one_by_one, &[])
+    }
+
+    /// The same if each layer takes so many nanoseconds longer because of the memories in which it reads and writes
+    /// ([`regions::waits`](crate::storage::regions::waits)).
+    pub fn frame_in_memories(
+        &self,
+        task: &PartitionedCnn<'_>,
+        rows: &[u64],
+        one_by_one: &[LayerId],
+        waits: &[f64],
+    ) -> FrameTime {
         let read = |id: LayerId| {
             let once = task.streaming(id).map_or(0.0, |streaming| self.read_ns(&[streaming.stored]));
             once * task.times_read(id, rows[id.0]) as f64
         };
         let read: Vec<f64> = task.network.ids().map(read).collect();
         let stretch = self.read_stretch(task, &read);
-        self.frame_with(task, rows, one_by_one, |p, id| read[id.0] * stretch[p])
+        let wait = |id: LayerId| waits.get(id.0).copied().unwrap_or_default();
+        self.frame_with(task, rows, one_by_one, |p, id| read[id.0] * stretch[p] + wait(id))
     }
 
     /// The same, given how long a partition waits for the weights of each layer. It computes nothing meanwhile.

@@ -16,9 +16,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::ops::Range;
+
 use csdf::Rates;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::device::DeviceProfile;
+use csdfc_input::device::memory::Memory;
 use csdfc_network::pass::{self, Precision};
 use csdfc_network::state::State;
 use csdfc_network::stream::Streams;
@@ -58,6 +61,9 @@ pub struct Parts<'a> {
     pub pareto: Vec<plan::ParetoPoint>,
     /// Maximum number of bytes in total that were asked for.
     pub memory_limit: Option<u64>,
+    /// By CNN and layer, how many nanoseconds longer a frame takes because of the memories in which the layer reads and
+    /// writes; empty if there is one memory.
+    pub waits: &'a [Vec<f64>],
     /// Path of each CNN's model, as the plan shall state it.
     pub model_paths: Vec<String>,
 }
@@ -79,7 +85,11 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
     let reaches = |(cnn, design_point): (&csdfc_input::app::resolve::Cnn, &&DesignPoint)| {
         application.constraints.demand_of(&cnn.name).is_met(design_point.fps(), design_point.latency())
     };
+    let flash = application.constraints.flash;
+    let regions = parts.regions();
     let met = parts.memory_limit.is_none_or(|limit| memory.total <= limit)
+        && flash.is_none_or(|most| memory.parameters_stored <= most)
+        && regions.iter().all(|region| region.bytes <= region.limit)
         && application.cnns.iter().zip(parts.chosen).all(reaches);
     plan::Plan {
         format: plan::FORMAT.into(),
@@ -87,7 +97,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
         application: application.name.clone(),
         device: parts.device(),
         storage_model: application.storage,
-        constraints: plan::Constraints { memory: parts.memory_limit, flash: None, fps, latency_ns, met },
+        constraints: plan::Constraints { memory: parts.memory_limit, flash, fps, latency_ns, met },
         threads: application.threads,
         parallel: application.parallel.clone(),
         store: (read > 0).then_some(plan::Store { bytes: read, bytes_per_second }),
@@ -98,7 +108,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
         search: parts.search,
         pareto: parts.pareto,
         memory,
-        regions: Vec::new(),
+        regions,
         tensors,
     }
 }
@@ -116,6 +126,19 @@ impl Parts<'_> {
             basis: self.device.basis.clone(),
             cores: cores.collect(),
         }
+    }
+
+    /// The parts of the arena in the memories of the board.
+    fn regions(&self) -> Vec<plan::Region> {
+        let memories = &self.application.constraints.memories;
+        let region = |(memory, addresses): (&Memory, &Range<u64>)| plan::Region {
+            name: memory.name.clone(),
+            offset: addresses.start,
+            bytes: addresses.end - addresses.start,
+            limit: memory.bytes,
+            ns_per_byte: memory.ns_per_byte,
+        };
+        memories.iter().zip(&self.arrangement.regions).map(region).collect()
     }
 
     fn network(&self, cnn: usize) -> &Network {
@@ -200,8 +223,11 @@ impl Parts<'_> {
         let partitions = &self.application.cnns[cnn].partitions;
         let place = partitions.iter().position(|partition| partition.layers.contains(&id));
         let one_by_one = self.chosen[cnn].execution.one_by_one.binary_search(&id).is_ok();
-        let time = place
-            .map(|partition| self.timings[cnn].stated(&self.tasks[cnn], partition, id, rows, one_by_one));
+        let wait = self.waits.get(cnn).map_or(0.0, |waits| waits[id.0]);
+        let time = place.map(|partition| {
+            let time = self.timings[cnn].stated(&self.tasks[cnn], partition, id, rows, one_by_one);
+            plan::LayerTime { ns: time.ns + wait, ..time }
+        });
         let primitive = layer.primitive();
         let [layout_in, layout_out] = primitive.layouts();
         plan::Layer {
@@ -390,7 +416,7 @@ impl Parts<'_> {
             arena,
             buffers,
             workspace: self.storage.workspaces(items),
-            total: resident + arena,
+            total: if self.arrangement.regions.is_empty() { resident + arena } else { arena },
             naive: items.iter().filter(|item| item.request.is_ring()).map(whole).sum(),
             bound: self.arrangement.bound.bytes,
             proven: arena == self.arrangement.bound.bytes,

@@ -44,11 +44,10 @@ impl Planned {
     }
 
     /// Compares two plans; the better one is less. What counts, in this order: that the plan is not refused, that it
-    /// meets the constraints, how many bytes it is above the limit, and then what is asked to be least.
+    /// meets the constraints, how many bytes it is above its limits, and then what is asked to be least.
     pub(super) fn compare(&self, other: &Planned, objective: &Objective) -> Ordering {
         let unmet = |planned: &Planned| {
-            let above = planned.plan.memory.total.saturating_sub(objective.most_bytes());
-            (planned.refused.is_some(), planned.shortfall.is_some(), above)
+            (planned.refused.is_some(), planned.shortfall.is_some(), above(&planned.plan, objective))
         };
         unmet(self)
             .cmp(&unmet(other))
@@ -59,6 +58,16 @@ impl Planned {
         let periods_ns = self.plan.cnns.iter().map(|cnn| 1e9 / cnn.fps);
         Figures { memory: self.plan.memory.total, time: Figures::time(periods_ns) }
     }
+}
+
+/// How many bytes a plan takes above its limits.
+fn above(plan: &Plan, objective: &Objective) -> u64 {
+    let flash = plan.constraints.flash.map_or(0, |most| plan.memory.parameters_stored.saturating_sub(most));
+    let memory = match plan.regions.as_slice() {
+        [] => plan.memory.total.saturating_sub(objective.most_bytes()),
+        regions => regions.iter().map(|region| region.bytes.saturating_sub(region.limit)).sum(),
+    };
+    memory.saturating_add(flash)
 }
 
 /// A plan, and the application that was planned.

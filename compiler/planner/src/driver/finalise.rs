@@ -34,9 +34,18 @@ impl Finaliser<'_> {
 
         let mut design_points = found.design_points;
         let storage = Storage { executions: design_points.iter().map(|v| &v.execution).collect(), elements };
-        let mut arrangement = info_span!("arrange").in_scope(|| problem.arrange(&storage, Effort::Final));
+        let has_several = !problem.memories().is_empty();
+        let (mut arrangement, waits) = info_span!("arrange").in_scope(|| match has_several {
+            true => problem.arrange_in_memories(&storage, Effort::Final),
+            false => (problem.arrange(&storage, Effort::Final), Vec::new()),
+        });
         let mut exposed = BTreeMap::new();
-        if application.streamed.is_some() {
+        if has_several {
+            for (cnn, design_point) in design_points.iter_mut().enumerate() {
+                let frame = problem.frame_in_memories(cnn, &design_point.execution, &waits[cnn]);
+                (design_point.period_ns, design_point.latency_ns) = (frame.period_ns, frame.latency_ns);
+            }
+        } else if application.streamed.is_some() {
             if !problem.without.contains(&Strategy::LargerBlocks) {
                 arrangement =
                     info_span!("blocks").in_scope(|| blocks::grow(problem, &mut design_points, arrangement));
@@ -78,7 +87,8 @@ impl Finaliser<'_> {
                     choices,
                 },
                 pareto: found.pareto,
-                memory_limit: limit,
+                memory_limit: limit.filter(|_| !has_several),
+                waits: &waits,
                 model_paths: self.model_paths.to_vec(),
             })
         });
@@ -93,7 +103,7 @@ impl Finaliser<'_> {
                 Some(Shortfall {
                     least_memory: None,
                     memory_at_rates: None,
-                    rates_in_memory: limit.map(|_| rates.clone()),
+                    rates_in_memory: limit.filter(|_| !has_several).map(|_| rates.clone()),
                     best_rates: rates,
                 })
             }

@@ -43,7 +43,10 @@ pub(super) fn plan(
         tasks: &tasks,
         timings: &timings,
         elements: &elements,
-        parameters: assemble::parameters_resident(&tasks),
+        parameters: match application.constraints.memories.as_slice() {
+            [] => assemble::parameters_resident(&tasks),
+            _ => 0,
+        },
         sharing: method.map(baseline::sharing).unwrap_or_default(),
         without: watch.without,
     };

@@ -21,7 +21,7 @@
 use std::collections::BTreeMap;
 
 use csdfc_input::units;
-use csdfc_plan::plan::Plan;
+use csdfc_plan::plan::{Plan, Region, Tensor};
 
 use crate::search::{Rate, Shortfall};
 
@@ -57,6 +57,9 @@ pub fn text(plan: &Plan, nearest: &Shortfall) -> String {
             })),
         }
     }
+    lines.extend(plan.regions.iter().filter_map(lack));
+    lines.extend(largest(plan));
+    lines.extend(asked.flash.and_then(|limit| flash(plan, limit)));
     let what = match (asked.fps.is_empty(), asked.latency_ns.is_empty()) {
         (true, true) => return lines.join("\n  "),
         (false, true) => "frame rates",
@@ -68,4 +71,41 @@ pub fn text(plan: &Plan, nearest: &Shortfall) -> String {
         None => format!("the best {what} in any memory: {}", rates(&nearest.best_rates)),
     });
     lines.join("\n  ")
+}
+
+/// What a memory lacks.
+fn lack(region: &Region) -> Option<String> {
+    let lacking = region.bytes.checked_sub(region.limit).filter(|bytes| *bytes > 0)?;
+    Some(format!(
+        "memory `{}` lacks {}: it has {}",
+        region.name,
+        units::bytes(lacking),
+        units::bytes(region.limit)
+    ))
+}
+
+/// A ring that no memory can hold, if there is one.
+fn largest(plan: &Plan) -> Option<String> {
+    let most = plan.regions.iter().map(|region| region.limit).max()?;
+    let ring = |tensor: &Tensor| tensor.ring.map_or(0, |ring| ring.bytes);
+    let tensor =
+        plan.tensors.iter().max_by_key(|tensor| ring(tensor)).filter(|tensor| ring(tensor) > most)?;
+    Some(format!(
+        "`{}/{}` alone takes {}, more than any memory has; half precision or 8-bit integers make it smaller",
+        tensor.cnn,
+        tensor.producer,
+        units::bytes(ring(tensor))
+    ))
+}
+
+/// What the flash lacks for the parameters.
+fn flash(plan: &Plan, limit: u64) -> Option<String> {
+    let stored = plan.memory.parameters_stored;
+    let lacking = stored.checked_sub(limit).filter(|bytes| *bytes > 0)?;
+    Some(format!(
+        "flash lacks {}: the parameters take {}; --precision half or mixed, or 8-bit integers (csdfc quantize), make them \
+         smaller",
+        units::bytes(lacking),
+        units::bytes(stored)
+    ))
 }

@@ -71,13 +71,7 @@ pub fn firings(network: &Network, layer: LayerId, rows: u64) -> u64 {
 pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) -> OperandRates {
     let layer = network.layer(id);
     let tensor = network.layer(layer.inputs[index].layer);
-    // An image in CHW is one row.
-    let access = match [tensor, layer].iter().any(|layer| layer.format().layout == Layout::Chw) {
-        true => RowAccess::Whole,
-        false => {
-            operators::row_access(&layer.operator, &tensor.shape, &layer.input_shapes(), &layer.shape, index)
-        }
-    };
+    let access = row_access(network, id, index);
     let [rows_in, rows_out] = [tensor.rows() as u64, layer.rows() as u64];
     let (acquire, release) = match Streams::new(network) {
         Some(streams) => {
@@ -87,6 +81,36 @@ pub fn operand_rates(network: &Network, id: LayerId, index: usize, rows: u64) ->
         None => operators::acquire_release(&access, rows_in, rows_out, rows),
     };
     OperandRates { acquire, release }
+}
+
+/// How a layer reads rows of operand `index`.
+fn row_access(network: &Network, id: LayerId, index: usize) -> RowAccess {
+    let layer = network.layer(id);
+    let tensor = network.layer(layer.inputs[index].layer);
+    // An image in CHW is one row.
+    match [tensor, layer].iter().any(|layer| layer.format().layout == Layout::Chw) {
+        true => RowAccess::Whole,
+        false => {
+            operators::row_access(&layer.operator, &tensor.shape, &layer.input_shapes(), &layer.shape, index)
+        }
+    }
+}
+
+/// Rows of operand `index` that a layer reads in a frame: each as often as there are output rows whose window has it. A
+/// tensor that is needed whole is read once.
+pub fn rows_read(network: &Network, id: LayerId, index: usize) -> u64 {
+    let tensor = network.layer(network.layer(id).inputs[index].layer);
+    if row_access(network, id, index) == RowAccess::Whole {
+        return tensor.rows() as u64;
+    }
+    let OperandRates { acquire, release } = operand_rates(network, id, index, 1);
+    let (mut held, mut read) = (0, 0);
+    for (acquired, released) in acquire.iter().zip(&release) {
+        held += acquired;
+        read += held;
+        held -= released;
+    }
+    read
 }
 
 /// Rates for fewer rows per firing than this are kept once they are computed.

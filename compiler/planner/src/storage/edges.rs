@@ -69,7 +69,7 @@ pub fn arrange(storage: &Storage<'_>, sharing: BufferSharing, effort: Effort) ->
         }
         bytes = bytes.saturating_add(buffer.bytes);
     }
-    Arrangement { bytes, least: bound.bytes, bound, offsets, buffers }
+    Arrangement { bytes, least: bound.bytes, bound, offsets, buffers, regions: Vec::new() }
 }
 
 /// The buffers, and the edges in each.

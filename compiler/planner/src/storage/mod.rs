@@ -34,6 +34,9 @@ pub mod edges;
 mod item;
 mod moments;
 mod pack;
+pub mod regions;
+
+use std::ops::Range;
 
 use csdfc_network::LayerId;
 use csdfc_packing::Packing;
@@ -321,6 +324,8 @@ pub struct Arrangement {
     pub offsets: Vec<u64>,
     /// The buffers, in model `edges`.
     pub buffers: Vec<edges::SharedBuffer>,
+    /// The addresses that lie in each memory of the board; empty if it has one.
+    pub regions: Vec<Range<u64>>,
 }
 
 /// How hard to look for a better placement.
@@ -352,7 +357,7 @@ pub fn arrange(storage: &Storage<'_>, model: StorageModel, effort: Effort) -> Ar
             let bound = storage.bound(&items);
             let placed = pack::pack(storage, &items, &bound, effort);
             let pack::Placed { packing: Packing { bytes, offsets }, least } = placed;
-            Arrangement { bytes, least, bound, offsets, buffers: Vec::new() }
+            Arrangement { bytes, least, bound, offsets, buffers: Vec::new(), regions: Vec::new() }
         }
     }
 }

@@ -23,15 +23,20 @@ pub(super) struct Placed {
 /// Steps of the search that finds out how low the rings could lie if more layers made their rows one by one.
 const STEPS_BEYOND: u64 = 3_000_000;
 
-/// Places rings such that no two use an address at the same time, and only chosen layers make rows one by one at a
-/// price. `peak` is the liveness bound.
-pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effort: Effort) -> Placed {
-    let steps = match effort {
+/// Steps of the complete searches.
+pub(super) fn steps(effort: Effort) -> u64 {
+    match effort {
         Effort::Sketch => SKETCH_STEPS,
         Effort::Candidate => CANDIDATE_STEPS,
         Effort::Front => FRONT_STEPS,
         Effort::Final => FINAL_STEPS,
-    };
+    }
+}
+
+/// Places rings such that no two use an address at the same time, and only chosen layers make rows one by one at a
+/// price. `peak` is the liveness bound.
+pub(super) fn pack(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, effort: Effort) -> Placed {
+    let steps = steps(effort);
     let Some(chosen) = problem(storage, items, peak, RowByRow::Chosen) else {
         // The sum only overflows for sizes beyond any memory.
         return Placed { packing: stacked(items), least: peak.bytes };
@@ -61,7 +66,12 @@ fn bound_beyond(problem: &Problem, below: u64) -> u64 {
 }
 
 /// Rings as a packing problem. `None` if their sizes are beyond any memory.
-fn problem(storage: &Storage<'_>, items: &[Item<'_>], peak: &Peak, row_by_row: RowByRow) -> Option<Problem> {
+pub(super) fn problem(
+    storage: &Storage<'_>,
+    items: &[Item<'_>],
+    peak: &Peak,
+    row_by_row: RowByRow,
+) -> Option<Problem> {
     let links = distance::links(storage, items, row_by_row);
     let mut sets: Vec<Vec<Stored>> = (0..storage.executions.len())
         .flat_map(|cnn| storage.line(items, cnn, row_by_row).fullest(&storage.while_running(items, cnn)))
@@ -85,7 +95,7 @@ fn at_once(stored: &[Stored], links: &[Vec<Link>]) -> bool {
 }
 
 /// One ring above the other.
-fn stacked(items: &[Item<'_>]) -> Packing {
+pub(super) fn stacked(items: &[Item<'_>]) -> Packing {
     let mut bytes = 0u64;
     let place = |item: &Item<'_>| {
         let at = bytes.checked_next_multiple_of(item.request.alignment).unwrap_or(u64::MAX);

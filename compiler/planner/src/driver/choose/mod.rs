@@ -1,5 +1,7 @@
 //! Chooses one design point for each CNN: the best within the constraints or, if none meets them, the nearest.
 
+mod memories;
+
 use std::collections::BTreeMap;
 
 use csdfc_input::app::resolve::{Cnn, Demand};
@@ -45,11 +47,16 @@ impl<'a> Chooser<'a> {
     /// Chooses, and returns the front that was seen as well. `is_known` says that the answer is known without a search,
     /// so that the least memory is not known.
     pub(super) fn find(&self, is_known: bool) -> (Vec<usize>, Found) {
-        let (chosen, mut shortfall) = info_span!("select").in_scope(|| self.choose());
+        let (chosen, mut shortfall, pareto) = match self.problem.memories() {
+            [] => {
+                let (chosen, shortfall) = info_span!("select").in_scope(|| self.choose());
+                (chosen, shortfall, info_span!("front").in_scope(|| self.front()))
+            }
+            _ => info_span!("select").in_scope(|| self.choose_in_memories()),
+        };
         if let Some(shortfall) = shortfall.as_mut().filter(|_| is_known) {
             shortfall.least_memory = None;
         }
-        let pareto = info_span!("front").in_scope(|| self.front());
         let design_points = self.points(&chosen).cloned().collect();
         let (evaluations, stopped) = (self.evaluations, self.stopped);
         (chosen, Found { design_points, shortfall, pareto, evaluations, stopped })
@@ -58,7 +65,8 @@ impl<'a> Chooser<'a> {
     /// Whether no search could change the answer. The design points without parts must be among these. They are the
     /// fastest, since the model of no layer is slower if it fires once. (A layer can be measured to be slower, so the
     /// layers must not be measured.) The answer is known if they fit and meet all constraints, if they fit and are the
-    /// nearest to the constraints, or if no plan is small enough.
+    /// nearest to the constraints, or if no plan is small enough. On a board with several memories they must fit the
+    /// fastest.
     pub(super) fn knows_the_answer(&self) -> bool {
         let objective = self.problem.objective;
         if !objective.fits(self.problem.parameters) {
@@ -66,7 +74,8 @@ impl<'a> Chooser<'a> {
         }
         let Some(fastest) = self.selection(&self.nothing_demanded()).fastest(u64::MAX) else { return false };
         let is_fast_enough = objective.is_fast_enough(self.points(&fastest).map(DesignPoint::rate));
-        !(objective.least == Least::Memory && is_fast_enough) && objective.fits(self.total(&fastest))
+        let most = self.problem.memories().first().map_or(objective.most_bytes(), |memory| memory.bytes);
+        !(objective.least == Least::Memory && is_fast_enough) && self.total(&fastest) <= most
     }
 
     /// The chosen design points.

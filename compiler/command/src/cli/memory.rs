@@ -1,0 +1,40 @@
+//! The options that say how much memory there is.
+
+use clap::Args;
+use csdfc_input::app::Origin;
+use csdfc_input::app::spec::AppSpec;
+use csdfc_input::device::memory::Ram;
+use csdfc_input::units::{MemoryGoal, Size};
+
+/// How much memory a plan may take.
+#[derive(Debug, Clone, Args)]
+pub struct MemoryArgs {
+    /// Most memory that the application may take, or `min` for the smallest plan that csdfc finds
+    #[arg(long, value_name = "SIZE|min")]
+    pub mem: Option<MemoryGoal>,
+    /// The memories of a board that has several, in place of --mem: 128kB@dtcm,512kB@sram,8MB@psram. What layers move most
+    /// lies in the fastest: the first, or that with the least time of a byte (8MB@psram:12.5ns). Sizes and times that are
+    /// left out are those of the device profile. The parameters stay in flash
+    #[arg(long, value_name = "[SIZE@]NAME[:NS],…", conflicts_with = "mem")]
+    pub ram: Option<Ram>,
+    /// Most flash that the parameters may take
+    #[arg(long, value_name = "SIZE")]
+    pub flash: Option<Size>,
+}
+
+impl MemoryArgs {
+    /// Writes the options over what the application file says.
+    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) {
+        let constraints = &mut spec.constraints;
+        if let Some(memory) = self.mem {
+            (constraints.memory, constraints.ram) = (Some(memory), None);
+        }
+        if let Some(ram) = &self.ram {
+            (constraints.memory, constraints.ram) = (None, Some(ram.clone()));
+            origin.replaced.push(("ram", "--ram"));
+        }
+        if self.flash.is_some() {
+            constraints.flash = self.flash;
+        }
+    }
+}

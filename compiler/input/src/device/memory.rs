@@ -1,0 +1,243 @@
+//! The memories of a board, and how much of each an application may take.
+//!
+//! ```
+//! use csdfc_input::device::memory::{Ram, Memory};
+//!
+//! // The tightly coupled memory of a microcontroller, and a memory outside the chip that takes 12.5 ns a byte longer.
+//! let ram: Ram = "128kB@dtcm:0ns, 8MB@psram:12.5ns".parse()?;
+//! let memories = ram.memories(&[])?;
+//! assert_eq!(memories[1], Memory { name: "psram".into(), bytes: 8_000_000, ns_per_byte: Some(12.5) });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::str::FromStr;
+
+use csdfc_network::suggest::{self, clip};
+use serde::{Deserialize, Serialize};
+
+use crate::units::{self, SizeError};
+
+/// A memory of a board.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// Its name, such as `dtcm`: small letters, digits and `_`.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// What a byte that is read or written in it takes longer than in the fastest memory, in nanoseconds; `None` if nobody
+    /// knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns_per_byte: Option<f64>,
+}
+
+/// The memories that an application may use: `128kB@dtcm,8MB@psram:12.5ns`. Each is a name, and may have a size before it and
+/// the time of a byte after it. What is left out is as the device profile says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Ram(Vec<Part>);
+
+/// A memory as the user names it.
+#[derive(Debug, Clone, PartialEq)]
+struct Part {
+    name: String,
+    bytes: Option<u64>,
+    ns_per_byte: Option<f64>,
+}
+
+/// Why a text names no memories.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RamError {
+    /// No name, or one with other characters.
+    #[error(
+        "`{0}` is no memory: give SIZE@NAME, or the NAME of a memory of the device (128kB@dtcm,512kB@sram); a name has small \
+         letters, digits and `_`"
+    )]
+    NotAMemory(String),
+    /// A size that is none.
+    #[error(transparent)]
+    Size(#[from] SizeError),
+    /// A memory of no bytes.
+    #[error("memory `{0}` has no bytes")]
+    Empty(String),
+    /// A time that is none.
+    #[error("`{0}` is no time of a byte: give nanoseconds of 0 or more (8MB@psram:12.5ns)")]
+    Time(String),
+    /// A name that comes twice.
+    #[error("two memories are named `{0}`")]
+    Twice(String),
+    /// A memory without a size that the device does not have.
+    #[error("the device profile has no memory `{name}`, so its size is not known")]
+    Unknown {
+        /// The memory.
+        name: String,
+        /// What to do.
+        help: String,
+    },
+    /// Only some of the memories have a time.
+    #[error(
+        "memory `{0}` has no time of a byte, and others have one: give a time for each (8MB@psram:12.5ns), or for none"
+    )]
+    SomeTimes(String),
+}
+
+impl Ram {
+    /// The memories, the fastest first; in the order given if no times are known. `known` are those of the device.
+    ///
+    /// # Errors
+    /// When a size is not known, or the times of only some.
+    pub fn memories(&self, known: &[Memory]) -> Result<Vec<Memory>, RamError> {
+        let names = || known.iter().map(|memory| memory.name.as_str());
+        let memory = |part: &Part| {
+            let shipped = known.iter().find(|memory| memory.name == part.name);
+            let bytes = part.bytes.or(shipped.map(|memory| memory.bytes));
+            let ns_per_byte = part.ns_per_byte.or(shipped.and_then(|memory| memory.ns_per_byte));
+            let unknown = || RamError::Unknown {
+                name: part.name.clone(),
+                help: match known {
+                    [] => format!("give its size: 512kB@{}", part.name),
+                    _ => suggest::help(&part.name, "its memories are", names()),
+                },
+            };
+            Ok(Memory { name: part.name.clone(), bytes: bytes.ok_or_else(unknown)?, ns_per_byte })
+        };
+        let mut memories = self.0.iter().map(memory).collect::<Result<Vec<_>, RamError>>()?;
+        let untimed = memories.iter().filter(|memory| memory.ns_per_byte.is_none());
+        if let Some(untimed) = untimed.clone().next().filter(|_| untimed.count() < memories.len()) {
+            return Err(RamError::SomeTimes(untimed.name.clone()));
+        }
+        memories.sort_by(|a, b| a.ns_per_byte.unwrap_or(0.0).total_cmp(&b.ns_per_byte.unwrap_or(0.0)));
+        Ok(memories)
+    }
+}
+
+impl FromStr for Ram {
+    type Err = RamError;
+
+    fn from_str(text: &str) -> Result<Self, RamError> {
+        let parts = text.split(',').map(|part| part.trim().parse()).collect::<Result<Vec<Part>, _>>()?;
+        for (i, part) in parts.iter().enumerate() {
+            if parts[..i].iter().any(|before| before.name == part.name) {
+                return Err(RamError::Twice(part.name.clone()));
+            }
+        }
+        Ok(Ram(parts))
+    }
+}
+
+impl TryFrom<String> for Ram {
+    type Error = RamError;
+
+    fn try_from(text: String) -> Result<Self, RamError> {
+        text.parse()
+    }
+}
+
+impl FromStr for Part {
+    type Err = RamError;
+
+    fn from_str(text: &str) -> Result<Self, RamError> {
+        let (size, rest) = match text.split_once('@') {
+            Some((size, rest)) => (Some(size), rest),
+            None => (None, text),
+        };
+        let (name, time) = match rest.split_once(':') {
+            Some((name, time)) => (name.trim(), Some(time.trim())),
+            None => (rest.trim(), None),
+        };
+        if !is_name(name) {
+            return Err(RamError::NotAMemory(clip(text)));
+        }
+        let bytes = size.map(units::parse).transpose()?;
+        if bytes == Some(0) {
+            return Err(RamError::Empty(name.into()));
+        }
+        let ns = |time: &str| time.strip_suffix("ns")?.trim_end().parse().ok().filter(|ns| is_time(*ns));
+        let ns_per_byte = time.map(|time| ns(time).ok_or_else(|| RamError::Time(clip(time)))).transpose()?;
+        Ok(Part { name: name.into(), bytes, ns_per_byte })
+    }
+}
+
+/// Whether a text is the name of a memory. It becomes that of a constant, a type and a section of a linker script.
+fn is_name(text: &str) -> bool {
+    (1..=32).contains(&text.len())
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// The longest time of a byte that makes sense, in nanoseconds: one millisecond.
+const MAX_NS: f64 = 1e6;
+
+fn is_time(ns: f64) -> bool {
+    (0.0..=MAX_NS).contains(&ns)
+}
+
+impl Memory {
+    /// Whether its figures make sense.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        match () {
+            () if !is_name(&self.name) => Err("a name has small letters, digits and `_`"),
+            () if self.bytes == 0 => Err("it has no bytes"),
+            () if !self.ns_per_byte.is_none_or(is_time) => Err("`ns_per_byte` is no time"),
+            () => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(name: &str, bytes: u64, ns_per_byte: Option<f64>) -> Memory {
+        Memory { name: name.into(), bytes, ns_per_byte }
+    }
+
+    #[test]
+    fn sizes_and_times_that_are_left_out_are_the_devices() {
+        let known = [memory("dtcm", 131_072, Some(0.0)), memory("sram", 524_288, Some(1.0))];
+        let of = |text: &str| text.parse::<Ram>().unwrap().memories(&known).unwrap();
+        let (dtcm, sram) = (&known[0], &known[1]);
+        assert_eq!(of("dtcm,sram"), known);
+        // The fastest comes first.
+        assert_eq!(of("sram, dtcm"), known);
+        assert_eq!(of("100kB@dtcm"), [Memory { bytes: 100_000, ..dtcm.clone() }]);
+        assert_eq!(of("sram:2ns,8MB@psram:12.5 ns")[0], Memory { ns_per_byte: Some(2.0), ..sram.clone() });
+    }
+
+    #[test]
+    fn without_times_the_order_counts() {
+        let ram: Ram = "8MB@far,128kB@near".parse().unwrap();
+        assert_eq!(
+            ram.memories(&[]).unwrap(),
+            [memory("far", 8_000_000, None), memory("near", 128_000, None)]
+        );
+    }
+
+    #[test]
+    fn what_names_no_memories_is_refused() {
+        for text in ["", "128kB", "128kB@", "128kB@DTCM", "128kB@1a", "1kB@a,,1kB@b", "1kB@a@b", "1kB@\u{e9}"]
+        {
+            assert!(matches!(text.parse::<Ram>(), Err(RamError::NotAMemory(_))), "{text}");
+        }
+        for text in ["banana@a", "-8MB@a", "99EB@a"] {
+            assert!(matches!(text.parse::<Ram>(), Err(RamError::Size(_))), "{text}");
+        }
+        for text in ["1kB@a:", "1kB@a:5", "1kB@a:-1ns", "1kB@a:NaNns", "1kB@a:infns", "1kB@a:1e9ns"] {
+            assert!(matches!(text.parse::<Ram>(), Err(RamError::Time(_))), "{text}");
+        }
+        assert_eq!("0@a".parse::<Ram>(), Err(RamError::Empty("a".into())));
+        assert_eq!("1kB@a,2kB@a".parse::<Ram>(), Err(RamError::Twice("a".into())));
+    }
+
+    #[test]
+    fn what_is_not_known_is_asked_for() {
+        let known = [memory("dtcm", 131_072, Some(0.0))];
+        let of = |text: &str, known: &[Memory]| text.parse::<Ram>().unwrap().memories(known).unwrap_err();
+        let RamError::Unknown { help, .. } = of("dctm", &known) else { panic!() };
+        assert!(help.contains("dtcm"), "{help}");
+        let RamError::Unknown { help, .. } = of("dtcm", &[]) else { panic!() };
+        assert!(help.contains("512kB@dtcm"), "{help}");
+        assert_eq!(of("dtcm,8MB@psram", &known), RamError::SomeTimes("psram".into()));
+    }
+}

@@ -1,0 +1,91 @@
+//! Placing what is stored in several memories: what layers move most goes where a byte takes the least time, as far as it
+//! fits, and each memory is packed by address.
+//!
+//! The memories lie one above the other in the arena's address space. So all that is known of offsets in an arena holds for
+//! them as well, and only one thing is new: nothing lies across two of them.
+
+use std::ops::Range;
+
+use csdfc_input::device::memory::Memory;
+use csdfc_network::LayerId;
+use csdfc_packing::regions::{RegionPacking, pack_regions};
+use csdfc_packing::{Budget, Meter};
+use csdfc_plan::plan::Region;
+
+use super::moments::RowByRow;
+use super::{Arrangement, Effort, Item, Storage, pack};
+
+/// The bytes of each item that layers move in a frame, by layer.
+pub type Moved = Vec<Vec<(LayerId, u64)>>;
+
+/// Places all that is stored in some memories, such that moving it takes the least time. If it does not fit, the largest
+/// memory takes more than it has.
+pub fn arrange(storage: &Storage<'_>, memories: &[Memory], moved: &Moved, effort: Effort) -> Arrangement {
+    let items = storage.items();
+    let bound = storage.bound(&items);
+    let limits: Vec<u64> = memories.iter().map(|memory| memory.bytes).collect();
+    let costs: Vec<Vec<u64>> = moved.iter().map(|moved| costs(memories, moved)).collect();
+    let packing = match pack::problem(storage, &items, &bound, RowByRow::Chosen) {
+        Some(problem) => {
+            let budget = &mut Meter::new(Budget::Work(pack::steps(effort)));
+            pack_regions(&problem, &limits, &costs, budget).packing
+        }
+        None => all_in_one(&items, memories.len()),
+    };
+    let mut regions: Vec<Range<u64>> = Vec::new();
+    for bytes in &packing.bytes {
+        let end = regions.last().map_or(0, |region| region.end);
+        let start = end.checked_next_multiple_of(Region::ALIGNMENT).unwrap_or(u64::MAX);
+        regions.push(start..start.saturating_add(*bytes));
+    }
+    let offset = |(region, offset): (&usize, &u64)| regions[*region].start.saturating_add(*offset);
+    let offsets: Vec<u64> = packing.regions.iter().zip(&packing.offsets).map(offset).collect();
+    let end = |(at, item): (&u64, &Item<'_>)| at.saturating_add(item.request.bytes);
+    let bytes = offsets.iter().zip(&items).map(end).max().unwrap_or(0);
+    Arrangement { bytes, least: bound.bytes, bound, offsets, buffers: Vec::new(), regions }
+}
+
+/// What it costs that something lies in each memory: picoseconds in a frame. If the times of the memories are not known, it is
+/// the bytes that are moved, times the number of memories before.
+fn costs(memories: &[Memory], moved: &[(LayerId, u64)]) -> Vec<u64> {
+    let bytes: u64 = moved.iter().map(|(_, bytes)| bytes).sum();
+    let cost = |(rank, memory): (u64, &Memory)| match memory.ns_per_byte {
+        Some(ns) => (bytes as f64 * ns * 1e3).round() as u64,
+        None => bytes.saturating_mul(rank),
+    };
+    (0..).zip(memories).map(cost).collect()
+}
+
+/// For each layer of a CNN, how much longer a frame takes because of the memories in which it reads and writes, in
+/// nanoseconds.
+pub fn waits(
+    storage: &Storage<'_>,
+    memories: &[Memory],
+    moved: &Moved,
+    arrangement: &Arrangement,
+    cnn: usize,
+    layers: usize,
+) -> Vec<f64> {
+    let mut waits = vec![0.0; layers];
+    let items = storage.items();
+    for ((item, moved), offset) in items.iter().zip(moved).zip(&arrangement.offsets) {
+        // An empty region begins where the next one does, so the last of those that begin is meant.
+        let begun = arrangement.regions.partition_point(|region| region.start <= *offset);
+        let memory = begun.checked_sub(1).and_then(|region| memories.get(region));
+        let ns = memory.and_then(|memory| memory.ns_per_byte).unwrap_or(0.0);
+        for (layer, bytes) in moved.iter().filter(|_| item.cnn == cnn) {
+            waits[layer.0] += *bytes as f64 * ns;
+        }
+    }
+    waits
+}
+
+/// Everything in the first memory, one above the other: sizes beyond any memory.
+fn all_in_one(items: &[Item<'_>], memories: usize) -> RegionPacking {
+    let packing = pack::stacked(items);
+    let mut bytes = vec![0; memories];
+    if let Some(first) = bytes.first_mut() {
+        *first = packing.bytes;
+    }
+    RegionPacking { regions: vec![0; items.len()], offsets: packing.offsets, bytes, cost: 0 }
+}
