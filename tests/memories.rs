@@ -1,9 +1,15 @@
 //! Boards with several memories: plans of random applications in random memories.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::path::Path;
+
 use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::device::DeviceProfile;
 use csdfc_input::device::memory::Memory;
+use csdfc_input::units;
 use csdfc_plan::plan::{Plan, StorageModel};
-use csdfc_tests::{generate, outcome, plan, random};
+use csdfc_tests::{generate, outcome, plan, random, root};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
 
@@ -125,4 +131,23 @@ fn a_plan_in_several_memories_has_the_rings_of_one_in_one() {
     };
     assert_eq!(sizes(&one), sizes(&several));
     assert_eq!(one.partitions, several.partitions);
+}
+
+#[test]
+fn the_guide_names_the_memories_of_the_profiles() {
+    let page = std::fs::read_to_string(root().join("docs/guide/src/devices.md")).unwrap();
+    let mut stated = 0;
+    for entry in std::fs::read_dir(root().join("compiler/input/src/device/targets")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        for memory in DeviceProfile::find(name, Path::new("")).unwrap().memories {
+            let slower = memory.ns_per_byte.filter(|ns| *ns > 0.0);
+            let slower = slower.map_or(String::new(), |ns| format!(" ({ns} ns a byte longer)"));
+            let told = format!("`{}` {}{slower}", memory.name, units::grouped(memory.bytes));
+            let is_said = |line: &str| line.contains(&format!("`{name}`")) && line.contains(&told);
+            assert!(page.lines().any(is_said), "{name}: {told}");
+            stated += 1;
+        }
+    }
+    assert!(stated >= 10);
 }

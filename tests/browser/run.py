@@ -26,6 +26,7 @@ PLANS = [
     ("streamed", "builtin:mobilenet_v2", ["--weights", "streamed"]),
     ("pipeline", APPS / "pipelines" / "mobilenet_v2.ron", []),
     ("adaptive_classifier", APPS / "adaptive_classifier.ron", []),
+    ("memories", "builtin:mobilenet_v2", ["--device", "stm32h7", "--ram", "dtcm,sram,8MB@psram:12.5ns"]),
     ("three_cnns", APPS / "three_cnns.ron", []),
     ("doorbell", APPS / "doorbell.ron", ["--mem", "min"]),
 ]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_plan::plan::{Certificate, Constraints, Memory, ParetoPoint, Plan, TimeBasis};
+use csdfc_plan::plan::{Certificate, Constraints, Memory, ParetoPoint, Plan, Region, TimeBasis};
 use csdfc_plan::timeline::{Place, Timeline};
 use csdfc_planner::saved::front::SavedFront;
 use serde::Serialize;
@@ -32,6 +32,7 @@ struct PlanData<'a> {
     threads: usize,
     method: &'a str,
     memory: &'a Memory,
+    regions: &'a [Region],
     certificate: &'a Certificate,
     constraints: &'a Constraints,
     store: Option<u64>,
@@ -214,6 +215,7 @@ fn of_plan<'a>(plan: &'a Plan, timeline: &'a Timeline) -> PlanData<'a> {
         threads: plan.threads,
         method: &plan.search.method,
         memory: &plan.memory,
+        regions: &plan.regions,
         certificate: &plan.certificate,
         constraints: &plan.constraints,
         store: plan.store.as_ref().map(|store| store.bytes),

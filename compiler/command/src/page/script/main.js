@@ -5,12 +5,13 @@ function cards(plan) {
   const card = (title, value, note) => html("div", { class: "card" }, html("dt", null, title), html("dd", null, html("strong", null, value), note ? html("span", null, note) : null));
   const parameters = memory.parameters_resident ?? memory.parameters_stored;
   const bound = memory.proven ? "smallest for this schedule (proven)" : plan.certificate.claimed === memory.arena ? "smallest for this schedule (by exhaustive search)" : `this schedule needs at least ${bytes(memory.bound)} (proven)`;
-  const limit = constraints.memory === null || constraints.memory === undefined ? "no limit was asked for"
+  const limit = plan.regions.length ? "each memory has its limit" : constraints.memory === null || constraints.memory === undefined ? "no limit was asked for"
     : `${memory.total <= constraints.memory ? "within" : "beyond"} the limit of ${bytes(constraints.memory)}`;
   return html("dl", { class: "cards", "aria-label": "Figures" },
     card("Total memory", bytes(memory.total), `${grouped(memory.total)} bytes; ${limit}`),
     card("Arena", bytes(memory.arena), `${bound}; ${bytes(memory.naive)} without reuse`),
-    card("Parameters in memory", bytes(parameters), plan.store ? `${bytes(plan.store)} more in the store` : "weights and biases as kernels keep them"),
+    plan.regions.map(region => card(`Memory ${region.name}`, bytes(region.bytes), `of ${bytes(region.limit)}`)),
+    card(plan.regions.length ? "Parameters in flash" : "Parameters in memory", bytes(parameters), plan.store ? `${bytes(plan.store)} more in the store` : "weights and biases as kernels keep them"),
     plan.cnns.map(cnn => {
       const floor = constraints.fps?.[cnn.name], asked = floor === undefined ? "" : `; ${cnn.fps >= floor ? "at least" : "below"} the ${floor} asked for`;
       return card(plan.cnns.length > 1 ? cnn.name : "Speed", `${fixed(cnn.fps ?? 0, 1)} fps`, `latency ${time(cnn.latency_ns)}${asked}`);

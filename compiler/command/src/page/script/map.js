@@ -48,6 +48,22 @@ function outline(block, x, y) {
   return path;
 }
 
+// The memory in which an address lies, of a board with several.
+const regionOf = (plan, address) => plan.regions.find(({ offset, bytes }) => offset <= address && address < offset + bytes);
+const addressIn = (plan, address) => {
+  const region = regionOf(plan, address);
+  return region ? `${region.name} ${grouped(address - region.offset)}` : grouped(address);
+};
+
+// A line where each memory begins, with its name.
+function boundaries(plan, y, plot) {
+  return plan.regions.filter(region => region.bytes > 0).map(region => {
+    const from = y(region.offset);
+    return svg("g", { class: "boundary" }, svg("line", { x1: plot.left, x2: plot.right, y1: from, y2: from }),
+      svg("text", { x: plot.right - 4, y: from - 4, "text-anchor": "end" }, region.name));
+  });
+}
+
 // Where a name fits into a block: around the middle of its life, as far as the middle row stays in use.
 function labelPlace(block, x, y, plot) {
   const { place, steps } = block, offset = place.offsets[0];
@@ -68,7 +84,7 @@ function labelPlace(block, x, y, plot) {
 
 function blockLabel(plan, block) {
   const { place } = block;
-  return `${placeName(plan, place)}, ${place.kind}, ${grouped(block.bytes)} bytes at ${place.offsets.map(grouped).join(" and ")}, ` +
+  return `${placeName(plan, place)}, ${place.kind}, ${grouped(block.bytes)} bytes at ${place.offsets.map(offset => addressIn(plan, offset)).join(" and ")}, ` +
     `from ${time(block.from)} to ${time(block.to)}`;
 }
 
@@ -80,7 +96,7 @@ function blockFacts(plan, block) {
   return [
     [isRing ? "Tensor" : "Memory", placeName(plan, place)],
     ["Kind", place.kind],
-    ["Address", place.offsets.map(offset => `${grouped(offset)} to ${grouped(offset + place.rows * place.row_bytes)}`).join(", ")],
+    ["Address", place.offsets.map(offset => `${addressIn(plan, offset)} to ${grouped(offset - (regionOf(plan, offset)?.offset ?? 0) + place.rows * place.row_bytes)}`).join(", ")],
     ["Bytes", exact(block.bytes)],
     isRing ? ["Rows", `room for ${grouped(place.rows)} of ${grouped(layer.height)}, ${grouped(place.row_bytes)} bytes each; at most ${grouped(most)} in use`] : ["Rows", ""],
     isRing ? ["Shape", layer.shape.join(" × ")] : ["Shape", ""],
@@ -95,7 +111,7 @@ const blockColumns = plan => [
   { title: "Kind", short: true, text: block => block.place.kind },
   { title: "Written by", text: block => nameOf(plan, block.place.cnn, block.place.layer) },
   { title: "Read by", text: block => block.place.readers.map(reader => nameOf(plan, block.place.cnn, reader)).join(", ") },
-  { title: "Address", text: block => block.place.offsets.map(grouped).join(", "), value: block => block.low },
+  { title: "Address", text: block => block.place.offsets.map(offset => addressIn(plan, offset)).join(", "), value: block => block.low },
   { title: "Bytes", text: block => grouped(block.bytes), value: block => block.bytes },
   { title: "Rows", text: block => grouped(block.place.rows), value: block => block.place.rows },
   { title: "Frame", text: block => block.life.frame + 1, value: block => block.life.frame },
@@ -128,7 +144,7 @@ function drawMap(picture, plan, blocks, view, plot, selected) {
         width: Math.max(1, x(selected.to) - x(selected.from)), height: Math.max(1, y(offset) - top) }));
     }
   }
-  group.append(labels);
+  group.append(...boundaries(plan, y, plot), labels);
   picture.append(group);
   return { group, marks };
 }

@@ -1,0 +1,61 @@
+//! `csdfc plan --ram`: boards with several memories.
+
+use csdfc_plan::plan::Plan;
+
+use super::{fails, fits_a_screen, folder, run};
+
+#[test]
+fn a_plan_says_what_lies_in_each_memory() {
+    let folder = folder();
+    let ram = "6kB@near:0ns,64kB@far:3ns";
+    let planned =
+        run(folder.path(), &["plan", "builtin:lenet5", "--ram", ram, "--flash", "1MB", "-o", "plan.json"]);
+    assert_eq!(planned.code, 0, "{}", planned.stderr);
+    insta::assert_snapshot!("in_memories", planned.stdout);
+    let plan = Plan::from_json(&std::fs::read_to_string(folder.path().join("plan.json")).unwrap()).unwrap();
+    assert_eq!(plan.memory.total, plan.memory.arena);
+    assert!(plan.regions.iter().all(|region| 0 < region.bytes && region.bytes <= region.limit));
+    assert_eq!(run(folder.path(), &["check", "plan.json"]).code, 0);
+    // An application file says the same.
+    let text = format!(
+        "(name: \"lenet5\", cnns: [(model: \"builtin:lenet5\")], constraints: (ram: \"{ram}\", flash: 1000000))"
+    );
+    std::fs::write(folder.path().join("app.ron"), text).unwrap();
+    assert_eq!(run(folder.path(), &["plan", "app.ron"]).stdout, planned.stdout);
+    // An option takes the place of what the file says.
+    let one = run(folder.path(), &["plan", "app.ron", "--mem", "1MB", "--format", "json"]);
+    assert!(Plan::from_json(&one.stdout).unwrap().regions.is_empty());
+}
+
+#[test]
+fn what_a_memory_lacks_is_said() {
+    let folder = folder();
+    for (name, options) in [
+        ("lacking_memory", &["--ram", "2kB@near,3kB@far"][..]),
+        ("lacking_memory_for_a_ring", &["--rows", "none", "--ram", "4kB@near,10kB@far"]),
+        ("lacking_flash", &["--ram", "64kB@sram", "--flash", "100kB"]),
+        ("lacking_time", &["--ram", "64kB@sram", "--fps", "1000000"]),
+    ] {
+        let ended = run(folder.path(), &[&["plan", "builtin:lenet5"], options].concat());
+        assert_eq!(ended.code, 2, "{name}: {}", ended.stderr);
+        fits_a_screen(&ended.stderr);
+        insta::assert_snapshot!(name, ended.stderr);
+    }
+}
+
+#[test]
+fn what_names_no_memories_is_refused() {
+    let folder = folder();
+    for (name, options) in [
+        ("ram_twice", &["--ram", "1kB@a,2kB@a"][..]),
+        ("ram_unknown", &["--device", "stm32h7", "--ram", "dctm,sram"]),
+        ("ram_without_size", &["--ram", "dtcm"]),
+        ("ram_times_of_some", &["--device", "stm32h7", "--ram", "dtcm,8MB@psram"]),
+        ("ram_and_mem", &["--ram", "1kB@a", "--mem", "1MB"]),
+        ("ram_and_edges", &["--ram", "1kB@a", "--storage", "edges"]),
+        ("flash_of_nothing", &["--flash", "0"]),
+    ] {
+        let text = fails(folder.path(), &[&["plan", "builtin:lenet5"], options].concat());
+        insta::assert_snapshot!(name, text);
+    }
+}
