@@ -6,6 +6,7 @@ use rand::{RngExt, SeedableRng};
 use super::RegionPacking;
 use super::prices::Prices;
 use super::search::{Ended, Search};
+use super::sweep;
 use super::task::Task;
 use crate::budget::Meter;
 use crate::subproblem::MAX_BLOCKS;
@@ -15,6 +16,9 @@ const FIRST_STEPS: u64 = 20_000;
 
 /// Steps of the first complete searches for a packing of one region. Each round doubles them.
 const FIRST_STEPS_OF_FIT: u64 = 1_000;
+
+/// About so many steps are taken for each way and block of a sweep.
+const STEPS_OF_A_WAY: u64 = 16;
 
 /// How many blocks are searched together, and for how many steps.
 const FEW: std::ops::RangeInclusive<usize> = 4..=20;
@@ -38,6 +42,8 @@ pub fn improve(
     let mut random = ChaCha8Rng::seed_from_u64(0);
     let mut steps = FIRST_STEPS;
     while search.target() > bound && !budget.exhausted() {
+        let width = (steps / (STEPS_OF_A_WAY * task.count() as u64)).clamp(4, 1 << 14) as usize;
+        bound = bound.max(sweep_down(&mut search, width, budget));
         if let Ended::AtLeast(cost) = search.search(&all, steps, budget) {
             bound = bound.max(cost.min(search.target()));
         }
@@ -59,6 +65,31 @@ pub fn improve(
     }
     (search.best, Some(bound))
 }
+
+/// Sweeps, and packs what is found. If that does not pack, it sweeps with less room. Returns a lower bound.
+fn sweep_down(search: &mut Search, width: usize, budget: &mut Meter) -> u64 {
+    let task = search.task;
+    let mut limits = task.limits.to_vec();
+    let mut bound = None;
+    for _ in 0..TRIES {
+        let target = search.target();
+        let swept = sweep::sweep(task, &limits, search.prices(), target, width, budget);
+        bound.get_or_insert(swept.bound.min(target));
+        let Some(regions) = swept.regions else { break };
+        match task.packed(&regions, search.steps_of_fit, budget) {
+            Ok(packing) => {
+                search.adopt(packing);
+                break;
+            }
+            Err(region) => limits[region] -= limits[region] / FINENESS,
+        }
+    }
+    bound.unwrap_or(0)
+}
+
+/// How often a sweep is tried, and by what share the limit is lowered of a region that was not packed.
+const TRIES: usize = 8;
+const FINENESS: u64 = 64;
 
 /// A block, and some blocks that conflict with it or with one of those before.
 fn few(task: &Task, random: &mut ChaCha8Rng) -> Vec<usize> {

@@ -23,6 +23,7 @@ mod improve;
 mod prices;
 mod search;
 mod starts;
+mod sweep;
 mod task;
 
 use super::budget::{Meter, Stopped};

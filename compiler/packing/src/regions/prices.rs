@@ -16,8 +16,10 @@ const FRACTION: u32 = 32;
 pub struct Prices {
     /// By block and region: its cost and the price of its bytes, in 2^-32 units of cost.
     pub priced: Vec<Vec<i128>>,
+    /// By region and clique: the price of a byte.
+    of_byte: Vec<Vec<u64>>,
     /// The price of all bytes within the limits.
-    pub given: i128,
+    given: i128,
 }
 
 /// Maximum number of rounds, and the share of the budget that they may take.
@@ -34,7 +36,8 @@ impl Prices {
     /// Bytes cost nothing.
     pub fn none(task: &Task) -> Self {
         let exact = |costs: &Vec<u64>| costs.iter().map(|cost| i128::from(*cost) << FRACTION).collect();
-        Prices { priced: task.costs.iter().map(exact).collect(), given: 0 }
+        let of_byte = vec![vec![0; task.cliques.len()]; task.limits.len()];
+        Prices { priced: task.costs.iter().map(exact).collect(), of_byte, given: 0 }
     }
 
     /// Prices with a high bound, if no packing is known that costs less than `cost`.
@@ -108,7 +111,13 @@ impl Prices {
                     uses.iter().map(|(c, bytes)| i128::from(prices[*c]) * i128::from(*bytes)).sum::<i128>();
             }
         }
+        all.of_byte = prices;
         all
+    }
+
+    /// The price of some bytes of a region at the moment of a clique.
+    pub fn price(&self, region: usize, clique: usize, bytes: u64) -> i128 {
+        i128::from(self.of_byte[region][clique]) * i128::from(bytes)
     }
 
     /// What every packing that fits costs at least.

@@ -24,7 +24,7 @@ pub enum Ended {
 
 /// The state of a search.
 pub struct Search<'a> {
-    task: &'a Task<'a>,
+    pub task: &'a Task<'a>,
     /// Two bounds: at no prices, and at prices. The second says what to try first.
     prices: [Prices; 2],
     /// The best packing so far.
@@ -127,6 +127,18 @@ impl<'a> Search<'a> {
             self.choose(block, self.best.regions[block], 0);
         }
         if self.is_cut { Ended::Cut } else { Ended::AtLeast(self.unsettled) }
+    }
+
+    /// The prices of the higher bound.
+    pub fn prices(&self) -> &Prices {
+        &self.prices[1]
+    }
+
+    /// Goes on from a better packing.
+    pub fn adopt(&mut self, packing: RegionPacking) {
+        (0..self.task.count()).for_each(|block| self.release(block));
+        self.best = packing;
+        (0..self.task.count()).for_each(|block| self.choose(block, self.best.regions[block], 0));
     }
 
     /// What all packings cost at least that go on from here.

@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use super::RegionPacking;
 use super::task::Task;
 use crate::budget::Meter;
-use crate::decompose::Fit;
 
 /// The best of several orders. Each order first looks only at the bytes in use at any moment, and keeps a packing if
 /// all regions can then be packed. It stops at a packing that costs `bound`.
@@ -14,7 +13,7 @@ pub fn best(task: &Task, bound: u64, budget: &mut Meter) -> RegionPacking {
     let mut best = inserted(task, &orders[0], budget);
     for (at, order) in orders.iter().enumerate() {
         let by_bytes = in_use(task, order, budget);
-        let found = packed(task, &by_bytes, budget).into_iter();
+        let found = task.packed(&by_bytes, STEPS, budget).into_iter();
         let found = found.chain((at > 0).then(|| inserted(task, order, budget)));
         best = found.fold(best, |best, found| task.better(best, found));
         if budget.exhausted() || task.excess(&best) == 0 && best.cost <= bound {
@@ -93,14 +92,3 @@ fn in_use(task: &Task, order: &[usize], budget: &mut Meter) -> Vec<usize> {
 
 /// Steps of complete searches for each region.
 const STEPS: u64 = 10_000;
-
-/// A packing of blocks in these regions, if one is found.
-fn packed(task: &Task, regions: &[usize], budget: &mut Meter) -> Option<RegionPacking> {
-    let mut offsets = vec![0; task.count()];
-    for region in 0..task.limits.len() {
-        let blocks: Vec<usize> = (0..task.count()).filter(|block| regions[*block] == region).collect();
-        let Fit::Yes(found) = task.fit(&blocks, region, STEPS, budget) else { return None };
-        blocks.iter().zip(found).for_each(|(block, at)| offsets[*block] = at);
-    }
-    Some(task.packing(regions.to_vec(), offsets))
-}

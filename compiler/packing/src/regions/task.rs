@@ -134,6 +134,17 @@ impl<'a> Task<'a> {
         fit
     }
 
+    /// A packing of blocks in these regions. If none is found, the region for which that is so.
+    pub fn packed(&self, regions: &[usize], steps: u64, budget: &mut Meter) -> Result<RegionPacking, usize> {
+        let mut offsets = vec![0; self.count()];
+        for region in 0..self.limits.len() {
+            let blocks: Vec<usize> = (0..self.count()).filter(|block| regions[*block] == region).collect();
+            let Fit::Yes(found) = self.fit(&blocks, region, steps, budget) else { return Err(region) };
+            blocks.iter().zip(found).for_each(|(block, at)| offsets[*block] = at);
+        }
+        Ok(self.packing(regions.to_vec(), offsets))
+    }
+
     /// The same packing with each region packed as low as some of the budget allows.
     pub fn tightened(&self, packing: RegionPacking, budget: &mut Meter) -> RegionPacking {
         let RegionPacking { regions, mut offsets, bytes, .. } = packing;

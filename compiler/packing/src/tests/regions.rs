@@ -223,3 +223,80 @@ fn none_is_dearer_than_greedy_by_hand() {
     println!("{:.2} % saved on average, {complete} of {count} proven", 100.0 * saved / count as f64);
     assert!(saved > 0.01 * count as f64);
 }
+
+#[test]
+#[ignore]
+fn bench() {
+    let many: u64 = std::env::var("MANY").map_or(10, |v| v.parse().unwrap());
+    for size in std::env::var("SIZES")
+        .map_or(vec![50usize, 150, 300], |v| v.split(",").map(|x| x.parse().unwrap()).collect())
+    {
+        for steps in [300_000u64, 3_000_000, 30_000_000] {
+            let (mut gap, mut proven, mut time, mut most, mut cost) = (0.0, 0, 0.0, 0.0f64, 0u64);
+            let mut work = 0;
+            for seed in 0..many {
+                let instance = network(seed, size);
+                let problem = problem(&instance.lives).unwrap();
+                let t = std::time::Instant::now();
+                let s = pack_regions(
+                    &problem,
+                    &instance.limits,
+                    &instance.costs,
+                    &mut Meter::new(Budget::Work(steps)),
+                );
+                let e = t.elapsed().as_secs_f64();
+                assert_eq!(s.excess, 0);
+                if std::env::var("EACH").is_ok() {
+                    println!(
+                        "each {size} {steps} {seed}: cost {} bound {} limits {:?} {:?}",
+                        s.packing.cost, s.bound, instance.limits, s.packing.bytes
+                    );
+                }
+                time += e;
+                most = most.max(e);
+                work += s.work;
+                gap += s.packing.cost as f64 / s.bound as f64 - 1.0;
+                cost += s.packing.cost;
+                proven += u64::from(s.stopped == Stopped::Complete);
+            }
+            let n = many as f64;
+            println!(
+                "{size} blocks {steps} steps: gap {:.3} %, cost {}, {proven} of {many} proven, {:.1} ms mean {:.1} ms most, {:.1} ns a step",
+                100.0 * gap / n,
+                cost,
+                1e3 * time / n,
+                1e3 * most,
+                1e9 * time / work as f64
+            );
+        }
+    }
+}
+
+fn network(seed: u64, count: usize) -> Instance {
+    let random = &mut random(seed);
+    let lives: Vec<Life> = (0..count as i64)
+        .map(|at| {
+            let bytes = 4 * (1 << random.random_range(0..10)) + 16 * random.random_range(0..256);
+            let span = match random.random_range(0..8) {
+                0 => random.random_range(3..20),
+                1 => random.random_range(3..count as i64 / 2),
+                _ => random.random_range(2..5),
+            };
+            let mut life = life(at, at + span, bytes);
+            if span > 3 && random.random_range(0..3) == 0 && seed % 2 == 0 {
+                let window = (random.random_range(0..2) == 0).then_some((bytes / 2, bytes));
+                life.gaps = vec![Gap { lower: at + 1, upper: at + span - 1, window }];
+            }
+            life
+        })
+        .collect();
+    let most = crate::bound::liveness(&problem(&lives).unwrap());
+    let costs = lives.iter().map(|life| {
+        let traffic = life.block.bytes * random.random_range(1..40);
+        vec![traffic, traffic * 3, traffic * 10]
+    });
+    let costs = costs.collect();
+    let limits =
+        vec![most * random.random_range(10..40) / 100, most * random.random_range(20..60) / 100, 3 * most];
+    Instance { lives, limits, costs }
+}
