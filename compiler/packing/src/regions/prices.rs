@@ -7,6 +7,7 @@
 //! and fall where some are left (subgradients: Held, Wolfe and Crowder, Validation of subgradient optimization, 1974).
 
 use super::task::Task;
+use crate::assignment::LOOKS_A_STEP;
 use crate::budget::Meter;
 
 /// Bits behind the point of prices and priced costs. All bounds are sums of integers, and so are exact.
@@ -24,7 +25,7 @@ pub struct Prices {
 
 /// Maximum number of rounds, and the share of the budget that they may take.
 const ROUNDS: usize = 300;
-const SHARE: u64 = 8;
+const SHARE: u64 = 4;
 
 /// After so many rounds without a higher bound, steps are halved.
 const PATIENCE: usize = 8;
@@ -62,7 +63,7 @@ impl Prices {
                 bound += over.iter().zip(prices).map(|(over, price)| over * price).sum::<f64>();
             }
             for (block, uses) in task.uses.iter().enumerate() {
-                budget.spend(((uses.len() + 1) * regions) as u64);
+                budget.spend((uses.len() * regions) as u64 / LOOKS_A_STEP + 1);
                 let priced = |region: usize| {
                     let bytes = uses.iter().map(|(c, bytes)| prices[region][*c] * *bytes as f64);
                     task.costs[block][region] as f64 + bytes.sum::<f64>()

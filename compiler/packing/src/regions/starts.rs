@@ -12,10 +12,14 @@ pub fn best(task: &Task, bound: u64, budget: &mut Meter) -> RegionPacking {
     let orders = orders(task);
     let mut best = inserted(task, &orders[0], budget);
     for (at, order) in orders.iter().enumerate() {
+        if at > 0 {
+            best = task.better(best, inserted(task, order, budget));
+        }
         let by_bytes = in_use(task, order, budget);
-        let found = task.packed(&by_bytes, STEPS, budget).into_iter();
-        let found = found.chain((at > 0).then(|| inserted(task, order, budget)));
-        best = found.fold(best, |best, found| task.better(best, found));
+        let is_cheaper = task.excess(&best) > 0 || task.cost(&by_bytes) < best.cost;
+        if let Some(found) = is_cheaper.then(|| task.packed(&by_bytes, STEPS, budget)).and_then(Result::ok) {
+            best = task.better(best, found);
+        }
         if budget.exhausted() || task.excess(&best) == 0 && best.cost <= bound {
             break;
         }

@@ -9,7 +9,7 @@ use crate::subproblem::Subproblem;
 
 /// Steps that a trial to fit blocks is worth, for each conflict among them: about so many greedy orders look at each
 /// conflict. They are not counted elsewhere.
-const ORDERS: u64 = 4;
+const ORDERS: u64 = 16;
 
 /// The final packings of regions take at most one in so many of the steps that are left.
 const SHARE_OF_TIGHTENING: u64 = 4;
@@ -97,15 +97,19 @@ impl<'a> Task<'a> {
         if rank(&other) < rank(&one) { other } else { one }
     }
 
+    /// What blocks cost in these regions.
+    pub fn cost(&self, regions: &[usize]) -> u64 {
+        let costs = regions.iter().zip(self.costs).map(|(region, costs)| costs[*region]);
+        costs.fold(0, u64::saturating_add)
+    }
+
     /// The packing of these regions and offsets.
     pub fn packing(&self, regions: Vec<usize>, offsets: Vec<u64>) -> RegionPacking {
         let mut bytes = vec![0; self.limits.len()];
-        let mut cost = 0u64;
         for (block, (&region, at)) in regions.iter().zip(&offsets).enumerate() {
             bytes[region] = at.saturating_add(self.bytes(block)).max(bytes[region]);
-            cost = cost.saturating_add(self.costs[block][region]);
         }
-        RegionPacking { regions, offsets, bytes, cost }
+        RegionPacking { cost: self.cost(&regions), regions, offsets, bytes }
     }
 
     /// Puts blocks into a region one by one, each as low as it can lie. Says whether all end below the limit.
