@@ -6,8 +6,8 @@ use rand::{RngExt, SeedableRng};
 use super::RegionPacking;
 use super::prices::Prices;
 use super::search::{Ended, Search};
-use super::sweep;
 use super::task::Task;
+use super::{starts, sweep};
 use crate::budget::Meter;
 use crate::subproblem::MAX_BLOCKS;
 
@@ -19,6 +19,9 @@ const FIRST_STEPS_OF_FIT: u64 = 1_000;
 
 /// About so many steps are taken for each way and block of a sweep.
 const STEPS_OF_A_WAY: u64 = 16;
+
+/// Steps of searches among a few blocks for each of one among all.
+const SHARE_OF_FEW: u64 = 4;
 
 /// How many blocks are searched together, and for how many steps.
 const FEW: std::ops::RangeInclusive<usize> = 4..=20;
@@ -40,17 +43,23 @@ pub fn improve(
     let all: Vec<usize> = (0..task.count()).collect();
     let mut search = Search::new(task, best, prices, FIRST_STEPS_OF_FIT);
     let mut random = ChaCha8Rng::seed_from_u64(0);
+    // Limits at which what a sweep finds packs more often.
+    let mut lowered: Vec<u64> = task.limits.iter().map(|limit| limit - limit / FINENESS).collect();
     let mut steps = FIRST_STEPS;
     while search.target() > bound && !budget.exhausted() {
         let width = (steps / (STEPS_OF_A_WAY * task.count() as u64)).clamp(4, 1 << 14) as usize;
-        bound = bound.max(sweep_down(&mut search, width, budget));
+        let mut limits = task.limits.to_vec();
+        bound = bound.max(sweep_and_pack(&mut search, &mut limits, width, budget));
+        if limits != task.limits {
+            sweep_and_pack(&mut search, &mut lowered, width, budget);
+        }
         if let Ended::AtLeast(cost) = search.search(&all, steps, budget) {
             bound = bound.max(cost.min(search.target()));
         }
         if bound == u64::MAX {
             return (search.best, None);
         }
-        let end = budget.spent().saturating_add(steps);
+        let end = budget.spent().saturating_add(SHARE_OF_FEW * steps);
         while search.target() > bound
             && search.target() < u64::MAX
             && budget.spent() < end
@@ -66,30 +75,25 @@ pub fn improve(
     (search.best, Some(bound))
 }
 
-/// Sweeps, and packs what is found. If that does not pack, it sweeps with less room. Returns a lower bound.
-fn sweep_down(search: &mut Search, width: usize, budget: &mut Meter) -> u64 {
-    let task = search.task;
-    let mut limits = task.limits.to_vec();
-    let mut bound = None;
-    for _ in 0..TRIES {
-        let target = search.target();
-        let swept = sweep::sweep(task, &limits, search.prices(), target, width, budget);
-        bound.get_or_insert(swept.bound.min(target));
-        let Some(regions) = swept.regions else { break };
-        match task.packed(&regions, search.steps_of_fit, budget) {
-            Ok(packing) => {
-                search.adopt(packing);
-                break;
-            }
-            Err(region) => limits[region] -= limits[region] / FINENESS,
+/// Sweeps within these limits, and packs what is found. If that does not pack, the limit is lowered of a region that
+/// does not. Returns what anything within these limits costs at least.
+fn sweep_and_pack(search: &mut Search, limits: &mut [u64], width: usize, budget: &mut Meter) -> u64 {
+    let (task, target) = (search.task, search.target());
+    let swept = sweep::sweep(task, limits, search.prices(), target, width, budget);
+    if let Some(regions) = swept.regions {
+        let packing = task.packed(&regions, search.steps_of_fit, budget).unwrap_or_else(|region| {
+            limits[region] -= limits[region] / FINENESS;
+            starts::close_to(task, &regions, budget)
+        });
+        if task.excess(&packing) == 0 && packing.cost < target {
+            search.adopt(packing);
         }
     }
-    bound.unwrap_or(0)
+    swept.bound.min(target)
 }
 
-/// How often a sweep is tried, and by what share the limit is lowered of a region that was not packed.
-const TRIES: usize = 8;
-const FINENESS: u64 = 64;
+/// A limit is lowered by this share, one in 32.
+const FINENESS: u64 = 32;
 
 /// A block, and some blocks that conflict with it or with one of those before.
 fn few(task: &Task, random: &mut ChaCha8Rng) -> Vec<usize> {

@@ -10,10 +10,10 @@ use crate::budget::Meter;
 /// all regions can then be packed. It stops at a packing that costs `bound`.
 pub fn best(task: &Task, bound: u64, budget: &mut Meter) -> RegionPacking {
     let orders = orders(task);
-    let mut best = inserted(task, &orders[0], budget);
+    let mut best = inserted(task, &orders[0], &task.preferences, budget);
     for (at, order) in orders.iter().enumerate() {
         if at > 0 {
-            best = task.better(best, inserted(task, order, budget));
+            best = task.better(best, inserted(task, order, &task.preferences, budget));
         }
         let by_bytes = in_use(task, order, budget);
         let is_cheaper = task.excess(&best) > 0 || task.cost(&by_bytes) < best.cost;
@@ -54,8 +54,20 @@ fn orders(task: &Task) -> Vec<Vec<usize>> {
 /// Bits of a quotient that are kept behind the point.
 const FRACTION: u32 = 60;
 
-/// Each block goes to the first region in which it ends below the limit, and as low there as it can lie.
-fn inserted(task: &Task, order: &[usize], budget: &mut Meter) -> RegionPacking {
+/// A packing close to these regions, which may not pack. Large blocks come first, and what has no room goes elsewhere.
+pub fn close_to(task: &Task, regions: &[usize], budget: &mut Meter) -> RegionPacking {
+    let preference = |(block, region): (usize, &usize)| {
+        let others = task.preferences[block].iter().filter(|other| *other != region);
+        std::iter::once(region).chain(others).copied().collect()
+    };
+    let preferences: Vec<Vec<usize>> = regions.iter().enumerate().map(preference).collect();
+    let mut order: Vec<usize> = (0..task.count()).collect();
+    order.sort_by_key(|block| (Reverse(task.bytes(*block)), *block));
+    inserted(task, &order, &preferences, budget)
+}
+
+/// Each block goes to the first of its regions in which it ends below the limit, and as low there as it can lie.
+fn inserted(task: &Task, order: &[usize], preferences: &[Vec<usize>], budget: &mut Meter) -> RegionPacking {
     let mut regions = vec![task.largest; task.count()];
     let mut offsets = vec![vec![None; task.count()]; task.limits.len()];
     for &block in order {
@@ -66,7 +78,7 @@ fn inserted(task: &Task, order: &[usize], budget: &mut Meter) -> RegionPacking {
             }
             fits
         };
-        match task.preferences[block].iter().copied().find(fits) {
+        match preferences[block].iter().copied().find(fits) {
             Some(region) => regions[block] = region,
             None => _ = task.put(&[block], task.largest, &mut offsets[task.largest], budget),
         }
