@@ -6,23 +6,19 @@ use super::RegionPacking;
 use super::task::Task;
 use crate::budget::Meter;
 
-/// The best of several orders. Each order first looks only at the bytes in use at any moment, and keeps a packing if
-/// all regions can then be packed. It stops at a packing that costs `bound`.
+/// The best of several orders, and of what is found if only the bytes in use at each moment count. It stops at a
+/// packing that costs `bound`.
 pub fn best(task: &Task, bound: u64, budget: &mut Meter) -> RegionPacking {
     let orders = orders(task);
-    let mut best = inserted(task, &orders[0], &task.preferences, budget);
-    for (at, order) in orders.iter().enumerate() {
-        if at > 0 {
-            best = task.better(best, inserted(task, order, &task.preferences, budget));
-        }
-        let by_bytes = in_use(task, order, budget);
-        let is_cheaper = task.excess(&best) > 0 || task.cost(&by_bytes) < best.cost;
-        if let Some(found) = is_cheaper.then(|| task.packed(&by_bytes, STEPS, budget)).and_then(Result::ok) {
-            best = task.better(best, found);
-        }
+    let by_bytes = orders.iter().map(|order| in_use(task, order, budget));
+    let by_bytes = by_bytes.min_by_key(|regions| task.cost(regions)).unwrap_or_default();
+    let mut best =
+        task.packed(&by_bytes, STEPS, budget).unwrap_or_else(|_| close_to(task, &by_bytes, budget));
+    for order in orders {
         if budget.exhausted() || task.excess(&best) == 0 && best.cost <= bound {
             break;
         }
+        best = task.better(best, inserted(task, &order, &task.preferences, budget));
     }
     best
 }
