@@ -17,6 +17,9 @@ const FIRST_STEPS: u64 = 20_000;
 /// Steps of the first complete searches for a packing of one region. Each round doubles them.
 const FIRST_STEPS_OF_FIT: u64 = 1_000;
 
+/// Where what a sweep finds does not pack, a limit is lowered by this share, one in 32.
+const FINENESS: u64 = 32;
+
 /// About so many steps are taken for each way and block of a sweep.
 const STEPS_OF_A_WAY: u64 = 16;
 
@@ -24,7 +27,7 @@ const STEPS_OF_A_WAY: u64 = 16;
 const SHARE_OF_FEW: u64 = 4;
 
 /// How many blocks are searched together, and for how many steps.
-const FEW: std::ops::RangeInclusive<usize> = 4..=20;
+const FEW: std::ops::RangeInclusive<usize> = 4..=24;
 const STEPS_OF_FEW: u64 = 4_000;
 
 /// A packing that is no worse than this one, and what every packing that fits costs at least. If none fits, this is
@@ -38,7 +41,8 @@ pub fn improve(
     if task.excess(&best) == 0 && best.cost <= bound || task.count() > MAX_BLOCKS {
         return (best, Some(bound));
     }
-    let prices = Prices::found(task, best.cost, budget);
+    let known = if task.excess(&best) == 0 { best.cost } else { task.most_costs() };
+    let prices = Prices::found(task, known, budget);
     bound = bound.max(prices.bound(task));
     let all: Vec<usize> = (0..task.count()).collect();
     let mut search = Search::new(task, best, prices, FIRST_STEPS_OF_FIT);
@@ -59,7 +63,7 @@ pub fn improve(
         if bound == u64::MAX {
             return (search.best, None);
         }
-        let end = budget.spent().saturating_add(SHARE_OF_FEW * steps);
+        let end = budget.spent().saturating_add(SHARE_OF_FEW.saturating_mul(steps));
         while search.target() > bound
             && search.target() < u64::MAX
             && budget.spent() < end
@@ -91,9 +95,6 @@ fn sweep_and_pack(search: &mut Search, limits: &mut [u64], width: usize, budget:
     }
     swept.bound.min(target)
 }
-
-/// A limit is lowered by this share, one in 32.
-const FINENESS: u64 = 32;
 
 /// A block, and some blocks that conflict with it or with one of those before.
 fn few(task: &Task, random: &mut ChaCha8Rng) -> Vec<usize> {

@@ -13,6 +13,9 @@ use crate::budget::Meter;
 /// Bits behind the point of prices and priced costs. All bounds are sums of integers, and so are exact.
 const FRACTION: u32 = 32;
 
+/// The highest price of a byte, so that sums fit 128 bits.
+const DEAREST: u64 = 1 << 56;
+
 /// What blocks cost at some prices.
 pub struct Prices {
     /// By block and region: its cost and the price of its bytes, in 2^-32 units of cost.
@@ -101,7 +104,7 @@ impl Prices {
     }
 
     fn of(task: &Task, prices: &[Vec<f64>]) -> Self {
-        let exact = |price: &f64| (price * (1u64 << FRACTION) as f64) as u64;
+        let exact = |price: &f64| ((price * (1u64 << FRACTION) as f64) as u64).min(DEAREST);
         let prices: Vec<Vec<u64>> = prices.iter().map(|prices| prices.iter().map(exact).collect()).collect();
         let mut all = Prices::none(task);
         for (region, prices) in prices.iter().enumerate() {

@@ -251,12 +251,13 @@ impl<'a> Search<'a> {
                 if bytes <= room || self.chosen[other].is_some() || !self.open[other][region] {
                     continue;
                 }
-                let before = [0, 1].map(|bound| self.least(other, bound).unwrap_or(0));
+                let before = [0, 1].map(|bound| self.least(other, bound));
                 self.open[other][region] = false;
                 trail.push((other, region));
-                for bound in 0..2 {
-                    let Some(after) = self.least(other, bound) else { return false };
-                    self.sums[bound] += after - before[bound];
+                let after = [0, 1].map(|bound| self.least(other, bound));
+                for (sum, least) in self.sums.iter_mut().zip(before.into_iter().zip(after)) {
+                    let (Some(before), Some(after)) = least else { return false };
+                    *sum += after - before;
                 }
             }
         }

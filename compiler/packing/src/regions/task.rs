@@ -11,8 +11,10 @@ use crate::subproblem::Subproblem;
 /// conflict. They are not counted elsewhere.
 const ORDERS: u64 = 16;
 
-/// The final packings of regions take at most one in so many of the steps that are left.
-const SHARE_OF_TIGHTENING: u64 = 4;
+/// The final packing of a region takes at most so many steps, and at most one in `SHARE_OF_TIGHTENING` of those that are
+/// left.
+const STEPS_OF_TIGHTENING: u64 = 1_000_000;
+const SHARE_OF_TIGHTENING: u64 = 8;
 
 /// A problem and its regions.
 pub struct Task<'a> {
@@ -84,6 +86,14 @@ impl<'a> Task<'a> {
         (0..self.count()).map(least).fold(0, u64::saturating_add)
     }
 
+    /// What all blocks cost at most.
+    pub fn most_costs(&self) -> u64 {
+        self.costs
+            .iter()
+            .filter_map(|costs| costs.iter().max())
+            .fold(0, |sum, cost| sum.saturating_add(*cost))
+    }
+
     /// Bytes by which a packing exceeds limits.
     pub fn excess(&self, packing: &RegionPacking) -> u64 {
         packing.bytes.iter().zip(self.limits).map(|(bytes, limit)| bytes.saturating_sub(*limit)).sum()
@@ -152,10 +162,10 @@ impl<'a> Task<'a> {
     /// The same packing with each region packed as low as some of the budget allows.
     pub fn tightened(&self, packing: RegionPacking, budget: &mut Meter) -> RegionPacking {
         let RegionPacking { regions, mut offsets, bytes, .. } = packing;
-        let share = budget.left() / SHARE_OF_TIGHTENING / self.limits.len() as u64;
         for (region, bytes) in bytes.into_iter().enumerate() {
             let blocks: Vec<usize> = (0..regions.len()).filter(|block| regions[*block] == region).collect();
-            let mut meter = Meter::new(Budget::Work(share));
+            let steps = (budget.left() / SHARE_OF_TIGHTENING).min(STEPS_OF_TIGHTENING);
+            let mut meter = Meter::new(Budget::Work(steps));
             let packed = decompose::pack_some(self.problem, &blocks, &mut meter);
             budget.spend(meter.spent());
             if packed.bytes < bytes {
