@@ -23,9 +23,11 @@ mod improve;
 mod prices;
 mod search;
 mod starts;
+mod sweep;
 mod task;
 
 use super::budget::{Meter, Stopped};
+use super::decompose::pack;
 use super::problem::Problem;
 use task::Task;
 
@@ -85,6 +87,19 @@ pub fn pack_regions(
     let mut problem = problem.clone();
     problem.blocks.iter_mut().for_each(|block| block.offset = None);
     let task = Task::new(&problem, limits, costs);
+    if let [limit] = *limits {
+        let solution = pack(&problem, budget);
+        let packing = task.packing(vec![0; costs.len()], solution.packing.offsets);
+        let excess = task.excess(&packing);
+        let is_decided = excess == 0 || solution.bound > limit;
+        return RegionSolution {
+            stopped: if is_decided { Stopped::Complete } else { solution.stopped },
+            work: solution.work,
+            bound: packing.cost,
+            packing,
+            excess,
+        };
+    }
     let bound = task.least_costs();
     let best = starts::best(&task, bound, budget);
     let (best, known) = improve::improve(&task, best, bound, budget);

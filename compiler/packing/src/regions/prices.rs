@@ -7,22 +7,28 @@
 //! and fall where some are left (subgradients: Held, Wolfe and Crowder, Validation of subgradient optimization, 1974).
 
 use super::task::Task;
+use crate::assignment::LOOKS_A_STEP;
 use crate::budget::Meter;
 
 /// Bits behind the point of prices and priced costs. All bounds are sums of integers, and so are exact.
 const FRACTION: u32 = 32;
 
+/// The highest price of a byte, so that sums fit 128 bits.
+const DEAREST: u64 = 1 << 56;
+
 /// What blocks cost at some prices.
 pub struct Prices {
     /// By block and region: its cost and the price of its bytes, in 2^-32 units of cost.
     pub priced: Vec<Vec<i128>>,
+    /// By region and clique: the price of a byte.
+    of_byte: Vec<Vec<u64>>,
     /// The price of all bytes within the limits.
-    pub given: i128,
+    given: i128,
 }
 
 /// Maximum number of rounds, and the share of the budget that they may take.
 const ROUNDS: usize = 300;
-const SHARE: u64 = 8;
+const SHARE: u64 = 4;
 
 /// After so many rounds without a higher bound, steps are halved.
 const PATIENCE: usize = 8;
@@ -34,7 +40,8 @@ impl Prices {
     /// Bytes cost nothing.
     pub fn none(task: &Task) -> Self {
         let exact = |costs: &Vec<u64>| costs.iter().map(|cost| i128::from(*cost) << FRACTION).collect();
-        Prices { priced: task.costs.iter().map(exact).collect(), given: 0 }
+        let of_byte = vec![vec![0; task.cliques.len()]; task.limits.len()];
+        Prices { priced: task.costs.iter().map(exact).collect(), of_byte, given: 0 }
     }
 
     /// Prices with a high bound, if no packing is known that costs less than `cost`.
@@ -59,7 +66,7 @@ impl Prices {
                 bound += over.iter().zip(prices).map(|(over, price)| over * price).sum::<f64>();
             }
             for (block, uses) in task.uses.iter().enumerate() {
-                budget.spend(((uses.len() + 1) * regions) as u64);
+                budget.spend((uses.len() * regions) as u64 / LOOKS_A_STEP + 1);
                 let priced = |region: usize| {
                     let bytes = uses.iter().map(|(c, bytes)| prices[region][*c] * *bytes as f64);
                     task.costs[block][region] as f64 + bytes.sum::<f64>()
@@ -97,7 +104,7 @@ impl Prices {
     }
 
     fn of(task: &Task, prices: &[Vec<f64>]) -> Self {
-        let exact = |price: &f64| (price * (1u64 << FRACTION) as f64) as u64;
+        let exact = |price: &f64| ((price * (1u64 << FRACTION) as f64) as u64).min(DEAREST);
         let prices: Vec<Vec<u64>> = prices.iter().map(|prices| prices.iter().map(exact).collect()).collect();
         let mut all = Prices::none(task);
         for (region, prices) in prices.iter().enumerate() {
@@ -108,7 +115,13 @@ impl Prices {
                     uses.iter().map(|(c, bytes)| i128::from(prices[*c]) * i128::from(*bytes)).sum::<i128>();
             }
         }
+        all.of_byte = prices;
         all
+    }
+
+    /// The price of some bytes of a region at the moment of a clique.
+    pub fn price(&self, region: usize, clique: usize, bytes: u64) -> i128 {
+        i128::from(self.of_byte[region][clique]) * i128::from(bytes)
     }
 
     /// What every packing that fits costs at least.

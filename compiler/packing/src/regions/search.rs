@@ -24,7 +24,7 @@ pub enum Ended {
 
 /// The state of a search.
 pub struct Search<'a> {
-    task: &'a Task<'a>,
+    pub task: &'a Task<'a>,
     /// Two bounds: at no prices, and at prices. The second says what to try first.
     prices: [Prices; 2],
     /// The best packing so far.
@@ -127,6 +127,18 @@ impl<'a> Search<'a> {
             self.choose(block, self.best.regions[block], 0);
         }
         if self.is_cut { Ended::Cut } else { Ended::AtLeast(self.unsettled) }
+    }
+
+    /// The prices of the higher bound.
+    pub fn prices(&self) -> &Prices {
+        &self.prices[1]
+    }
+
+    /// Goes on from a better packing.
+    pub fn adopt(&mut self, packing: RegionPacking) {
+        (0..self.task.count()).for_each(|block| self.release(block));
+        self.best = packing;
+        (0..self.task.count()).for_each(|block| self.choose(block, self.best.regions[block], 0));
     }
 
     /// What all packings cost at least that go on from here.
@@ -239,12 +251,13 @@ impl<'a> Search<'a> {
                 if bytes <= room || self.chosen[other].is_some() || !self.open[other][region] {
                     continue;
                 }
-                let before = [0, 1].map(|bound| self.least(other, bound).unwrap_or(0));
+                let before = [0, 1].map(|bound| self.least(other, bound));
                 self.open[other][region] = false;
                 trail.push((other, region));
-                for bound in 0..2 {
-                    let Some(after) = self.least(other, bound) else { return false };
-                    self.sums[bound] += after - before[bound];
+                let after = [0, 1].map(|bound| self.least(other, bound));
+                for (sum, least) in self.sums.iter_mut().zip(before.into_iter().zip(after)) {
+                    let (Some(before), Some(after)) = least else { return false };
+                    *sum += after - before;
                 }
             }
         }

@@ -5,21 +5,20 @@ use std::cmp::Reverse;
 use super::RegionPacking;
 use super::task::Task;
 use crate::budget::Meter;
-use crate::decompose::Fit;
 
-/// The best of several orders. Each order first looks only at the bytes in use at any moment, and keeps a packing if
-/// all regions can then be packed. It stops at a packing that costs `bound`.
+/// The best of several orders, and of what is found if only the bytes in use at each moment count. It stops at a
+/// packing that costs `bound`.
 pub fn best(task: &Task, bound: u64, budget: &mut Meter) -> RegionPacking {
     let orders = orders(task);
-    let mut best = inserted(task, &orders[0], budget);
-    for (at, order) in orders.iter().enumerate() {
-        let by_bytes = in_use(task, order, budget);
-        let found = packed(task, &by_bytes, budget).into_iter();
-        let found = found.chain((at > 0).then(|| inserted(task, order, budget)));
-        best = found.fold(best, |best, found| task.better(best, found));
+    let by_bytes = orders.iter().map(|order| in_use(task, order, budget));
+    let by_bytes = by_bytes.min_by_key(|regions| task.cost(regions)).unwrap_or_default();
+    let mut best =
+        task.packed(&by_bytes, STEPS, budget).unwrap_or_else(|_| close_to(task, &by_bytes, budget));
+    for order in orders {
         if budget.exhausted() || task.excess(&best) == 0 && best.cost <= bound {
             break;
         }
+        best = task.better(best, inserted(task, &order, &task.preferences, budget));
     }
     best
 }
@@ -51,8 +50,20 @@ fn orders(task: &Task) -> Vec<Vec<usize>> {
 /// Bits of a quotient that are kept behind the point.
 const FRACTION: u32 = 60;
 
-/// Each block goes to the first region in which it ends below the limit, and as low there as it can lie.
-fn inserted(task: &Task, order: &[usize], budget: &mut Meter) -> RegionPacking {
+/// A packing close to these regions, which may not pack. Large blocks come first, and what has no room goes elsewhere.
+pub fn close_to(task: &Task, regions: &[usize], budget: &mut Meter) -> RegionPacking {
+    let preference = |(block, region): (usize, &usize)| {
+        let others = task.preferences[block].iter().filter(|other| *other != region);
+        std::iter::once(region).chain(others).copied().collect()
+    };
+    let preferences: Vec<Vec<usize>> = regions.iter().enumerate().map(preference).collect();
+    let mut order: Vec<usize> = (0..task.count()).collect();
+    order.sort_by_key(|block| (Reverse(task.bytes(*block)), *block));
+    inserted(task, &order, &preferences, budget)
+}
+
+/// Each block goes to the first of its regions in which it ends below the limit, and as low there as it can lie.
+fn inserted(task: &Task, order: &[usize], preferences: &[Vec<usize>], budget: &mut Meter) -> RegionPacking {
     let mut regions = vec![task.largest; task.count()];
     let mut offsets = vec![vec![None; task.count()]; task.limits.len()];
     for &block in order {
@@ -63,7 +74,7 @@ fn inserted(task: &Task, order: &[usize], budget: &mut Meter) -> RegionPacking {
             }
             fits
         };
-        match task.preferences[block].iter().copied().find(fits) {
+        match preferences[block].iter().copied().find(fits) {
             Some(region) => regions[block] = region,
             None => _ = task.put(&[block], task.largest, &mut offsets[task.largest], budget),
         }
@@ -93,14 +104,3 @@ fn in_use(task: &Task, order: &[usize], budget: &mut Meter) -> Vec<usize> {
 
 /// Steps of complete searches for each region.
 const STEPS: u64 = 10_000;
-
-/// A packing of blocks in these regions, if one is found.
-fn packed(task: &Task, regions: &[usize], budget: &mut Meter) -> Option<RegionPacking> {
-    let mut offsets = vec![0; task.count()];
-    for region in 0..task.limits.len() {
-        let blocks: Vec<usize> = (0..task.count()).filter(|block| regions[*block] == region).collect();
-        let Fit::Yes(found) = task.fit(&blocks, region, STEPS, budget) else { return None };
-        blocks.iter().zip(found).for_each(|(block, at)| offsets[*block] = at);
-    }
-    Some(task.packing(regions.to_vec(), offsets))
-}

@@ -9,10 +9,12 @@ use crate::subproblem::Subproblem;
 
 /// Steps that a trial to fit blocks is worth, for each conflict among them: about so many greedy orders look at each
 /// conflict. They are not counted elsewhere.
-const ORDERS: u64 = 4;
+const ORDERS: u64 = 16;
 
-/// The final packings of regions take at most one in so many of the steps that are left.
-const SHARE_OF_TIGHTENING: u64 = 4;
+/// The final packing of a region takes at most so many steps, and at most one in `SHARE_OF_TIGHTENING` of those that are
+/// left.
+const STEPS_OF_TIGHTENING: u64 = 1_000_000;
+const SHARE_OF_TIGHTENING: u64 = 8;
 
 /// A problem and its regions.
 pub struct Task<'a> {
@@ -84,6 +86,14 @@ impl<'a> Task<'a> {
         (0..self.count()).map(least).fold(0, u64::saturating_add)
     }
 
+    /// What all blocks cost at most.
+    pub fn most_costs(&self) -> u64 {
+        self.costs
+            .iter()
+            .filter_map(|costs| costs.iter().max())
+            .fold(0, |sum, cost| sum.saturating_add(*cost))
+    }
+
     /// Bytes by which a packing exceeds limits.
     pub fn excess(&self, packing: &RegionPacking) -> u64 {
         packing.bytes.iter().zip(self.limits).map(|(bytes, limit)| bytes.saturating_sub(*limit)).sum()
@@ -97,15 +107,19 @@ impl<'a> Task<'a> {
         if rank(&other) < rank(&one) { other } else { one }
     }
 
+    /// What blocks cost in these regions.
+    pub fn cost(&self, regions: &[usize]) -> u64 {
+        let costs = regions.iter().zip(self.costs).map(|(region, costs)| costs[*region]);
+        costs.fold(0, u64::saturating_add)
+    }
+
     /// The packing of these regions and offsets.
     pub fn packing(&self, regions: Vec<usize>, offsets: Vec<u64>) -> RegionPacking {
         let mut bytes = vec![0; self.limits.len()];
-        let mut cost = 0u64;
         for (block, (&region, at)) in regions.iter().zip(&offsets).enumerate() {
             bytes[region] = at.saturating_add(self.bytes(block)).max(bytes[region]);
-            cost = cost.saturating_add(self.costs[block][region]);
         }
-        RegionPacking { regions, offsets, bytes, cost }
+        RegionPacking { cost: self.cost(&regions), regions, offsets, bytes }
     }
 
     /// Puts blocks into a region one by one, each as low as it can lie. Says whether all end below the limit.
@@ -134,13 +148,24 @@ impl<'a> Task<'a> {
         fit
     }
 
+    /// A packing of blocks in these regions. If none is found, the region for which that is so.
+    pub fn packed(&self, regions: &[usize], steps: u64, budget: &mut Meter) -> Result<RegionPacking, usize> {
+        let mut offsets = vec![0; self.count()];
+        for region in 0..self.limits.len() {
+            let blocks: Vec<usize> = (0..self.count()).filter(|block| regions[*block] == region).collect();
+            let Fit::Yes(found) = self.fit(&blocks, region, steps, budget) else { return Err(region) };
+            blocks.iter().zip(found).for_each(|(block, at)| offsets[*block] = at);
+        }
+        Ok(self.packing(regions.to_vec(), offsets))
+    }
+
     /// The same packing with each region packed as low as some of the budget allows.
     pub fn tightened(&self, packing: RegionPacking, budget: &mut Meter) -> RegionPacking {
         let RegionPacking { regions, mut offsets, bytes, .. } = packing;
-        let share = budget.left() / SHARE_OF_TIGHTENING / self.limits.len() as u64;
         for (region, bytes) in bytes.into_iter().enumerate() {
             let blocks: Vec<usize> = (0..regions.len()).filter(|block| regions[*block] == region).collect();
-            let mut meter = Meter::new(Budget::Work(share));
+            let steps = (budget.left() / SHARE_OF_TIGHTENING).min(STEPS_OF_TIGHTENING);
+            let mut meter = Meter::new(Budget::Work(steps));
             let packed = decompose::pack_some(self.problem, &blocks, &mut meter);
             budget.spend(meter.spent());
             if packed.bytes < bytes {
