@@ -204,7 +204,7 @@ fn best(context: &Context<'_>, start: &Start, application: &Application) -> Resu
         // Strategies may have planned with picked choices, but the search found them.
         planned.plan.search.method = Method::Extended.name().into();
     }
-    if let Some(limit) = objective.limit.filter(|_| !planned.plan.constraints.met) {
+    if let Some(limit) = planned.plan.constraints.memory.filter(|_| !planned.plan.constraints.met) {
         let why = match application.may_be_streamed {
             Some(_) => "even with some of them streamed, no plan meets the constraints",
             None => "no plan can fit",

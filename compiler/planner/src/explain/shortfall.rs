@@ -57,8 +57,13 @@ pub fn text(plan: &Plan, nearest: &Shortfall) -> String {
             })),
         }
     }
-    lines.extend(plan.regions.iter().filter_map(lack));
-    lines.extend(largest(plan));
+    let lacking: Vec<String> = plan.regions.iter().filter_map(lack).collect();
+    if !lacking.is_empty() {
+        lines.extend(lacking);
+        lines.push(largest(plan).unwrap_or_else(|| {
+            "half precision or 8-bit integers make tensors smaller; --mem min says how much one memory must have".into()
+        }));
+    }
     lines.extend(asked.flash.and_then(|limit| flash(plan, limit)));
     let what = match (asked.fps.is_empty(), asked.latency_ns.is_empty()) {
         (true, true) => return lines.join("\n  "),
@@ -68,7 +73,10 @@ pub fn text(plan: &Plan, nearest: &Shortfall) -> String {
     };
     lines.push(match nearest.memory_at_rates {
         Some(bytes) => format!("the {what} asked for take {} in total", units::bytes(bytes)),
-        None => format!("the best {what} in any memory: {}", rates(&nearest.best_rates)),
+        None => {
+            let memory = if plan.regions.is_empty() { "any memory" } else { "these memories" };
+            format!("the best {what} in {memory}: {}", rates(&nearest.best_rates))
+        }
     });
     lines.join("\n  ")
 }
