@@ -74,7 +74,7 @@ pub fn improve(
             search.search(&few, STEPS_OF_FEW, budget);
         }
         steps = steps.saturating_mul(2);
-        search.steps_of_fit = search.steps_of_fit.saturating_mul(2);
+        search.allow_steps_of_fit(search.steps_of_fit.saturating_mul(2));
     }
     (search.best, Some(bound))
 }
