@@ -2,7 +2,8 @@
 //!
 //! It gives one block after another a region, the block with the most to lose first. A region is closed for a block if
 //! its bytes no longer fit a clique there. A branch ends where the bounds say that it costs no less than what is known,
-//! or where some blocks of a region are known not to fit it. Once all blocks have a region, each region is packed.
+//! or where some blocks of a region are known not to fit it. Once all blocks have a region, each region is packed. If one
+//! cannot be packed, the search goes back to the last decision for one of the blocks that are too many.
 //!
 //! It also searches among a few blocks, while all others keep their regions.
 
@@ -45,6 +46,7 @@ pub struct Search<'a> {
     largest: Vec<u64>,
     /// By bound: the sum of priced costs, each block without a region in its cheapest open one.
     sums: [i128; 2],
+    /// The oldest first.
     refused: Vec<Refused>,
     /// The blocks that the search is about.
     free: Vec<usize>,
@@ -160,11 +162,13 @@ impl<'a> Search<'a> {
         if self.task.excess(&self.best) == 0 { self.best.cost } else { u64::MAX }
     }
 
+    /// The least priced cost of a block in its open regions.
     fn least(&self, block: usize, bound: usize) -> Option<i128> {
         let priced = self.prices[bound].priced[block].iter().zip(&self.open[block]);
         priced.filter(|(_, is_open)| **is_open).map(|(priced, _)| *priced).min()
     }
 
+    /// Gives a block a region.
     fn choose(&mut self, block: usize, region: usize, depth: usize) {
         self.chosen[block] = Some(region);
         self.depth[block] = depth;
@@ -174,6 +178,7 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Takes the region of a block away.
     fn release(&mut self, block: usize) {
         let Some(region) = self.chosen[block].take() else { return };
         self.sets[region].remove(block);
@@ -243,7 +248,7 @@ impl<'a> Search<'a> {
         }
         self.choose(block, region, depth);
         budget.spend(task.uses[block].len() as u64 + self.refused.len() as u64 / 4);
-        // Among a few blocks, nothing is proven that would need more than a doubt.
+        // A search among a few blocks proves nothing, so a doubt is enough there.
         let counts = |refused: &Refused| refused.is_proven || self.free.len() < task.count();
         let is_refused = |refused: &Refused| {
             task.limits[region] <= refused.bytes
