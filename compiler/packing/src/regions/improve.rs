@@ -21,10 +21,14 @@ const FIRST_STEPS_OF_FIT: u64 = 1_000;
 const FINENESS: u64 = 32;
 
 /// About so many steps are taken for each way and block of a sweep.
-const STEPS_OF_A_WAY: u64 = 16;
+const STEPS_OF_A_WAY: u64 = 6;
+
+/// Maximum number of decisions that a sweep stores, and the ways that it keeps at least.
+const MAX_DECISIONS: u64 = 1 << 21;
+const MIN_WIDTH: usize = 4;
 
 /// Steps of searches among a few blocks for each of one among all.
-const SHARE_OF_FEW: u64 = 4;
+const SHARE_OF_FEW: u64 = 2;
 
 /// How many blocks are searched together, and for how many steps.
 const FEW: std::ops::RangeInclusive<usize> = 4..=24;
@@ -51,7 +55,8 @@ pub fn improve(
     let mut lowered: Vec<u64> = task.limits.iter().map(|limit| limit - limit / FINENESS).collect();
     let mut steps = FIRST_STEPS;
     while search.target() > bound && !budget.exhausted() {
-        let width = (steps / (STEPS_OF_A_WAY * task.count() as u64)).clamp(4, 1 << 14) as usize;
+        let decisions = (steps / STEPS_OF_A_WAY).min(MAX_DECISIONS) as usize;
+        let width = (decisions / task.count()).max(MIN_WIDTH);
         let mut limits = task.limits.to_vec();
         bound = bound.max(sweep_and_pack(&mut search, &mut limits, width, budget));
         if limits != task.limits {
@@ -74,7 +79,7 @@ pub fn improve(
             search.search(&few, STEPS_OF_FEW, budget);
         }
         steps = steps.saturating_mul(2);
-        search.steps_of_fit = search.steps_of_fit.saturating_mul(2);
+        search.allow_steps_of_fit(search.steps_of_fit.saturating_mul(2));
     }
     (search.best, Some(bound))
 }

@@ -18,6 +18,16 @@
 //! assert_eq!((solution.packing.cost, solution.bound, solution.excess), (10, 10, 0));
 //! # Ok::<(), csdfc_packing::PackError>(())
 //! ```
+//!
+//! [`pack_regions`] works in this order:
+//!
+//! 1. Greedy orders give each block the cheapest region with room for it (`starts`).
+//! 2. Prices of bytes give a lower bound (`prices`).
+//! 3. Rounds of searches, each with more steps, find better packings and higher bounds: along time (`sweep`), among all
+//!    blocks, and among a few blocks while the others keep their regions (`search`). `improve` conducts them.
+//!
+//! All of these first look at the bytes in use at each moment. Whether the blocks of a region pack is decided as
+//! [`pack`] does.
 
 mod improve;
 mod prices;
@@ -49,7 +59,8 @@ pub struct RegionPacking {
 pub struct RegionSolution {
     /// The packing.
     pub packing: RegionPacking,
-    /// No packing that keeps all limits costs less. In the unit of the costs.
+    /// No packing that keeps all limits costs less, in the unit of the costs. If every packing exceeds limits, this says
+    /// nothing.
     pub bound: u64,
     /// Bytes by which the packing exceeds limits, 0 if it fits.
     pub excess: u64,
@@ -61,15 +72,19 @@ pub struct RegionSolution {
 }
 
 /// Packs blocks into regions of at most `limits` bytes each, where `costs` is what a block costs in a region, by block
-/// and then by region. Costs add up to less than 2^64. Of packings that cost the same, those are preferred that take
-/// fewer bytes in total, and then those that use earlier regions.
+/// and then by region, in any unit. Costs add up to less than 2^64. It ends early when the cost is proven to be the
+/// least. The problem is NP-hard. More than 1000 blocks are only packed greedily.
+///
+/// Of greedy packings that cost the same, the one is kept that takes fewer bytes in total, and then the one that uses
+/// earlier regions. In the end, each region is packed as low as a part of the budget allows.
 ///
 /// If nothing is found that keeps the limits, the region with the largest limit takes what fits nowhere else.
 ///
 /// Offsets are counted from the beginning of each region, which is aligned as its blocks ask. A given offset
 /// ([`Block::offset`](super::Block::offset)) names no region, and is ignored.
 ///
-/// The same problem and budget of steps give the same packing on every machine.
+/// The same problem and budget of steps give the same packing on every machine. Greedy orders and the trials that have
+/// begun may take a few more steps than the budget.
 ///
 /// # Panics
 /// If there is no region, or not one cost for each block and region.

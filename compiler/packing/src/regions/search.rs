@@ -2,7 +2,8 @@
 //!
 //! It gives one block after another a region, the block with the most to lose first. A region is closed for a block if
 //! its bytes no longer fit a clique there. A branch ends where the bounds say that it costs no less than what is known,
-//! or where some blocks of a region are known not to fit it. Once all blocks have a region, each region is packed.
+//! or where some blocks of a region are known not to fit it. Once all blocks have a region, each region is packed. If one
+//! cannot be packed, the search goes back to the last decision for one of the blocks that are too many.
 //!
 //! It also searches among a few blocks, while all others keep their regions.
 
@@ -45,8 +46,8 @@ pub struct Search<'a> {
     largest: Vec<u64>,
     /// By bound: the sum of priced costs, each block without a region in its cheapest open one.
     sums: [i128; 2],
-    /// Blocks that do not fit so many bytes.
-    refuted: Vec<(BitSet, u64)>,
+    /// The oldest first.
+    refused: Vec<Refused>,
     /// The blocks that the search is about.
     free: Vec<usize>,
     /// The least cost of what could neither be packed nor refuted.
@@ -56,8 +57,17 @@ pub struct Search<'a> {
     is_cut: bool,
 }
 
-/// Maximum number of sets of blocks that are known not to fit. Others replace the oldest of them.
-const MAX_REFUTED: usize = 256;
+/// Blocks that were not packed.
+struct Refused {
+    blocks: BitSet,
+    /// The limit of the region.
+    bytes: u64,
+    /// Whether they are known not to fit. If not, more steps may pack them.
+    is_proven: bool,
+}
+
+/// Maximum number of sets of blocks that are remembered. Others replace the oldest of them.
+const MAX_REFUSED: usize = 256;
 
 /// Blocks for which a region was closed.
 type Trail = Vec<(usize, usize)>;
@@ -81,7 +91,7 @@ impl<'a> Search<'a> {
                 .map(|clique| clique.iter().map(|use_| use_.1).max().unwrap_or(0))
                 .collect(),
             sums: [0; 2],
-            refuted: Vec::new(),
+            refused: Vec::new(),
             free: Vec::new(),
             unsettled: u64::MAX,
             end: 0,
@@ -152,11 +162,13 @@ impl<'a> Search<'a> {
         if self.task.excess(&self.best) == 0 { self.best.cost } else { u64::MAX }
     }
 
+    /// The least priced cost of a block in its open regions.
     fn least(&self, block: usize, bound: usize) -> Option<i128> {
         let priced = self.prices[bound].priced[block].iter().zip(&self.open[block]);
         priced.filter(|(_, is_open)| **is_open).map(|(priced, _)| *priced).min()
     }
 
+    /// Gives a block a region.
     fn choose(&mut self, block: usize, region: usize, depth: usize) {
         self.chosen[block] = Some(region);
         self.depth[block] = depth;
@@ -166,6 +178,7 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Takes the region of a block away.
     fn release(&mut self, block: usize) {
         let Some(region) = self.chosen[block].take() else { return };
         self.sets[region].remove(block);
@@ -234,11 +247,16 @@ impl<'a> Search<'a> {
                 self.prices[bound].priced[block][region] - self.least(block, bound).unwrap_or(0);
         }
         self.choose(block, region, depth);
-        budget.spend(task.uses[block].len() as u64 + self.refuted.len() as u64 / 4);
-        let is_refuted = |(blocks, bytes): &(BitSet, u64)| {
-            task.limits[region] <= *bytes && blocks.contains(block) && blocks.is_subset(&self.sets[region])
+        budget.spend(task.uses[block].len() as u64 + self.refused.len() as u64 / 4);
+        // A search among a few blocks proves nothing, so a doubt is enough there.
+        let counts = |refused: &Refused| refused.is_proven || self.free.len() < task.count();
+        let is_refused = |refused: &Refused| {
+            task.limits[region] <= refused.bytes
+                && refused.blocks.contains(block)
+                && refused.blocks.is_subset(&self.sets[region])
+                && counts(refused)
         };
-        if self.refuted.iter().any(is_refuted) {
+        if self.refused.iter().any(is_refused) {
             return false;
         }
         for &(c, _) in &task.uses[block] {
@@ -270,37 +288,65 @@ impl<'a> Search<'a> {
         let mut offsets = vec![0; regions.len()];
         for region in 0..self.task.limits.len() {
             let blocks: Vec<usize> = self.sets[region].iter().collect();
-            match self.fit(&blocks, region, budget) {
-                Fit::Yes(found) => blocks.iter().zip(found).for_each(|(block, at)| offsets[*block] = at),
-                Fit::No => {
-                    if self.refuted.len() == MAX_REFUTED {
-                        self.refuted.remove(0);
-                    }
-                    self.refuted.push((self.sets[region].clone(), self.task.limits[region]));
-                    return blocks.iter().map(|block| self.depth[*block]).max().unwrap_or(0);
-                }
-                Fit::Unknown => {
-                    self.unsettled = self.unsettled.min(self.bound());
-                    return depth - 1;
-                }
+            let (fit, tried) = self.fit(&blocks, region, budget);
+            if let Fit::Yes(found) = fit {
+                blocks.iter().zip(found).for_each(|(block, at)| offsets[*block] = at);
+                continue;
             }
+            let last = tried.iter().map(|block| self.depth[*block]).max().unwrap_or(0);
+            let is_proven = fit == Fit::No;
+            self.refuse(&tried, region, is_proven);
+            if is_proven {
+                return last;
+            }
+            self.unsettled = self.unsettled.min(self.bound());
+            return depth - 1;
         }
         self.best = self.task.packing(regions, offsets);
         depth - 1
     }
 
-    /// Whether these blocks fit a region. The blocks that are new there may have room among those that are not.
-    fn fit(&self, blocks: &[usize], region: usize, budget: &mut Meter) -> Fit {
-        let mut offsets = vec![None; self.task.count()];
+    /// Remembers blocks that were not packed.
+    fn refuse(&mut self, blocks: &[usize], region: usize, is_proven: bool) {
+        if self.refused.len() == MAX_REFUSED {
+            self.refused.remove(0);
+        }
+        let mut set = BitSet::new(self.task.count());
+        blocks.iter().for_each(|block| set.insert(*block));
+        self.refused.push(Refused { blocks: set, bytes: self.task.limits[region], is_proven });
+    }
+
+    /// Allows so many steps for the packing of one region, and tries again what fewer did not pack.
+    pub fn allow_steps_of_fit(&mut self, steps: u64) {
+        self.steps_of_fit = steps;
+        self.refused.retain(|refused| refused.is_proven);
+    }
+
+    /// Whether these blocks fit a region, and by which of them that was found. The blocks that are new there may have
+    /// room among those that are not. If not, they and those that conflict with them may be too many by themselves.
+    fn fit(&self, blocks: &[usize], region: usize, budget: &mut Meter) -> (Fit, Vec<usize>) {
+        let task = self.task;
+        let mut offsets = vec![None; task.count()];
         let (old, mut new): (Vec<usize>, Vec<usize>) =
             blocks.iter().partition(|block| self.best.regions[**block] == region);
-        let ends_low =
-            |block: &usize| self.best.offsets[*block] + self.task.bytes(*block) <= self.task.limits[region];
+        let ends_low = |block: &usize| self.best.offsets[*block] + task.bytes(*block) <= task.limits[region];
         old.iter().for_each(|block| offsets[*block] = Some(self.best.offsets[*block]));
-        new.sort_by_key(|block| std::cmp::Reverse(self.task.bytes(*block)));
-        if old.iter().all(ends_low) && self.task.put(&new, region, &mut offsets, budget) {
-            return Fit::Yes(blocks.iter().map(|block| offsets[*block].unwrap_or(0)).collect());
+        new.sort_by_key(|block| std::cmp::Reverse(task.bytes(*block)));
+        if old.iter().all(ends_low) && task.put(&new, region, &mut offsets, budget) {
+            return (Fit::Yes(blocks.iter().map(|block| offsets[*block].unwrap_or(0)).collect()), Vec::new());
         }
-        self.task.fit(blocks, region, self.steps_of_fit, budget)
+        let mut near = BitSet::new(task.count());
+        for &block in &new {
+            near.insert(block);
+            task.part.links[block].iter().for_each(|link| near.insert(link.other));
+        }
+        let near: Vec<usize> = blocks.iter().copied().filter(|block| near.contains(*block)).collect();
+        if near.len() < blocks.len() {
+            let fit = task.fit(&near, region, self.steps_of_fit, budget);
+            if !matches!(fit, Fit::Yes(_)) {
+                return (fit, near);
+            }
+        }
+        (task.fit(blocks, region, self.steps_of_fit, budget), blocks.to_vec())
     }
 }

@@ -6,6 +6,12 @@ use super::RegionPacking;
 use super::task::Task;
 use crate::budget::Meter;
 
+/// Bits of a quotient that are kept behind the point.
+const FRACTION: u32 = 60;
+
+/// Steps of complete searches for each region.
+const STEPS: u64 = 10_000;
+
 /// The best of several orders, and of what is found if only the bytes in use at each moment count. It stops at a
 /// packing that costs `bound`.
 pub fn best(task: &Task, bound: u64, budget: &mut Meter) -> RegionPacking {
@@ -46,9 +52,6 @@ fn orders(task: &Task) -> Vec<Vec<usize>> {
     };
     keys.iter().map(order).collect()
 }
-
-/// Bits of a quotient that are kept behind the point.
-const FRACTION: u32 = 60;
 
 /// A packing close to these regions, which may not pack. Large blocks come first, and what has no room goes elsewhere.
 pub fn close_to(task: &Task, regions: &[usize], budget: &mut Meter) -> RegionPacking {
@@ -101,6 +104,3 @@ fn in_use(task: &Task, order: &[usize], budget: &mut Meter) -> Vec<usize> {
     }
     regions
 }
-
-/// Steps of complete searches for each region.
-const STEPS: u64 = 10_000;

@@ -164,7 +164,8 @@ impl<'a> Task<'a> {
         let RegionPacking { regions, mut offsets, bytes, .. } = packing;
         for (region, bytes) in bytes.into_iter().enumerate() {
             let blocks: Vec<usize> = (0..regions.len()).filter(|block| regions[*block] == region).collect();
-            let steps = (budget.left() / SHARE_OF_TIGHTENING).min(STEPS_OF_TIGHTENING);
+            let left = if budget.exhausted() { 0 } else { budget.left() };
+            let steps = (left / SHARE_OF_TIGHTENING).min(STEPS_OF_TIGHTENING);
             let mut meter = Meter::new(Budget::Work(steps));
             let packed = decompose::pack_some(self.problem, &blocks, &mut meter);
             budget.spend(meter.spent());
