@@ -1,7 +1,5 @@
 //! Boards with several memories: plans of random applications in random memories.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use std::path::Path;
 
 use csdfc_input::app::resolve::{Application, RowsChoice};
@@ -34,7 +32,7 @@ fn drawn(seed: u64) -> (Application, ChaCha8Rng) {
         0 => generate::dealt(&bytes, StorageModel::Tensors),
         _ => generate::application(&bytes, StorageModel::Tensors),
     };
-    if seed % 3 == 0 {
+    if seed.is_multiple_of(3) {
         application.rows = RowsChoice::Default;
     }
     (application, random)

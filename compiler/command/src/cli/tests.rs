@@ -1,4 +1,5 @@
 use clap::CommandFactory;
+use csdfc_input::units::MemoryGoal;
 
 use super::*;
 

@@ -6,16 +6,16 @@
 mod record;
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Display};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use csdfc_emit::{EmitError, ModuleOptions};
 use csdfc_input::app::name::default_name;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::FpsSpec;
 use csdfc_input::device::{self, DeviceProfile};
-use csdfc_input::units::MemoryGoal;
 use csdfc_network::weights::WeightSource;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver::{self, Planned};
@@ -52,6 +52,8 @@ use self::record::Record;
 pub struct Build {
     source: String,
     memory: Option<String>,
+    ram: Option<String>,
+    flash: Option<String>,
     fps: Option<f64>,
     device: Option<String>,
     module: Option<String>,
@@ -93,6 +95,8 @@ impl Build {
         Build {
             source: source.as_ref().to_string_lossy().into_owned(),
             memory: None,
+            ram: None,
+            flash: None,
             fps: None,
             device: None,
             module: None,
@@ -105,6 +109,26 @@ impl Build {
     /// as few as possible.
     pub fn memory(mut self, most: impl Into<String>) -> Self {
         self.memory = Some(most.into());
+        self
+    }
+
+    /// The memories of a board that has several, in place of [`Build::memory`]: `128kB@dtcm,512kB@sram`, as `--ram` of
+    /// `csdfc plan` takes them.
+    ///
+    /// ```
+    /// let build = csdfc::Build::new("builtin:lenet5").ram("6kB@dtcm,64kB@sram").flash("1MB");
+    /// let plan = build.plan()?;
+    /// assert_eq!(plan.regions[0].name, "dtcm");
+    /// # Ok::<(), csdfc::BuildError>(())
+    /// ```
+    pub fn ram(mut self, memories: impl Into<String>) -> Self {
+        self.ram = Some(memories.into());
+        self
+    }
+
+    /// Maximum number of bytes of flash that parameters may take: `1MB`.
+    pub fn flash(mut self, most: impl Into<String>) -> Self {
+        self.flash = Some(most.into());
         self
     }
 
@@ -223,9 +247,13 @@ impl Build {
         let mut opened = open::open(&self.source)?;
         let constraints = &mut opened.spec.constraints;
         if let Some(memory) = &self.memory {
-            let goal: Result<MemoryGoal, _> = memory.parse();
-            constraints.memory =
-                Some(goal.map_err(|error| Error::Input { message: error.to_string(), help: None })?);
+            constraints.memory = Some(parsed(memory)?);
+        }
+        if let Some(ram) = &self.ram {
+            constraints.ram = Some(parsed(ram)?);
+        }
+        if let Some(flash) = &self.flash {
+            constraints.flash = Some(parsed(flash)?);
         }
         if let Some(fps) = self.fps {
             if !(fps.is_finite() && fps > 0.0) {
@@ -262,6 +290,11 @@ impl Build {
         }
         files
     }
+}
+
+/// What a text stands for.
+fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, Error> {
+    text.parse().map_err(|error: T::Err| Error::Input { message: error.to_string(), help: None })
 }
 
 /// The plan of an application. Paths of models in it are relative to `folder`.
