@@ -66,7 +66,7 @@ fn one_model() {
     let read = |file: &str| std::fs::read_to_string(emitted.folder().join(file)).expect("a file");
     let readme = read("README.md");
     for (name, region) in [("dtcm", first), ("sram", second)] {
-        let row = format!("| of these in `{name}`, of {0} at most | {0} |", region.bytes);
+        let row = format!("| of these in `{name}`, whose limit is {0} | {0} |", region.bytes);
         assert!(readme.contains(&row), "{readme}");
         let line =
             format!("\n      .{name} (NOLOAD) : {{ *(.{name} .{name}.*) }} > {}\n", name.to_uppercase());

@@ -49,7 +49,7 @@ impl Crate<'_> {
     fn summary(&self) -> String {
         let plan = self.plan;
         let regions = self.regions().iter().map(|NamedRegion { region, .. }| {
-            format!("| of these in `{}`, of {} at most | {} |\n", region.name, region.limit, region.bytes)
+            format!("| of these in `{}`, whose limit is {} | {} |\n", region.name, region.limit, region.bytes)
         });
         let regions: String = regions.collect();
         format!(

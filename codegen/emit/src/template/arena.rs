@@ -42,8 +42,8 @@ impl Arena {
 /// Where a ring of rows lies: row y of a frame is in slot `y % rows`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The region that it lies in.
-    pub region: usize,
+    /// The number of its region.
+    pub region: u8,
     /// Bytes from the start of the region.
     pub offset: usize,
     /// Rows that it holds.
@@ -93,10 +93,11 @@ impl Place {
 
     /// Whether it is a ring of elements `T` within its region, whose alignment is 4.
     const fn is_within_region<T>(self) -> bool {
-        align_of::<T>() <= 4
+        (self.region as usize) < REGIONS
+            && align_of::<T>() <= 4
             && self.offset.is_multiple_of(size_of::<T>())
             && self.row_bytes.is_multiple_of(size_of::<T>())
-            && match REGION_BYTES[self.region].checked_sub(self.bytes()) {
+            && match REGION_BYTES[self.region as usize].checked_sub(self.bytes()) {
                 Some(most) => self.offset <= most,
                 None => false,
             }
@@ -387,6 +388,6 @@ impl<P: Part> Memory<'_, P> {
 
     #[inline(always)]
     fn at<T>(&self, ring: Ring<P, T>) -> *mut T {
-        self.starts[ring.place.region].wrapping_add(ring.place.offset).cast()
+        self.starts[ring.place.region as usize].wrapping_add(ring.place.offset).cast()
     }
 }
