@@ -1,11 +1,12 @@
 //! Crates of plans whose arena lies in several memory regions make the same bytes as those in one memory.
 
+use csdfc_emit::ModuleOptions;
 use csdfc_input::app::resolve::Application;
 use csdfc_plan::plan::{Plan, Region};
 use csdfc_tests::crates::{run, write_with_harness};
 use csdfc_tests::{application, plan, together};
 
-use super::{Emitted, capi, check_crate, inspect_crate};
+use super::{Emitted, capi, check_crate, inspect_crate, values_of};
 
 /// The plan with every other ring, workspace and block of weights in a second region. Between both is a region with no
 /// bytes.
@@ -111,6 +112,22 @@ fn names_of_regions() {
         let strict = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-Iinclude"];
         run(emitted.folder(), "cc", &[&strict[..], &["c/main.c"]].concat(), &[]);
     }
+}
+
+/// A module of another crate, which has no standard library.
+#[test]
+fn a_module() {
+    let application = super::model("lenet5", "none");
+    let plan = divided(&plan(&application), ["dtcm", "sram"]);
+    let options = ModuleOptions { path: "net", std: false };
+    let files = csdfc_emit::emit_module(&plan, &values_of(&application), &options).expect("a module");
+    let folder = tempfile::tempdir().expect("a folder");
+    csdfc_command::write_crate(&folder.path().join("src/net"), &files).expect("files");
+    let manifest = "[package]\nname = \"user\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
+    std::fs::write(folder.path().join("Cargo.toml"), manifest).expect("a file");
+    let library = "//! A program's library.\n#![no_std]\n#![deny(warnings)]\n\n#[path = \"net/src/mod.rs\"]\npub mod net;\n";
+    std::fs::write(folder.path().join("src/lib.rs"), library).expect("a file");
+    run(folder.path(), env!("CARGO"), &["build", "--quiet", "--offline"], &[]);
 }
 
 /// Hops of a stream in memory of the program's own, which is full of other bytes, and in the ready arena.
