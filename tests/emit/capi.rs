@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use csdfc_input::app::resolve::Application;
+use csdfc_plan::plan::Plan;
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::run::{Data, Value};
 use csdfc_tests::{application, skipped};
@@ -23,7 +24,6 @@ const STORE: &str = "static struct { FILE *file; int left, failed; } reader = {N
 /// arguments that must be refused.
 fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
     let mut text = "#include \"emitted.h\"\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n\
-        static _Alignas(64) unsigned char arena[EMITTED_ARENA_BYTES + 64];\n\n\
         static void *load(const char *name, size_t bytes) {\n  \
         FILE *file = fopen(name, \"rb\");\n  void *data = malloc(bytes + 1);\n  \
         if (!file || fread(data, 1, bytes + 1, file) != bytes) { perror(name); exit(1); }\n  \
@@ -35,6 +35,26 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
         fprintf(stderr, \"%d: %s: %d\\n\", __LINE__, #call, status); exit(1); } } while (0)\n\n\
         "
     .to_owned();
+    let blocks = blocks(&emitted.plan);
+    for block in &blocks {
+        let bytes = format!("EMITTED_{}_BYTES", block.to_uppercase());
+        text += &format!("static _Alignas(64) unsigned char {block}[{bytes} + 64];\n");
+    }
+    // The arena as arguments, with the first or the last block as it is stated here.
+    let arena = |first: &str, last: &str| {
+        let of = |(i, block): (usize, &String)| match i {
+            0 if !first.is_empty() => first.replace("arena", block),
+            _ if i + 1 == blocks.len() && !last.is_empty() => {
+                last.replace("arena", block).replace("ARENA", &block.to_uppercase())
+            }
+            _ => format!("{block}, sizeof {block}"),
+        };
+        blocks.iter().enumerate().map(of).collect::<Vec<String>>().join(", ")
+    };
+    let [whole, exact] = ["", "arena, EMITTED_ARENA_BYTES"].map(|last| arena("", last));
+    let none = arena("NULL, sizeof arena", "");
+    let unaligned = arena("", "arena + 1, sizeof arena - 1");
+    let short = arena("", "arena, EMITTED_ARENA_BYTES - 1");
     if emitted.plan.store.is_some() {
         text += STORE;
     }
@@ -74,11 +94,11 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
             true => (
                 ", store",
                 format!(
-                    "EXPECT({prefix}_create(&place, arena, sizeof arena, NULL), EMITTED_NULL);\n  \
+                    "EXPECT({prefix}_create(&place, {whole}, NULL), EMITTED_NULL);\n  \
                      store[0].wait = NULL;\n  \
-                     EXPECT({prefix}_create(&place, arena, sizeof arena, store), EMITTED_NULL);\n  \
+                     EXPECT({prefix}_create(&place, {whole}, store), EMITTED_NULL);\n  \
                      store[0].wait = finish;\n  \
-                     EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES, store), EMITTED_OK);\n  \
+                     EXPECT({prefix}_create(&place, {exact}, store), EMITTED_OK);\n  \
                      for (reader.left = 0; reader.left < 2; reader.left++) {{\n    int left = reader.left;\n    \
                      EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_STORE);\n    reader.left = left;\n  }}\n  \
                      reader.left = 1000000;\n  \
@@ -115,22 +135,22 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
              {prefix}_inputs inputs;\n  {prefix}_outputs outputs;\n{fill}  \
              EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_NOT_CREATED);\n  \
              EXPECT({prefix}_destroy(&place), EMITTED_NOT_CREATED);\n  \
-             EXPECT({prefix}_create(NULL, arena, sizeof arena{store}), EMITTED_NULL);\n  \
-             EXPECT({prefix}_create(&place, NULL, sizeof arena{store}), EMITTED_NULL);\n  \
-             EXPECT({prefix}_create(&place, arena + 1, sizeof arena - 1{store}), EMITTED_ALIGNMENT);\n  \
-             EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES - 1{store}), EMITTED_LENGTH);\n  \
-             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, NULL, 0{store}), EMITTED_NULL);\n  \
-             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES - 4{store}), \
+             EXPECT({prefix}_create(NULL, {whole}{store}), EMITTED_NULL);\n  \
+             EXPECT({prefix}_create(&place, {none}{store}), EMITTED_NULL);\n  \
+             EXPECT({prefix}_create(&place, {unaligned}{store}), EMITTED_ALIGNMENT);\n  \
+             EXPECT({prefix}_create(&place, {short}{store}), EMITTED_LENGTH);\n  \
+             EXPECT({prefix}_create_with_weights(&place, {whole}, NULL, 0{store}), EMITTED_NULL);\n  \
+             EXPECT({prefix}_create_with_weights(&place, {whole}, weights, EMITTED_WEIGHT_BYTES - 4{store}), \
              EMITTED_LENGTH);\n  \
              weights[0] ^= 1;\n  \
-             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES{store}), \
+             EXPECT({prefix}_create_with_weights(&place, {whole}, weights, EMITTED_WEIGHT_BYTES{store}), \
              EMITTED_WEIGHTS);\n  \
              weights[0] ^= 1;\n  \
              EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_NOT_CREATED);\n  \
-             EXPECT({prefix}_create_with_weights(&place, arena, sizeof arena, weights, EMITTED_WEIGHT_BYTES{store}), \
+             EXPECT({prefix}_create_with_weights(&place, {whole}, weights, EMITTED_WEIGHT_BYTES{store}), \
              EMITTED_OK);\n  \
              EXPECT({prefix}_destroy(&place), EMITTED_OK);\n  {failing}\
-             EXPECT({prefix}_create(&place, arena, EMITTED_ARENA_BYTES{store}), EMITTED_OK);\n  \
+             EXPECT({prefix}_create(&place, {exact}{store}), EMITTED_OK);\n  \
              EXPECT({prefix}_infer(&place, NULL, &outputs), EMITTED_NULL);\n  \
              EXPECT({prefix}_infer(&place, &inputs, NULL), EMITTED_NULL);\n  \
              inputs.{input}_elements -= 1;\n  \
@@ -145,6 +165,13 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
         );
     }
     text + "  return 0;\n}\n"
+}
+
+/// The names of the blocks that an arena consists of.
+fn blocks(plan: &Plan) -> Vec<String> {
+    let regions = plan.regions.iter().filter(|region| region.bytes > 0);
+    let names: Vec<String> = regions.map(|region| region.name.clone()).collect();
+    if names.is_empty() { vec!["arena".into()] } else { names }
 }
 
 /// The beginning of the names of a CNN.
@@ -271,14 +298,17 @@ fn run(program: &mut Command) {
 }
 
 pub(super) fn check(application: &Application) {
+    check_crate(&Emitted::new(application));
+}
+
+pub(super) fn check_crate(emitted: &Emitted<'_>) {
     if !Command::new("cc").arg("--version").output().is_ok_and(|output| output.status.success()) {
         skipped("crates called from C: there is no compiler cc");
         return;
     }
-    let emitted = Emitted::new(application);
     let folder: &Path = emitted.folder();
     let expected = emitted.expected();
-    std::fs::write(folder.join("program.c"), program(&emitted, &expected)).expect("a program");
+    std::fs::write(folder.join("program.c"), program(emitted, &expected)).expect("a program");
     for (c, _) in emitted.plan.cnns.iter().enumerate() {
         for (i, value) in inputs(&emitted.plan, c).iter().enumerate() {
             std::fs::write(folder.join(format!("input-{c}-{i}")), in_rows(value)).expect("an input");

@@ -11,6 +11,7 @@ mod integers;
 mod joint;
 pub mod kernels;
 mod profile;
+mod regions;
 mod state;
 mod stream;
 mod streamed;

@@ -117,8 +117,9 @@ fn resize(plan: &mut Plan) {
     let blocks =
         blocks.flat_map(|streamed| &streamed.blocks).map(|block| block.offset.saturating_add(block.bytes));
     plan.memory.arena = workspaces.chain(blocks).fold(plan.memory.buffers, u64::max);
+    // In memory regions there is nothing but the arena.
     let resident = plan.memory.parameters_resident.unwrap_or(plan.memory.parameters_stored);
-    plan.memory.total = resident + plan.memory.arena;
+    plan.memory.total = plan.memory.arena + if plan.regions.is_empty() { resident } else { 0 };
     plan.constraints.met = plan.constraints.memory.is_none_or(|limit| plan.memory.total <= limit);
     plan.memory.proven = plan.memory.arena == plan.memory.bound;
 }

@@ -10,6 +10,7 @@ use csdfc_plan::plan::Plan;
 use super::features::Features;
 use super::model::{Model, Packed, together};
 use super::names::one_line;
+use super::regions::{self, NamedRegion};
 use super::source::Source;
 use super::{capi, hash, kernels, module, program};
 
@@ -68,7 +69,7 @@ impl Crate<'_> {
     /// The sources of the library, without its root.
     pub(super) fn sources(&self, files: &mut Vec<(PathBuf, Vec<u8>)>) {
         let mut add = |path: &str, text: &str| files.push((path.into(), (self.head() + text).into_bytes()));
-        add("src/arena.rs", include_str!("template/arena.rs"));
+        add("src/arena.rs", &regions::arena(self.regions()));
         add("src/weights.rs", include_str!("template/weights.rs"));
         add("src/hash.rs", include_str!("template/hash.rs"));
         if self.is_streamed() {
@@ -89,6 +90,11 @@ impl Crate<'_> {
     /// Whether a model is a pipeline.
     pub(super) fn has_stages(&self) -> bool {
         self.models.iter().any(|model| !model.stages.is_empty())
+    }
+
+    /// The memory regions that share the arena.
+    pub(super) fn regions(&self) -> &[NamedRegion<'_>] {
+        self.models.first().map_or(&[], |model| &model.regions)
     }
 
     /// Whether weights of a model are read from a store.
@@ -146,6 +152,9 @@ impl Crate<'_> {
         let of = |what: &str, bytes: u64| format!("- {what}: {bytes} bytes");
         source.line(format!("//! {}", of("parameters", memory.parameters)));
         source.line(format!("//! {}", of("arena", memory.arena)));
+        for NamedRegion { region, .. } in self.regions() {
+            source.line(format!("//! {}", of(&format!("of these in `{}`", region.name), region.bytes)));
+        }
         source.line(format!("//! {}", of("of these buffers", memory.buffers)));
         source.line(format!("//! {}", of("of these workspaces at one moment", memory.workspace)));
         source.line(format!("//! {}", of("held by the caller, inputs", memory.external.inputs)));
@@ -198,7 +207,10 @@ impl Crate<'_> {
             source.line(format!("{public}mod {module};"));
         }
         source.gap();
-        source.line("pub use arena::Arena;");
+        source.line(match self.regions() {
+            [] => "pub use arena::Arena;",
+            _ => "pub use arena::{Arena, Region};",
+        });
         if let [model] = self.models {
             if !model.stages.is_empty() {
                 source.line("#[cfg(feature = \"std\")]");
@@ -221,9 +233,12 @@ impl Crate<'_> {
         }
         source.line("pub use weights::WeightsError;");
         source.gap();
-        source.line("/// Bytes of the arena: the plan's buffers and workspace.");
-        source.line(format!("pub const ARENA_BYTES: usize = {};", memory.arena));
-        source.gap();
+        if self.regions().is_empty() {
+            source.line("/// Bytes of the arena: the plan's buffers and workspace.");
+            source.line(format!("pub const ARENA_BYTES: usize = {};", memory.arena));
+            source.gap();
+        }
+        regions::write_sizes(&mut source, self.regions());
         source.line("/// Bytes of the packed weights.");
         source.line(format!("pub const WEIGHT_BYTES: usize = {};", self.packed.weights.len()));
         source.gap();

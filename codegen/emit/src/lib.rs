@@ -31,6 +31,7 @@ mod pipeline;
 mod places;
 mod program;
 mod readme;
+mod regions;
 #[cfg(test)]
 #[path = "template/ring.rs"]
 #[allow(unexpected_cfgs, reason = "the features are those of emitted crates")]

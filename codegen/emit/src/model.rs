@@ -20,6 +20,7 @@ use super::error::{EmitError, names_of};
 use super::features::Features;
 use super::names::Names;
 use super::pipeline::{self, Layers, Link, Stage};
+use super::regions::{self, NamedRegion};
 use super::streamed_layer::StreamedLayer;
 
 /// A model as it is emitted.
@@ -49,6 +50,8 @@ pub(super) struct Model<'r> {
     pub stages: Vec<Stage>,
     /// The rings between them.
     pub links: Vec<Link>,
+    /// The memory regions that share the arena; none if it is one block.
+    pub regions: Vec<NamedRegion<'r>>,
     /// Whether it may run at the same time as other models.
     pub is_shared: bool,
     /// Whether its firings are noted if the crate has the feature `trace`.
@@ -405,6 +408,7 @@ impl<'r> Model<'r> {
             outputs,
             stages,
             links,
+            regions: regions::of(resolved.index.plan),
             is_shared,
             is_traceable: false,
             hops,

@@ -180,9 +180,9 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     source.line(format!("Ok(Model::on({memory}, weights::verify(weights)?{stored}))"));
     source.close("}");
     source.gap();
-    let public = if model.takes_turns() { "pub(crate) " } else { "" };
-    source
-        .open(format!("{public}fn on(memory: Memory<'a, ring::Whole>, weights: &'a [u8]{store}) -> Self {{"));
+    source.open(format!(
+        "pub(crate) fn on(memory: Memory<'a, ring::Whole>, weights: &'a [u8]{store}) -> Self {{"
+    ));
     if threads > 1 && workers > 0 {
         source.line(format!("let workers = core::array::from_fn(|_| Workers::new({threads}));"));
     }

@@ -4,6 +4,7 @@ use csdfc_plan::check::RowOrder;
 use csdfc_plan::format::Element;
 
 use super::model::Model;
+use super::regions;
 use super::source::Source;
 use super::streamed_layer::StreamedLayer;
 
@@ -70,9 +71,12 @@ fn write_part(source: &mut Source, model: &Model<'_>, allocations: &[usize], wha
     let place = |&s: &usize| {
         let allocation = &model.allocations()[s];
         let shared = model.links.iter().any(|link| link.allocation == s);
-        let place = move |base: &u64| {
+        let place = move |&base: &u64| {
+            let (region, offset) = regions::place(&model.regions, base);
             let (rows, row_bytes) = (allocation.ring_rows, allocation.row_bytes);
-            format!("Place {{ offset: {base}, rows: {rows}, row_bytes: {row_bytes}, shared: {shared} }}")
+            format!(
+                "Place {{ region: {region}, offset: {offset}, rows: {rows}, row_bytes: {row_bytes}, shared: {shared} }}"
+            )
         };
         allocation.bases.iter().map(place)
     };
@@ -124,9 +128,12 @@ fn write_constants(source: &mut Source, model: &Model<'_>, allocations: &[usize]
             format!("{stored} of {rows} rows stored")
         };
         source.gap();
+        let (region, _) = regions::place(&model.regions, allocation.bases[0]);
+        let within = model.regions.get(region).map(|named| format!(" in `{}`", named.region.name));
+        let within = within.unwrap_or_default();
         source.comment(
             "///",
-            &format!("`{}`: {what}, {} bytes{halves}.", allocation.name, allocation.ring_bytes()),
+            &format!("`{}`: {what}, {} bytes{halves}{within}.", allocation.name, allocation.ring_bytes()),
         );
         let rings: Vec<String> =
             (number..number + allocation.bases.len()).map(|number| format!("Ring::of({number})")).collect();

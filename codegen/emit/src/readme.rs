@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::files::Crate;
 use super::model::together;
 use super::names::one_line;
+use super::regions::NamedRegion;
 use super::{capi, program};
 
 /// The most bytes of stack that a frame takes on the processors and in the networks of `tests/bare_metal`, which
@@ -17,6 +18,9 @@ impl Crate<'_> {
         let mut text = self.summary();
         text += &self.on_the_program();
         text += &self.on_the_library();
+        if !self.regions().is_empty() {
+            text += &self.on_regions();
+        }
         if self.is_streamed() {
             text += &self.on_streamed_weights();
         }
@@ -44,12 +48,16 @@ impl Crate<'_> {
 
     fn summary(&self) -> String {
         let plan = self.plan;
+        let regions = self.regions().iter().map(|NamedRegion { region, .. }| {
+            format!("| of these in `{}`, whose limit is {} | {} |\n", region.name, region.limit, region.bytes)
+        });
+        let regions: String = regions.collect();
         format!(
             "# {}\n\n\
              Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.89.\n\n\
              | memory | bytes |\n| --- | ---: |\n\
              | parameters | {} |\n| weights as packed | {} |\n| arena: buffers and workspace | {} |\n\
-             | inputs held by the caller | {} |\n| outputs held by the caller | {} |\n\n",
+             {regions}| inputs held by the caller | {} |\n| outputs held by the caller | {} |\n\n",
             self.name,
             plan.csdfc,
             one_line(&plan.application),
@@ -137,6 +145,31 @@ impl Crate<'_> {
              stack. Other kernels may take more.\n\n",
             if self.has_halves() { "ResNet-8 of 16-bit floats" } else { "LeNet-5, ResNet-8 and a wake word" },
             STACK[usize::from(self.has_halves())]
+        );
+        text
+    }
+
+    fn on_regions(&self) -> String {
+        let names: Vec<&str> = self.regions().iter().map(|named| named.name.as_str()).collect();
+        let sections = names.iter().map(|name| format!("`.{name}`")).collect::<Vec<String>>().join(", ");
+        let mut text = format!(
+            "## Memory regions\n\n\
+             The arena lies in several memory regions. For a board without an operating system, `Arena::take()` and\n\
+             `c/main.c` have a static for each, in the sections {sections}. The linker script places them:\n\n    \
+             SECTIONS {{\n"
+        );
+        for name in &names {
+            let memory = name.to_uppercase();
+            let _ = writeln!(text, "      .{name} (NOLOAD) : {{ *(.{name} .{name}.*) }} > {memory}");
+        }
+        let fields = names.join(", ");
+        let _ = write!(
+            text,
+            "    }} INSERT AFTER .bss;\n\n\
+             This may stand in the `memory.x` of `cortex-m-rt`, below a `MEMORY` with these memories. What starts the board\n\
+             need not clear them, since whoever takes the arena does. But an external memory must be ready by then.\n\n\
+             An arena may also be made of memory of your own, with any content: `Arena {{ {fields} }}`, each a\n\
+             `&'static mut Region` of the region's number of bytes.\n\n"
         );
         text
     }

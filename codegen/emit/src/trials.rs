@@ -16,7 +16,7 @@ use super::features::Features;
 use super::model::{Model, Packed};
 use super::names::one_line;
 use super::source::Source;
-use super::{kernels, module};
+use super::{kernels, module, regions};
 
 /// The files of the library of some plans, each of one CNN. The program, `src/main.rs`, is
 /// the caller's: it finds the plans in `TRIALS` of the library, in this order.
@@ -40,7 +40,8 @@ pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, V
         let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused { violations })?;
         let mut packed = Packed::default();
         let model = Model::bind(&resolved, 0, trial(number), None, &mut packed)?;
-        let model = Model { is_traceable: true, ..model };
+        // All plans have one arena, whose bytes they count from its start.
+        let model = Model { is_traceable: true, regions: Vec::new(), ..model };
         modules.extend(model.kernel_modules());
         features = features.or(model.features());
         arena = arena.max(plan.memory.arena);
@@ -56,7 +57,7 @@ pub fn emit_trials(plans: &[&Plan], options: &Options) -> Result<Vec<(PathBuf, V
     add(".gitignore", "/target\n".into());
     add(".cargo/config.toml", include_str!("template/config.toml").into());
     add("src/lib.rs", head.clone() + &library(plans.len(), arena, weights));
-    add("src/arena.rs", head.clone() + include_str!("template/arena.rs"));
+    add("src/arena.rs", head.clone() + &regions::arena(&[]));
     add("src/made_up.rs", head.clone() + include_str!("template/made_up.rs"));
     add("src/weights.rs", head.clone() + include_str!("template/any_weights.rs"));
     add("src/trace.rs", head.clone() + include_str!("template/ends_of_firings.rs"));

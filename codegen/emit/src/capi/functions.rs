@@ -1,6 +1,6 @@
 //! The functions for C: `src/capi.rs`, behind the feature `capi`.
 
-use super::{Field, STATUSES, inputs, library, outputs, prefix};
+use super::{Field, STATUSES, blocks, inputs, library, outputs, prefix};
 use crate::model::Model;
 use crate::names::camel;
 use crate::source::Source;
@@ -23,21 +23,17 @@ pub fn write(name: &str, models: &[Model<'_>]) -> String {
     source.line("text.as_ptr()");
     source.close("}");
     for (number, model) in models.iter().enumerate() {
-        write_model(&mut source, &prefix(name, models, model), model, number);
+        write_model(&mut source, &prefix(name, models, model), models, number);
     }
     let store = match models.iter().any(Model::is_streamed) {
         true => include_str!("../template/capi_store.rs"),
         false => "",
     };
-    let template = include_str!("../template/capi.rs");
-    let template = match models.iter().any(Model::takes_turns) {
-        true => template.replace("arena::Arena;", "arena::{Arena, Memory};"),
-        false => template.to_owned(),
-    };
-    template + store + &source.finish()
+    include_str!("../template/capi.rs").to_owned() + store + &source.finish()
 }
 
-fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usize) {
+fn write_model(source: &mut Source, prefix: &str, models: &[Model<'_>], number: usize) {
+    let model = &models[number];
     let module = &model.module;
     let streamed = model.is_streamed();
     let model_type = format!("crate::{module}::Model<'static{}>", if streamed { ", CStore" } else { "" });
@@ -61,7 +57,12 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         source.head(&format!("pub unsafe extern \"C\" fn {prefix}_{name}("), &arguments, " -> Status {");
     };
-    let place = ["place: *mut Place", "arena: *mut c_void", "arena_bytes: usize"];
+    let blocks = blocks(models);
+    let each =
+        blocks.iter().flat_map(|name| [format!("{name}: *mut c_void"), format!("{name}_bytes: usize")]);
+    let place: Vec<String> = ["place: *mut Place".to_owned()].into_iter().chain(each).collect();
+    let place: Vec<&str> = place.iter().map(String::as_str).collect();
+    let given: Vec<String> = blocks.iter().map(|name| format!("({name}, {name}_bytes)")).collect();
     let weights = ["weights: *const u8", "weight_bytes: usize"];
     let store: &[&str] = if streamed { &["store: *const CStore"] } else { &[] };
     let stored = if streamed { ", store" } else { "" };
@@ -73,54 +74,29 @@ fn write_model(source: &mut Source, prefix: &str, model: &Model<'_>, number: usi
         source.line("Err(status) => return status,");
         source.close("};");
     };
-    let takes_turns = model.takes_turns();
-    let make = |source: &mut Source, made: &str| {
-        source.open("let make = |arena: *mut Arena| {");
-        match takes_turns {
-            false => {
-                source.line("// SAFETY: `create` makes an arena, which the header leaves to the model.");
-                source.line("let arena: &'static mut Arena = unsafe { &mut *arena };");
-            }
-            true => {
-                source.line(
-                    "// SAFETY: `create` makes an arena. The header asks that the models on it take turns.",
-                );
-                source.line("let memory = unsafe { Memory::shared(arena) };");
-            }
-        }
-        source.line(made);
+    let make = |source: &mut Source, weights: &str| {
+        source.list("let given = [", &given, ";");
+        source.open("let make = |memory| {");
+        source.line(format!("let weights = {weights};"));
+        source.line(format!("Ok(crate::{module}::Model::on(memory, weights{stored}))"));
         source.close("};");
         source.line(
-            "// SAFETY: the header asks for a place of zeros, and for an arena that nobody uses meanwhile.",
+            "// SAFETY: the header asks for a place of zeros, and for an arena of the model's own or of models in turn.",
         );
-        source.line(format!("unsafe {{ create({number}, place, arena, arena_bytes, make) }}"));
+        source.line(format!("unsafe {{ create({number}, place, given, make) }}"));
         source.close("}");
     };
     function(source, "weights", "create", &[&place[..], store].concat());
     if streamed {
         take(source, pattern, "stores_of(store)");
     }
-    make(
-        source,
-        &match takes_turns {
-            false => format!("Ok(crate::{module}::Model::new(arena{stored}))"),
-            true => format!("Ok(crate::{module}::Model::on(memory, crate::weights::embedded()))"),
-        },
-    );
+    make(source, "crate::weights::embedded()");
     function(source, "", "create_with_weights", &[&place[..], &weights[..], store].concat());
     take(source, "weights", "bytes(weights, weight_bytes)");
     if streamed {
         take(source, pattern, "stores_of(store)");
     }
-    make(
-        source,
-        &match takes_turns {
-            false => format!("crate::{module}::Model::with_weights(arena, weights{stored}).map_err(refused)"),
-            true => format!(
-                "Ok(crate::{module}::Model::on(memory, crate::weights::verify(weights).map_err(refused)?))"
-            ),
-        },
-    );
+    make(source, "crate::weights::verify(weights).map_err(refused)?");
 
     let camel = camel(prefix);
     let (inputs_type, outputs_type) =

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use csdfc_plan::plan::Plan;
 
-use super::{PLACE_WORDS, STATUSES, comment, inputs, library, outputs, prefix};
+use super::{PLACE_WORDS, STATUSES, blocks, comment, inputs, library, outputs, prefix, regions};
 use crate::model::{Model, Packed};
+use crate::regions::NamedRegion;
 use crate::{boundary, hash, state};
 
 /// Numbers of inputs and outputs.
@@ -78,6 +79,24 @@ fn header_rows(prefix: &str, model: &Model<'_>) -> String {
     text + &format!("}} {prefix}_output_rows;\n")
 }
 
+/// The macros with the bytes of the arena.
+fn arena_bytes(upper: &str, plan: &Plan, models: &[Model<'_>]) -> String {
+    if regions(models).is_empty() {
+        let arena = plan.memory.arena;
+        return format!(
+            "/* Bytes of the arena. It must begin at a multiple of 4, and is best at one of 64. */\n\
+             #define {upper}_ARENA_BYTES {arena}\n"
+        );
+    }
+    let mut text =
+        "/* Bytes of the arena in each memory region of the board. They must begin at a multiple of 4. */\n"
+            .to_owned();
+    for NamedRegion { name, region } in regions(models) {
+        let _ = writeln!(text, "#define {upper}_{}_BYTES {}", name.to_uppercase(), region.bytes);
+    }
+    text
+}
+
 /// The text of the header.
 pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) -> String {
     let weights = packed.weights.len();
@@ -85,7 +104,9 @@ pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) ->
     let library = library(name);
     let upper = library.to_uppercase();
     let (application, file) = (comment(&plan.application), format!("{library}.h"));
-    let arena = plan.memory.arena;
+    let blocks = blocks(models);
+    let place_words = PLACE_WORDS + blocks.len();
+    let arena = arena_bytes(&upper, plan, models);
     // Only a store can fail to be read.
     let last = if streamed { STATUSES.len() } else { STATUSES.len() - 1 };
     let status = |(number, (name, text)): (usize, &(&str, &str))| {
@@ -107,8 +128,7 @@ pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) ->
          #define {upper}_CSDFC \"{version}\"\n\
          #define {upper}_WEIGHT_HASH UINT64_C(0x{hash:016x})\n\n\
          #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n\
-         /* Bytes of the arena. It must begin at a multiple of 4, and is best at one of 64. */\n\
-         #define {upper}_ARENA_BYTES {arena}\n\n\
+         {arena}\n\
          /* Bytes of weights.bin. */\n\
          #define {upper}_WEIGHT_BYTES {weights}\n\n\
          typedef enum {{\n{statuses}\n\
@@ -116,7 +136,7 @@ pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) ->
          /* What a status says. */\n\
          const char *{library}_status_text(int status);\n\n\
          /* The place of a model, filled with zeros until one is created in it; it must not be moved or copied. */\n\
-         typedef struct {{\n    uint64_t words[{PLACE_WORDS}];\n}} {library}_place;\n"
+         typedef struct {{\n    uint64_t words[{place_words}];\n}} {library}_place;\n"
     );
     if streamed {
         let bytes = packed.store.len();
@@ -133,6 +153,8 @@ pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) ->
              int32_t (*wait)(void *context);\n}} {library}_store;\n"
         );
     }
+    let given: Vec<String> = blocks.iter().map(|name| format!("void *{name}, size_t {name}_bytes")).collect();
+    let given = given.join(",\n    ");
     for model in models {
         let prefix = prefix(name, models, model);
         let stages = model.streamed_stages();
@@ -174,8 +196,8 @@ pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) ->
         text += &format!(
             "\n/* Creates the model in a place, on an arena that {owned}. Without the feature\n   \
              `weights` only the second function is there; its weights must stay as long as the model. */\n\
-             {library}_status {prefix}_create({library}_place *place, void *arena, size_t arena_bytes{store});\n\
-             {library}_status {prefix}_create_with_weights({library}_place *place, void *arena, size_t arena_bytes,\n    \
+             {library}_status {prefix}_create({library}_place *place, {given}{store});\n\
+             {library}_status {prefix}_create_with_weights({library}_place *place, {given},\n    \
              const uint8_t *weights, size_t weight_bytes{store});\n\n\
              /* Runs one frame. */\n\
              {library}_status {prefix}_infer({library}_place *place, const {prefix}_inputs *inputs,\n    \

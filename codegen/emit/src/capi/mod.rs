@@ -14,66 +14,12 @@ use csdfc_runtime::run::input_dims;
 
 use super::boundary;
 use super::model::{InputField, Model, OutputField};
-use super::names::one_line;
+use super::names::{C_WORDS, one_line};
+use super::regions::NamedRegion;
 
 pub(super) use functions::write;
 pub(super) use header::header;
 pub(super) use program::program;
-
-/// Words of C and C++ that an identifier of Rust may be.
-const TAKEN: &[&str] = &[
-    "alignas",
-    "alignof",
-    "and",
-    "asm",
-    "auto",
-    "bool",
-    "case",
-    "catch",
-    "char",
-    "class",
-    "constexpr",
-    "default",
-    "delete",
-    "double",
-    "explicit",
-    "export",
-    "float",
-    "friend",
-    "goto",
-    "inline",
-    "int",
-    "long",
-    "mutable",
-    "namespace",
-    "new",
-    "noexcept",
-    "not",
-    "nullptr",
-    "operator",
-    "or",
-    "private",
-    "protected",
-    "public",
-    "register",
-    "requires",
-    "restrict",
-    "short",
-    "signed",
-    "sizeof",
-    "switch",
-    "template",
-    "this",
-    "throw",
-    "typedef",
-    "typename",
-    "union",
-    "unsigned",
-    "using",
-    "void",
-    "volatile",
-    "xor",
-];
 
 /// A frame as a field of a C structure.
 struct Field<'a> {
@@ -91,7 +37,7 @@ struct Field<'a> {
 impl Field<'_> {
     /// Its name in C.
     fn c_name(&self) -> String {
-        if TAKEN.contains(&self.name) { format!("{}_", self.name) } else { self.name.to_owned() }
+        if C_WORDS.contains(&self.name) { format!("{}_", self.name) } else { self.name.to_owned() }
     }
 }
 
@@ -103,6 +49,19 @@ fn prefix(name: &str, models: &[Model<'_>], model: &Model<'_>) -> String {
 
 fn library(name: &str) -> String {
     name.replace('-', "_").to_lowercase()
+}
+
+/// The memory regions that share the arena.
+fn regions<'m>(models: &'m [Model<'_>]) -> &'m [NamedRegion<'m>] {
+    models.first().map_or(&[], |model| &model.regions)
+}
+
+/// The arguments by which callers hand over an arena: one for each region, or one for all of it.
+fn blocks<'m>(models: &'m [Model<'_>]) -> Vec<&'m str> {
+    match regions(models) {
+        [] => vec!["arena"],
+        regions => regions.iter().map(|named| named.name.as_str()).collect(),
+    }
 }
 
 /// The path of the header.
@@ -156,8 +115,8 @@ fn comment(name: &str) -> String {
     one_line(name).replace("*/", "* /").replace("/*", "/ *")
 }
 
-/// Words of a place, as `template/capi.rs` has them.
-const PLACE_WORDS: usize = 32;
+/// Words of a place besides a start for each region, as `template/capi.rs` has them.
+const PLACE_WORDS: usize = 31;
 
 /// The name of each status in C and what it says, in the order of their numbers, which are those of `Status` in
 /// `template/capi.rs`.

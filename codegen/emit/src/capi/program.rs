@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{Field, inputs, library, outputs, prefix};
+use super::{Field, blocks, inputs, library, outputs, prefix, regions};
 use crate::model::Model;
+use crate::regions::NamedRegion;
 
 /// The text of `c/main.c`.
 pub fn program(name: &str, models: &[Model<'_>]) -> String {
@@ -13,19 +14,21 @@ pub fn program(name: &str, models: &[Model<'_>]) -> String {
         "/* Runs a frame of each model on made-up inputs, and prints what comes out. Written by csdfc: a start for a program\n   \
          of your own. The README says how it is built, on a PC and for a board without an operating system. */\n\
          #include \"{library}.h\"\n\n#include <stdio.h>\n{}\n\
-         static _Alignas(64) uint8_t arena[{upper}_ARENA_BYTES > 0 ? {upper}_ARENA_BYTES : 1];\n\
+         {}\
          static {library}_place place;\n\n\
          /* Whether a call failed. */\n\
          static int failed(const char *call, int status) {{\n  \
          if (status != {upper}_OK) fprintf(stderr, \"%s: %s\\n\", call, {library}_status_text(status));\n  \
          return status != {upper}_OK;\n}}\n",
-        if streamed { "#include <string.h>\n" } else { "" }
+        if streamed { "#include <string.h>\n" } else { "" },
+        arena(&upper, models)
     );
     if streamed {
         text += &store(&library, &upper);
     }
+    let given: String = blocks(models).iter().map(|name| format!(", {name}, sizeof {name}")).collect();
     for model in models {
-        text += &run(&library, &prefix(name, models, model), model);
+        text += &run(&library, &prefix(name, models, model), model, &given);
     }
     let calls: Vec<String> =
         models.iter().map(|model| format!("run_{}()", prefix(name, models, model))).collect();
@@ -34,6 +37,25 @@ pub fn program(name: &str, models: &[Model<'_>]) -> String {
         false => "",
     };
     let _ = write!(text, "\nint main(void) {{\n{open}  return {};\n}}\n", calls.join(" || "));
+    text
+}
+
+/// The arena. Sections of regions are a board's own: on a PC, there is one memory.
+fn arena(upper: &str, models: &[Model<'_>]) -> String {
+    if regions(models).is_empty() {
+        return format!(
+            "static _Alignas(64) uint8_t arena[{upper}_ARENA_BYTES > 0 ? {upper}_ARENA_BYTES : 1];\n"
+        );
+    }
+    let mut text = "/* A board without an operating system has a section for each memory region, which its linker script places. */\n\
+                    #if defined(__ELF__) && !defined(__unix__)\n\
+                    #define IN(name) __attribute__((section(name)))\n\
+                    #else\n#define IN(name)\n#endif\n\n"
+        .to_owned();
+    for NamedRegion { name, .. } in regions(models) {
+        let bytes = format!("{upper}_{}_BYTES", name.to_uppercase());
+        let _ = writeln!(text, "static _Alignas(8) uint8_t {name}[{bytes}] IN(\".{name}\");");
+    }
     text
 }
 
@@ -63,8 +85,8 @@ fn store(library: &str, upper: &str) -> String {
     )
 }
 
-/// The function that runs a frame of a model.
-fn run(library: &str, prefix: &str, model: &Model<'_>) -> String {
+/// The function that runs a frame of a model, in the arena that is given to it.
+fn run(library: &str, prefix: &str, model: &Model<'_>, given: &str) -> String {
     let upper = prefix.to_uppercase();
     let mut text = format!("\nstatic int run_{prefix}(void) {{\n");
     let (inputs, outputs) = (inputs(model), outputs(model));
@@ -108,7 +130,7 @@ fn run(library: &str, prefix: &str, model: &Model<'_>) -> String {
             "  if (failed(\"{prefix}_{name}\", {prefix}_{name}(&place{arguments}))) return 1;"
         );
     };
-    call("create", &format!(", arena, sizeof arena{stores}"));
+    call("create", &format!("{given}{stores}"));
     if model.keeps_state() {
         call("reset", "");
     }

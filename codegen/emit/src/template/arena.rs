@@ -1,4 +1,7 @@
-//! The arena, the one block of memory that the plan shares out, and the spans of it that a firing borrows.
+//! The arena, the memory that the plan shares out, and the spans of it that a firing borrows.
+//!
+//! The memory may lie in several regions of the board. Then each has its own start, from which its bytes are counted. A
+//! plan for one memory has one region.
 //!
 //! A model and a stage of a pipeline are *parts*: each runs by itself, and reaches only the rings of its own table.
 //! Parts that run at the same time are split off together. Before that, the code checks that their tables have no byte
@@ -16,66 +19,32 @@ use core::ptr::NonNull;
 #[cfg(target_has_atomic = "8")]
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::ARENA_BYTES;
 use crate::kernels::span::{Plain, Span, SpanMut};
 
-/// The memory of the application: buffers and workspace, exactly [`ARENA_BYTES`] of it.
-///
-/// A model borrows it for as long as the model lives. So no two models run in it at the same time, except those that
-/// may. Its content between frames matters only to models that keep something from frame to frame.
-#[repr(C, align(4))]
-pub struct Arena {
-    bytes: [u8; ARENA_BYTES],
-}
+/// How many regions there are.
+const REGIONS: usize = REGION_BYTES.len();
 
 impl Arena {
-    /// An arena, for a static or the stack.
-    pub const fn new() -> Self {
-        Arena { bytes: [0; ARENA_BYTES] }
-    }
-
-    /// The ready static arena, the first time; nothing after that. A processor that cannot swap a flag at once, such as a
-    /// Cortex-M0, has none.
-    #[cfg(target_has_atomic = "8")]
-    pub fn take() -> Option<&'static mut Arena> {
-        // It begins at the start of a cache line, since a vector that lies in two lines takes twice as long.
-        #[repr(align(64))]
-        struct Ready(UnsafeCell<Arena>);
-        // SAFETY: the flag below gives its content to one caller, once.
-        unsafe impl Sync for Ready {}
-        static READY: Ready = Ready(UnsafeCell::new(Arena::new()));
-        static TAKEN: AtomicBool = AtomicBool::new(false);
-        if TAKEN.swap(true, Ordering::AcqRel) {
-            return None;
-        }
-        // SAFETY: the flag was not set before, so nobody else has a reference, and it stays set, so nobody else will.
-        Some(unsafe { &mut *READY.0.get() })
-    }
-
     /// Splits it up among parts that run at the same time.
     ///
     /// # Panics
     /// If they have bytes in common. In a plan that was checked, they have none.
     pub(crate) fn divide<D: Division>(&mut self) -> Parts<'_, D> {
-        Parts::of(self.bytes.as_mut_ptr())
+        Parts::of(self.starts())
     }
 
     /// All of it, for one part.
     pub(crate) fn memory<P: Part>(&mut self) -> Memory<'_, P> {
-        Memory { start: self.bytes.as_mut_ptr(), arena: PhantomData, part: PhantomData }
-    }
-}
-
-impl Default for Arena {
-    fn default() -> Self {
-        Arena::new()
+        Memory { starts: self.starts(), arena: PhantomData, part: PhantomData }
     }
 }
 
 /// Where a ring of rows lies: row y of a frame is in slot `y % rows`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Bytes from the start of the arena.
+    /// The number of its region.
+    pub region: u8,
+    /// Bytes from the start of the region.
     pub offset: usize,
     /// Rows that it holds.
     pub rows: usize,
@@ -122,12 +91,13 @@ impl Place {
         Place { offset: self.offset + y % self.rows * self.row_bytes, rows: 1, ..self }
     }
 
-    /// Whether it is a ring of elements `T` within the arena, whose alignment is 4.
-    const fn is_within_arena<T>(self) -> bool {
-        align_of::<T>() <= 4
+    /// Whether it is a ring of elements `T` within its region, whose alignment is 4.
+    const fn is_within_region<T>(self) -> bool {
+        (self.region as usize) < REGIONS
+            && align_of::<T>() <= 4
             && self.offset.is_multiple_of(size_of::<T>())
             && self.row_bytes.is_multiple_of(size_of::<T>())
-            && match ARENA_BYTES.checked_sub(self.bytes()) {
+            && match REGION_BYTES[self.region as usize].checked_sub(self.bytes()) {
                 Some(most) => self.offset <= most,
                 None => false,
             }
@@ -145,6 +115,7 @@ impl Place {
     const fn overlaps(self, other: Place) -> bool {
         self.bytes() > 0
             && other.bytes() > 0
+            && self.region == other.region
             && self.offset < other.offset + other.bytes()
             && other.offset < self.offset + self.bytes()
     }
@@ -165,7 +136,8 @@ impl<P: Part, T> Ring<P, T> {
 impl<P> Ring<P> {
     /// A ring of no rows, which stands for no ring.
     pub const fn none() -> Self {
-        Ring { place: Place { offset: 0, rows: 0, row_bytes: 0, shared: false }, part: PhantomData }
+        let place = Place { region: 0, offset: 0, rows: 0, row_bytes: 0, shared: false };
+        Ring { place, part: PhantomData }
     }
 }
 
@@ -191,7 +163,7 @@ impl<P, T> Ring<P, T> {
 
 /// The rings of a part, borrowed.
 pub(crate) struct Memory<'a, P> {
-    start: *mut u8,
+    starts: [*mut u8; REGIONS],
     arena: PhantomData<&'a mut Arena>,
     part: PhantomData<fn() -> P>,
 }
@@ -202,22 +174,22 @@ unsafe impl<P> Send for Memory<'_, P> {}
 
 /// Memory of parts that run at the same time, to be taken one after another.
 pub(crate) struct Parts<'a, D> {
-    start: *mut u8,
+    starts: [*mut u8; REGIONS],
     taken: usize,
     arena: PhantomData<&'a mut Arena>,
     division: PhantomData<fn() -> D>,
 }
 
 impl<'a, D: Division> Parts<'a, D> {
-    /// The parts of a block. The block is borrowed for as long as the parts are.
-    fn of(start: *mut u8) -> Self {
+    /// The parts of the memory at these addresses, which is borrowed for as long as the parts are.
+    fn of(starts: [*mut u8; REGIONS]) -> Self {
         for (i, part) in D::PARTS.iter().enumerate() {
             for place in *part {
                 let mut others = D::PARTS[..i].iter().flat_map(|other| other.iter());
                 assert!(others.all(|other| place.is_disjoint_from(*other)));
             }
         }
-        Parts { start, taken: 0, arena: PhantomData, division: PhantomData }
+        Parts { starts, taken: 0, arena: PhantomData, division: PhantomData }
     }
 
     /// The memory of the next part.
@@ -229,24 +201,25 @@ impl<'a, D: Division> Parts<'a, D> {
         self.taken += 1;
         // Each part is taken once. `of` has checked that no two parts have a byte in common, except those of rings
         // between stages.
-        Memory { start: self.start, arena: PhantomData, part: PhantomData }
+        Memory { starts: self.starts, arena: PhantomData, part: PhantomData }
     }
 }
 
 impl<P: Part> Memory<'static, P> {
-    /// All of an arena that several models share. They take turns.
+    /// All of an arena that begins at these addresses. Several models may share it and take turns.
     ///
     /// # Safety
-    /// `arena` leads to an arena that nobody else uses while this memory is used.
-    pub unsafe fn shared(arena: *mut Arena) -> Self {
-        Memory { start: arena.cast(), arena: PhantomData, part: PhantomData }
+    /// Each address is a multiple of 4. The region's bytes are there, are initialised, and nobody else uses them while this
+    /// memory is used.
+    pub unsafe fn given(starts: [*mut u8; REGIONS]) -> Self {
+        Memory { starts, arena: PhantomData, part: PhantomData }
     }
 }
 
 impl<P: Part> Memory<'_, P> {
     /// The same memory, for as long as this one is not used.
     pub fn reborrow(&mut self) -> Memory<'_, P> {
-        Memory { start: self.start, arena: PhantomData, part: PhantomData }
+        Memory { starts: self.starts, arena: PhantomData, part: PhantomData }
     }
 
     /// Splits it up among parts that run at the same time.
@@ -256,7 +229,7 @@ impl<P: Part> Memory<'_, P> {
     /// happens.
     pub fn divide<D: Division>(&mut self) -> Parts<'_, D> {
         assert!(D::PARTS.iter().copied().flatten().all(|place| P::PLACES.contains(place)));
-        Parts::of(self.start)
+        Parts::of(self.starts)
     }
 
     /// Some rings or parts of them, to be read, and one more, to be written. If the rings are constants, the conditions
@@ -274,7 +247,7 @@ impl<P: Part> Memory<'_, P> {
         for ring in read {
             assert!(!ring.place.overlaps(write.place));
         }
-        assert!(write.place.is_within_arena::<O>());
+        assert!(write.place.is_within_region::<O>());
         // SAFETY: the ring is within the arena, as asserted, and its bytes are in none of the rings to be read. `self`
         // is borrowed exclusively for as long as the spans. Another stage may read other rows of the ring: those that
         // this stage has counted as written, and that the other stage has not released.
@@ -297,7 +270,7 @@ impl<P: Part> Memory<'_, P> {
             assert!(!ring.place.overlaps(workspace.place));
         }
         assert!(!write.place.overlaps(workspace.place));
-        assert!(workspace.place.is_within_arena::<f32>());
+        assert!(workspace.place.is_within_region::<f32>());
         // SAFETY: the workspace is within the arena, as asserted, and its bytes are in none of the rings. `self` is
         // borrowed exclusively for as long as the spans.
         let room = unsafe { SpanMut::shared(self.at(workspace), workspace.place.bytes() / 4) };
@@ -319,7 +292,7 @@ impl<P: Part> Memory<'_, P> {
         block: Ring<P, u8>,
     ) -> ([Span<'_, I>; N], SpanMut<'_, O>, SpanMut<'_>, Span<'_, u8>) {
         assert!(!block.place.overlaps(write.place) && !block.place.overlaps(workspace.place));
-        assert!(block.place.is_within_arena::<u8>());
+        assert!(block.place.is_within_region::<u8>());
         // SAFETY: the block is within the arena, as asserted, and nothing that is written has bytes in it. `self` is
         // borrowed exclusively for as long as the spans. Its load has ended, since a plan that was checked waits for it
         // before.
@@ -334,7 +307,7 @@ impl<P: Part> Memory<'_, P> {
     /// If the bytes are not within the block, or the block is not within the arena. In a plan that was checked, neither
     /// happens.
     pub fn block(&mut self, block: Ring<P, u8>, bytes: usize) -> NonNull<u8> {
-        assert!(block.place.is_within_arena::<u8>() && bytes <= block.place.bytes());
+        assert!(block.place.is_within_region::<u8>() && bytes <= block.place.bytes());
         NonNull::new(self.at(block)).unwrap()
     }
 
@@ -358,7 +331,7 @@ impl<P: Part> Memory<'_, P> {
     #[inline(always)]
     pub fn row_mut<T: Plain, const N: usize>(&mut self, ring: Ring<P, T>, y: usize) -> &mut [T; N] {
         let slot = ring.slot(y);
-        assert!(slot.place.is_within_arena::<T>() && slot.place.bytes() == size_of::<[T; N]>());
+        assert!(slot.place.is_within_region::<T>() && slot.place.bytes() == size_of::<[T; N]>());
         // SAFETY: the row is within the arena and of this length, as asserted, and `self` is borrowed exclusively for
         // as long as the row. No other stage uses the row: it is not counted as written yet, or the other stage has
         // released it.
@@ -406,7 +379,7 @@ impl<P: Part> Memory<'_, P> {
 
     #[inline(always)]
     fn span<T: Plain>(&self, ring: Ring<P, T>) -> Span<'_, T> {
-        assert!(ring.place.is_within_arena::<T>());
+        assert!(ring.place.is_within_region::<T>());
         // SAFETY: the ring is within the arena, as asserted, and `self` is borrowed for as long as the span. Nobody
         // writes these bytes meanwhile: a write takes an exclusive borrow, or `slices` has checked that it goes
         // elsewhere, or it goes to rows of a ring between stages that are not counted as written for this stage.
@@ -415,6 +388,6 @@ impl<P: Part> Memory<'_, P> {
 
     #[inline(always)]
     fn at<T>(&self, ring: Ring<P, T>) -> *mut T {
-        self.start.wrapping_add(ring.place.offset).cast()
+        self.starts[ring.place.region as usize].wrapping_add(ring.place.offset).cast()
     }
 }

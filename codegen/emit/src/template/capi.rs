@@ -9,7 +9,7 @@ use core::ops::Range;
 use core::ptr;
 
 use crate::WEIGHT_HASH;
-use crate::arena::Arena;
+use crate::arena::{Memory, Part, REGION_BYTES};
 
 /// The result of a call.
 #[repr(C)]
@@ -29,8 +29,8 @@ pub enum Status {
 #[repr(C)]
 pub struct Place([MaybeUninit<u64>; PLACE_WORDS]);
 
-/// Words of 8 bytes in a place, as in the header.
-const PLACE_WORDS: usize = 32;
+/// Words of 8 bytes in a place, as in the header. A model has the start of each region.
+const PLACE_WORDS: usize = 31 + REGION_BYTES.len();
 
 /// A model in its place.
 #[repr(C)]
@@ -54,34 +54,36 @@ fn status(result: Result<(), Status>) -> Status {
     result.err().unwrap_or(Status::Ok)
 }
 
-/// Makes a model in its place, on memory that it is handed as an arena of zeros.
+/// Makes a model in its place, in memory that it is handed as an arena of zeros: the start of each region, and its bytes.
 ///
 /// # Safety
-/// `place` is null, or may be written. `memory` is null, or `bytes` bytes that may be written, and nobody else uses it
-/// meanwhile.
-unsafe fn create<M>(
+/// `place` is null, or may be written. Each start is null, or that of so many bytes that may be written, and nobody else
+/// uses them as long as the model, except models that take turns with it.
+unsafe fn create<M, P: Part>(
     model: u64,
     place: *mut Place,
-    memory: *mut c_void,
-    bytes: usize,
-    make: impl FnOnce(*mut Arena) -> Result<M, Status>,
+    regions: [(*mut c_void, usize); REGION_BYTES.len()],
+    make: impl FnOnce(Memory<'static, P>) -> Result<M, Status>,
 ) -> Status {
     const { Created::<M>::FITS };
     let create = || {
-        if place.is_null() || memory.is_null() {
+        if place.is_null() || regions.iter().any(|(start, _)| start.is_null()) {
             return Err(Status::Null);
         }
-        let arena = memory.cast::<Arena>();
-        if !arena.is_aligned() || !place.is_aligned() {
+        if !place.is_aligned() || regions.iter().any(|(start, _)| !start.cast::<u32>().is_aligned()) {
             return Err(Status::Alignment);
         }
-        if bytes < size_of::<Arena>() {
+        if regions.iter().zip(REGION_BYTES).any(|((_, bytes), needed)| *bytes < needed) {
             return Err(Status::Length);
         }
-        // SAFETY: the memory is neither null nor unaligned, is as long as an arena, and is used by nobody else:
-        // `# Safety` of this function. The zeros that are written initialise it.
-        unsafe { arena.write_bytes(0, 1) };
-        let created = Created { tag: tag(model), model: make(arena)? };
+        for ((start, _), bytes) in regions.into_iter().zip(REGION_BYTES) {
+            // SAFETY: the memory is not null, and at least as long: `# Safety` of this function.
+            unsafe { start.write_bytes(0, bytes) };
+        }
+        // SAFETY: the starts are aligned, and the zeros that were written there initialise the regions. Nobody else uses
+        // them: `# Safety` of this function.
+        let memory = unsafe { Memory::given(regions.map(|(start, _)| start.cast())) };
+        let created = Created { tag: tag(model), model: make(memory)? };
         // SAFETY: the place is neither null nor unaligned, and may be written: `# Safety` of this function. `FITS` says
         // that it is as large and as aligned as the model needs.
         unsafe { place.cast::<Created<M>>().write(created) };
