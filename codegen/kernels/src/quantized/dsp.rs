@@ -89,6 +89,76 @@ instruction!(
     /// The upper halves of two numbers, the second above the first.
     upper_halves, "pkhtb {made}, {b}, {a}, asr #16", a, b
 );
+instruction!(
+    #[cfg(target_abi = "eabihf")]
+    /// The sums of bytes, at most 255 each.
+    add_bytes,
+    "uqadd8 {made}, {a}, {b}",
+    a,
+    b
+);
+instruction!(
+    #[cfg(target_abi = "eabihf")]
+    /// The differences of bytes, at least 0 each.
+    subtract_bytes,
+    "uqsub8 {made}, {a}, {b}",
+    a,
+    b
+);
+
+/// The nearest integer of a sum times its multiplier, of two equally near ones the even one, plus `zero_point`, kept within 0
+/// and 255. Both the conversion and the addition stay within 32 bits. NaN becomes `zero_point`.
+///
+/// # Safety
+/// The processor has the instructions, and rounds as it does unless it was told otherwise.
+#[cfg(target_abi = "eabihf")]
+#[inline(always)]
+unsafe fn rounded_byte(sum: i32, scale: f32, zero_point: u32) -> u32 {
+    let made;
+    // SAFETY: the processor has the instructions: `# Safety` of this function. They change these registers, and flags that say
+    // whether a number was not exact or left its range.
+    unsafe {
+        asm!(
+            "vmov s0, s1, {sum}, {scale}",
+            "vcvt.f32.s32 s0, s0",
+            "vmul.f32 s0, s0, s1",
+            "vcvtr.s32.f32 s0, s0",
+            "vmov {made}, s0",
+            "qadd {made}, {made}, {zero_point}",
+            "usat {made}, #8, {made}",
+            made = out(reg) made,
+            sum = in(reg) sum,
+            scale = in(reg) scale.to_bits(),
+            zero_point = in(reg) zero_point,
+            out("s0") _,
+            out("s1") _,
+            options(pure, nomem, nostack),
+        );
+    }
+    made
+}
+
+/// Four elements, each the nearest integer of a sum times its multiplier, as [`Requantize::apply`] makes them.
+///
+/// # Safety
+/// As [`rounded_byte`].
+#[cfg(target_abi = "eabihf")]
+#[inline(always)]
+unsafe fn requantize_four(sums: [i32; 4], scales: [f32; 4], how: Requantize) -> u32 {
+    let zero_point = u32::from(how.zero_point);
+    let mut bytes = 0;
+    for (lane, (sum, scale)) in sums.into_iter().zip(scales).enumerate() {
+        // SAFETY: the processor has the instructions: `# Safety` of this function.
+        bytes |= unsafe { rounded_byte(sum, scale, zero_point) } << (8 * lane);
+    }
+    let [low, above] = [how.low, u8::MAX - how.high].map(|bound| u32::from_ne_bytes([bound; 4]));
+    // The first two keep each byte at `low` or more, and the last two at `high` or less.
+    // SAFETY: as above.
+    unsafe {
+        let bytes = add_bytes(subtract_bytes(bytes, low), low);
+        subtract_bytes(add_bytes(bytes, above), above)
+    }
+}
 
 /// Adds the products of four steps, so many times, to the sums of four lanes of a pixel. Beside the first weights of these
 /// lanes stands the distance in bytes to those of the next four steps. It is a function of its own, since code is dear.
@@ -408,6 +478,25 @@ unsafe impl Integers for Dsp {
         how
     }
 
+    #[cfg(target_abi = "eabihf")]
+    #[inline(always)]
+    unsafe fn requantize(
+        sums: Self::Sums,
+        scales: Self::Scales,
+        clamp: &Self::Clamp,
+        out: *mut u8,
+        _: usize,
+    ) {
+        for (four, (sums, scales)) in sums.as_chunks().0.iter().zip(scales.as_chunks().0).enumerate() {
+            // SAFETY: the processor has the instructions, and `out` is good for 8 bytes: `# Safety` of `Integers`.
+            unsafe {
+                out.add(4 * four).cast::<u32>().write_unaligned(requantize_four(*sums, *scales, *clamp));
+            }
+        }
+    }
+
+    /// A processor may have these instructions and no floating-point unit.
+    #[cfg(not(target_abi = "eabihf"))]
     #[inline(always)]
     unsafe fn requantize(
         sums: Self::Sums,

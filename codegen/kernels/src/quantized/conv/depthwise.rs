@@ -118,14 +118,17 @@ struct ChannelRows<'b, 'a> {
 }
 
 /// The weights of some channels, in groups of taps one above the other, and the constants that turn sums into elements.
-struct Filters<S: Integers, const V: usize> {
-    weights: [MaybeUninit<[S::Factors; V]>; MAX_GROUPS],
+struct Filters<'w, S: Integers, const V: usize> {
+    weights: &'w GroupWeights<S, V>,
     biases: [S::Sums; V],
     scales: [S::Scales; V],
     clamp: S::Clamp,
     /// Channels.
     lanes: usize,
 }
+
+/// Room for the weights of each group of taps. They are too many to be moved.
+type GroupWeights<S, const V: usize> = [MaybeUninit<[<S as Integers>::Factors; V]>; MAX_GROUPS];
 
 /// Where the row of a tap lies, from the first channel on, and how far from there the next pixel is.
 type Place = (*const u8, usize);
@@ -158,7 +161,10 @@ impl ChannelRows<'_, '_> {
     /// # Safety
     /// As [`ChannelRows::call`].
     #[inline(always)]
-    unsafe fn filters<S: Integers, const V: usize>(&self) -> Filters<S, V> {
+    unsafe fn filters<'w, S: Integers, const V: usize>(
+        &self,
+        room: &'w mut GroupWeights<S, V>,
+    ) -> Filters<'w, S, V> {
         let Depthwise { q, packed, .. } = *self.conv;
         let [height, width] = q.conv.kernel;
         let panels = q.panels();
@@ -174,8 +180,7 @@ impl ChannelRows<'_, '_> {
             let mut biases = S::channels(|panel| (numbers(panel), lanes(panel)));
             let scales =
                 S::channel_scales(|panel| (numbers(panel).wrapping_add(NUMBER * lanes(panel)), lanes(panel)));
-            let mut all = [const { MaybeUninit::uninit() }; MAX_GROUPS];
-            let mut groups = all.iter_mut();
+            let mut groups = room.iter_mut();
             for ky in (0..height).step_by(S::DEPTH) {
                 for (kx, group) in groups.by_ref().take(width).enumerate() {
                     let at = |i: usize, panel: usize| {
@@ -189,7 +194,7 @@ impl ChannelRows<'_, '_> {
                     group.write(weights);
                 }
             }
-            Filters { weights: all, biases, scales, clamp: S::clamp(q.requantize), lanes: self.lanes }
+            Filters { weights: room, biases, scales, clamp: S::clamp(q.requantize), lanes: self.lanes }
         }
     }
 
@@ -229,7 +234,8 @@ impl<const V: usize, const PART: bool> Work for DepthwiseWork<'_, '_, V, PART> {
         // SAFETY: this is in `Work::run`. `ChannelRows::call` makes this, whose `# Safety` is that of `filters` and,
         // with the rows that `places` finds, of `pixels`.
         unsafe {
-            let filters = rows.filters::<S, V>();
+            let mut room = [const { MaybeUninit::uninit() }; MAX_GROUPS];
+            let filters = rows.filters::<S, V>(&mut room);
             for y in rows.y.clone() {
                 let places = rows.places(y, (zeros.as_ptr(), 0));
                 pixels::<S, V, PART>(&rows, &filters, &places, y, &zeros);
@@ -259,7 +265,8 @@ impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Wor
         // set has parts. Rows are by `places`, columns beyond the image are `zeros`, and the output's pixels are by
         // `outputs`.
         unsafe {
-            let filters = rows.filters::<S, V>();
+            let mut room = [const { MaybeUninit::uninit() }; MAX_GROUPS];
+            let filters = rows.filters::<S, V>(&mut room);
             for y in rows.y.clone() {
                 let places = rows.places(y, (zeros.as_ptr(), 0));
                 let mut out = rows.outputs(y);
@@ -291,7 +298,7 @@ impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Wor
     }
 }
 
-impl<S: Integers, const V: usize> Filters<S, V> {
+impl<S: Integers, const V: usize> Filters<'_, S, V> {
     /// Adds the taps of a column, counted from the first pixel's window, to the pixels in whose windows it lies.
     ///
     /// # Safety
@@ -332,7 +339,7 @@ impl<S: Integers, const V: usize> Filters<S, V> {
 #[inline(always)]
 unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
     rows: &ChannelRows<'_, '_>,
-    filters: &Filters<S, V>,
+    filters: &Filters<'_, S, V>,
     places: &[Place; MAX_ROWS],
     y: usize,
     zeros: &[u8; MAX_CHANNELS],
