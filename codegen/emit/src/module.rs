@@ -97,11 +97,16 @@ fn write_head(source: &mut Source, model: &Model<'_>, body: &str) {
     source.gap();
 }
 
-fn write_model(source: &mut Source, model: &Model<'_>) {
-    let (arena, memory) = match model.is_shared {
+/// The type of what a model takes as its arena, and the memory of it.
+pub(super) fn arena(model: &Model<'_>) -> (&'static str, &'static str) {
+    match model.is_shared {
         false => ("&'a mut Arena", "arena.memory()"),
         true => ("impl Into<Share<'a>>", "arena.into().0"),
-    };
+    }
+}
+
+fn write_model(source: &mut Source, model: &Model<'_>) {
+    let (arena, memory) = arena(model);
     if model.is_shared {
         source.line("/// The model's share of an arena: all of it, or what it has beside others.");
         source.line("pub struct Share<'a>(pub(crate) Memory<'a, ring::Whole>);");
