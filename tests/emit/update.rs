@@ -67,9 +67,11 @@ fn plans_whose_weights_are_interchangeable() {
         model("lenet5", "all"),
         model("paper_pair", "none"),
         application("(cnns: [(model: \"builtin:lenet5\", precision: half)], rows: none)"),
+        application("(cnns: [(model: \"builtin:resnet8\", precision: mixed)], rows: none)"),
         application("(cnns: [(model: \"builtin:lenet5\")], rows: none, threads: 2)"),
     ] {
         hashes.push(hash(&application));
+        assert_eq!(hash(&retrained(&application, &[""], 1)), hashes[hashes.len() - 1]);
     }
     // What frames read from a store has its checksums in the code.
     let streamed = application(

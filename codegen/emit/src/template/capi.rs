@@ -209,7 +209,9 @@ fn no_update(error: UpdateError) -> Status {
     match error {
         UpdateError::Length => Status::Length,
         UpdateError::Alignment => Status::Alignment,
-        UpdateError::Magic | UpdateError::Header | UpdateError::Plan | UpdateError::Weights => Status::Weights,
+        UpdateError::Magic | UpdateError::Header | UpdateError::Plan | UpdateError::Weights => {
+            Status::Weights
+        }
     }
 }
 

@@ -52,7 +52,7 @@ impl core::fmt::Display for UpdateError {
         f.write_str(match self {
             UpdateError::Magic => "this is no update",
             UpdateError::Header => "the update's header is damaged",
-            UpdateError::Plan => "the update is one of another plan: a different network or plan needs a new crate",
+            UpdateError::Plan => "the update is of another network or plan, which needs a new crate",
             UpdateError::Length => "the update's weights are of another length than this model's",
             UpdateError::Alignment => "the update's weights do not begin at a multiple of 4 bytes",
             UpdateError::Weights => "the update's weights are damaged",
@@ -106,7 +106,8 @@ impl<'a> Update<'a> {
 
 /// The newest update in these slots, and the number of its slot. Of equals, it is the first.
 pub fn newest<'a>(slots: &[&'a [u8]]) -> Option<(usize, Update<'a>)> {
-    let updates = slots.iter().enumerate().filter_map(|(slot, bytes)| Some((slot, Update::read(bytes).ok()?)));
+    let slots = slots.iter().enumerate();
+    let updates = slots.filter_map(|(slot, bytes)| Some((slot, Update::read(bytes).ok()?)));
     updates.reduce(|best, other| if other.1.number > best.1.number { other } else { best })
 }
 
