@@ -10,7 +10,7 @@ use super::model::{Model, Packed, together};
 use super::names::one_line;
 use super::regions::{self, NamedRegion};
 use super::source::Source;
-use super::{capi, hash, kernels, module, program, update};
+use super::{capi, hash, module, program, update};
 
 /// The file that lists the others, each with the hash of its content.
 pub const MANIFEST: &str = "csdfc-manifest.txt";
@@ -81,7 +81,7 @@ impl Crate<'_> {
         for model in self.models {
             add(&format!("src/{}.rs", model.module), &(module::write(model) + &update::constructor(model)));
         }
-        files.extend(kernels::of(self.models));
+        files.extend(module::kernels_of(self.models));
     }
 
     /// Whether a model is a pipeline.

@@ -7,15 +7,6 @@ use std::sync::LazyLock;
 use csdfc_kernels::sources::SOURCES;
 
 use super::features::{self, Features};
-use super::model::Model;
-
-/// The files of the kernels of these models.
-pub(super) fn of(models: &[Model<'_>]) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
-    modules.extend(models.iter().flat_map(Model::kernel_modules));
-    let features = models.iter().map(Model::features).fold(Features::default(), Features::or);
-    files(&modules, features)
-}
 
 /// The files of these modules of the kernels, and of all modules that they use, in `src/kernels`, with code for convolutions
 /// as they are used.

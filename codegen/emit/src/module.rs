@@ -1,8 +1,21 @@
-//! The file of one model: its inputs and outputs, its rings, its schedule, and a method for each layer.
+//! The file of one model: its inputs and outputs, its rings, its schedule, and a method for each layer. Also the files of
+//! the kernels that models call.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::features::Features;
 use super::model::Model;
 use super::source::Source;
-use super::{frame, loads, names, places, stage, state};
+use super::{frame, kernels, loads, names, places, stage, state};
+
+/// The files of the kernels that these models call.
+pub(super) fn kernels_of(models: &[Model<'_>]) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
+    modules.extend(models.iter().flat_map(Model::kernel_modules));
+    let features = models.iter().map(Model::features).fold(Features::default(), Features::or);
+    kernels::files(&modules, features)
+}
 
 /// The text of its file.
 pub(super) fn write(model: &Model<'_>) -> String {

@@ -1,10 +1,8 @@
 //! Updates: new weights for a crate that has been emitted, as `template/update.rs` reads them.
 
-use std::path::PathBuf;
-
 use super::model::Model;
 use super::source::Source;
-use super::{hash, kernels, module};
+use super::{hash, module};
 
 /// The bytes of an update, all little endian.
 pub(super) fn bytes(plan_hash: u64, number: u64, weights: &[u8]) -> Vec<u8> {
@@ -17,14 +15,14 @@ pub(super) fn bytes(plan_hash: u64, number: u64, weights: &[u8]) -> Vec<u8> {
     update
 }
 
-/// What tells plans apart whose weights are not interchangeable: the hash of all code that reads weights. Comments do not
-/// count, since they name files and devices, nor do the names that a trace has.
+/// The same for plans whose weights are interchangeable, and for no others: the hash of all code that reads weights.
+/// Comments do not count, since they name files and devices, nor do the names that a trace has.
 pub(super) fn plan_hash(models: &[Model<'_>]) -> u64 {
     debug_assert!(models.iter().all(|model| !model.is_traceable), "names of a trace are code");
-    let modules =
-        models.iter().map(|model| (PathBuf::from(&model.module), module::write(model).into_bytes()));
+    let modules = models.iter().map(|model| module::write(model).into_bytes());
+    let kernels = module::kernels_of(models).into_iter().map(|(_, text)| text);
     let mut code = Vec::new();
-    for (_, text) in modules.chain(kernels::of(models)) {
+    for text in modules.chain(kernels) {
         for line in text.split(|byte| *byte == b'\n') {
             if !line.trim_ascii_start().starts_with(b"//") {
                 code.extend_from_slice(line);
