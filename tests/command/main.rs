@@ -20,6 +20,7 @@ mod select;
 mod state;
 mod strategies;
 mod stream;
+mod update;
 mod written;
 
 use std::io::{Read, Write};

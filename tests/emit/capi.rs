@@ -9,7 +9,7 @@ use csdfc_plan::shape::Shape;
 use csdfc_runtime::run::{Data, Value};
 use csdfc_tests::{application, skipped};
 
-use super::{Emitted, FRAMES, cargo, inputs};
+use super::{Emitted, FRAMES, cargo, inputs, values_of};
 
 /// A store that reads a file, a limited number of times.
 const STORE: &str = "static struct { FILE *file; int left, failed; } reader = {NULL, 1000000, 0};\n\n\
@@ -19,6 +19,13 @@ const STORE: &str = "static struct { FILE *file; int left, failed; } reader = {N
     if (fseek(reader.file, (long)at, SEEK_SET) || fread(block, 1, bytes, reader.file) != bytes) reader.failed = 8;\n}\n\n\
     static int32_t finish(void *context) {\n  int failed = reader.failed;\n  \
     if (context != &reader) exit(1);\n  reader.failed = 0;\n  return failed;\n}\n\n";
+
+/// Slots for updates: none, one and two of them hold one.
+const SLOTS: &str = "  emitted_slot slots[2] = {{NULL, 0}, {update, 63}};\n  \
+    EXPECT(emitted_newest(NULL), -1);\n  EXPECT(emitted_oldest(NULL), -1);\n  \
+    EXPECT(emitted_newest(slots), -1);\n  EXPECT(emitted_oldest(slots), 0);\n  \
+    slots[1].bytes = bytes;\n  EXPECT(emitted_newest(slots), 1);\n  EXPECT(emitted_oldest(slots), 0);\n  \
+    slots[0] = slots[1];\n  EXPECT(emitted_newest(slots), 0);\n  EXPECT(emitted_oldest(slots), 1);\n";
 
 /// A program that calls each model as often as the Rust program does, and writes its outputs. It also passes all
 /// arguments that must be refused.
@@ -60,7 +67,9 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
     }
     let rows: Vec<CRows> = (0..emitted.plan.cnns.len()).map(|c| CRows::new(emitted, c)).collect();
     text.extend(rows.iter().map(|rows| rows.functions.as_str()));
-    text += "int main(void) {\n  uint8_t *weights = load(\"weights.bin\", EMITTED_WEIGHT_BYTES);\n";
+    text += "int main(void) {\n  uint8_t *weights = load(\"weights.bin\", EMITTED_WEIGHT_BYTES);\n  \
+             size_t bytes = EMITTED_WEIGHT_BYTES + 64;\n  uint8_t *update = load(\"update\", bytes);\n";
+    text += SLOTS;
     if emitted.plan.store.is_some() {
         text += "  reader.file = fopen(\"store.bin\", \"rb\");\n  emitted_store of_one = {&reader, begin, finish};\n  \
                  emitted_store store[2] = {of_one, of_one};\n";
@@ -108,6 +117,24 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
             ),
         };
         let by_rows = &rows[c].call;
+        let update = |bytes: &str, status: &str| {
+            format!(
+                "EXPECT({prefix}_create_with_update(&place, {whole}, update, {bytes}{store}), EMITTED_{status});\n  "
+            )
+        };
+        // Once more from the first frame, with the weights of an update.
+        let updated = [
+            update("bytes - 1", "LENGTH"),
+            "update[40] ^= 1;\n  ".into(),
+            update("bytes", "WEIGHTS"),
+            "update[40] ^= 1;\n  ".into(),
+            update("bytes", "OK"),
+            format!("for (int frame = 0; frame < {FRAMES}; frame++) "),
+            format!("EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n"),
+            save.replace("output-", "updated-"),
+            format!("  EXPECT({prefix}_destroy(&place), EMITTED_OK);\n"),
+        ]
+        .concat();
         // The first frame is that after which a model is saved, and goes on.
         let keeps = cnn.stream.is_some() || !cnn.states.is_empty();
         let (first, reset) = match keeps {
@@ -161,7 +188,7 @@ fn program(emitted: &Emitted<'_>, expected: &[Vec<Value>]) -> String {
              outputs.{output}_elements -= 1;\n  {reset}\
              for (int frame = {first}; frame < {FRAMES}; frame++) \
              EXPECT({prefix}_infer(&place, &inputs, &outputs), EMITTED_OK);\n{save}{by_rows}  \
-             EXPECT({prefix}_destroy(&place), EMITTED_OK);\n}}\n"
+             EXPECT({prefix}_destroy(&place), EMITTED_OK);\n  {updated}}}\n"
         );
     }
     text + "  return 0;\n}\n"
@@ -309,6 +336,8 @@ pub(super) fn check_crate(emitted: &Emitted<'_>) {
     let folder: &Path = emitted.folder();
     let expected = emitted.expected();
     std::fs::write(folder.join("program.c"), program(emitted, &expected)).expect("a program");
+    let update = csdfc_emit::emit_update(&emitted.plan, &values_of(emitted.application), 1);
+    std::fs::write(folder.join("update"), update.expect("an update")).expect("a file");
     for (c, _) in emitted.plan.cnns.iter().enumerate() {
         for (i, value) in inputs(&emitted.plan, c).iter().enumerate() {
             std::fs::write(folder.join(format!("input-{c}-{i}")), in_rows(value)).expect("an input");
@@ -339,6 +368,8 @@ pub(super) fn check_crate(emitted: &Emitted<'_>) {
             for (o, expected) in outputs.iter().enumerate() {
                 let made = std::fs::read(folder.join(format!("output-{c}-{o}"))).expect("an output");
                 assert!(made == in_rows(expected), "{kind}: output {o} of CNN {c}");
+                let made = std::fs::read(folder.join(format!("updated-{c}-{o}"))).expect("an output");
+                assert!(made == in_rows(expected), "{kind}: output {o} of CNN {c}, updated");
             }
         }
     }

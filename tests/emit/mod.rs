@@ -17,6 +17,7 @@ mod stream;
 mod streamed;
 mod together;
 mod trace;
+mod update;
 
 use std::borrow::Cow;
 use std::io::Write;

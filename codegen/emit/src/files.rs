@@ -1,18 +1,16 @@
 //! The files of a crate that are not code of a model.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use csdfc_plan::format::Element;
 use csdfc_plan::plan::Plan;
 
-use super::features::Features;
 use super::model::{Model, Packed, together};
 use super::names::one_line;
 use super::regions::{self, NamedRegion};
 use super::source::Source;
-use super::{capi, hash, kernels, module, program};
+use super::{capi, hash, module, program, update};
 
 /// The file that lists the others, each with the hash of its content.
 pub const MANIFEST: &str = "csdfc-manifest.txt";
@@ -34,6 +32,7 @@ pub(super) struct Crate<'a> {
     pub name: String,
     pub plan: &'a Plan,
     pub models: &'a [Model<'a>],
+    pub plan_hash: u64,
     pub packed: Packed,
 }
 
@@ -72,6 +71,7 @@ impl Crate<'_> {
         add("src/arena.rs", &regions::arena(self.regions()));
         add("src/weights.rs", include_str!("template/weights.rs"));
         add("src/hash.rs", include_str!("template/hash.rs"));
+        add("src/update.rs", include_str!("template/update.rs"));
         if self.is_streamed() {
             add("src/store.rs", include_str!("template/store.rs"));
         }
@@ -79,12 +79,9 @@ impl Crate<'_> {
             add("src/ring.rs", include_str!("template/ring.rs"));
         }
         for model in self.models {
-            add(&format!("src/{}.rs", model.module), &module::write(model));
+            add(&format!("src/{}.rs", model.module), &(module::write(model) + &update::constructor(model)));
         }
-        let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
-        modules.extend(self.models.iter().flat_map(Model::kernel_modules));
-        let features = self.models.iter().map(Model::features).fold(Features::default(), Features::or);
-        files.extend(kernels::files(&modules, features));
+        files.extend(module::kernels_of(self.models));
     }
 
     /// Whether a model is a pipeline.
@@ -197,13 +194,14 @@ impl Crate<'_> {
             ["arena", "hash", "kernels", "weights"].map(|name| (name, false)).into();
         modules.extend(self.has_stages().then_some(("ring", false)));
         modules.extend(self.is_streamed().then_some(("store", false)));
+        modules.push(("update", true));
         modules.extend(self.models.iter().map(|model| (model.module.as_str(), true)));
         modules.sort_unstable();
-        for (module, is_model) in modules {
+        for (module, is_public) in modules {
             if module == "kernels" {
                 source.line("#[doc(hidden)]");
             }
-            let public = if is_model || module == "kernels" { "pub " } else { "" };
+            let public = if is_public || module == "kernels" { "pub " } else { "" };
             source.line(format!("{public}mod {module};"));
         }
         source.gap();
@@ -241,6 +239,9 @@ impl Crate<'_> {
         regions::write_sizes(&mut source, self.regions());
         source.line("/// Bytes of the packed weights.");
         source.line(format!("pub const WEIGHT_BYTES: usize = {};", self.packed.weights.len()));
+        source.gap();
+        source.line("/// Hash of what uses the weights. Updates of the same plan have it, too.");
+        source.line(format!("pub const PLAN_HASH: u64 = 0x{:016x};", self.plan_hash));
         source.gap();
         source.line("/// Hash of the packed weights.");
         source.line(format!("pub const WEIGHT_HASH: u64 = 0x{:016x};", hash::hash(&self.packed.weights)));

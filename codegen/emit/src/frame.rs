@@ -150,7 +150,12 @@ fn counted<'m>(model: &'m Model<'_>) -> impl Iterator<Item = usize> + 'm {
     (0..model.methods.len()).filter(|&layer| model.cnn().layers[layer].layer.firings > 1)
 }
 
+/// The name of the method that runs partitions. A partition that is alone may be called after the model's file, whose name
+/// must not change the hash of the plan.
 fn group_method(model: &Model<'_>, group: &[usize]) -> String {
+    if let [_] = model.cnn().partitions[..] {
+        return "run".into();
+    }
     let name = |p: &usize| super::names::snake(&model.resolved.index.partitions[*p].partition.name);
     format!("run_{}", group.iter().map(name).collect::<Vec<String>>().join("_"))
 }

@@ -45,6 +45,7 @@ mod streamed_layer;
 #[cfg(test)]
 mod tests;
 mod trials;
+mod update;
 
 use std::path::PathBuf;
 
@@ -94,6 +95,18 @@ pub fn emit_module(
     with_crate(plan, parameters, name, false, |krate| krate.module(options))
 }
 
+/// New weights for the crate that [`emit`] made of the same plan with other weights: an update, which the crate reads from a
+/// file or from flash. The higher the number, the newer.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_update(plan: &Plan, parameters: &Parameters<'_>, number: u64) -> Result<Vec<u8>, EmitError> {
+    let name = Options::default().name_for(plan)?;
+    with_crate(plan, parameters, name, true, |krate| {
+        update::bytes(krate.plan_hash, number, &krate.packed.weights)
+    })
+}
+
 /// Binds the layers of a plan to kernels, and hands on the crate that calls them. `is_traceable`: it may have the feature
 /// `trace`.
 fn with_crate<T>(
@@ -105,7 +118,8 @@ fn with_crate<T>(
 ) -> Result<T, EmitError> {
     let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused { violations })?;
     let mut packed = Packed::default();
-    let taken = ["arena", "capi", "kernels", "ring", "store", "trace", "weights", "hash", "core", "std"];
+    let taken =
+        ["arena", "capi", "kernels", "ring", "store", "trace", "update", "weights", "hash", "core", "std"];
     let mut modules = Names::except(&taken);
     let mut models = Vec::new();
     for (c, cnn) in resolved.index.cnns.iter().enumerate() {
@@ -113,8 +127,9 @@ fn with_crate<T>(
             1 => "model".into(),
             _ => modules.give(&cnn.cnn.name),
         };
-        let model = Model::bind(&resolved, c, module, Some(parameters), &mut packed)?;
-        models.push(Model { is_traceable, ..model });
+        models.push(Model::bind(&resolved, c, module, Some(parameters), &mut packed)?);
     }
-    Ok(write(Crate { name, plan, models: &models, packed }))
+    let plan_hash = update::plan_hash(&models);
+    models.iter_mut().for_each(|model| model.is_traceable = is_traceable);
+    Ok(write(Crate { name, plan, models: &models, plan_hash, packed }))
 }

@@ -1,8 +1,21 @@
-//! The file of one model: its inputs and outputs, its rings, its schedule, and a method for each layer.
+//! The file of one model: its inputs and outputs, its rings, its schedule, and a method for each layer. Also the files of
+//! the kernels that models call.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::features::Features;
 use super::model::Model;
 use super::source::Source;
-use super::{frame, loads, names, places, stage, state};
+use super::{frame, kernels, loads, names, places, stage, state};
+
+/// The files of the kernels that these models call.
+pub(super) fn kernels_of(models: &[Model<'_>]) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut modules = BTreeSet::from(["arch", "kernel", "rows", "span"]);
+    modules.extend(models.iter().flat_map(Model::kernel_modules));
+    let features = models.iter().map(Model::features).fold(Features::default(), Features::or);
+    kernels::files(&modules, features)
+}
 
 /// The text of its file.
 pub(super) fn write(model: &Model<'_>) -> String {
@@ -97,11 +110,16 @@ fn write_head(source: &mut Source, model: &Model<'_>, body: &str) {
     source.gap();
 }
 
-fn write_model(source: &mut Source, model: &Model<'_>) {
-    let (arena, memory) = match model.is_shared {
+/// The type of what a model takes as its arena, and the memory of it.
+pub(super) fn arena(model: &Model<'_>) -> (&'static str, &'static str) {
+    match model.is_shared {
         false => ("&'a mut Arena", "arena.memory()"),
         true => ("impl Into<Share<'a>>", "arena.into().0"),
-    };
+    }
+}
+
+fn write_model(source: &mut Source, model: &Model<'_>) {
+    let (arena, memory) = arena(model);
     if model.is_shared {
         source.line("/// The model's share of an arena: all of it, or what it has beside others.");
         source.line("pub struct Share<'a>(pub(crate) Memory<'a, ring::Whole>);");

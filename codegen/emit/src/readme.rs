@@ -12,6 +12,13 @@ use super::{capi, program};
 /// measures them: with 32-bit floats only, and with some 16-bit floats.
 const STACK: [usize; 2] = [18 * 1024, 40 * 1024];
 
+/// On new weights for the crate.
+const ON_UPDATES: &str = "## New weights\n\n\
+    `csdfc emit PLAN --update FILE` writes the weights of a model that was trained again, and planned as this one. The\n\
+    crate takes them from a file or from flash: `update::newest` finds the newest of two slots, and `Model::with_update`\n\
+    uses it. `src/update.rs` says how a slot is written so that a power cut does no harm. A different network or plan\n\
+    needs a new crate, and its update is refused.\n\n";
+
 impl Crate<'_> {
     /// The page.
     pub(super) fn readme(&self) -> String {
@@ -25,6 +32,7 @@ impl Crate<'_> {
             text += &self.on_streamed_weights();
         }
         text += &self.on_threads();
+        text += ON_UPDATES;
         let (header, library) = (capi::header_path(&self.name), self.name.replace('-', "_"));
         let _ = write!(
             text,

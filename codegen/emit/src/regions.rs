@@ -6,9 +6,10 @@ use super::names::{C_WORDS, Names};
 use super::source::Source;
 
 /// What no region is called, since the crate, its C interface or linker scripts give these names another meaning.
-const TAKEN: [&str; 22] = [
+const TAKEN: [&str; 23] = [
     "arena", "bss", "data", "failed", "file", "heap", "inputs", "main", "noinit", "outputs", "place",
-    "rodata", "stack", "start", "state", "store", "stores", "taken", "text", "unread", "weight", "weights",
+    "rodata", "stack", "start", "state", "store", "stores", "taken", "text", "unread", "update", "weight",
+    "weights",
 ];
 
 /// A region in which a crate has memory.

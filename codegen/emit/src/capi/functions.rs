@@ -7,13 +7,11 @@ use crate::source::Source;
 
 /// The text of `src/capi.rs`.
 pub fn write(name: &str, models: &[Model<'_>]) -> String {
+    let library = library(name);
     let mut source = Source::default();
     source.gap();
     source.line("#[unsafe(no_mangle)]");
-    source.open(format!(
-        "pub extern \"C\" fn {}_status_text(status: c_int) -> *const c_char {{",
-        library(name)
-    ));
+    source.open(format!("pub extern \"C\" fn {library}_status_text(status: c_int) -> *const c_char {{"));
     source.open("let text = match status {");
     for (status, (_, text)) in STATUSES.iter().enumerate() {
         source.line(format!("{status} => c{text:?},"));
@@ -22,6 +20,17 @@ pub fn write(name: &str, models: &[Model<'_>]) -> String {
     source.close("};");
     source.line("text.as_ptr()");
     source.close("}");
+    for (name, found) in [
+        ("newest", ".ok().and_then(|slots| newest(&slots)).map_or(-1, |(slot, _)| slot as c_int)"),
+        ("oldest", ".map_or(-1, |slots| oldest(&slots) as c_int)"),
+    ] {
+        source.gap();
+        source.line("#[unsafe(no_mangle)]");
+        source.open(format!("pub unsafe extern \"C\" fn {library}_{name}(slots: *const Slot) -> c_int {{"));
+        source.line("// SAFETY: the header asks for two slots.");
+        source.line(format!("unsafe {{ contents(slots) }}{found}"));
+        source.close("}");
+    }
     for (number, model) in models.iter().enumerate() {
         write_model(&mut source, &prefix(name, models, model), models, number);
     }
@@ -97,6 +106,13 @@ fn write_model(source: &mut Source, prefix: &str, models: &[Model<'_>], number: 
         take(source, pattern, "stores_of(store)");
     }
     make(source, "crate::weights::verify(weights).map_err(refused)?");
+    let update = ["update: *const u8", "update_bytes: usize"];
+    function(source, "", "create_with_update", &[&place[..], &update[..], store].concat());
+    take(source, "update", "bytes(update, update_bytes)");
+    if streamed {
+        take(source, pattern, "stores_of(store)");
+    }
+    make(source, "crate::update::Update::read(update).map_err(no_update)?.weights()");
 
     let camel = camel(prefix);
     let (inputs_type, outputs_type) =

@@ -136,7 +136,14 @@ pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) ->
          /* What a status says. */\n\
          const char *{library}_status_text(int status);\n\n\
          /* The place of a model, filled with zeros until one is created in it; it must not be moved or copied. */\n\
-         typedef struct {{\n    uint64_t words[{place_words}];\n}} {library}_place;\n"
+         typedef struct {{\n    uint64_t words[{place_words}];\n}} {library}_place;\n\n\
+         /* A place for an update, new weights of the same plan: src/update.rs says how to write one. What follows the\n   \
+         update does not matter, and a null pointer is an empty slot. */\n\
+         typedef struct {{\n    const uint8_t *content;\n    size_t bytes;\n}} {library}_slot;\n\n\
+         /* The number of the slot with the newest update, or -1 if neither holds one. */\n\
+         int {library}_newest(const {library}_slot slots[2]);\n\n\
+         /* The number of the slot to write a new update into, which is never that of the newest. */\n\
+         int {library}_oldest(const {library}_slot slots[2]);\n"
     );
     if streamed {
         let bytes = packed.store.len();
@@ -195,10 +202,12 @@ pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) ->
         };
         text += &format!(
             "\n/* Creates the model in a place, on an arena that {owned}. Without the feature\n   \
-             `weights` only the second function is there; its weights must stay as long as the model. */\n\
+             `weights` the first function is not there. Weights and updates must stay as long as the model. */\n\
              {library}_status {prefix}_create({library}_place *place, {given}{store});\n\
              {library}_status {prefix}_create_with_weights({library}_place *place, {given},\n    \
-             const uint8_t *weights, size_t weight_bytes{store});\n\n\
+             const uint8_t *weights, size_t weight_bytes{store});\n\
+             {library}_status {prefix}_create_with_update({library}_place *place, {given},\n    \
+             const uint8_t *update, size_t update_bytes{store});\n\n\
              /* Runs one frame. */\n\
              {library}_status {prefix}_infer({library}_place *place, const {prefix}_inputs *inputs,\n    \
              const {prefix}_outputs *outputs);\n\n\

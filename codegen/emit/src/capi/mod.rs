@@ -125,7 +125,7 @@ const STATUSES: [(&str, &str); 7] = [
     ("NULL", "a pointer is null"),
     ("LENGTH", "an arena is too short, or a frame or weights are of another length"),
     ("ALIGNMENT", "a pointer is not at a multiple of its elements' size"),
-    ("WEIGHTS", "the weights are not the content of weights.bin"),
+    ("WEIGHTS", "the weights are not the content of weights.bin, or no update of this plan that is whole"),
     ("NOT_CREATED", "the place holds no model, or another one"),
     ("STORE", "the store could not be read, or has other bytes: no outputs, but the model can go on"),
 ];

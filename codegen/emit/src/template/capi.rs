@@ -10,6 +10,7 @@ use core::ptr;
 
 use crate::WEIGHT_HASH;
 use crate::arena::{Memory, Part, REGION_BYTES};
+use crate::update::{UpdateError, newest, oldest};
 
 /// The result of a call.
 #[repr(C)]
@@ -201,6 +202,36 @@ fn refused(error: crate::WeightsError) -> Status {
         crate::WeightsError::Alignment => Status::Alignment,
         crate::WeightsError::Hash => Status::Weights,
     }
+}
+
+/// Why an update was refused.
+fn no_update(error: UpdateError) -> Status {
+    match error {
+        UpdateError::Length => Status::Length,
+        UpdateError::Alignment => Status::Alignment,
+        UpdateError::Magic | UpdateError::Header | UpdateError::Plan | UpdateError::Weights => {
+            Status::Weights
+        }
+    }
+}
+
+/// A slot for an update.
+#[repr(C)]
+pub struct Slot {
+    content: *const u8,
+    bytes: usize,
+}
+
+/// The contents of two slots. That of a null pointer is empty, so that the other slot can be used.
+///
+/// # Safety
+/// `slots` is null, or leads to two slots. Their pointers are null, or lead to as many bytes, which stay unchanged while the
+/// result is used.
+unsafe fn contents(slots: *const Slot) -> Result<[&'static [u8]; 2], Status> {
+    // SAFETY: `slots` is null, or leads to two slots: `# Safety` of this function.
+    let slots = unsafe { read(slots.cast::<[Slot; 2]>()) }?;
+    // SAFETY: the pointer of a slot is null, or leads to as many bytes: `# Safety` of this function.
+    Ok(slots.each_ref().map(|slot| unsafe { bytes(slot.content, slot.bytes) }.unwrap_or_default()))
 }
 
 /// Functions that hand over or take rows, called with the caller's context.

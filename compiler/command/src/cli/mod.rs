@@ -132,7 +132,8 @@ The page is one file, which needs no network. The times in it are those that the
     /// Write a plan as a Rust crate that needs nothing but the compiler
     #[command(after_help = "Examples:
   csdfc emit plan.json -o crate
-  csdfc emit plan.json -o crate --crate-name my-net && cargo build --release --manifest-path crate/Cargo.toml")]
+  csdfc emit plan.json -o crate --crate-name my-net && cargo build --release --manifest-path crate/Cargo.toml
+  csdfc emit retrained.json --update weights.update --number 2")]
     Emit(EmitArgs),
     /// Analyse a dataflow graph: consistency, deadlock, throughput, the smallest storage
     #[command(after_help = "Examples:
@@ -375,11 +376,18 @@ pub struct EmitArgs {
     /// The plan, JSON or RON; `-` for standard input
     pub plan: PathBuf,
     /// Folder of the crate; csdfc leaves other files in it alone
-    #[arg(short, long, value_name = "DIR")]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "DIR", required_unless_present = "update")]
+    pub output: Option<PathBuf>,
     /// Name of the crate; by default, the name of the application
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "output")]
     pub crate_name: Option<String>,
+    /// Write the weights alone: a crate that was emitted of the same plan with other weights takes them from this file, or
+    /// from flash
+    #[arg(long, value_name = "FILE")]
+    pub update: Option<PathBuf>,
+    /// Number of the update; the higher, the newer
+    #[arg(long, value_name = "NUMBER", requires = "update", default_value_t = 1)]
+    pub number: u64,
 }
 
 /// Options that change how models are loaded.

@@ -1,4 +1,5 @@
-//! `csdfc emit`: writes the crate of a plan into a folder. It leaves all other files there alone.
+//! `csdfc emit`: writes the crate of a plan into a folder, and leaves all other files there alone. Or it writes the weights
+//! alone, as an update.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -11,18 +12,24 @@ use super::read::read_plan;
 use crate::cli::EmitArgs;
 use crate::error::{Error, Outcome};
 
-/// Emits a plan.
+/// Emits a plan: a crate, an update, or both.
 ///
 /// # Errors
 /// When the plan or a model cannot be read, a layer cannot be emitted, a file of the folder is not csdfc's, or one
 /// cannot be written.
 pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
-    let (plan, _, folder) = read_plan(&args.plan)?;
-    let networks = reload::reload(&plan, &folder)?;
+    let (plan, _, models) = read_plan(&args.plan)?;
+    let networks = reload::reload(&plan, &models)?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
+    if let Some(file) = &args.update {
+        let update = csdfc_emit::emit_update(&plan, &parameters, args.number)?;
+        output::write_file(file, &update)?;
+        tracing::info!(bytes = update.len(), number = args.number, "wrote an update");
+    }
+    let Some(folder) = &args.output else { return Ok(Outcome::Yes) };
     let options = Options { crate_name: args.crate_name.clone() };
     let files = tracing::info_span!("emit").in_scope(|| csdfc_emit::emit(&plan, &parameters, &options))?;
-    write_crate(&args.output, &files)?;
+    write_crate(folder, &files)?;
     super::device::warn_if_other(&plan);
     for partition in plan.partitions.iter().filter(|partition| partition.processor != "cpu") {
         tracing::warn!(
