@@ -53,6 +53,7 @@ fn applications() {
     refused("app_not_text", "app.ron", &[0xff, 0xfe, 0x00, 0x80], &[]);
     refused("app_mem_0", "app.ron", APP.as_bytes(), &["--mem", "0"]);
     refused("app_mem_banana", "app.ron", APP.as_bytes(), &["--mem", "banana"]);
+    refused("app_mem_negative", "app.ron", APP.as_bytes(), &["--mem", "-5"]);
     refused("app_fps_0", "app.ron", APP.as_bytes(), &["--fps", "0"]);
     refused("app_rows_unknown", "app.ron", APP.as_bytes(), &["--rows", "stack9=1"]);
     refused("app_device_unknown", "app.ron", APP.as_bytes(), &["--device", "abacus"]);
@@ -158,4 +159,15 @@ fn with_any_bit_flipped() {
     }
     println!("{} planned, {} refused", codes[0], codes[1]);
     assert!(codes[0] > 0 && codes[1] > 0);
+}
+
+#[test]
+fn names_of_crates() {
+    let folder = folder();
+    assert_eq!(run(folder.path(), &["plan", "builtin:lenet5", "-o", "plan.json"]).code, 0);
+    for name in ["std", "core", "alloc", "test", "fn", "1a", "a b", ""] {
+        let text = fails(folder.path(), &["emit", "plan.json", "-o", "crate", "--crate-name", name]);
+        assert!(text.contains("is no name for a crate"), "{name}: {text}");
+    }
+    assert_eq!(listing(folder.path()), ["plan.json"]);
 }

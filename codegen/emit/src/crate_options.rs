@@ -12,6 +12,9 @@ pub struct Options {
     pub crate_name: Option<String>,
 }
 
+/// Names that a crate cannot have: those of Rust's own.
+const TAKEN: [&str; 4] = ["alloc", "core", "std", "test"];
+
 impl Options {
     /// The name of the crate of a plan.
     pub(super) fn name_for(&self, plan: &Plan) -> Result<String, EmitError> {
@@ -21,11 +24,11 @@ impl Options {
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
         };
         match &self.crate_name {
-            Some(name) if is_name(name) && !names::is_word(name) && name != "test" => Ok(name.clone()),
-            Some(name) => Err(EmitError::CrateName { name: name.clone() }),
-            None => {
-                Ok(Names::except(&["test", "core", "std", "alloc"]).give(&plan.application).replace('_', "-"))
+            Some(name) if is_name(name) && !names::is_word(name) && !TAKEN.contains(&name.as_str()) => {
+                Ok(name.clone())
             }
+            Some(name) => Err(EmitError::CrateName { name: name.clone() }),
+            None => Ok(Names::except(&TAKEN).give(&plan.application).replace('_', "-")),
         }
     }
 }

@@ -55,7 +55,9 @@ pub enum EmitError {
         path: String,
     },
     /// The given name cannot be that of a crate.
-    #[error("`{name}` is no name for a crate: give letters, digits, `-` and `_`, with a letter first")]
+    #[error(
+        "`{name}` is no name for a crate: give letters, digits, `-` and `_`, with a letter first, and no word or crate of Rust's own"
+    )]
     CrateName {
         /// The name.
         name: String,

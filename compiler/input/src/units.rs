@@ -114,7 +114,7 @@ impl FromStr for Nanoseconds {
 
     fn from_str(text: &str) -> Result<Self, TimeError> {
         // `s` is the end of all the others.
-        let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+        let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
         let of = |(unit, nanoseconds): &(&str, f64)| Some((text.trim().strip_suffix(unit)?, *nanoseconds));
         let time = units.iter().find_map(of).and_then(|(number, unit)| {
             let time = (number.trim_end().parse::<f64>().ok()? * unit).round();
@@ -124,11 +124,11 @@ impl FromStr for Nanoseconds {
     }
 }
 
-/// A time for people: `40.12 ms`, `85.62 us`, `500 ns`.
+/// A time for people: `40.12 ms`, `85.62 µs`, `500 ns`.
 pub fn time(nanoseconds: u64) -> String {
     match nanoseconds {
         0..1000 => format!("{nanoseconds} ns"),
-        1000..1_000_000 => format!("{:.2} us", nanoseconds as f64 / 1e3),
+        1000..1_000_000 => format!("{:.2} µs", nanoseconds as f64 / 1e3),
         _ => format!("{:.2} ms", nanoseconds as f64 / 1e6),
     }
 }
@@ -245,6 +245,7 @@ mod tests {
             ("1ns", 1),
             ("40ms", 40_000_000),
             (" 1.5 us ", 1_500),
+            ("1.5µs", 1_500),
             ("0.001s", 1_000_000),
             ("1e3ms", 1_000_000_000),
             ("123456789ns", 123_456_789),
@@ -256,7 +257,7 @@ mod tests {
         {
             assert_eq!(text.parse::<Nanoseconds>(), Err(TimeError(text.into())), "{text}");
         }
-        assert_eq!([500, 85_616, 40_120_000].map(time), ["500 ns", "85.62 us", "40.12 ms"]);
+        assert_eq!([500, 85_616, 40_120_000].map(time), ["500 ns", "85.62 µs", "40.12 ms"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use csdfc_input::units::{MemoryGoal, Size};
 #[derive(Debug, Clone, Args)]
 pub struct MemoryArgs {
     /// Most memory that the application may take, or `min` for the smallest plan that csdfc finds
-    #[arg(long, value_name = "SIZE|min")]
+    #[arg(long, value_name = "SIZE|min", allow_negative_numbers = true)]
     pub mem: Option<MemoryGoal>,
     /// The memories of a board that has several, in place of --mem: 128kB@dtcm,512kB@sram,8MB@psram. What layers move most
     /// lies in the fastest: the first, or that with the least time of a byte (8MB@psram:12.5ns). Sizes and times that are
@@ -18,7 +18,7 @@ pub struct MemoryArgs {
     #[arg(long, value_name = "[SIZE@]NAME[:NS],…", conflicts_with = "mem")]
     pub ram: Option<Ram>,
     /// Most flash that the parameters may take
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub flash: Option<Size>,
 }
 

@@ -65,5 +65,5 @@ fn store(Reading { store, is_cached }: &Reading) -> String {
         true => "through the page cache, so the store itself may be slower",
         false => "around the page cache",
     };
-    format!("store: {megabytes:.0} MB/s, {:.1} us a read, {how}\n", store.latency_ns as f64 / 1e3)
+    format!("store: {megabytes:.0} MB/s, {:.1} µs a read, {how}\n", store.latency_ns as f64 / 1e3)
 }

@@ -343,7 +343,7 @@ fn number(value: f64) -> String {
 
 /// A time or a memory with its unit.
 fn amount(quantity: Quantity, value: f64) -> String {
-    let unit = if quantity == Quantity::Time { "us" } else { "KiB" };
+    let unit = if quantity == Quantity::Time { "µs" } else { "KiB" };
     format!("{} {unit}", number(value))
 }
 
@@ -409,7 +409,7 @@ pub fn text(problem: &Problem<'_>, report: &SelectReport) -> String {
         let _ = write!(text, "\n{}\n{}", table(&lines, &[1]), layer_table(problem, report));
     }
     if !report.conversions.is_empty() {
-        let mut lines = vec![["from", "to", "conversions", "time, us"].map(str::to_owned).to_vec()];
+        let mut lines = vec![["from", "to", "conversions", "time, µs"].map(str::to_owned).to_vec()];
         for conversion in &report.conversions {
             let (from, to) = (conversion.from.clone(), conversion.to.clone());
             lines.push(vec![from, to, conversion.path.join("→"), number(conversion.time)]);
@@ -417,7 +417,7 @@ pub fn text(problem: &Problem<'_>, report: &SelectReport) -> String {
         let _ = write!(text, "\n{}", table(&lines, &[3]));
     }
     if !report.bars.is_empty() {
-        let header = ["family", "time, us", "memory, KiB", "workspace, KiB", ""];
+        let header = ["family", "time, µs", "memory, KiB", "workspace, KiB", ""];
         let mut lines = vec![header.map(str::to_owned).to_vec()];
         for bar in &report.bars {
             let cell = |value: Option<f64>| value.map_or_else(|| "-".into(), number);
@@ -451,7 +451,7 @@ fn modelled_text(modelled: &Modelled) -> String {
 
 /// The layers in the order of the instance.
 fn layer_table(problem: &Problem<'_>, report: &SelectReport) -> String {
-    let header = ["layer", "primitive", "in", "out", "time, us", "memory, KiB"];
+    let header = ["layer", "primitive", "in", "out", "time, µs", "memory, KiB"];
     let mut lines = vec![header.map(str::to_owned).to_vec()];
     for layer in &problem.instance.layers {
         if let (Some(primitive), Some(choice)) =
@@ -475,7 +475,7 @@ pub fn front_text(report: &FrontReport) -> String {
     if shown < count {
         let _ = writeln!(text, "{shown} of them follow; --format json prints all");
     }
-    let mut lines = vec![vec![format!("{memory}, KiB"), "time, us".to_owned()]];
+    let mut lines = vec![vec![format!("{memory}, KiB"), "time, µs".to_owned()]];
     for at in 0..shown {
         let point = &report.front[if shown == count { at } else { at * (count - 1) / (shown - 1) }];
         let memory = point.memory.or(point.workspace).unwrap_or_default();
