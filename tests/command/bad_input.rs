@@ -171,3 +171,15 @@ fn names_of_crates() {
     }
     assert_eq!(listing(folder.path()), ["plan.json"]);
 }
+
+/// The search would take an hour.
+#[test]
+fn files_that_cannot_be_written_are_said_before_the_search() {
+    let folder = folder();
+    let long = ["plan", "builtin:densenet121", "--mem", "min", "--budget", "3600s"];
+    for files in [&["-o", "missing/plan.json"][..], &["-o", "."], &["--pareto", "missing/front.json"]] {
+        let text = fails(folder.path(), &[&long[..], files].concat());
+        assert!(text.contains("cannot write"), "{files:?}: {text}");
+    }
+    assert!(listing(folder.path()).is_empty());
+}

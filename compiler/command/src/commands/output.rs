@@ -6,6 +6,7 @@ use std::path::Path;
 
 use csdfc_planner::error::Error;
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
 use super::status;
 
@@ -57,6 +58,24 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     }
 }
 
+/// Checks that [`write`] could write a file, so that nobody waits for a result that has nowhere to go. Nothing is written.
+///
+/// # Errors
+/// As [`write`].
+pub fn check(path: &Path) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::write(path, error);
+    match std::fs::metadata(path) {
+        _ if path.as_os_str() == "-" => Ok(()),
+        Ok(meta) if meta.is_file() => {
+            path.canonicalize().and_then(|file| beside(&file)).map(drop).map_err(failed)
+        }
+        Ok(meta) if meta.is_dir() => Err(failed(ErrorKind::IsADirectory.into())),
+        // A pipe may have no reader yet.
+        Ok(_) => Ok(()),
+        Err(_) => beside(path).map(drop).map_err(failed),
+    }
+}
+
 /// Writes a file, and the folders that it lies in. It appears under its name whole or not at all.
 ///
 /// # Errors
@@ -86,17 +105,21 @@ pub fn ron(data: &impl Serialize) -> Result<String, Error> {
 }
 
 fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut file = beside(path)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// A new file in the same folder, which is gone again unless it gets a name.
+fn beside(path: &Path) -> std::io::Result<NamedTempFile<File>> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     // Open the file here, so that it gets the usual permissions and not those of a private temporary file.
-    let mut file =
-        tempfile::Builder::new().prefix(".csdfc-").make_in(folder, |name| File::create_new(name))?;
-    file.write_all(content)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    tempfile::Builder::new().prefix(".csdfc-").make_in(folder, |name| File::create_new(name))
 }
 
 #[cfg(test)]
@@ -113,6 +136,8 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(write(folder.path(), "three").is_err());
         assert!(write(&folder.path().join("missing/plan.json"), "three").is_err());
+        assert!(check(&path).is_ok() && check(&folder.path().join("other.json")).is_ok());
+        assert!(check(folder.path()).is_err() && check(&folder.path().join("missing/plan.json")).is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -54,6 +54,9 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         (app.spec.search.method, app.spec.rows) = (None, RowsSpec::Default);
         app.spec.storage = Some(args.storage.unwrap_or(saved.storage_model));
     }
+    for file in args.output.iter().chain(&args.front.pareto) {
+        output::check(file)?;
+    }
     let file = args.output.as_deref().filter(|path| !is_stdout(path));
     let plan_folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let watcher = Watcher::start();
