@@ -67,7 +67,10 @@ impl Objective {
             Some(MemoryGoal::Bytes(bytes)) => (Some(bytes), false),
             Some(MemoryGoal::Min) => (None, true),
             None if constraints.memories.is_empty() => (None, false),
-            None => (Some(constraints.memories.iter().map(|memory| memory.bytes).sum()), false),
+            None => {
+                let bytes = constraints.memories.iter().map(|memory| memory.bytes);
+                (Some(bytes.fold(0, u64::saturating_add)), false)
+            }
         };
         let least = if is_min || application.prefer == Prefer::Memory { Least::Memory } else { Least::Time };
         let demands = application.cnns.iter().map(|cnn| constraints.demand_of(&cnn.name)).collect();

@@ -45,6 +45,9 @@ struct Part {
     ns_per_byte: Option<f64>,
 }
 
+/// Maximum number of memories.
+const MAX_MEMORIES: usize = 64;
+
 /// Why a text names no memories.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -64,6 +67,9 @@ pub enum RamError {
     /// A time that is none.
     #[error("`{0}` is no time of a byte: give nanoseconds of 0 or more (8MB@psram:12.5ns)")]
     Time(String),
+    /// More memories than a board has.
+    #[error("{0} memories are more than the {MAX_MEMORIES} that a plan can have")]
+    TooMany(usize),
     /// A name that comes twice.
     #[error("two memories are named `{0}`")]
     Twice(String),
@@ -117,6 +123,9 @@ impl FromStr for Ram {
 
     fn from_str(text: &str) -> Result<Self, RamError> {
         let parts = text.split(',').map(|part| part.trim().parse()).collect::<Result<Vec<Part>, _>>()?;
+        if parts.len() > MAX_MEMORIES {
+            return Err(RamError::TooMany(parts.len()));
+        }
         for (i, part) in parts.iter().enumerate() {
             if parts[..i].iter().any(|before| before.name == part.name) {
                 return Err(RamError::Twice(part.name.clone()));
@@ -226,6 +235,9 @@ mod tests {
         for text in ["1kB@a:", "1kB@a:5", "1kB@a:-1ns", "1kB@a:NaNns", "1kB@a:infns", "1kB@a:1e9ns"] {
             assert!(matches!(text.parse::<Ram>(), Err(RamError::Time(_))), "{text}");
         }
+        let many = |count: usize| (0..count).map(|i| format!("1kB@m{i}")).collect::<Vec<_>>().join(",");
+        assert!(many(MAX_MEMORIES).parse::<Ram>().is_ok());
+        assert_eq!(many(MAX_MEMORIES + 1).parse::<Ram>(), Err(RamError::TooMany(MAX_MEMORIES + 1)));
         assert_eq!("0@a".parse::<Ram>(), Err(RamError::Empty("a".into())));
         assert_eq!("1kB@a,2kB@a".parse::<Ram>(), Err(RamError::Twice("a".into())));
     }

@@ -84,8 +84,7 @@ pub struct DeviceProfile {
     pub origin: Option<Origin>,
     /// Processors by the name that partitions use.
     pub processors: BTreeMap<String, Processor>,
-    /// The kinds of RAM that a board has, if there are several that an application can use, or one of a size that is worth
-    /// stating.
+    /// The memories of the board, as far as `--ram` shall find their sizes and times by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memories: Vec<Memory>,
     /// What streamed weights are read from. If it is not given, the time of reading is not modelled.

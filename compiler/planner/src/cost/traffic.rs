@@ -1,4 +1,4 @@
-//! The bytes that layers move to and from what is stored, and how much longer that takes in a slow memory.
+//! The traffic of a frame: the bytes that layers read and write of what is stored.
 //!
 //! A layer writes each row of its output once. It reads a row of an operand as often as there are output rows whose
 //! window has the row, and a tensor that it needs whole once. For each output row it writes its workspace and reads it
@@ -19,8 +19,8 @@
 //! let task = &task::tasks(&application)[0];
 //! let (rates, choice) = (RateTable::new(task.network), Choice::all(task.network));
 //! let execution = execute(task, &rates, &choice, StorageModel::Tensors, Rings::OnDemand)?;
-//! let moved = traffic::of(task, &execution.rows, &execution.requests[0]);
-//! assert_eq!(moved, [(LayerId(0), 32 * 384), (LayerId(1), (28 * 5 + 2 * 4 + 2 * 3) * 384)]);
+//! let traffic = traffic::of(task, &execution.rows, &execution.requests[0]);
+//! assert_eq!(traffic, [(LayerId(0), 32 * 384), (LayerId(1), (28 * 5 + 2 * 4 + 2 * 3) * 384)]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -42,16 +42,16 @@ pub fn of(task: &PartitionedCnn<'_>, rows: &[u64], request: &Request) -> Vec<(La
             vec![(id, stored * (task.times_read(id, rows[id.0]) + made))]
         }
         RequestKind::Ring => {
-            let mut moved = vec![(id, made * layer.row_bytes())];
+            let mut traffic = vec![(id, made * layer.row_bytes())];
             for reader in network.ids() {
                 let operands = network.layer(reader).inputs.iter().enumerate();
                 let of_tensor = operands.filter(|(_, operand)| operand.layer == id);
                 let read: u64 = of_tensor.map(|(index, _)| lower::rows_read(network, reader, index)).sum();
                 if read > 0 {
-                    moved.push((reader, read * layer.row_bytes()));
+                    traffic.push((reader, read * layer.row_bytes()));
                 }
             }
-            moved
+            traffic
         }
     }
 }

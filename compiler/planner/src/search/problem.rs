@@ -11,7 +11,7 @@ use crate::frame::task::PartitionedCnn;
 use crate::objective::Objective;
 use crate::search::evaluate::Evaluator;
 use crate::storage::edges::{self, BufferSharing};
-use crate::storage::regions::{self, Moved};
+use crate::storage::regions::{self, Traffic};
 use crate::storage::{self, Arrangement, Effort, Item, Storage};
 use crate::strategy::Strategy;
 
@@ -50,8 +50,8 @@ impl<'a> PlanningProblem<'a> {
         &self.application.constraints.memories
     }
 
-    /// The bytes of what is stored that layers move in a frame.
-    fn moved(&self, storage: &Storage<'_>) -> Moved {
+    /// The bytes of what is stored that layers read and write in a frame.
+    fn traffic(&self, storage: &Storage<'_>) -> Traffic {
         let of = |item: &Item<'_>| {
             traffic::of(&self.tasks[item.cnn], &storage.executions[item.cnn].rows, item.request)
         };
@@ -61,10 +61,10 @@ impl<'a> PlanningProblem<'a> {
     /// Places all rings in the memories of the board. Returns for each CNN and layer how much longer a frame takes because
     /// of the memories in which the layer reads and writes, in nanoseconds.
     pub fn arrange_in_memories(&self, storage: &Storage<'_>, effort: Effort) -> (Arrangement, Vec<Vec<f64>>) {
-        let (memories, moved) = (self.memories(), self.moved(storage));
-        let arrangement = regions::arrange(storage, memories, &moved, effort.without(self.without));
+        let (memories, traffic) = (self.memories(), self.traffic(storage));
+        let arrangement = regions::arrange(storage, memories, &traffic, effort.without(self.without));
         let waits = self.tasks.iter().enumerate().map(|(cnn, task)| {
-            regions::waits(storage, memories, &moved, &arrangement, cnn, task.network.layers.len())
+            regions::waits(storage, memories, &traffic, &arrangement, cnn, task.network.layers.len())
         });
         let waits = waits.collect();
         (arrangement, waits)

@@ -1,4 +1,4 @@
-//! Placing what is stored in several memories: what layers move most goes where a byte takes the least time, as far as it
+//! Placing what is stored in several memories: what layers read and write most goes where a byte takes the least time, as far as it
 //! fits, and each memory is packed by address.
 //!
 //! The memories lie one above the other in the arena's address space. So all that is known of offsets in an arena holds for
@@ -15,16 +15,16 @@ use csdfc_plan::plan::Region;
 use super::moments::RowByRow;
 use super::{Arrangement, Effort, Item, Storage, pack};
 
-/// The bytes of each item that layers move in a frame, by layer.
-pub type Moved = Vec<Vec<(LayerId, u64)>>;
+/// The bytes of each item that layers read and write in a frame, by layer.
+pub type Traffic = Vec<Vec<(LayerId, u64)>>;
 
-/// Places all that is stored in some memories, such that moving it takes the least time. If it does not fit, the largest
+/// Places all that is stored in some memories, such that reading and writing it takes the least time. If it does not fit, the largest
 /// memory takes more than it has.
-pub fn arrange(storage: &Storage<'_>, memories: &[Memory], moved: &Moved, effort: Effort) -> Arrangement {
+pub fn arrange(storage: &Storage<'_>, memories: &[Memory], traffic: &Traffic, effort: Effort) -> Arrangement {
     let items = storage.items();
     let bound = storage.bound(&items);
     let limits: Vec<u64> = memories.iter().map(|memory| memory.bytes).collect();
-    let costs: Vec<Vec<u64>> = moved.iter().map(|moved| costs(memories, moved)).collect();
+    let costs: Vec<Vec<u64>> = traffic.iter().map(|bytes| costs(memories, bytes)).collect();
     let packing = match pack::problem(storage, &items, &bound, RowByRow::Chosen) {
         Some(problem) => {
             let budget = &mut Meter::new(Budget::Work(pack::steps(effort)));
@@ -46,9 +46,9 @@ pub fn arrange(storage: &Storage<'_>, memories: &[Memory], moved: &Moved, effort
 }
 
 /// What it costs that something lies in each memory: picoseconds in a frame. If the times of the memories are not known, it is
-/// the bytes that are moved, times the number of memories before.
-fn costs(memories: &[Memory], moved: &[(LayerId, u64)]) -> Vec<u64> {
-    let bytes: u64 = moved.iter().map(|(_, bytes)| bytes).sum();
+/// those bytes, times the number of memories before.
+fn costs(memories: &[Memory], traffic: &[(LayerId, u64)]) -> Vec<u64> {
+    let bytes: u64 = traffic.iter().map(|(_, bytes)| bytes).sum();
     let cost = |(rank, memory): (u64, &Memory)| match memory.ns_per_byte {
         Some(ns) => (bytes as f64 * ns * 1e3).round() as u64,
         None => bytes.saturating_mul(rank),
@@ -61,19 +61,19 @@ fn costs(memories: &[Memory], moved: &[(LayerId, u64)]) -> Vec<u64> {
 pub fn waits(
     storage: &Storage<'_>,
     memories: &[Memory],
-    moved: &Moved,
+    traffic: &Traffic,
     arrangement: &Arrangement,
     cnn: usize,
     layers: usize,
 ) -> Vec<f64> {
     let mut waits = vec![0.0; layers];
     let items = storage.items();
-    for ((item, moved), offset) in items.iter().zip(moved).zip(&arrangement.offsets) {
+    for ((item, traffic), offset) in items.iter().zip(traffic).zip(&arrangement.offsets) {
         // An empty region begins where the next one does, so the last of those that begin is meant.
         let begun = arrangement.regions.partition_point(|region| region.start <= *offset);
         let memory = begun.checked_sub(1).and_then(|region| memories.get(region));
         let ns = memory.and_then(|memory| memory.ns_per_byte).unwrap_or(0.0);
-        for (layer, bytes) in moved.iter().filter(|_| item.cnn == cnn) {
+        for (layer, bytes) in traffic.iter().filter(|_| item.cnn == cnn) {
             waits[layer.0] += *bytes as f64 * ns;
         }
     }

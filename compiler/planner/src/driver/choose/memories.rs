@@ -4,11 +4,12 @@
 //! the faster one, because more of it lies in the fast memory. So each choice of the front is placed in the memories, and
 //! the times that the memories cost are added to its own.
 
-use csdfc_input::app::resolve::Cnn;
+use std::collections::BTreeMap;
+
 use csdfc_plan::plan;
 
 use crate::objective::Figures;
-use crate::search::{DesignPoint, Rate, Shortfall, code};
+use crate::search::{DesignPoint, Rate, Shortfall};
 use crate::storage::Effort;
 
 use super::Chooser;
@@ -84,9 +85,8 @@ impl Chooser<'_> {
         }
     }
 
-    fn named(&self, choice: &PlacedChoice) -> std::collections::BTreeMap<String, Rate> {
-        let cnns = self.problem.application.cnns.iter().map(|cnn| cnn.name.clone());
-        cnns.zip(choice.rates.iter().copied()).collect()
+    fn named(&self, choice: &PlacedChoice) -> BTreeMap<String, Rate> {
+        self.by_name(choice.rates.iter().copied())
     }
 
     /// The front of these choices: none of them is worse than another in both memory and frame rates. Sorted by falling
@@ -102,23 +102,8 @@ impl Chooser<'_> {
                 front.push(choice);
             }
         }
-        let point = |choice: &&PlacedChoice| {
-            let code = |(cnn, point): (&Cnn, &DesignPoint)| {
-                (cnn.name.clone(), code::write(&point.choice(), &cnn.network))
-            };
-            plan::ParetoPoint {
-                memory: choice.bytes,
-                fps: self.named(choice).into_iter().map(|(cnn, rate)| (cnn, rate.fps)).collect(),
-                choices: self
-                    .problem
-                    .application
-                    .cnns
-                    .iter()
-                    .zip(self.points(&choice.chosen))
-                    .map(code)
-                    .collect(),
-            }
-        };
+        let point =
+            |choice: &&PlacedChoice| self.pareto_point(&choice.chosen, choice.bytes, self.named(choice));
         front.iter().rev().map(point).collect()
     }
 }

@@ -124,8 +124,27 @@ impl<'a> Chooser<'a> {
     }
 
     fn rates(&self, chosen: &[usize]) -> BTreeMap<String, Rate> {
-        let each = self.problem.application.cnns.iter().zip(self.points(chosen));
-        each.map(|(cnn, design_point)| (cnn.name.clone(), design_point.rate())).collect()
+        self.by_name(self.points(chosen).map(DesignPoint::rate))
+    }
+
+    /// What each CNN has, by its name.
+    fn by_name<T>(&self, each: impl Iterator<Item = T>) -> BTreeMap<String, T> {
+        self.problem.application.cnns.iter().map(|cnn| cnn.name.clone()).zip(each).collect()
+    }
+
+    /// A choice as a point of a front.
+    fn pareto_point(
+        &self,
+        chosen: &[usize],
+        memory: u64,
+        rates: BTreeMap<String, Rate>,
+    ) -> plan::ParetoPoint {
+        let code = |(cnn, design_point): (&Cnn, &DesignPoint)| {
+            (cnn.name.clone(), code::write(&design_point.choice(), &cnn.network))
+        };
+        let choices = self.problem.application.cnns.iter().zip(self.points(chosen)).map(code).collect();
+        let fps = rates.into_iter().map(|(cnn, rate)| (cnn, rate.fps)).collect();
+        plan::ParetoPoint { memory, fps, choices }
     }
 
     /// The best that each CNN can reach, whatever the others do.
@@ -248,12 +267,7 @@ impl<'a> Chooser<'a> {
         for budget in any.thresholds() {
             let Some(chosen) = any.fastest(budget) else { continue };
             let memory = self.total(&chosen);
-            let code = |(cnn, design_point): (&Cnn, &DesignPoint)| {
-                (cnn.name.clone(), code::write(&design_point.choice(), &cnn.network))
-            };
-            let choices = self.problem.application.cnns.iter().zip(self.points(&chosen)).map(code).collect();
-            let fps = self.rates(&chosen).into_iter().map(|(cnn, rate)| (cnn, rate.fps)).collect();
-            let point = plan::ParetoPoint { memory, fps, choices };
+            let point = self.pareto_point(&chosen, memory, self.rates(&chosen));
             // Budgets fall, and frame rates fall with them. So only neighbours can dominate each other.
             points.retain(|before| before.memory < memory || before.fps != point.fps);
             if points.last().is_none_or(|before| memory < before.memory) {
