@@ -11,6 +11,7 @@
 //! ```
 
 use super::arch::{Isa, Job, Simd};
+use super::features;
 use super::math;
 
 /// A function of one element, by its ONNX definition. Kernels apply it to each element that they have made.
@@ -98,9 +99,29 @@ impl Activation {
         }
     }
 
+    /// Whether the crate has code for it.
+    #[inline(always)]
+    fn is_in_crate(self) -> bool {
+        match self {
+            Activation::Elu { .. }
+            | Activation::Selu { .. }
+            | Activation::Sigmoid
+            | Activation::Swish
+            | Activation::Tanh
+            | Activation::Erf
+            | Activation::Gelu { .. }
+            | Activation::Mish
+            | Activation::Exp => features::EXPONENTIALS,
+            Activation::Softplus | Activation::Log => features::LOGARITHMS,
+            Activation::Sin | Activation::Cos => features::SINES,
+            _ => true,
+        }
+    }
+
     /// [`Activation::apply_all`] in whatever instruction set the caller is compiled for.
     #[inline(always)]
     fn apply_portable(self, values: &mut [f32], slopes: &[f32]) {
+        assert!(self.is_in_crate(), "an activation of another crate");
         match self {
             Activation::None => {}
             Activation::Relu => for_each_value(values, |x| clip(x, 0.0, f32::INFINITY)),
@@ -209,7 +230,7 @@ impl Job for Apply<'_> {
     #[allow(unsafe_code, reason = "vector instructions")]
     fn run<S: Simd>(self) {
         let Apply { activation, values, slopes } = self;
-        if matches!(activation, Activation::Sigmoid | Activation::Swish) {
+        if features::EXPONENTIALS && matches!(activation, Activation::Sigmoid | Activation::Swish) {
             let is_swish = activation == Activation::Swish;
             // SAFETY: this is in `Job::run`, as `Simd::call` asks.
             return unsafe { S::call(Sigmoids { values, is_swish }) };

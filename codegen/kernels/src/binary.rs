@@ -70,7 +70,8 @@ impl Binary {
 
 /// Images: each side has as many rows, columns and channels as the output, or one, which repeats.
 impl<E: Element> RowKernel<E, E> for Binary {
-    #[inline]
+    // Where the function is known, as it is in an emitted crate, no code is made for the others.
+    #[inline(always)]
     fn rows(
         &self,
         context: &mut Context<'_>,
@@ -100,7 +101,7 @@ impl<E: Element> RowKernel<E, E> for Binary {
 
 /// Tensors of any rank that broadcast to the output.
 impl<E: Element> ElementKernel<E, E> for Binary {
-    #[inline]
+    #[inline(always)]
     fn elements(
         &self,
         _: &mut Context<'_>,
@@ -131,7 +132,7 @@ impl<E: Element> ElementKernel<E, E> for Binary {
 }
 
 /// `f` of each element of the left and the element of the right operand that broadcasts to it, and then the activation.
-#[inline]
+#[inline(never)]
 pub(crate) fn zip_rows<E: Element>(
     isa: Isa,
     y: Range<usize>,

@@ -9,7 +9,7 @@ use core::mem::MaybeUninit;
 use core::ops::Range;
 
 use super::activation::Activation;
-use super::arch::{Job, PANEL, Simd};
+use super::arch::{Job, PANEL, SMALL_STACK, Simd};
 use super::element::Element;
 use super::panel::Panels;
 use super::shared::SharedRows;
@@ -21,13 +21,13 @@ use super::tile::{
 use super::weight::{Lanes, Weight};
 
 /// Spans that a table holds. Sums of more wait for the next table.
-const SPANS: usize = 64;
+const SPANS: usize = if SMALL_STACK { 16 } else { 64 };
 
 /// The elements that are read in place of pixels beyond the input.
-static ZEROS: [f32; 512] = [0.0; 512];
+static ZEROS: [f32; PADDED_SPAN] = [0.0; PADDED_SPAN];
 
 /// Longest span where some pixels may lie beyond the input.
-pub(crate) const PADDED_SPAN: usize = ZEROS.len();
+pub(crate) const PADDED_SPAN: usize = if SMALL_STACK { 128 } else { 512 };
 
 /// `len` of the elements that are read in place of pixels beyond the input.
 #[inline(always)]

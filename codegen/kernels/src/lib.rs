@@ -34,6 +34,7 @@ pub mod depth_space;
 mod element;
 pub mod element_wise;
 pub mod elements;
+mod features;
 pub mod gather;
 pub mod gemm;
 pub mod grid_sample;

@@ -9,7 +9,7 @@
 use core::mem::MaybeUninit;
 
 use super::activation::{Activation, Apply};
-use super::arch::{Job, PANEL, Simd};
+use super::arch::{Job, PANEL, SMALL_STACK, Simd};
 use super::element::Element;
 use super::weight::{Lanes, Weight};
 
@@ -337,8 +337,9 @@ pub(crate) unsafe fn finish<S: Simd, const N: usize, E: Element>(
 /// Maximum number of pixels whose sums wait.
 pub(crate) const MAX_PIXELS: usize = 12;
 
-/// Maximum number of output channels whose sums wait: as many panels as the widest tile has.
-pub(crate) const MAX_CHANNELS: usize = 8 * PANEL;
+/// Maximum number of output channels whose sums wait: as many panels as the widest tile has. With vectors of four floats,
+/// these are two.
+pub(crate) const MAX_CHANNELS: usize = if SMALL_STACK { 2 } else { 8 } * PANEL;
 
 /// The place where sums wait as floats, for the rest of their products or for an activation that is not done in
 /// registers. So they are rounded only once, when they become elements. Tiles follow each other, and each lies as it

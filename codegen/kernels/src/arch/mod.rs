@@ -48,6 +48,10 @@ pub(crate) use portable::Portable;
 pub use simd::PANEL;
 pub(crate) use simd::{Job, Simd};
 
+/// Whether kernels take little room on the stack: those for processors of 32 bits, most of which are microcontrollers'. These
+/// have no vectors of their own here, and so only narrow tiles.
+pub(crate) const SMALL_STACK: bool = cfg!(target_pointer_width = "32");
+
 /// The instruction set that kernels use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Isa(IsaLevel);

@@ -7,6 +7,7 @@ use core::ops::Range;
 
 use super::super::arch::{Job, Simd};
 use super::super::element::Element;
+use super::super::features;
 use super::super::half::F16;
 use super::super::indirect::{InPlace, Load, Sums, Table};
 use super::super::panel::Panels;
@@ -14,7 +15,6 @@ use super::super::rows::Rows;
 use super::super::shared::SharedRows;
 use super::super::tile::Ahead;
 use super::super::weight::Weight;
-use super::features;
 use super::parameters::{Conv, inside};
 use super::pre::{BLOCK, Loaded, Prologue};
 use super::window::{Parts, PixelTile, Window};

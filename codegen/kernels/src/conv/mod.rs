@@ -37,7 +37,6 @@
 mod dense;
 mod depthwise;
 pub mod direct;
-mod features;
 pub mod fft;
 pub mod fft2d;
 pub mod im2row;
@@ -61,6 +60,7 @@ pub use pre::Pre;
 use core::ops::Range;
 
 use super::arch::Isa;
+use super::features;
 use super::half::F16;
 use super::kernel::{Context, RowKernel, Sharing};
 use super::panel::Panels;

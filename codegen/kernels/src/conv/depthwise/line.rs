@@ -10,9 +10,9 @@ use core::ops::Range;
 
 use super::super::super::arch::{Job, PANEL, Simd};
 use super::super::super::element::Element;
+use super::super::super::features;
 use super::super::super::tile::{Ending, begin, finish};
 use super::super::super::weight::{Lanes, Weight};
-use super::super::features;
 use super::super::parameters::inside;
 use super::work::{Depthwise, activate, columns, lanes};
 

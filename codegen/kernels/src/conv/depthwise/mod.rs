@@ -10,9 +10,9 @@ use core::ops::Range;
 
 use super::super::arch::{Job, PANEL, Simd};
 use super::super::element::Element;
+use super::super::features;
 use super::super::tile::{Accumulators, Ending, Epilogue, MAX_CHANNELS, Tile, begin, finish};
 use super::super::weight::{Lanes, Weight};
-use super::features;
 use super::parameters::{Conv, inside};
 use super::pre::Prologue;
 use line::Line;

@@ -8,8 +8,9 @@
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-use super::super::super::arch::PANEL;
+use super::super::super::arch::{PANEL, SMALL_STACK};
 use super::super::super::conv::Conv;
+use super::super::super::features;
 use super::super::super::rows::{RowShape, Rows};
 use super::super::super::shared::SharedRows;
 use super::super::integers::{Integers, Work};
@@ -18,11 +19,11 @@ use super::super::tiles::{MAX_TILE, Tiles, max_pixels};
 use super::parameters::QConv;
 
 /// Bytes of the room: at most half of the nearest cache.
-const ROOM: usize = 16 * 1024;
+const ROOM: usize = if SMALL_STACK { 5 * 512 } else { 16 * 1024 };
 /// The most pixels of a block: a multiple of those of every tile.
-const MAX_PIXELS: usize = 96;
+const MAX_PIXELS: usize = if SMALL_STACK { 24 } else { 96 };
 /// The most panels whose sums wait for the rest of their windows.
-const WAITING: usize = 8;
+const WAITING: usize = if SMALL_STACK { 1 } else { 8 };
 /// Bytes of weights that should stay in a cache while the kernel goes over all pixels.
 const CACHE_BYTES: usize = 256 * 1024;
 
@@ -50,7 +51,7 @@ impl Work for Dense<'_> {
         let numbers = ROOM / S::SIZE;
         let fit = (numbers / steps / S::TILE).min(MAX_PIXELS / S::TILE);
         let span = if fit > 0 { steps } else { numbers / S::TILE / 4 * 4 };
-        let near = (CACHE_BYTES / (PANEL * panels.channel_bytes())).max(WAITING / 2);
+        let near = (CACHE_BYTES / (PANEL * panels.channel_bytes())).max(WAITING.div_ceil(2));
         let tiles = all.div_ceil(S::TILE);
         let blocks = tiles.div_ceil(fit.max(1));
         let mut next = self.tiles.start;
@@ -73,18 +74,17 @@ impl Work for Dense<'_> {
                         continue;
                     }
                     let gathered = (block.room.cast_const(), span);
-                    if fit > 0 {
-                        block.gather::<S>(segments, 0..steps);
-                        block.make::<S>(run.clone(), 0..steps, gathered, None);
-                        continue;
-                    }
-                    for start in run.clone().step_by(WAITING) {
-                        let part = start..run.end.min(start + WAITING);
+                    // Whole windows serve all panels, parts of windows those whose sums may wait.
+                    let (waiting, accumulators) = match fit {
+                        1.. => (run.len(), None),
+                        0 => (WAITING, Some(accumulators.as_mut_ptr().cast())),
+                    };
+                    for start in run.clone().step_by(waiting) {
+                        let part = start..run.end.min(start + waiting);
                         for from in (0..steps).step_by(span) {
                             let span = from..steps.min(from + span);
                             block.gather::<S>(segments.clone(), span.clone());
-                            let accumulators = accumulators.as_mut_ptr().cast();
-                            block.make::<S>(part.clone(), span, gathered, Some(accumulators));
+                            block.make::<S>(part.clone(), span, gathered, accumulators);
                         }
                     }
                 }
@@ -407,7 +407,7 @@ impl Line<'_, '_, '_> {
         // Each has `count` elements, of which those that are wanted are read.
         unsafe {
             match (elements, &q.pre) {
-                (Some((elements, between)), Some(pre)) => {
+                (Some((elements, between)), Some(pre)) if features::PROLOGUES => {
                     let channels = q.conv.channels;
                     let beside = &self.block.dense.packed[q.panels().len()..][..pre.len(channels)];
                     let mut made = [0; CHUNK];
@@ -424,7 +424,7 @@ impl Line<'_, '_, '_> {
                         }
                     }
                 }
-                (Some((elements, between)), None) => {
+                (Some((elements, between)), _) => {
                     let from = elements.as_ptr().wrapping_add(from - step);
                     let shape = match between == count && span == count {
                         true => [1, pixels.len() * count],

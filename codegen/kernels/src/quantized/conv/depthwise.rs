@@ -9,6 +9,7 @@ use core::ops::Range;
 
 use super::super::super::arch::PANEL;
 use super::super::super::conv::Conv;
+use super::super::super::features;
 use super::super::super::pixels::pixel;
 use super::super::super::rows::Rows;
 use super::super::super::shared::SharedRows;
@@ -41,9 +42,11 @@ impl Work for Depthwise<'_> {
     fn run<S: Integers>(self) {
         let Depthwise { q, ref y, ref tiles, input, .. } = self;
         let Conv { kernel, stride, .. } = q.conv;
-        if q.has_offset || kernel[0] > MAX_ROWS || kernel[0].div_ceil(S::DEPTH) * kernel[1] > MAX_GROUPS {
+        let is_large = kernel[0] > MAX_ROWS || kernel[0].div_ceil(S::DEPTH) * kernel[1] > MAX_GROUPS;
+        if features::TAP_BY_TAP && (q.has_offset || is_large) {
             return self.tap_by_tap();
         }
+        assert!(!q.has_offset && !is_large, "a depthwise convolution of another kind");
         let together = (CACHE_BYTES / (stride[0] * input.shape.row_stride()).max(1)).max(1);
         for start in y.clone().step_by(together) {
             let y = start..y.end.min(start + together);

@@ -40,6 +40,7 @@ use super::super::arch::IsaLevel;
 use super::super::arch::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::super::arch::{MAY_BE_AVX2, MAY_BE_AVX512};
+use super::super::features;
 use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::shared::SharedRows;
@@ -121,9 +122,11 @@ pub(super) unsafe fn make(
     output: SharedRows<'_, u8>,
 ) {
     let packed = &packed[..q.packed_len()];
-    if q.conv.is_depthwise() {
+    if features::DEPTHWISE && q.conv.is_depthwise() {
         run(isa, Depthwise { q, y, tiles, input: parts[0], packed, output });
-    } else {
+    } else if features::QUANTIZED_DENSE && !q.conv.is_depthwise() {
         run(isa, Dense { q, y, tiles, parts, packed, output });
+    } else {
+        unreachable!("a convolution of another kind");
     }
 }
