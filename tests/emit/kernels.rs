@@ -513,7 +513,7 @@ fn by_primitives() -> Network {
 
 /// The network of a group. If `through`, its inputs pass through another layer and so come from rings; otherwise they
 /// come from the caller.
-fn network(group: &Group, through: bool) -> Network {
+pub fn network(group: &Group, through: bool) -> Network {
     let mut network = Network::default();
     let seen: Vec<Operand> = group
         .inputs

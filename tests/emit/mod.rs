@@ -6,6 +6,7 @@
 mod arm;
 mod build;
 mod capi;
+mod footprint;
 mod in_turn;
 mod integers;
 mod joint;

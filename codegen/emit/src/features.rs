@@ -130,6 +130,11 @@ impl Features {
         }
     }
 
+    /// The names of the constants that are true.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        FEATURES.into_iter().filter(|(feature, ..)| self.0.contains(feature)).map(|(_, name, _)| name)
+    }
+
     /// The file's text.
     pub fn text(&self) -> String {
         let mut text =
@@ -234,8 +239,7 @@ mod tests {
     fn features(kernel: &Literal, operands: usize) -> Vec<&'static str> {
         let mut features = Features::default();
         features.add(kernel, operands);
-        let all = FEATURES.into_iter().filter(|(feature, ..)| features.0.contains(feature));
-        all.map(|(_, name, _)| name).collect()
+        features.names().collect()
     }
 
     #[test]

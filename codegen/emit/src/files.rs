@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use csdfc_plan::format::Element;
 use csdfc_plan::plan::Plan;
 
 use super::model::{Model, Packed, together};
@@ -97,12 +96,6 @@ impl Crate<'_> {
     /// Whether weights of a model are read from a store.
     pub(super) fn is_streamed(&self) -> bool {
         self.models.iter().any(Model::is_streamed)
-    }
-
-    /// Whether a tensor has floats of 16 bits.
-    pub(super) fn has_halves(&self) -> bool {
-        let mut layers = self.models.iter().flat_map(|model| &model.cnn().layers);
-        layers.any(|entry| entry.tensor.format.element == Element::F16)
     }
 
     /// The text at the top of every file.

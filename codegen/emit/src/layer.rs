@@ -29,6 +29,8 @@ pub(super) fn write(source: &mut Source, model: &Model<'_>, layer: usize) {
         true => "-> Result<(), StoreError> ",
         false => "",
     };
+    // So the stack of a frame is that of its layers one at a time, and not that of all of them.
+    source.line("#[inline(never)]");
     let head = format!("fn {}({parameters}) {result}{{", model.methods[layer]);
     if idle && !loads::starts_some(model, layer) {
         source.line(head + "}");

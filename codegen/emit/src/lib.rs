@@ -15,6 +15,7 @@ mod crate_options;
 mod error;
 mod features;
 mod files;
+pub mod footprint;
 mod form;
 mod frame;
 #[path = "template/hash.rs"]

@@ -1,16 +1,14 @@
 //! The page of a crate, `README.md`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::files::Crate;
+use super::footprint::{Footprint, Ingredients, footprints};
 use super::model::together;
 use super::names::one_line;
 use super::regions::NamedRegion;
 use super::{capi, program};
-
-/// The most bytes of stack that a frame takes on the processors and in the networks of `tests/bare_metal`, which
-/// measures them: with 32-bit floats only, and with some 16-bit floats.
-const STACK: [usize; 2] = [18 * 1024, 40 * 1024];
 
 /// On new weights for the crate.
 const ON_UPDATES: &str = "## New weights\n\n\
@@ -147,14 +145,31 @@ impl Crate<'_> {
              `infer` runs whole frames. `infer_rows` takes rows as they come, from a camera for instance.\n\n\
              Without the default features the crate is `no_std` and allocates nothing. Feature `weights` embeds\n\
              `weights.bin`; without it `Model::with_weights` takes its bytes, from flash or a mapped file. Feature\n\
-             `std` chooses vector code at start instead of when the crate is compiled.\n\n\
-             Besides the arena, a frame takes some stack. On a Cortex-M4 and on 32-bit RISC-V,\n\
-             {} took no more than {} bytes of\n\
-             stack. Other kernels may take more.\n\n",
-            if self.has_halves() { "ResNet-8 of 16-bit floats" } else { "LeNet-5, ResNet-8 and a wake word" },
-            STACK[usize::from(self.has_halves())]
+             `std` chooses vector code at start instead of when the crate is compiled.\n\n",
         );
-        text
+        text + &self.on_boards()
+    }
+
+    /// What it takes on microcontrollers.
+    fn on_boards(&self) -> String {
+        let mut text = String::from(
+            "## On a board\n\n\
+             Beside weights and arena a board holds the code, and a frame takes some stack: about so many bytes, by what was\n\
+             measured of each kernel. On Arm they are with the feature `dsp` where the processor has it. With\n\
+             `opt-level = \"s\"` in the profile of the program the code is smaller and slower.\n\n\
+             | processor | target | code | with `s` | stack |\n| --- | --- | ---: | ---: | ---: |\n",
+        );
+        let mut unknown = BTreeSet::new();
+        for footprint in footprints(&Ingredients::of_models(self.models)) {
+            let Footprint { processors, target, code, small_code, stack, .. } = footprint;
+            let _ = writeln!(text, "| {processors} | `{target}` | {code} | {small_code} | {stack} |");
+            unknown.extend(footprint.unknown);
+        }
+        if !unknown.is_empty() {
+            let all: Vec<String> = unknown.into_iter().map(|kernel| format!("`{kernel}`")).collect();
+            let _ = write!(text, "\nNot counted, since they were not measured: {}.\n", all.join(", "));
+        }
+        text + "\n"
     }
 
     fn on_regions(&self) -> String {

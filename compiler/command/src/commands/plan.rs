@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::app::spec::RowsSpec;
 use csdfc_input::device::DeviceProfile;
+use csdfc_input::units;
 use csdfc_network::Network;
 use csdfc_network::suggest;
 use csdfc_plan::plan::Plan;
@@ -97,10 +98,14 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         Some(layer) => Some(explained(layer, &plan, &application, &device)?),
     };
     save(args, &plan)?;
+    let footprint = report::board::footprint(&plan, &device)?;
     // Nothing else may stand where the plan or the front has been printed.
     if !to_stdout {
         output::print(&match (&explanation, args.format) {
-            (None, Format::Text) => report::plan::text(&plan) + &lost,
+            (None, Format::Text) => {
+                let board = footprint.as_ref().map(|of| "\n".to_owned() + &report::board::text(&plan, of));
+                report::plan::text(&plan) + &board.unwrap_or_default() + &lost
+            }
             (None, Format::Json) => plan.to_json(),
             (None, Format::Ron) => plan.to_ron(),
             (Some(explanation), Format::Text) => primitives::text(explanation),
@@ -108,7 +113,11 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
             (Some(explanation), Format::Ron) => output::ron(explanation)?,
         })?;
     }
+    let lacks = footprint.map_or(0, |footprint| report::board::lacks(&plan, &footprint));
     let text = match shortfall {
+        None if lacks > 0 => {
+            format!("not met: code and parameters take {} more than there is of flash", units::bytes(lacks))
+        }
         None if accuracies.iter().all(Accuracy::is_within) => return Ok(Outcome::Yes),
         None => {
             format!(

@@ -1,6 +1,7 @@
 //! The texts that commands print for people. Machines read the same data as JSON or RON.
 
 pub mod analyze;
+pub mod board;
 pub mod check;
 pub mod inspect;
 pub mod offload;

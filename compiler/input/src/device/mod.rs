@@ -79,6 +79,9 @@ pub struct DeviceProfile {
     pub name: String,
     /// Where the figures come from: `analytic`, `published …` or `measured on …`.
     pub basis: String,
+    /// The name that the Rust compiler has for its target, of a microcontroller: `thumbv7em-none-eabihf`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// How they were measured, if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
@@ -243,7 +246,16 @@ impl DeviceProfile {
     /// A profile of these processors, which were not measured here.
     pub fn new(name: &str, basis: &str, processors: BTreeMap<String, Processor>) -> Self {
         let (format, name, basis) = (format(), name.into(), basis.into());
-        DeviceProfile { format, name, basis, origin: None, processors, memories: Vec::new(), store: None }
+        DeviceProfile {
+            format,
+            name,
+            basis,
+            target: None,
+            origin: None,
+            processors,
+            memories: Vec::new(),
+            store: None,
+        }
     }
 
     /// The profile of this name, or in this file (relative paths are from `folder`).

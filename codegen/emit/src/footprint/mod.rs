@@ -1,0 +1,181 @@
+//! How much code a crate has, and how much stack a frame takes, before it is compiled: by tables of what each kernel takes on
+//! a processor.
+//!
+//! A compiler makes the code of a kernel once, however many layers call it, and what several kernels call is there once, too.
+//! So the code of a crate is what every crate has, some bytes for each layer, each kernel's own code, and each part that
+//! several kernels share and one of these calls. Layers run one after another: the stack is that of the layer that takes most.
+//!
+//! The tables are measured: `tests/emit/footprint.rs` compiles a crate for each kernel and reads what the linker kept.
+
+mod tables;
+
+use std::collections::BTreeSet;
+
+use csdfc_plan::check;
+use csdfc_plan::format::Element;
+use csdfc_plan::plan::Plan;
+use csdfc_runtime::bind::{Call, Form, Literal};
+
+use super::error::EmitError;
+use super::features::Features;
+use super::model::{Model, Packed};
+use super::names::Names;
+
+/// What a crate takes on a processor beside its weights and its arena.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Footprint {
+    /// The compiler's name of the target: `thumbv7em-none-eabihf`.
+    pub target: &'static str,
+    /// The processors that it stands for.
+    pub processors: &'static str,
+    /// Bytes of code and constants with optimisation for speed.
+    pub code: u64,
+    /// The same with `opt-level = "s"`, for size.
+    pub small_code: u64,
+    /// Bytes of stack of a frame, with optimisation for speed.
+    pub stack: u64,
+    /// Kernels that were not measured, whose code and stack are not counted.
+    pub unknown: BTreeSet<String>,
+}
+
+/// What precedes the name of a feature that a kernel has.
+pub const OF_FEATURE: char = '+';
+
+/// What of a plan decides about its code and stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ingredients {
+    /// Layers that call a kernel.
+    pub layers: u64,
+    /// The kernels that they call, by the parameters on which the code depends, and each with each of its features.
+    pub kernels: BTreeSet<String>,
+}
+
+impl Ingredients {
+    /// Those of a plan.
+    ///
+    /// # Errors
+    /// When the checker refuses the plan, or a layer cannot be computed.
+    pub fn of(plan: &Plan) -> Result<Self, EmitError> {
+        let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused { violations })?;
+        let mut packed = Packed::default();
+        let mut modules = Names::default();
+        let mut models = Vec::new();
+        for (c, cnn) in resolved.index.cnns.iter().enumerate() {
+            models.push(Model::bind(&resolved, c, modules.give(&cnn.cnn.name), None, &mut packed)?);
+        }
+        Ok(Ingredients::of_models(&models))
+    }
+
+    pub(super) fn of_models(models: &[Model<'_>]) -> Self {
+        let mut all = Ingredients::default();
+        for model in models {
+            if model.is_streamed() {
+                all.kernels.insert("weights read from a store".into());
+            }
+            if !model.stages.is_empty() || model.threads() > 1 {
+                all.kernels.insert("several workers".into());
+            }
+            for (layer, call) in model.calls.iter().enumerate() {
+                let Some(call) = call else { continue };
+                all.layers += 1;
+                let kernel = kernel(model, layer, call);
+                let features = Features::new(std::iter::once(call));
+                all.kernels.extend(features.names().map(|feature| format!("{kernel} {OF_FEATURE}{feature}")));
+                all.kernels.insert(kernel);
+            }
+        }
+        all
+    }
+}
+
+/// A kernel as the tables name it: its type, its form, the elements that it reads and makes, and the variants among its
+/// parameters but for activations, of which [`Features`] tell.
+fn kernel(model: &Model<'_>, layer: usize, call: &Call) -> String {
+    let layers = &model.cnn().layers;
+    let element = |tensor: usize| match layers[tensor].tensor.format.element {
+        Element::F32 => "f32",
+        Element::F16 => "f16",
+        Element::U8 => "u8",
+        Element::I64 => "i64",
+    };
+    let read = layers[layer].inputs.first().map_or("", |&tensor| element(tensor));
+    let form = if matches!(call.form, Form::Rows(_)) { "rows" } else { "elements" };
+    let kernel = call.literal();
+    let mut name = format!("{} {form} {read} {}", kernel.type_name(), element(layer));
+    if call.slopes {
+        name += " slopes";
+    }
+    variants(kernel, &mut name);
+    name
+}
+
+fn variants(literal: &Literal, name: &mut String) {
+    match literal {
+        Literal::Type { name: "Activation", .. } | Literal::Scalar(_) | Literal::Option(None) => {}
+        Literal::Array(items) => items.iter().for_each(|item| variants(item, name)),
+        Literal::Option(Some(value)) => variants(value, name),
+        Literal::Type { variant, fields, inner, .. } => {
+            if let Some(variant) = variant {
+                *name += " ";
+                *name += variant;
+            }
+            fields.iter().for_each(|(_, value)| variants(value, name));
+            inner.iter().for_each(|inner| variants(inner, name));
+        }
+    }
+}
+
+/// What was measured on a target with one way of optimisation.
+#[derive(Debug)]
+struct Table {
+    /// Bytes of a crate without kernels.
+    base: u64,
+    /// Bytes of a layer beside its kernel.
+    layer: u64,
+    /// Bytes of each part that several kernels share.
+    shared: &'static [u64],
+    /// The kernels, in the order of their names.
+    kernels: &'static [(&'static str, Entry)],
+}
+
+/// What a kernel takes.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// Bytes of code that no other kernel calls.
+    own: u64,
+    /// Bytes of stack of a frame of a crate that calls this kernel alone.
+    stack: u64,
+    /// The shared parts that it calls.
+    parts: &'static [u16],
+}
+
+impl Table {
+    fn entry(&self, kernel: &str) -> Option<Entry> {
+        let found = self.kernels.binary_search_by_key(&kernel, |(name, _)| name).ok()?;
+        Some(self.kernels[found].1)
+    }
+
+    /// Bytes of code, and of stack.
+    fn sum(&self, ingredients: &Ingredients) -> [u64; 2] {
+        let entries: Vec<Entry> =
+            ingredients.kernels.iter().filter_map(|kernel| self.entry(kernel)).collect();
+        let parts: BTreeSet<u16> = entries.iter().flat_map(|entry| entry.parts).copied().collect();
+        let shared: u64 = parts.iter().map(|&part| self.shared[usize::from(part)]).sum();
+        let own: u64 = entries.iter().map(|entry| entry.own).sum();
+        let stack = entries.iter().map(|entry| entry.stack).max().unwrap_or(0);
+        [self.base + self.layer * ingredients.layers + shared + own, stack]
+    }
+}
+
+/// What a crate of these takes on each target that was measured.
+pub fn footprints(ingredients: &Ingredients) -> Vec<Footprint> {
+    tables::TARGETS
+        .iter()
+        .map(|&(target, processors, [fast, small])| {
+            let ([code, stack], [small_code, _]) = (fast.sum(ingredients), small.sum(ingredients));
+            let is_unknown = |kernel: &&String| fast.entry(kernel).is_none();
+            let unknown = ingredients.kernels.iter().filter(is_unknown).cloned().collect();
+            Footprint { target, processors, code, small_code, stack, unknown }
+        })
+        .collect()
+}

@@ -1,0 +1,44 @@
+//! What a plan takes on a microcontroller beside its arena.
+
+use csdfc_emit::EmitError;
+use csdfc_emit::footprint::{Footprint, Ingredients, footprints};
+use csdfc_input::device::DeviceProfile;
+use csdfc_input::units::{self, grouped};
+use csdfc_plan::plan::Plan;
+use csdfc_planner::explain::table::table;
+
+/// The code and the stack of a plan on a device, if tables have its target.
+///
+/// # Errors
+/// When the checker refuses the plan, or a layer cannot be computed.
+pub fn footprint(plan: &Plan, device: &DeviceProfile) -> Result<Option<Footprint>, EmitError> {
+    let Some(target) = &device.target else { return Ok(None) };
+    let all = footprints(&Ingredients::of(plan)?);
+    Ok(all.into_iter().find(|footprint| footprint.target == target))
+}
+
+/// The flash and the stack that a plan takes, each with its limit if there is one.
+pub fn text(plan: &Plan, footprint: &Footprint) -> String {
+    let Footprint { target, code, small_code, stack, unknown, .. } = footprint;
+    let weights = plan.memory.parameters_stored;
+    let line = |name: &str, bytes: u64, note: String| vec![format!("  {name}"), grouped(bytes), note];
+    let small = format!("estimated, for speed; {} for size (opt-level = \"s\")", grouped(*small_code));
+    let mut rows = vec![
+        vec![format!("on {target}"), "bytes".into()],
+        line("code", *code, small),
+        line("parameters", weights, String::new()),
+        line("flash", code + weights, units::bytes(code + weights)),
+        line("stack", *stack, "estimated, for one frame at a time; not in the total".into()),
+    ];
+    if !unknown.is_empty() {
+        let all: Vec<&str> = unknown.iter().map(String::as_str).collect();
+        rows.push(vec!["  not counted".into(), String::new(), all.join(", ")]);
+    }
+    table(&rows, &[1])
+}
+
+/// Bytes of flash that a plan lacks, however it is compiled.
+pub fn lacks(plan: &Plan, footprint: &Footprint) -> u64 {
+    let least = plan.memory.parameters_stored + footprint.code.min(footprint.small_code);
+    plan.constraints.flash.map_or(0, |limit| least.saturating_sub(limit))
+}
