@@ -74,6 +74,20 @@ impl Cli {
             u8::from(error.use_stderr())
         })
     }
+
+    /// The same for another program.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments.
+    pub fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
+        Cli::try_parse_from(arguments).map_err(|error| {
+            let text = error.render().to_string();
+            // Then come the usage and where to read more.
+            let what = text.split("\n\nUsage:").next().unwrap_or_default();
+            let what = what.split("\n\nFor more information").next().unwrap_or_default();
+            what.trim_start_matches("error: ").trim_end().to_owned()
+        })
+    }
 }
 
 /// The commands.
