@@ -218,7 +218,7 @@ pub enum InputError {
 }
 
 /// Whether these are the dimensions of an image whose channels come last, of which others are expected first.
-pub fn is_channels_last(found: &[usize], expected: &[usize]) -> bool {
+fn is_channels_last(found: &[usize], expected: &[usize]) -> bool {
     match (found, expected) {
         ([n, h, w, c], [batch, channels, rows, columns]) => {
             [n, c, h, w] == [batch, channels, rows, columns] && found != expected

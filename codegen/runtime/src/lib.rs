@@ -25,4 +25,4 @@ pub mod stream;
 pub mod streamed;
 pub mod weights;
 
-pub use error::{InputError, LayerError, ParameterError, is_channels_last};
+pub use error::{InputError, LayerError, ParameterError};

@@ -5,8 +5,9 @@ use csdfc_planner::open;
 use csdfc_precision::quantize::{self, Options, Quantized};
 
 use super::{frames, output};
+use crate::cli::Format;
+use crate::cli::load::LoadArgs;
 use crate::cli::quantize::{QuantizeArgs, Scheme};
-use crate::cli::{Format, LoadArgs};
 use crate::error::{Error, Outcome};
 use crate::report::quantize as report;
 
