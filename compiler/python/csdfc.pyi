@@ -206,6 +206,7 @@ def plan(
     weights: str | None = None,
     shape: str | Sequence[int] | Mapping[str, int | Sequence[int]] | None = None,
     value: Mapping[str, float] | None = None,
+    input: str | Mapping[str, str] | None = None,
     no_fuse: bool = False,
     stream: str | Iterable[str] | Mapping[str, int | None] | None = None,
     hop: int | None = None,
@@ -241,6 +242,7 @@ def plan(
     `precision` is that of weights and tensors. With `"auto"`, `max_error` is the largest error of an output, which is
     measured on the frames of `calibrate` (`.npy` files or folders), or on `random` ones. `weights` says where weights are.
     `shape` is that of an input whose dimensions the model leaves open, and `value` makes an input a constant.
+    With `input`, such as `"u8:hwc:rgb,mean=127.5,scale=0.0078"`, an input is handed over as bytes of an image.
 
     `budget` is how long to search: a time such as `"10s"`, or a number of choices. `from_front` is a front or a plan from
     which the search starts (`--from`), and `pick` takes one of its plans. With `pareto`, the search also looks for plans

@@ -16,7 +16,7 @@ use super::options::{self, arguments};
 #[pyfunction]
 #[pyo3(
     signature = (model, **options),
-    text_signature = "(model, *, mem=None, ram=None, flash=None, fps=None, latency=None, precision=None, max_error=None, calibrate=None, random=None, weights=None, shape=None, value=None, no_fuse=False, stream=None, hop=None, window=None, state=None, device=None, threads=None, prefer=None, storage=None, rows=None, method=None, primitives=None, max_primitive_error=None, seed=None, budget=None, without=None, from_front=None, pick=None, pareto=False)"
+    text_signature = "(model, *, mem=None, ram=None, flash=None, fps=None, latency=None, precision=None, max_error=None, calibrate=None, random=None, weights=None, shape=None, value=None, input=None, no_fuse=False, stream=None, hop=None, window=None, state=None, device=None, threads=None, prefer=None, storage=None, rows=None, method=None, primitives=None, max_primitive_error=None, seed=None, budget=None, without=None, from_front=None, pick=None, pareto=False)"
 )]
 pub fn plan(
     py: Python<'_>,

@@ -45,6 +45,7 @@ pub const PLAN: &[(&str, Takes)] = &[
     ("weights", Takes::One),
     ("shape", Takes::Dimensions),
     ("value", Takes::Named),
+    ("input", Takes::Named),
     ("no_fuse", Takes::Flag),
     ("stream", Takes::Named),
     ("hop", Takes::One),

@@ -16,7 +16,7 @@ pub struct InputArgs {
     /// colors (rgb, bgr). A byte b becomes (b - mean) * scale: one number, or one for each channel with `:` between them.
     /// The only input needs no name
     #[arg(long = "input", value_name = "[[CNN/]INPUT=]u8[:hwc|chw][:rgb|bgr][,mean=N:…][,scale=N:…]")]
-    pub inputs: Vec<GivenInput>,
+    pub given: Vec<GivenInput>,
 }
 
 /// `[CNN/]INPUT=u8:hwc:rgb,mean=127.5,scale=0.0078`.
@@ -79,7 +79,7 @@ impl InputArgs {
     /// # Errors
     /// When an input does not say which CNN's it is.
     pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), Error> {
-        for given in &self.inputs {
+        for given in &self.given {
             let (cnn, name) = super::cnn_of(spec, &given.input, "--input", "INPUT=…")?;
             cnn.inputs.insert(name, given.spec.clone());
             origin.replaced.push(("inputs", "--input"));

@@ -10,6 +10,7 @@ mod device;
 pub(crate) mod emit;
 mod frames;
 mod hops;
+mod images;
 mod inspect;
 pub(crate) mod invoke;
 mod logging;
