@@ -151,7 +151,8 @@ impl Plan {
 
     #[getter]
     fn front(&self) -> Vec<Point> {
-        let point = |point: &csdfc_plan::plan::ParetoPoint| Point { total: point.memory, fps: point.fps.clone() };
+        let point =
+            |point: &csdfc_plan::plan::ParetoPoint| Point { total: point.memory, fps: point.fps.clone() };
         self.plan.pareto.iter().map(point).collect()
     }
 
@@ -173,11 +174,7 @@ impl Plan {
     }
 
     #[pyo3(signature = (inputs, *, cnn = None))]
-    fn run<'py>(
-        &self,
-        inputs: &Bound<'py, PyAny>,
-        cnn: Option<&str>,
-    ) -> PyResult<Bound<'py, PyDict>> {
+    fn run<'py>(&self, inputs: &Bound<'py, PyAny>, cnn: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
         self.frames.run(&self.plan, &self.folder, inputs, cnn)
     }
 
@@ -244,7 +241,10 @@ impl Plan {
 #[pymethods]
 impl Layer {
     fn __repr__(&self) -> String {
-        format!("<csdfc.Layer {}: {} to {:?}, {} firings>", self.name, self.operator, self.shape.0, self.firings)
+        format!(
+            "<csdfc.Layer {}: {} to {:?}, {} firings>",
+            self.name, self.operator, self.shape.0, self.firings
+        )
     }
 }
 

@@ -163,7 +163,11 @@ fn values(cnn: &Cnn, inputs: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
         let key: String = key.extract()?;
         if !names().any(|name| name == key) {
             let help = suggest::help(&key, "its inputs are", names());
-            return Err(Error::new_err(format!("CNN {} has no input `{}`: {help}", cnn.name, suggest::clip(&key))));
+            return Err(Error::new_err(format!(
+                "CNN {} has no input `{}`: {help}",
+                cnn.name,
+                suggest::clip(&key)
+            )));
         }
     }
     let given = |name: &str| match named.contains(name)? {

@@ -18,11 +18,7 @@ use super::options::{self, arguments};
     signature = (model, **options),
     text_signature = "(model, *, mem=None, ram=None, flash=None, fps=None, latency=None, precision=None, max_error=None, calibrate=None, random=None, weights=None, shape=None, value=None, input=None, no_fuse=False, stream=None, hop=None, window=None, state=None, device=None, threads=None, prefer=None, storage=None, rows=None, method=None, primitives=None, max_primitive_error=None, seed=None, budget=None, without=None, from_front=None, pick=None, pareto=False)"
 )]
-pub fn plan(
-    py: Python<'_>,
-    model: &Bound<'_, PyAny>,
-    options: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Plan> {
+pub fn plan(py: Python<'_>, model: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Plan> {
     let mut call = arguments("plan", options::PLAN, options)?;
     call.push("--".into());
     call.extend(models(model)?);
@@ -73,11 +69,7 @@ pub fn quantize(
     signature = (model, **options),
     text_signature = "(model, *, device_out=None, threads=None, rounds=5, only=None, store=None, shape=None, value=None, no_fuse=False)"
 )]
-pub fn profile(
-    py: Python<'_>,
-    model: PathBuf,
-    options: Option<&Bound<'_, PyDict>>,
-) -> PyResult<PathBuf> {
+pub fn profile(py: Python<'_>, model: PathBuf, options: Option<&Bound<'_, PyDict>>) -> PyResult<PathBuf> {
     let mut call = arguments("profile", options::PROFILE, options)?;
     call.extend(["--".into(), model.into_os_string()]);
     let profiled = interrupt::work(py, move |stop| call::profile(call, stop))?.map_err(failed)?;

@@ -60,14 +60,14 @@ pub fn spawn(work: impl FnOnce() + Send + 'static) -> PyResult<()> {
 ///
 /// # Errors
 /// As [`work`].
-pub fn wait<T: Send>(
-    py: Python<'_>,
-    answer: Receiver<T>,
-    stop: &AtomicBool,
-) -> Result<T, Interrupted<T>> {
+pub fn wait<T: Send>(py: Python<'_>, answer: Receiver<T>, stop: &AtomicBool) -> Result<T, Interrupted<T>> {
     // A receiver belongs to one thread at a time.
     let answer = std::sync::Mutex::new(answer);
-    let within = |time| py.detach(|| answer.lock().map_or(Err(RecvTimeoutError::Disconnected), |answer| answer.recv_timeout(time)));
+    let within = |time| {
+        py.detach(|| {
+            answer.lock().map_or(Err(RecvTimeoutError::Disconnected), |answer| answer.recv_timeout(time))
+        })
+    };
     loop {
         match within(LOOK) {
             Ok(answer) => return Ok(answer),

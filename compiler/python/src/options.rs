@@ -155,7 +155,9 @@ fn texts(name: &str, takes: Takes, value: &Bound<'_, PyAny>) -> PyResult<Vec<OsS
     }
     match takes {
         Takes::Dimensions => Ok(vec![dimensions(name, value)?]),
-        Takes::Several | Takes::Named if !value.is_instance_of::<PyString>() && value.hasattr("__iter__")? => {
+        Takes::Several | Takes::Named
+            if !value.is_instance_of::<PyString>() && value.hasattr("__iter__")? =>
+        {
             value.try_iter()?.map(|value| one(&value?)).collect()
         }
         _ => Ok(vec![one(value)?]),

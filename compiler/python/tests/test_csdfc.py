@@ -783,8 +783,19 @@ class Packings(unittest.TestCase):
 def load_tests(_loader, tests, _pattern):
     """The examples of the texts are tests too."""
     for text in ["compiler/python/README.md", "docs/guide/src/python.md"]:
-        tests.addTests(doctest.DocFileSuite(str(ROOT / text), module_relative=False))
+        tests.addTests(doctest.DocFileSuite(str(ROOT / text), module_relative=False, setUp=in_folder, tearDown=back))
     return tests
+
+
+def in_folder(example):
+    """The files that a text writes lie in a folder of its own."""
+    example.globs["_here"], example.globs["_folder"] = os.getcwd(), tempfile.TemporaryDirectory()
+    os.chdir(example.globs["_folder"].name)
+
+
+def back(example):
+    os.chdir(example.globs["_here"])
+    example.globs["_folder"].cleanup()
 
 
 if __name__ == "__main__":

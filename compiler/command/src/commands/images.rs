@@ -31,16 +31,17 @@ pub(super) fn read(path: &Path, name: &str, input: &Input, shape: &Shape) -> Res
         let help = "plan with --input u8:hwc:rgb,mean=…,scale=… as the network was trained, or give numbers as a .npy file";
         return Err(wrong(message, help));
     };
-    let (width, height, pixels) = decoded(path, channels)?;
-    let [rows, columns] =
+    let [height, width] =
         [shape.row_axis(), shape.column_axis()].map(|axis| axis.map_or(1, |axis| shape.dims[axis]));
-    if [height, width] != [rows, columns] {
+    let pixels = decoded(path, channels, [width, height])?.map_err(|found| {
         let message = format!(
-            "{}: the image has {width}×{height} pixels, and input {name} takes {columns}×{rows}",
-            path.display()
+            "{}: the image has {}×{} pixels, and input {name} takes {width}×{height}",
+            path.display(),
+            found[0],
+            found[1]
         );
-        return Err(wrong(message, "scale or crop the image as the network was trained"));
-    }
+        wrong(message, "scale or crop the image as the network was trained")
+    })?;
     let value = Value { dims: vec![height, width, channels], data: Data::U8(pixels) };
     Ok(as_camera(camera, value))
 }
@@ -58,11 +59,13 @@ fn as_camera(camera: &Camera, value: Value) -> Value {
     }
 }
 
-/// Width, height, and the pixels of an image, row by row.
+/// The pixels of an image of this width and height, row by row, or the width and height that it has.
 #[cfg(feature = "images")]
-fn decoded(path: &Path, channels: usize) -> Result<(usize, usize, Vec<u8>), Error> {
-    let failed = |error: image::ImageError| match error {
-        image::ImageError::IoError(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => {
+fn decoded(path: &Path, channels: usize, size: [usize; 2]) -> Result<Result<Vec<u8>, [usize; 2]>, Error> {
+    use image::{DynamicImage, ImageDecoder, ImageError, ImageReader};
+
+    let failed = |error: ImageError| match error {
+        ImageError::IoError(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => {
             Error::read(path, error)
         }
         error => Error::Input {
@@ -70,16 +73,20 @@ fn decoded(path: &Path, channels: usize) -> Result<(usize, usize, Vec<u8>), Erro
             help: Some("give an image of PNG or JPEG".into()),
         },
     };
-    // By what the file holds, not by its name. Its default limits bound what a small file can take.
-    let file = image::ImageReader::open(path).and_then(image::ImageReader::with_guessed_format);
-    let image = file.map_err(|error| Error::read(path, error))?.decode().map_err(failed)?;
-    let [width, height] = [image.width(), image.height()].map(|pixels| pixels as usize);
-    let pixels = if channels == 1 { image.into_luma8().into_raw() } else { image.into_rgb8().into_raw() };
-    Ok((width, height, pixels))
+    // By what the file holds, not by its name.
+    let file = ImageReader::open(path).and_then(ImageReader::with_guessed_format);
+    let decoder = file.map_err(|error| Error::read(path, error))?.into_decoder().map_err(failed)?;
+    // A small file may say that it is a huge image: only one of the right size is decoded.
+    let found = <[u32; 2]>::from(decoder.dimensions()).map(|pixels| pixels as usize);
+    if found != size {
+        return Ok(Err(found));
+    }
+    let image = DynamicImage::from_decoder(decoder).map_err(failed)?;
+    Ok(Ok(if channels == 1 { image.into_luma8().into_raw() } else { image.into_rgb8().into_raw() }))
 }
 
 #[cfg(not(feature = "images"))]
-fn decoded(path: &Path, _: usize) -> Result<(usize, usize, Vec<u8>), Error> {
+fn decoded(path: &Path, _: usize, _: [usize; 2]) -> Result<Result<Vec<u8>, [usize; 2]>, Error> {
     Err(Error::Input {
         message: format!("{}: this csdfc reads no images", path.display()),
         help: Some("give the pixels as a .npy file, or build csdfc with its feature `images`".into()),
