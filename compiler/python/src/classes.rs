@@ -1,26 +1,20 @@
-//! What the functions return and raise.
+//! What the functions return.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use csdfc_command::call;
-use csdfc_command::error::Error as Failure;
 use csdfc_packing::Solution;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::Plan as Data;
-use csdfc_planner::error::explained;
 use csdfc_planner::saved::identity;
 use csdfc_runtime::run::{element, input_dims};
-use pyo3::create_exception;
-use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use super::errors::{Error, Unmet, failed};
 use super::frames::{Frames, input_of};
-
-create_exception!(csdfc, Error, PyException);
-create_exception!(csdfc, Unmet, Error);
 
 /// A plan, the folder from which the paths of its models start, and the frames that run.
 #[pyclass(frozen, module = "csdfc")]
@@ -261,11 +255,6 @@ impl Place {
     fn __repr__(&self) -> String {
         format!("<csdfc.Place {}: {}, {} bytes at {:?}>", self.name, self.kind, self.bytes, self.offsets)
     }
-}
-
-/// An error as Python's.
-pub fn failed(error: Failure) -> PyErr {
-    Error::new_err(explained(&error))
 }
 
 /// The error of a plan that misses what was asked.

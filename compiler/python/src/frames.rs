@@ -3,7 +3,7 @@
 //! A thread owns the runner of a plan, with its weights and its arena, as long as the plan lives. So only the first frame
 //! waits for weights, streams and states go on from call to call, and Python is free meanwhile.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use numpy::{Element, PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUnt
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
-use super::classes::Error;
+use super::errors::Error;
 use super::interrupt;
 
 /// What a thread does with its runner, or with the reason why there is none.
@@ -44,7 +44,7 @@ impl Frames {
     pub fn run<'py>(
         &self,
         plan: &Arc<Plan>,
-        folder: &PathBuf,
+        folder: &Path,
         inputs: &Bound<'py, PyAny>,
         cnn: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
@@ -63,7 +63,7 @@ impl Frames {
     ///
     /// # Errors
     /// When the model cannot be read.
-    pub fn reset(&self, py: Python<'_>, plan: &Arc<Plan>, folder: &PathBuf) -> PyResult<()> {
+    pub fn reset(&self, py: Python<'_>, plan: &Arc<Plan>, folder: &Path) -> PyResult<()> {
         let cnns = plan.cnns.len();
         self.ask(py, plan, folder, move |runner| {
             (0..cnns).for_each(|cnn| runner.reset(cnn));
@@ -76,7 +76,7 @@ impl Frames {
         &self,
         py: Python<'_>,
         plan: &Arc<Plan>,
-        folder: &PathBuf,
+        folder: &Path,
         job: impl FnOnce(&mut Runner<'_>) -> Result<T, RunError> + Send + 'static,
     ) -> PyResult<T> {
         let (sender, answer) = mpsc::channel();
@@ -94,7 +94,7 @@ impl Frames {
     }
 
     /// Hands a job to the thread, which is started if there is none.
-    fn send(&self, mut job: Job, plan: &Arc<Plan>, folder: &PathBuf) -> PyResult<()> {
+    fn send(&self, mut job: Job, plan: &Arc<Plan>, folder: &Path) -> PyResult<()> {
         let mut thread = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let here = std::process::id();
         if let Some(Thread { jobs, .. }) = thread.as_ref().filter(|thread| thread.process == here) {
@@ -105,7 +105,7 @@ impl Frames {
             }
         }
         let (jobs, received) = mpsc::channel::<Job>();
-        let (plan, folder) = (Arc::clone(plan), folder.clone());
+        let (plan, folder) = (Arc::clone(plan), folder.to_path_buf());
         interrupt::spawn(move || {
             let networks = match reload::reload(&plan, &folder) {
                 Ok(networks) => networks,

@@ -9,7 +9,8 @@ use csdfc_planner::minimalloc::MAX_ROWS;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use super::classes::{Error, Packing, Plan, Quantized, failed, unmet, with_plan};
+use super::classes::{Packing, Plan, Quantized, unmet, with_plan};
+use super::errors::{Error, failed};
 use super::interrupt::{self, Interrupted};
 use super::options::{self, arguments};
 

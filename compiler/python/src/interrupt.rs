@@ -9,7 +9,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
-use super::classes::Error;
+use super::errors::Error;
 
 /// How often Python looks for signals.
 const LOOK: Duration = Duration::from_millis(20);

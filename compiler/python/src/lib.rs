@@ -1,11 +1,12 @@
 //! The Python module `csdfc`: the command, and plans that are made, looked at and run. `csdfc.pyi` has its types and its
 //! documentation.
 //!
-//! `functions` and `classes` are what the module offers. Keyword arguments become options of the command line
+//! `functions`, `classes` and `errors` are what the module offers. Keyword arguments become options of the command line
 //! (`options`). Work that takes long goes on in threads, so that Ctrl-C is seen (`interrupt`), and frames in the thread of
 //! their plan (`frames`).
 
 mod classes;
+mod errors;
 mod frames;
 mod functions;
 mod interrupt;
@@ -17,7 +18,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod csdfc {
     #[pymodule_export]
-    use super::classes::{Error, Layer, Packing, Place, Plan, Point, Quantized, Unmet};
+    use super::classes::{Layer, Packing, Place, Plan, Point, Quantized};
+    #[pymodule_export]
+    use super::errors::{Error, Unmet};
     #[pymodule_export]
     use super::functions::{main, pack, plan, profile, quantize};
     use super::*;
