@@ -284,8 +284,8 @@ def profile(
     no_fuse: bool = False,
 ) -> Path:
     """Measures how long the layers of a model take on this machine, as `csdfc profile` does, and returns the path of the device
-    profile, a `pathlib.Path`: `device_out`, or that of this machine, which `plan(…, device="host")` reads. Ctrl-C saves what
-    has been measured so far, and the next call goes on there.
+    profile, a `pathlib.Path`: `device_out`, or that of this machine, which `plan(…, device="host")` reads. After Ctrl-C,
+    what has been measured so far is saved as soon as the layer under way is done, and the next call goes on there.
     """
 
 def pack(buffers: Iterable[tuple[int, int, int]], *, steps: int = 1_000_000_000) -> Packing:
