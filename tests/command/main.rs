@@ -6,6 +6,7 @@ mod analyze;
 mod bad_input;
 mod front;
 mod guide;
+mod images;
 mod memories;
 mod offload;
 mod onnx;

@@ -200,7 +200,7 @@ pub enum InputError {
         expected: &'static str,
     },
     /// It has other dimensions.
-    #[error("its dimensions are {found:?}, not {expected:?}")]
+    #[error("its dimensions are {found:?}, not {expected:?}{}", order(found, expected))]
     Dimensions {
         /// The dimensions that it has.
         found: Vec<usize>,
@@ -215,6 +215,24 @@ pub enum InputError {
         /// The product of its dimensions.
         expected: usize,
     },
+}
+
+/// Whether these are the dimensions of an image whose channels come last, of which others are expected first.
+fn is_channels_last(found: &[usize], expected: &[usize]) -> bool {
+    match (found, expected) {
+        ([n, h, w, c], [batch, channels, rows, columns]) => {
+            [n, c, h, w] == [batch, channels, rows, columns] && found != expected
+        }
+        _ => false,
+    }
+}
+
+/// What is said of the order of dimensions.
+fn order(found: &[usize], expected: &[usize]) -> &'static str {
+    match is_channels_last(found, expected) {
+        true => ": its channels come last (NHWC), and this model has them first (NCHW)",
+        false => "",
+    }
 }
 
 /// The operands of a layer, and how it sees those that it sees in another shape.

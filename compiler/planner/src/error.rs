@@ -91,3 +91,17 @@ impl Error {
         Error::Input { message: format!("the weights of layer {layer} cannot be read: {why}"), help: None }
     }
 }
+
+/// An error, its causes, and what to do about it, a line each.
+pub fn explained(error: &dyn Diagnostic) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text += &format!("\n  caused by: {next}");
+        cause = next.source();
+    }
+    if let Some(help) = error.help() {
+        text += &format!("\n  help: {help}");
+    }
+    text
+}

@@ -3,40 +3,78 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use csdfc_build::Build;
-use csdfc_command::invoke;
+use csdfc_command::{call, invoke};
 use csdfc_packing::{Block, Budget, Life, Meter, lives};
 use csdfc_planner::minimalloc::MAX_ROWS;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
 
-use super::classes::{Error, Packing, Plan, raised};
+use super::classes::{Packing, Plan, Quantized, unmet, with_plan};
+use super::errors::{Error, failed};
+use super::interrupt::{self, Interrupted};
+use super::options::{self, arguments};
 
-/// A limit on memory: bytes, or what the command takes.
-#[derive(FromPyObject)]
-pub enum Memory {
-    Bytes(u64),
-    Text(String),
+#[pyfunction]
+#[pyo3(
+    signature = (model, **options),
+    text_signature = "(model, *, mem=None, ram=None, flash=None, fps=None, latency=None, precision=None, max_error=None, calibrate=None, random=None, weights=None, shape=None, value=None, input=None, no_fuse=False, stream=None, hop=None, window=None, state=None, device=None, threads=None, prefer=None, storage=None, rows=None, method=None, primitives=None, max_primitive_error=None, seed=None, budget=None, without=None, from_front=None, pick=None, pareto=False)"
+)]
+pub fn plan(py: Python<'_>, model: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Plan> {
+    let mut call = arguments("plan", options::PLAN, options)?;
+    call.push("--".into());
+    call.extend(models(model)?);
+    match interrupt::work(py, move |stop| call::plan(call, stop)) {
+        Ok(planned) => {
+            let call::Planned { plan, unmet: text } = planned.map_err(failed)?;
+            match text {
+                None => Plan::here(plan),
+                Some(text) => Err(unmet(py, text, plan)),
+            }
+        }
+        Err(Interrupted { error, answer: Some(Ok(planned)) }) => {
+            Err(with_plan(py, error, "plan", planned.plan))
+        }
+        Err(Interrupted { error, .. }) => Err(error),
+    }
+}
+
+/// One model or application file, or several models.
+fn models(model: &Bound<'_, PyAny>) -> PyResult<Vec<OsString>> {
+    if model.is_instance_of::<PyString>() || !model.hasattr("__iter__")? {
+        return Ok(vec![model.extract::<PathBuf>()?.into_os_string()]);
+    }
+    model.try_iter()?.map(|model| Ok(model?.extract::<PathBuf>()?.into_os_string())).collect()
 }
 
 #[pyfunction]
-#[pyo3(signature = (model, *, mem = None, fps = None, device = None))]
-pub fn plan(
+#[pyo3(
+    signature = (model, path, **options),
+    text_signature = "(model, path, *, calibrate=None, random=None, seed=1, ranges='min-max', keep_above=None, shape=None)"
+)]
+pub fn quantize(
     py: Python<'_>,
     model: PathBuf,
-    mem: Option<Memory>,
-    fps: Option<f64>,
-    device: Option<String>,
-) -> PyResult<Plan> {
-    let mut build = Build::new(model);
-    build = match mem {
-        Some(Memory::Bytes(bytes)) => build.memory(bytes.to_string()),
-        Some(Memory::Text(text)) => build.memory(text),
-        None => build,
-    };
-    build = fps.into_iter().fold(build, Build::fps);
-    build = device.into_iter().fold(build, Build::device);
-    let planned = py.detach(|| build.plan());
-    Plan::here(planned.map_err(|error| raised(py, error))?)
+    path: PathBuf,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Quantized> {
+    let mut call = arguments("quantize", options::QUANTIZE, options)?;
+    // The model is written here, and not if somebody has interrupted the work.
+    call.extend(["--output=-".into(), "--".into(), model.into_os_string()]);
+    let quantized = interrupt::work(py, move |_| call::quantize(call))?.map_err(failed)?;
+    py.detach(|| call::write(&path, &quantized.onnx)).map_err(failed)?;
+    Ok(Quantized::new(path, &quantized.report))
+}
+
+#[pyfunction]
+#[pyo3(
+    signature = (model, **options),
+    text_signature = "(model, *, device_out=None, threads=None, rounds=5, only=None, store=None, shape=None, value=None, no_fuse=False)"
+)]
+pub fn profile(py: Python<'_>, model: PathBuf, options: Option<&Bound<'_, PyDict>>) -> PyResult<PathBuf> {
+    let mut call = arguments("profile", options::PROFILE, options)?;
+    call.extend(["--".into(), model.into_os_string()]);
+    let profiled = interrupt::work(py, move |stop| call::profile(call, stop))?.map_err(failed)?;
+    Ok(profiled.path)
 }
 
 #[pyfunction]
@@ -56,7 +94,8 @@ pub fn pack(py: Python<'_>, buffers: &Bound<'_, PyAny>, steps: u64) -> PyResult<
         )));
     }
     let problem = lives::problem(&lives).map_err(|error| Error::new_err(error.to_string()))?;
-    Ok(Packing(py.detach(|| csdfc_packing::pack(&problem, &mut Meter::new(Budget::Work(steps))))))
+    let packed = move |_: &_| csdfc_packing::pack(&problem, &mut Meter::new(Budget::Work(steps)));
+    Ok(Packing(interrupt::work(py, packed)?))
 }
 
 #[pyfunction]

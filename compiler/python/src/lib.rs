@@ -1,8 +1,16 @@
-//! The Python module `csdfc`: the command, [`plan`](functions::plan) and [`pack`](functions::pack). `csdfc.pyi` has its types
-//! and its documentation.
+//! The Python module `csdfc`: the command, and plans that are made, looked at and run. `csdfc.pyi` has its types and its
+//! documentation.
+//!
+//! `functions`, `classes` and `errors` are what the module offers. Keyword arguments become options of the command line
+//! (`options`). Work that takes long goes on in threads, so that Ctrl-C is seen (`interrupt`), and frames in the thread of
+//! their plan (`frames`).
 
 mod classes;
+mod errors;
+mod frames;
 mod functions;
+mod interrupt;
+mod options;
 
 use pyo3::prelude::*;
 
@@ -10,9 +18,11 @@ use pyo3::prelude::*;
 #[pymodule]
 mod csdfc {
     #[pymodule_export]
-    use super::classes::{Error, Packing, Plan, Unmet};
+    use super::classes::{Layer, Packing, Place, Plan, Point, Quantized};
     #[pymodule_export]
-    use super::functions::{main, pack, plan};
+    use super::errors::{Error, Unmet};
+    #[pymodule_export]
+    use super::functions::{main, pack, plan, profile, quantize};
     use super::*;
 
     #[pymodule_init]

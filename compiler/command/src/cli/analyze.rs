@@ -9,7 +9,8 @@ use csdfc_input::app::Origin;
 use csdfc_input::app::spec::{AppSpec, RowsSpec};
 
 use super::budget::SearchBudget;
-use super::{Format, LoadArgs, rows};
+use super::load::LoadArgs;
+use super::{Format, rows};
 use crate::error::Error;
 
 /// Arguments of `csdfc analyze`.

@@ -4,6 +4,8 @@ pub mod accuracy;
 pub mod analyze;
 pub mod budget;
 pub mod front;
+pub mod input;
+pub mod load;
 pub mod memory;
 pub mod offload;
 pub mod pack;
@@ -35,6 +37,7 @@ use csdfc_plan::plan::StorageModel;
 use csdfc_planner::strategy::Strategy;
 
 use self::budget::SearchBudget;
+use self::load::LoadArgs;
 
 /// The `csdfc` command.
 #[derive(Debug, Parser)]
@@ -72,6 +75,20 @@ impl Cli {
             // Help and version are answers. If they cannot be printed, nobody is left to tell.
             let _ = error.print();
             u8::from(error.use_stderr())
+        })
+    }
+
+    /// The same for another program.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments.
+    pub fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
+        Cli::try_parse_from(arguments).map_err(|error| {
+            let text = error.render().to_string();
+            // Then come the usage and where to read more.
+            let what = text.split("\n\nUsage:").next().unwrap_or_default();
+            let what = what.split("\n\nFor more information").next().unwrap_or_default();
+            what.trim_start_matches("error: ").trim_end().to_owned()
         })
     }
 }
@@ -301,6 +318,9 @@ pub struct PlanArgs {
     /// Options of the models.
     #[command(flatten)]
     pub load: LoadArgs,
+    /// How inputs are handed over.
+    #[command(flatten)]
+    pub input: input::InputArgs,
     /// Options of streams.
     #[command(flatten)]
     pub stream: stream::StreamArgs,
@@ -390,21 +410,6 @@ pub struct EmitArgs {
     pub number: u64,
 }
 
-/// Options that change how models are loaded.
-#[derive(Debug, Clone, Default, Args)]
-pub struct LoadArgs {
-    /// Keep batch norms and activations as layers of their own
-    #[arg(long)]
-    pub no_fuse: bool,
-    /// Shape of an input whose dimensions the model leaves open, by its name, by that of one dimension (`height=224`), or by
-    /// none where there is one input
-    #[arg(long = "shape", value_name = "[[CNN/]INPUT=]1,3,224,224")]
-    pub shapes: Vec<InputShape>,
-    /// An input that is one number in every frame, such as a sampling rate. It becomes a constant
-    #[arg(long = "value", value_name = "[CNN/]INPUT=NUMBER")]
-    pub values: Vec<InputValue>,
-}
-
 /// Form of a result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -435,24 +440,6 @@ pub struct LatencyLimit {
     pub latency: Nanoseconds,
 }
 
-/// `INPUT=1,3,224,224`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InputShape {
-    /// The input, perhaps `CNN/INPUT`.
-    pub input: String,
-    /// Its dimensions.
-    pub dims: Vec<usize>,
-}
-
-/// `INPUT=16000`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct InputValue {
-    /// The input, perhaps `CNN/INPUT`.
-    pub input: String,
-    /// The number.
-    pub value: f64,
-}
-
 impl Global {
     /// Whether standard error gets colors.
     pub fn color(&self) -> bool {
@@ -464,29 +451,6 @@ impl Global {
                     && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             }
         }
-    }
-}
-
-impl LoadArgs {
-    /// Writes the options over what the application file says.
-    ///
-    /// # Errors
-    /// When a shape does not say which CNN's input it is.
-    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
-        if self.no_fuse {
-            spec.fuse = false;
-        }
-        for shape in &self.shapes {
-            let (cnn, input) = cnn_of(spec, &shape.input, "--shape", "INPUT=…")?;
-            cnn.shapes.insert(input, shape.dims.clone());
-            origin.replaced.push(("shapes", "--shape"));
-        }
-        for InputValue { input, value } in &self.values {
-            let (cnn, input) = cnn_of(spec, input, "--value", "INPUT=…")?;
-            cnn.values.insert(input, *value);
-            origin.replaced.push(("values", "--value"));
-        }
-        Ok(())
     }
 }
 
@@ -518,6 +482,7 @@ impl PlanArgs {
     /// As [`LoadArgs::apply`].
     pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), crate::error::Error> {
         self.load.apply(spec, origin)?;
+        self.input.apply(spec, origin)?;
         self.stream.apply(spec, origin)?;
         self.state.apply(spec, origin)?;
         self.memory.apply(spec, origin);
@@ -625,36 +590,6 @@ impl FromStr for LatencyLimit {
             |_| "give a time above 0 with its unit, ns, us, ms or s: `40ms`, or `CNN=40ms` for one CNN",
         )?;
         Ok(LatencyLimit { cnn, latency })
-    }
-}
-
-impl FromStr for InputShape {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "give an input and its dimensions: `image=1,3,224,224`".to_string();
-        // Without a name it is the only input's.
-        let (input, dims) = match text.rsplit_once('=') {
-            Some(("", _)) => return Err(wrong()),
-            Some(named) => named,
-            None => ("", text),
-        };
-        let dims = dims.split([',', 'x']).map(|dim| dim.trim().parse().ok().filter(|dim| *dim > 0));
-        let dims = dims.collect::<Option<Vec<usize>>>().ok_or_else(wrong)?;
-        Ok(InputShape { input: input.into(), dims })
-    }
-}
-
-impl FromStr for InputValue {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let named = text.rsplit_once('=').filter(|(input, _)| !input.is_empty());
-        let number = named.and_then(|(input, number)| Some((input, number.trim().parse().ok()?)));
-        match number.filter(|(_, value): &(_, f64)| value.is_finite()) {
-            Some((input, value)) => Ok(InputValue { input: input.into(), value }),
-            None => Err("give an input and its number: `sr=16000`".into()),
-        }
     }
 }
 

@@ -61,7 +61,7 @@ pub struct OffloadArgs {
     pub format: Format,
     /// Options of the models.
     #[command(flatten)]
-    pub load: super::LoadArgs,
+    pub load: super::load::LoadArgs,
     /// What the accelerator is like.
     #[command(flatten)]
     pub accelerator: AcceleratorArgs,

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Format, LoadArgs};
+use super::Format;
+use super::load::LoadArgs;
 
 /// Arguments of `csdfc profile`.
 #[derive(Debug, Clone, Args)]

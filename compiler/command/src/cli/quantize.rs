@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use csdfc_precision::quantize::Ranges;
 
-use super::{Format, InputShape, values};
+use super::load::InputShape;
+use super::{Format, values};
 
 /// Arguments of `csdfc quantize`.
 #[derive(Debug, Clone, Args)]

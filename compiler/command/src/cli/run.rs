@@ -12,11 +12,14 @@ use super::Format;
 pub struct RunArgs {
     /// The plan, JSON or RON; `-` for standard input
     pub plan: PathBuf,
-    /// A network input: a .npy file in the model's dimensions, float32 or the integers of a quantized input, or of a
-    /// camera's bytes; of a stream also with the rows of many hops. Or a raw file of frames, `-` for standard input. The
-    /// only input needs no name
+    /// A network input: a .npy file in the model's dimensions, or with the channels of an image last; float32 or the integers
+    /// of a quantized input, or of a camera's bytes; of a stream also with the rows of many hops. A PNG or JPEG file, of an
+    /// input that takes bytes. Or a raw file of frames, `-` for standard input. The only input needs no name
     #[arg(long = "input", value_name = "[CNN/]NAME=FILE")]
     pub inputs: Vec<NamedFile>,
+    /// Print the names of the five best classes: a text with a name in each line, of the output with as many elements
+    #[arg(long, value_name = "FILE")]
+    pub labels: Option<PathBuf>,
     /// Fill inputs that are not given with random numbers from this seed: floats from -1 to 1, or bytes
     #[arg(long, value_name = "SEED")]
     pub random: Option<u64>,

@@ -9,7 +9,8 @@ use csdfc_input::device;
 use csdfc_input::units::{self, Nanoseconds};
 use csdfc_select::{Method, Quantity};
 
-use super::{Format, LoadArgs, apply_max_primitive_error, values};
+use super::load::LoadArgs;
+use super::{Format, apply_max_primitive_error, values};
 
 /// What makes no sense with a table of costs.
 const OF_APPLICATIONS: [&str; 8] =

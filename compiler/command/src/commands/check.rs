@@ -1,6 +1,9 @@
 //! `csdfc check`: whether a plan keeps the rules, and whether its layers are those of its models.
 
-use csdfc_plan::check as checker;
+use std::path::Path;
+
+use csdfc_plan::check::{self as checker, Report};
+use csdfc_plan::plan::Plan;
 use csdfc_planner::saved::reload;
 
 use super::output;
@@ -18,16 +21,7 @@ const VIOLATION_LINES: usize = 20;
 /// When the plan or a model cannot be read, or a model is not the one that the plan was made from.
 pub fn check(args: &CheckArgs) -> Result<Outcome, Error> {
     let (plan, name, folder) = read_plan(&args.plan)?;
-    let replayed = tracing::info_span!("replay").in_scope(|| checker::check(&plan));
-    let verdict = match replayed {
-        Ok(report) => {
-            match tracing::info_span!("compare").in_scope(|| reload::differences(&plan, &folder))? {
-                none if none.is_empty() => Ok(report),
-                differences => Err(differences),
-            }
-        }
-        Err(violations) => Err(violations.iter().map(ToString::to_string).collect()),
-    };
+    let verdict = verdict(&plan, &folder)?;
     let text = match (args.format, &verdict) {
         (Format::Text, Ok(report)) => report::check::accepted(&plan, report),
         (Format::Text, Err(violations)) => report::check::refused(&name, violations, VIOLATION_LINES),
@@ -36,4 +30,18 @@ pub fn check(args: &CheckArgs) -> Result<Outcome, Error> {
     };
     output::print(&text)?;
     Ok(if verdict.is_ok() { Outcome::Yes } else { Outcome::No })
+}
+
+/// What the replay of a plan counts, or what is wrong with the plan. Paths of its models start from `folder`.
+///
+/// # Errors
+/// When a model cannot be read, or is not the one that the plan was made from.
+pub(crate) fn verdict(plan: &Plan, folder: &Path) -> Result<Result<Report, Vec<String>>, Error> {
+    let replayed = tracing::info_span!("replay").in_scope(|| checker::check(plan));
+    let report = match replayed {
+        Ok(report) => report,
+        Err(violations) => return Ok(Err(violations.iter().map(ToString::to_string).collect())),
+    };
+    let differences = tracing::info_span!("compare").in_scope(|| reload::differences(plan, folder))?;
+    Ok(if differences.is_empty() { Ok(report) } else { Err(differences) })
 }

@@ -5,24 +5,25 @@
 //! function that takes the arguments of the command line.
 
 mod analyze;
-mod check;
+pub(crate) mod check;
 mod device;
 pub(crate) mod emit;
 mod frames;
 mod hops;
+mod images;
 mod inspect;
 pub(crate) mod invoke;
 mod logging;
 mod offload;
-mod output;
+pub(crate) mod output;
 mod pack;
 mod pages;
-mod plan;
-mod profile;
-mod quantize;
-mod read;
+pub(crate) mod plan;
+pub(crate) mod profile;
+pub(crate) mod quantize;
+pub(crate) mod read;
 mod recorder;
-mod report;
+pub(crate) mod report;
 mod rows;
 mod run;
 mod select;

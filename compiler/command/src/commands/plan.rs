@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::app::spec::RowsSpec;
@@ -47,36 +48,16 @@ const RANDOM_MACS: u64 = 5_000_000_000;
 /// a bug if our checker refuses the plan.
 pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     let to_stdout = to_stdout(args)?;
-    let saved = args.front.from.as_deref().map(read_front).transpose()?;
-    let mut app = open::open_all(&args.app)?;
-    args.apply(&mut app.spec, &mut app.origin)?;
-    if let (Some((saved, _)), Some(_)) = (&saved, args.front.pick) {
-        // A picked plan leaves nothing to a method or to the rows of the file.
-        (app.spec.search.method, app.spec.rows) = (None, RowsSpec::Default);
-        app.spec.storage = Some(args.storage.unwrap_or(saved.storage_model));
-    }
     for file in args.output.iter().chain(&args.front.pareto) {
         output::check(file)?;
     }
     let file = args.output.as_deref().filter(|path| !is_stdout(path));
-    let plan_folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let watcher = Watcher::start();
-    let watch = Watch {
-        budget: args.budget.map_or(Budget::Default, Budget::from),
-        scope: if args.budget.is_some() || args.front.pareto.is_some() { Scope::Front } else { Scope::Plan },
-        without: &args.without,
-        stop: &watcher.stop,
-        progress: &watcher::show,
-    };
-    let paths = |application: &Application| {
-        application.cnns.iter().map(|cnn| identity::path_from(plan_folder, &cnn.model)).collect()
-    };
-    let chosen = match app.spec.has_auto_precision() {
-        true => choose(&app, saved.is_some(), &paths, &watch, &watcher::show_measured),
-        false => as_stated(args, &app, saved.as_ref(), &paths, &watch),
-    };
-    let Chosen { application, device, planned, accuracies, sufficient } = chosen?;
-    let driver::Planned { plan, shortfall, refused, .. } = planned;
+    let chosen = chosen(args, folder, &watcher.stop)?;
+    let text = unmet(&chosen);
+    let Chosen { application, device, planned, accuracies, .. } = chosen;
+    let driver::Planned { plan, refused, .. } = planned;
     if let Some(why) = refused {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
         output::write(path, &plan.to_json())?;
@@ -86,9 +67,6 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         for input in &cnn.model.unused_inputs {
             warn!("no output of {} depends on its input {input}: the plan has no such input", cnn.name);
         }
-    }
-    if let (Some((saved, _)), Some(number)) = (&saved, args.front.pick) {
-        compare(saved, number, &plan);
     }
     let lost = precision::explain::errors(&accuracies);
     lost.lines().for_each(|line| info!("{line}"));
@@ -114,27 +92,65 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         })?;
     }
     let lacks = footprint.map_or(0, |footprint| report::board::lacks(&plan, &footprint));
-    let text = match shortfall {
-        None if lacks > 0 => {
-            format!("not met: code and parameters take {} more than there is of flash", units::bytes(lacks))
-        }
-        None if accuracies.iter().all(Accuracy::is_within) => return Ok(Outcome::Yes),
-        None => {
-            format!(
-                "the outputs have too large an error with the chosen primitives; plan with --primitives fixed\n  {}",
-                lost.trim_end()
-            )
-        }
-        Some(nearest) if accuracies.is_empty() => shortfall::text(&plan, &nearest),
-        Some(nearest) => {
-            let sufficient = precision::explain::sufficient(sufficient.as_deref());
-            format!("{}\n  {sufficient}", shortfall::text(&plan, &nearest))
-        }
-    };
+    let of_flash = (lacks > 0).then(|| {
+        format!("not met: code and parameters take {} more than there is of flash", units::bytes(lacks))
+    });
+    let Some(text) = text.or(of_flash) else { return Ok(Outcome::Yes) };
     status::clear();
     // If standard error is closed, nobody reads the message. The exit code says it too.
     let _ = writeln!(std::io::stderr(), "csdfc: {text}");
     Ok(Outcome::No)
+}
+
+/// The plan of an application, with all that was chosen for it. Paths of models in it are relative to `folder`. Once `stop`
+/// is true, the search ends with the best plan so far.
+///
+/// # Errors
+/// When the application or the front to start from cannot be read or planned.
+pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Result<Chosen, Error> {
+    let saved = args.front.from.as_deref().map(read_front).transpose()?;
+    let mut app = open::open_all(&args.app)?;
+    args.apply(&mut app.spec, &mut app.origin)?;
+    if let (Some((saved, _)), Some(_)) = (&saved, args.front.pick) {
+        // A picked plan leaves nothing to a method or to the rows of the file.
+        (app.spec.search.method, app.spec.rows) = (None, RowsSpec::Default);
+        app.spec.storage = Some(args.storage.unwrap_or(saved.storage_model));
+    }
+    let watch = Watch {
+        budget: args.budget.map_or(Budget::Default, Budget::from),
+        scope: if args.budget.is_some() || args.front.pareto.is_some() { Scope::Front } else { Scope::Plan },
+        without: &args.without,
+        stop,
+        progress: &watcher::show,
+    };
+    let paths = |application: &Application| {
+        application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect()
+    };
+    let chosen = match app.spec.has_auto_precision() {
+        true => choose(&app, saved.is_some(), &paths, &watch, &watcher::show_measured),
+        false => as_stated(args, &app, saved.as_ref(), &paths, &watch),
+    }?;
+    if let (Some((saved, _)), Some(number)) = (&saved, args.front.pick) {
+        compare(saved, number, &chosen.planned.plan);
+    }
+    Ok(chosen)
+}
+
+/// What the plan misses of what was asked, and what can be reached; `None` if it misses nothing.
+pub(crate) fn unmet(chosen: &Chosen) -> Option<String> {
+    let Chosen { planned, accuracies, sufficient, .. } = chosen;
+    match &planned.shortfall {
+        None if accuracies.iter().all(Accuracy::is_within) => None,
+        None => Some(format!(
+            "the outputs have too large an error with the chosen primitives; plan with --primitives fixed\n  {}",
+            precision::explain::errors(accuracies).trim_end()
+        )),
+        Some(nearest) if accuracies.is_empty() => Some(shortfall::text(&planned.plan, nearest)),
+        Some(nearest) => {
+            let sufficient = precision::explain::sufficient(sufficient.as_deref());
+            Some(format!("{}\n  {sufficient}", shortfall::text(&planned.plan, nearest)))
+        }
+    }
 }
 
 /// Plans an application whose precisions are stated.
@@ -250,12 +266,8 @@ fn to_stdout(args: &PlanArgs) -> Result<bool, Error> {
 
 /// Writes the plan and the front to the files that are named for them.
 fn save(args: &PlanArgs, plan: &Plan) -> Result<(), Error> {
-    match args.output.as_deref() {
-        Some(path) if path.extension().is_some_and(|extension| extension == "ron") => {
-            output::write(path, &plan.to_ron())?;
-        }
-        Some(path) => output::write(path, &plan.to_json())?,
-        None => {}
+    if let Some(path) = &args.output {
+        write(path, plan)?;
     }
     match args.front.pareto.as_deref() {
         Some(path) if path.extension().is_some_and(|extension| extension == "svg") => {
@@ -265,6 +277,12 @@ fn save(args: &PlanArgs, plan: &Plan) -> Result<(), Error> {
         None => {}
     }
     Ok(())
+}
+
+/// Writes a plan: RON if the name ends in `.ron`, JSON otherwise.
+pub(crate) fn write(path: &Path, plan: &Plan) -> Result<(), Error> {
+    let is_ron = path.extension().is_some_and(|extension| extension == "ron");
+    Ok(output::write(path, &if is_ron { plan.to_ron() } else { plan.to_json() })?)
 }
 
 /// A saved front and the name of its file.

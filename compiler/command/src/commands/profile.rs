@@ -1,7 +1,7 @@
 //! `csdfc profile`: measures this machine with the layers of an application.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use csdfc_emit::{Options, module_name};
@@ -30,6 +30,36 @@ const SAVED_EVERY: Duration = Duration::from_secs(10);
 /// # Errors
 /// When the application or the profile cannot be read, a layer cannot be run, or the profile cannot be written.
 pub fn profile(args: &ProfileArgs) -> Result<Outcome, Error> {
+    if let Some(folder) = &args.emit {
+        let (application, request) = asked(args)?;
+        return emit(&application, &request, folder);
+    }
+    let watcher = Watcher::start();
+    let Measured { application, profile, path, reading, is_complete } = measured(args, &watcher.stop)?;
+    info!(file = %path.display(), "saved");
+    let cpu: &Processor = profile.processor(CPU)?;
+    output::print(&match args.format {
+        Format::Text => report::profile::text(&application, cpu, &profile, &path, reading.as_ref()),
+        Format::Json => output::json(&profile)?,
+        Format::Ron => output::ron(&profile)?,
+    })?;
+    Ok(if is_complete { Outcome::Yes } else { Outcome::No })
+}
+
+/// What was measured, and where it is saved.
+pub(crate) struct Measured {
+    application: Application,
+    /// The profile, with what was measured before.
+    pub profile: DeviceProfile,
+    /// Its file.
+    pub path: PathBuf,
+    reading: Option<profile::Reading>,
+    /// Whether nothing was left out.
+    pub is_complete: bool,
+}
+
+/// The application whose layers are to be measured, and how.
+fn asked(args: &ProfileArgs) -> Result<(Application, Request), Error> {
     let mut app = open::open(&args.app)?;
     args.load.apply(&mut app.spec, &mut app.origin)?;
     if let Some(threads) = args.threads {
@@ -39,9 +69,16 @@ pub fn profile(args: &ProfileArgs) -> Result<Outcome, Error> {
     let application = app.resolve()?;
     let request =
         Request { threads: application.threads, rounds: usize::from(args.rounds), only: args.only.clone() };
-    if let Some(folder) = &args.emit {
-        return emit(&application, &request, folder);
-    }
+    Ok((application, request))
+}
+
+/// Measures the layers of an application on this machine, and saves what it finds in a device profile. Once `stop` is
+/// true, what has been measured so far is saved.
+///
+/// # Errors
+/// As [`profile`].
+pub(crate) fn measured(args: &ProfileArgs, stop: &AtomicBool) -> Result<Measured, Error> {
+    let (application, request) = asked(args)?;
     let path = file(args)?;
     let processor = machine::processor_name().unwrap_or_else(|| "an unknown processor".into());
     let mut found = starting_profile(&path, &processor)?;
@@ -51,7 +88,6 @@ pub fn profile(args: &ProfileArgs) -> Result<Outcome, Error> {
     if let Some(reading) = &reading {
         found.store = Some(reading.store.clone());
     }
-    let watcher = Watcher::start();
     let caches = machine::caches();
     let mut is_stopped = false;
     for (c, cnn) in application.cnns.iter().enumerate() {
@@ -66,7 +102,7 @@ pub fn profile(args: &ProfileArgs) -> Result<Outcome, Error> {
                 }
                 output::write_file(&path, output::ron(&found)?.as_bytes())?;
             }
-            is_stopped = watcher.stop.load(Ordering::Relaxed);
+            is_stopped = stop.load(Ordering::Relaxed);
             Ok(!is_stopped)
         };
         profile::measure(&application, c, &request, &mut measured, &mut tell)?;
@@ -81,16 +117,8 @@ pub fn profile(args: &ProfileArgs) -> Result<Outcome, Error> {
     let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let version = env!("CARGO_PKG_VERSION").into();
     found.origin = Some(Origin { csdfc: version, date, cache_bytes: caches });
-    let text = output::ron(&found)?;
-    output::write_file(&path, text.as_bytes())?;
-    info!(file = %path.display(), "saved");
-    let cpu: &Processor = found.processor(CPU)?;
-    output::print(&match args.format {
-        Format::Text => report::profile::text(&application, cpu, &found, &path, reading.as_ref()),
-        Format::Json => output::json(&found)?,
-        Format::Ron => text,
-    })?;
-    Ok(if is_stopped { Outcome::No } else { Outcome::Yes })
+    output::write_file(&path, output::ron(&found)?.as_bytes())?;
+    Ok(Measured { application, profile: found, path, reading, is_complete: !is_stopped })
 }
 
 /// Writes the crate that measures a board.

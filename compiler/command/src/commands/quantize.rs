@@ -2,11 +2,12 @@
 
 use csdfc_input::export::export;
 use csdfc_planner::open;
-use csdfc_precision::quantize::{self, Options};
+use csdfc_precision::quantize::{self, Options, Quantized};
 
 use super::{frames, output};
+use crate::cli::Format;
+use crate::cli::load::LoadArgs;
 use crate::cli::quantize::{QuantizeArgs, Scheme};
-use crate::cli::{Format, LoadArgs};
 use crate::error::{Error, Outcome};
 use crate::report::quantize as report;
 
@@ -16,6 +17,21 @@ use crate::report::quantize as report;
 /// When csdfc cannot write the scheme, the model or a frame cannot be read or does not fit, the model cannot be
 /// quantized, or a result cannot be written.
 pub fn quantize(args: &QuantizeArgs) -> Result<Outcome, Error> {
+    let quantized = quantized(args)?;
+    output::write_file(&args.output, &export(&quantized.network)?)?;
+    output::print(&match args.format {
+        Format::Text => report::text(&quantized.report),
+        Format::Json => output::json(&quantized.report)?,
+        Format::Ron => output::ron(&quantized.report)?,
+    })?;
+    Ok(Outcome::Yes)
+}
+
+/// The quantized network, and its errors. Nothing is written.
+///
+/// # Errors
+/// As [`quantize`].
+pub(crate) fn quantized(args: &QuantizeArgs) -> Result<Quantized, Error> {
     let precision = match args.scheme {
         Scheme::Int8 => None,
         Scheme::Mixed => Some("mixed"),
@@ -35,13 +51,6 @@ pub fn quantize(args: &QuantizeArgs) -> Result<Outcome, Error> {
         Some(count) => frames::random(&network, count, args.seed),
         None => frames::read(&network, &args.calibrate)?,
     };
-    let quantized =
-        quantize::quantize(network, &frames, Options { ranges: args.ranges, keep_above: args.keep_above })?;
-    output::write_file(&args.output, &export(&quantized.network)?)?;
-    output::print(&match args.format {
-        Format::Text => report::text(&quantized.report),
-        Format::Json => output::json(&quantized.report)?,
-        Format::Ron => output::ron(&quantized.report)?,
-    })?;
-    Ok(Outcome::Yes)
+    let options = Options { ranges: args.ranges, keep_above: args.keep_above };
+    Ok(quantize::quantize(network, &frames, options)?)
 }

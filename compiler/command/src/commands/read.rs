@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// Reads a plan from a file or, for `-`, from standard input. Returns the plan, the name of its source, and the folder
 /// from which the paths of its models start.
-pub(super) fn read_plan(path: &Path) -> Result<(Plan, PathBuf, PathBuf), Error> {
+pub(crate) fn read_plan(path: &Path) -> Result<(Plan, PathBuf, PathBuf), Error> {
     let help = "give a plan that `csdfc plan -o FILE` wrote";
     let (text, name) = read_text(path, help)?;
     let folder = match path.as_os_str() == "-" {

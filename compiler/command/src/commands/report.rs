@@ -49,16 +49,23 @@ pub fn report(args: &ReportArgs) -> Result<Outcome, Error> {
 /// A plan that the checker accepts, and its timeline.
 fn read(path: &Path) -> Result<(Plan, Timeline), Error> {
     let (plan, name, _) = read_plan(path)?;
-    let timeline = tracing::info_span!("replay").in_scope(|| timeline::timeline(&plan));
-    let timeline = timeline.map_err(|violations| Error::Input {
+    let timeline = timeline(&plan, &name.display().to_string())?;
+    Ok((plan, timeline))
+}
+
+/// The timeline of a plan of this name.
+///
+/// # Errors
+/// When the plan is not safe.
+pub(crate) fn timeline(plan: &Plan, name: &str) -> Result<Timeline, Error> {
+    let timeline = tracing::info_span!("replay").in_scope(|| timeline::timeline(plan));
+    timeline.map_err(|violations| Error::Input {
         message: format!(
-            "{}: the plan cannot be drawn: {}",
-            name.display(),
+            "{name}: the plan cannot be drawn: {}",
             violations.first().map(ToString::to_string).unwrap_or_default()
         ),
         help: Some("`csdfc check` says all that is wrong with it".into()),
-    })?;
-    Ok((plan, timeline))
+    })
 }
 
 fn read_front(path: &Path) -> Result<SavedFront, Error> {

@@ -14,10 +14,10 @@ use csdfc_runtime::run::{Fired, Runner, Value, input_dims};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
-use super::read::read_plan;
+use super::read::{read_plan, read_text};
 use super::recorder::Recorder;
 use super::rows::{Frame, RawInput, RawOutput, is_raw};
-use super::{frames, hops, output};
+use super::{frames, hops, images, output};
 use crate::cli::Format;
 use crate::cli::run::{NamedFile, RunArgs};
 use crate::error::{Error, Outcome};
@@ -37,6 +37,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
     let networks = reload::reload(&plan, &folder)?;
     let mut files = Files::open(args, &plan)?;
     let references = references(args, &plan)?;
+    let labels = args.labels.as_deref().map(|file| labels(file, &plan)).transpose()?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
     let mut runner = Runner::new(&plan, &parameters)?;
     drop(networks);
@@ -74,6 +75,9 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
             {
                 result.comparisons.push(Comparison::new(name, value, reference));
             }
+        }
+        if let Some(labels) = &labels {
+            result.outputs.iter_mut().for_each(|output| output.classify(labels));
         }
         runs.push(result);
     }
@@ -157,8 +161,8 @@ impl Frames<'_> {
             }
         }
         if hops.is_some() {
-            let of_hops = |(output, made): (&Output, &Vec<Value>)| hops::join(made, self.shape_of(output)?);
-            outputs = self.cnn.outputs.iter().zip(&made).map(of_hops).collect();
+            let shapes = outputs_of(self.plan, self.cnn).map(|(_, shape)| shape);
+            outputs = shapes.zip(&made).map(|(shape, made)| hops::join(made, shape)).collect();
         }
         if let Some(recorder) = recorder {
             recorder.end(self.plan, c, last, runner.loads());
@@ -189,12 +193,6 @@ impl Frames<'_> {
         Ok((outputs, result))
     }
 
-    /// The shape in which the model states an output.
-    fn shape_of<'o>(&'o self, output: &'o Output) -> Option<&'o Shape> {
-        let is_its = |tensor: &&Tensor| tensor.cnn == self.cnn.name && tensor.name == output.tensor;
-        output.view.as_ref().or_else(|| self.plan.tensors.iter().find(is_its).map(|tensor| &tensor.shape))
-    }
-
     /// Writes and compares the tensor of a layer that has fired.
     fn layer(&self, fired: &Fired<'_>, result: &mut CnnRun) -> Result<(), Error> {
         if self.dump.is_none() && self.layers.is_none() {
@@ -219,6 +217,15 @@ impl Frames<'_> {
         }
         Ok(())
     }
+}
+
+/// The outputs of a CNN, each with the shape in which the model states it.
+fn outputs_of<'p>(plan: &'p Plan, cnn: &'p Cnn) -> impl Iterator<Item = (&'p Output, &'p Shape)> {
+    cnn.outputs.iter().filter_map(|output| {
+        let is_its = |tensor: &&Tensor| tensor.cnn == cnn.name && tensor.name == output.tensor;
+        let own = || plan.tensors.iter().find(is_its).map(|tensor| &tensor.shape);
+        Some((output, output.view.as_ref().or_else(own)?))
+    })
 }
 
 /// What is handed over as a whole in a frame.
@@ -346,6 +353,9 @@ impl CnnFiles {
                 continue;
             };
             let (value, raw) = match (file_of(inputs, name), args.random) {
+                (Some(file), _) if images::is_image(&file) => {
+                    (Some(vec![images::read(&file, name, input, &layer.output_shape)?]), None)
+                }
                 (Some(file), _) if is_raw(&file) => {
                     (None, Some(RawInput::open(&file, input, &layer.output_shape)?))
                 }
@@ -361,7 +371,10 @@ impl CnnFiles {
                     })?;
                     (Some(hops), None)
                 }
-                (Some(file), _) => (Some(vec![frames::taken(input, npy::read(&file)?)]), None),
+                (Some(file), _) => {
+                    let value = images::in_order(input, &layer.output_shape, npy::read(&file)?);
+                    (Some(vec![frames::taken(input, value)]), None)
+                }
                 (None, Some(seed)) => {
                     let seed = seed.wrapping_add(((c << 16) + i) as u64);
                     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -391,6 +404,31 @@ impl CnnFiles {
         }
         Ok(files)
     }
+}
+
+/// The names of classes, a line each.
+///
+/// # Errors
+/// When the file cannot be read, or no output of the plan has as many elements.
+fn labels(file: &Path, plan: &Plan) -> Result<Vec<String>, Error> {
+    let (text, name) = read_text(file, "give a text with the name of a class in each line")?;
+    let labels: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
+    let of_cnn = |cnn| outputs_of(plan, cnn).map(|(output, shape)| (&output.name, shape.elements()));
+    let outputs: Vec<(&String, usize)> = plan.cnns.iter().flat_map(of_cnn).collect();
+    if outputs.iter().any(|(_, elements)| *elements == labels.len()) {
+        return Ok(labels);
+    }
+    let have: Vec<String> =
+        outputs.iter().map(|(output, elements)| format!("{output} has {elements}")).collect();
+    Err(Error::Input {
+        message: format!(
+            "{} names {} classes, and no output has as many elements: {}",
+            name.display(),
+            labels.len(),
+            have.join(", ")
+        ),
+        help: Some("give as many lines as the network has classes".into()),
+    })
 }
 
 /// The references of outputs: CNN, output, value.

@@ -1,4 +1,4 @@
-//! Pictures in SVG: charts, and the steps of an offloaded convolution.
+//! Pictures in SVG: charts, memory maps, and the steps of an offloaded convolution.
 //!
 //! ```
 //! use csdfc_command::picture::chart::{Chart, Series};
@@ -10,5 +10,6 @@
 
 pub mod chart;
 pub(crate) mod front;
+pub(crate) mod memory;
 pub mod strategy;
 mod svg;

@@ -94,6 +94,11 @@ impl Svg {
         self.line_of(&format!("<g {attributes}>"));
     }
 
+    /// What the group is that has begun. Browsers show it where the pointer rests on the group.
+    pub fn title(&mut self, text: &str) {
+        self.line_of(&format!("<title>{}</title>", escaped(text)));
+    }
+
     /// Ends a group.
     pub fn end_group(&mut self) {
         self.line_of("</g>");

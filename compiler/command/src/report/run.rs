@@ -60,6 +60,9 @@ pub struct Output {
     pub not_numbers: usize,
     /// The largest elements with their row-major indices. Of equal elements, the first comes first.
     pub top: Vec<(usize, f64)>,
+    /// The names of these, if they are classes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
 }
 
 /// A tensor compared with its reference.
@@ -127,7 +130,15 @@ impl Output {
         top.truncate(TOP);
         let not_numbers = all.len() - numbers;
         let (name, element) = (name.to_owned(), value.data.element().to_owned());
-        Output { name, dims: value.dims.clone(), element, min, max, mean, not_numbers, top }
+        let (dims, classes) = (value.dims.clone(), Vec::new());
+        Output { name, dims, element, min, max, mean, not_numbers, top, classes }
+    }
+
+    /// Names the largest elements, if there are as many names as elements.
+    pub fn classify(&mut self, names: &[String]) {
+        if self.dims.iter().product::<usize>() == names.len() {
+            self.classes = self.top.iter().filter_map(|(index, _)| names.get(*index).cloned()).collect();
+        }
     }
 }
 
@@ -186,8 +197,13 @@ fn write_cnn(text: &mut String, cnn: &CnnRun) -> std::fmt::Result {
         if output.not_numbers > 0 {
             writeln!(text, "    {} elements are not a number", output.not_numbers)?;
         }
-        let top: Vec<String> = output.top.iter().map(|(i, value)| format!("{i}: {value:.6}")).collect();
-        writeln!(text, "    largest at {}", top.join(", "))?;
+        if output.classes.is_empty() {
+            let top: Vec<String> = output.top.iter().map(|(i, value)| format!("{i}: {value:.6}")).collect();
+            writeln!(text, "    largest at {}", top.join(", "))?;
+        }
+        for (number, (class, (_, value))) in output.classes.iter().zip(&output.top).enumerate() {
+            writeln!(text, "    {}. {class}: {value:.6}", number + 1)?;
+        }
     }
     for comparison in &cnn.comparisons {
         writeln!(text, "  compared: {}", sentence(comparison))?;

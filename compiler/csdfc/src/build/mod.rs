@@ -19,13 +19,12 @@ use csdfc_input::device::{self, DeviceProfile};
 use csdfc_network::weights::WeightSource;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver::{self, Planned};
-use csdfc_planner::error::Error;
+use csdfc_planner::error::{self, Error};
 use csdfc_planner::explain::{limits, shortfall};
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::saved::identity;
 use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::Watch;
-use miette::Diagnostic;
 
 use self::record::Record;
 
@@ -73,7 +72,7 @@ pub struct Build {
 #[non_exhaustive]
 pub enum BuildError {
     /// An input is wrong, or a file cannot be read or written.
-    #[error("{}", explained(.0))]
+    #[error("{}", error::explained(.0))]
     Failed(#[from] Error),
     /// The plan cannot be written as code.
     #[error(transparent)]
@@ -347,20 +346,6 @@ fn tell_cargo<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Er
         .into_iter()
         .try_for_each(|file| writeln!(out, "cargo::rerun-if-changed={}", file.display()))
         .map_err(|error| Error::write("standard output", error))
-}
-
-/// An error, its causes, and what to do about it, a line each.
-fn explained(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        text += &format!("\n  caused by: {next}");
-        cause = next.source();
-    }
-    if let Some(help) = error.help() {
-        text += &format!("\n  help: {help}");
-    }
-    text
 }
 
 impl fmt::Debug for BuildError {

@@ -12,8 +12,12 @@ use csdfc_network::{Network, pass};
 pub(super) fn bind(mut network: Network, spec: &CnnSpec, path: &[PathStep]) -> Result<Network, AppFault> {
     let path = [path, &["inputs".into()]].concat();
     for (name, input) in &spec.inputs {
-        let known =
-            |layer: &csdfc_network::Layer| layer.is_input() && (layer.name == *name || layer.output == *name);
+        // The only input needs no name.
+        let is_only = network.layers.iter().filter(|layer| layer.is_input()).count() == 1;
+        let is_named = |layer: &csdfc_network::Layer| layer.name == *name || layer.output == *name;
+        let known = |layer: &csdfc_network::Layer| {
+            layer.is_input() && (is_named(layer) || name.is_empty() && is_only)
+        };
         let Some(id) = network.ids().find(|id| known(network.layer(*id))) else {
             let inputs =
                 network.layers.iter().filter(|layer| layer.is_input()).map(|layer| layer.name.as_str());

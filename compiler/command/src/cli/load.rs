@@ -1,0 +1,95 @@
+//! The options that say how models are loaded.
+
+use std::str::FromStr;
+
+use clap::Args;
+use csdfc_input::app::Origin;
+use csdfc_input::app::spec::AppSpec;
+
+use crate::error::Error;
+
+/// Options that change how models are loaded.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LoadArgs {
+    /// Keep batch norms and activations as layers of their own
+    #[arg(long)]
+    pub no_fuse: bool,
+    /// Shape of an input whose dimensions the model leaves open, by its name, by that of one dimension (`height=224`), or by
+    /// none where there is one input
+    #[arg(long = "shape", value_name = "[[CNN/]INPUT=]1,3,224,224")]
+    pub shapes: Vec<InputShape>,
+    /// An input that is one number in every frame, such as a sampling rate. It becomes a constant
+    #[arg(long = "value", value_name = "[CNN/]INPUT=NUMBER")]
+    pub values: Vec<InputValue>,
+}
+
+/// `INPUT=1,3,224,224`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputShape {
+    /// The input, perhaps `CNN/INPUT`.
+    pub input: String,
+    /// Its dimensions.
+    pub dims: Vec<usize>,
+}
+
+/// `INPUT=16000`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputValue {
+    /// The input, perhaps `CNN/INPUT`.
+    pub input: String,
+    /// The number.
+    pub value: f64,
+}
+
+impl LoadArgs {
+    /// Writes the options over what the application file says.
+    ///
+    /// # Errors
+    /// When a shape does not say which CNN's input it is.
+    pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), Error> {
+        if self.no_fuse {
+            spec.fuse = false;
+        }
+        for shape in &self.shapes {
+            let (cnn, input) = super::cnn_of(spec, &shape.input, "--shape", "INPUT=…")?;
+            cnn.shapes.insert(input, shape.dims.clone());
+            origin.replaced.push(("shapes", "--shape"));
+        }
+        for InputValue { input, value } in &self.values {
+            let (cnn, input) = super::cnn_of(spec, input, "--value", "INPUT=…")?;
+            cnn.values.insert(input, *value);
+            origin.replaced.push(("values", "--value"));
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for InputShape {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "give an input and its dimensions: `image=1,3,224,224`".to_string();
+        // Without a name it is the only input's.
+        let (input, dims) = match text.rsplit_once('=') {
+            Some(("", _)) => return Err(wrong()),
+            Some(named) => named,
+            None => ("", text),
+        };
+        let dims = dims.split([',', 'x']).map(|dim| dim.trim().parse().ok().filter(|dim| *dim > 0));
+        let dims = dims.collect::<Option<Vec<usize>>>().ok_or_else(wrong)?;
+        Ok(InputShape { input: input.into(), dims })
+    }
+}
+
+impl FromStr for InputValue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = text.rsplit_once('=').filter(|(input, _)| !input.is_empty());
+        let number = named.and_then(|(input, number)| Some((input, number.trim().parse().ok()?)));
+        match number.filter(|(_, value): &(_, f64)| value.is_finite()) {
+            Some((input, value)) => Ok(InputValue { input: input.into(), value }),
+            None => Err("give an input and its number: `sr=16000`".into()),
+        }
+    }
+}
