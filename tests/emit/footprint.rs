@@ -19,7 +19,7 @@ use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_network::Network;
 use csdfc_network::pass::integers;
 use csdfc_plan::format::Quantization;
-use csdfc_plan::operator::{Conv, Function, Operator};
+use csdfc_plan::operator::{Conv, Function, Gemm, Operator};
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_plan::shape::Shape;
 use csdfc_tests::{generate, plan, skipped};
@@ -288,28 +288,42 @@ fn of_network(network: Network) -> Application {
     generate::of_cnns(vec![cnn], vec![vec!["p".into()]], StorageModel::Tensors, RowsChoice::Layers(rows))
 }
 
-/// Convolutions of one pixel, one after another.
-fn chain(count: usize) -> Network {
+/// Convolutions of one pixel or fully connected layers, one after another.
+fn chain(count: usize, is_gemm: bool) -> Network {
     let mut network = Network::default();
-    let mut operand = generate::input(&mut network, Shape::image(8, 6, 8));
+    let shape = if is_gemm { Shape::new([1, 8]) } else { Shape::image(8, 6, 8) };
+    let mut operand = generate::input(&mut network, shape);
     let (kernel, stride, dilation, pads) = ([1, 1], [1, 1], [1, 1], [0; 4]);
-    for _ in 0..count {
-        let conv = Conv {
-            filters: 8,
+    let (filters, groups, bias, pre, residual) = (8, 1, true, None, false);
+    let activation = Some(Function::Relu);
+    let operator = match is_gemm {
+        true => Operator::Gemm(Gemm { inner: 8, units: 8, transposed: true, bias, activation }),
+        false => Operator::Conv(Conv {
+            filters,
             kernel,
             stride,
             dilation,
             pads,
-            groups: 1,
-            bias: true,
-            pre: None,
-            residual: false,
-            activation: Some(Function::Relu),
-        };
-        operand = generate::push(&mut network, Operator::Conv(conv), vec![operand]).expect("a layer");
+            groups,
+            bias,
+            pre,
+            residual,
+            activation,
+        }),
+    };
+    for _ in 0..count {
+        operand = generate::push(&mut network, operator.clone(), vec![operand]).expect("a layer");
     }
     network.outputs.push(csdfc_network::NetworkOutput { name: "y".into(), operand });
     network
+}
+
+/// A network of integers.
+fn of_bytes(network: &Network) -> Network {
+    let to = Some(Quantization { scale: 0.031, zero_point: 129 });
+    let quantizations: Vec<_> =
+        network.layers.iter().map(|layer| to.filter(|_| !layer.operator.makes_indices())).collect();
+    integers(quantized(network, &quantizations))
 }
 
 /// A network for each kernel, in floats and in integers.
@@ -338,10 +352,7 @@ fn networks() -> Vec<Network> {
         for operator in &group.operators {
             let network =
                 kernels::network(&Group { operators: vec![operator.clone()], ..group.clone() }, false);
-            let to = Some(Quantization { scale: 0.031, zero_point: 129 });
-            let quantizations: Vec<_> =
-                network.layers.iter().map(|layer| to.filter(|_| !layer.operator.makes_indices())).collect();
-            let bytes = integers(quantized(&network, &quantizations));
+            let bytes = of_bytes(&network);
             all.extend([network, bytes]);
         }
     }
@@ -365,17 +376,23 @@ fn measures_footprints() {
         let application = of_network(network);
         let plan = plan(&application);
         let ingredients = Ingredients::of(&plan).expect("kernels");
-        let is_new = ingredients.kernels.iter().any(|kernel| !seen.contains(kernel));
-        if is_new {
-            seen.extend(ingredients.kernels.iter().cloned());
+        if ingredients.names().any(|kernel| !seen.contains(kernel)) {
+            seen.extend(ingredients.names().map(str::to_owned));
             all.push((application, plan, ingredients));
         }
     }
-    let chains = [1, 5].map(|count| {
-        let application = of_network(chain(count));
-        let plan = plan(&application);
-        (application, plan)
-    });
+    // One layer of a kind, and five.
+    let chains: Vec<_> = [(false, false), (true, false), (false, true), (true, true)]
+        .map(|(is_gemm, are_bytes)| {
+            [1, 5].map(|count| {
+                let network = chain(count, is_gemm);
+                let application = of_network(if are_bytes { of_bytes(&network) } else { network });
+                let plan = plan(&application);
+                let ingredients = Ingredients::of(&plan).expect("kernels");
+                (application, plan, ingredients)
+            })
+        })
+        .into();
     println!("{} crates, {} kernels", all.len(), seen.len());
     let folder = csdfc_tests::root().join("codegen/emit/src/footprint/tables");
     let mut index = String::new();
@@ -386,15 +403,14 @@ fn measures_footprints() {
         assert!(is_installed(name), "rustup target add {name}");
         let mut text = String::new();
         for (level, constant) in LEVELS {
-            let measure =
-                |(application, plan): (&Application, &Plan)| linked(application, plan, target, level, true);
-            let [one, five] = chains.each_ref().map(|(application, plan)| measure((application, plan)));
-            let layer = (five.bytes - one.bytes) / 4;
-            let crates: Vec<Linked> =
-                all.par_iter().map(|(application, plan, _)| measure((application, plan))).collect();
+            let measure = |(application, plan, _): &(Application, Plan, Ingredients)| {
+                linked(application, plan, target, level, true)
+            };
+            let layers = Layers::new(&chains, measure);
+            let crates: Vec<Linked> = all.par_iter().map(measure).collect();
             let measured: Vec<_> = all.iter().map(|(_, _, ingredients)| ingredients).zip(&crates).collect();
-            let of_one = Ingredients::of(&chains[0].1).expect("kernels");
-            text += &table(constant, &measured, (&of_one, &one), layer);
+            let one = measure(&chains[0][0]);
+            text += &table(constant, &measured, (&chains[0][0].2, &one), &layers);
             println!("{name} at {level}");
         }
         let head = format!(
@@ -406,12 +422,39 @@ fn measures_footprints() {
     println!("{index}");
 }
 
+/// Bytes of a layer beside its kernel, by kernel.
+struct Layers(BTreeMap<String, u64>);
+
+impl Layers {
+    /// Of those kernels that five layers call in one of two crates, and one in the other.
+    fn new<T>(
+        chains: &[[(T, Plan, Ingredients); 2]],
+        measure: impl Fn(&(T, Plan, Ingredients)) -> Linked,
+    ) -> Self {
+        let of_chain = |chain: &[(T, Plan, Ingredients); 2]| {
+            let [one, five] = chain.each_ref().map(|of| measure(of).bytes);
+            let (kernel, _) = chain[1].2.kernels.iter().find(|(_, count)| **count == 5).expect("five layers");
+            (kernel.clone(), (five - one) / 4)
+        };
+        Layers(chains.iter().map(of_chain).collect())
+    }
+
+    /// Of other kernels, the fewest.
+    fn of(&self, kernel: &str) -> u64 {
+        self.0.get(kernel).or(self.0.values().min()).copied().unwrap_or(0)
+    }
+
+    fn all(&self, ingredients: &Ingredients) -> u64 {
+        ingredients.kernels.iter().map(|(kernel, count)| self.of(kernel) * count).sum()
+    }
+}
+
 /// A table of crates: what they call, and what the linker kept.
 fn table(
     constant: &str,
     crates: &[(&Ingredients, &Linked)],
     of_one: (&Ingredients, &Linked),
-    layer: u64,
+    layers: &Layers,
 ) -> String {
     // What every crate has.
     let (ingredients_of_one, one) = of_one;
@@ -421,10 +464,9 @@ fn table(
         .filter(|name| crates.iter().all(|(_, linked)| linked.symbols.contains_key(*name)))
         .map(String::as_str)
         .collect();
-    let kernels: BTreeSet<&str> =
-        crates.iter().flat_map(|(ingredients, _)| &ingredients.kernels).map(String::as_str).collect();
+    let kernels: BTreeSet<&str> = crates.iter().flat_map(|(ingredients, _)| ingredients.names()).collect();
     let with = |kernel: &str| -> Vec<&Linked> {
-        let calls = crates.iter().filter(|(ingredients, _)| ingredients.kernels.contains(kernel));
+        let calls = crates.iter().filter(|(ingredients, _)| ingredients.names().any(|name| name == kernel));
         calls.map(|(_, linked)| *linked).collect()
     };
     // The kernels of which every crate has a symbol.
@@ -449,20 +491,19 @@ fn table(
     // What is left of each crate is what was inlined, and constants. Of a convolution's crate, it
     // is what every crate has.
     let left = |(ingredients, linked): &(&Ingredients, &Linked)| {
-        let named =
-            parts.iter().filter(|(of, _)| of.iter().any(|kernel| ingredients.kernels.contains(*kernel)));
+        let named = parts.iter().filter(|(of, _)| ingredients.names().any(|kernel| of.contains(kernel)));
         let named: u64 = named.map(|(_, bytes)| bytes).sum();
-        linked.bytes.saturating_sub(named + layer * ingredients.layers)
+        linked.bytes.saturating_sub(named + layers.all(ingredients))
     };
     let base = left(&(ingredients_of_one, one));
     let shared: Vec<_> = parts.iter().filter(|(of, bytes)| of.len() > 1 && **bytes > 0).collect();
     let list: Vec<String> = shared.iter().map(|(_, bytes)| bytes.to_string()).collect();
     let mut text = format!(
-        "#[rustfmt::skip]\npub(in super::super) const {constant}: Table = Table {{\n    base: {base},\n    layer: {layer},\n"
+        "#[rustfmt::skip]\npub(in super::super) const {constant}: Table = Table {{\n    base: {base},\n"
     );
     let _ = writeln!(text, "    shared: &[{}],\n    kernels: &[", list.join(", "));
     for &kernel in &kernels {
-        let calls: Vec<_> = crates.iter().filter(|(of, _)| of.kernels.contains(kernel)).collect();
+        let calls: Vec<_> = crates.iter().filter(|(of, _)| of.names().any(|name| name == kernel)).collect();
         let alone = parts.get(&BTreeSet::from([kernel])).copied().unwrap_or(0);
         // What is left belongs to the kernels, not to their features, and least to what converts numbers for others.
         let rest = calls
@@ -471,21 +512,16 @@ fn table(
             .min()
             .filter(|_| !kernel.contains(OF_FEATURE))
             .unwrap_or(0);
-        let stack = calls
-            .iter()
-            .map(|(_, linked)| linked.stack)
-            .min()
-            .filter(|_| !kernel.contains(OF_FEATURE))
-            .unwrap_or(0);
+        let stack = calls.iter().map(|(_, linked)| linked.stack).min().unwrap_or(0);
         let of: Vec<String> = (0..)
             .zip(&shared)
             .filter(|(_, (of, _))| of.contains(kernel))
             .map(|(part, _): (usize, _)| part.to_string())
             .collect();
-        let own = alone + rest;
+        let (own, layer) = (alone + rest, layers.of(kernel));
         let _ = writeln!(
             text,
-            "        ({kernel:?}, Entry {{ own: {own}, stack: {stack}, parts: &[{}] }}),",
+            "        ({kernel:?}, Entry {{ own: {own}, layer: {layer}, stack: {stack}, parts: &[{}] }}),",
             of.join(", ")
         );
     }

@@ -9,7 +9,7 @@
 
 mod tables;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use csdfc_plan::check;
 use csdfc_plan::format::Element;
@@ -44,10 +44,10 @@ pub const OF_FEATURE: char = '+';
 /// What of a plan decides about its code and stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ingredients {
-    /// Layers that call a kernel.
-    pub layers: u64,
-    /// The kernels that they call, by the parameters on which the code depends, and each with each of its features.
-    pub kernels: BTreeSet<String>,
+    /// The kernels that layers call, by the parameters on which the code depends, and how many layers call each.
+    pub kernels: BTreeMap<String, u64>,
+    /// The same with each of their features, after [`OF_FEATURE`].
+    pub features: BTreeSet<String>,
 }
 
 impl Ingredients {
@@ -66,22 +66,27 @@ impl Ingredients {
         Ok(Ingredients::of_models(&models))
     }
 
+    /// The kernels, and they with their features.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.kernels.keys().chain(&self.features).map(String::as_str)
+    }
+
     pub(super) fn of_models(models: &[Model<'_>]) -> Self {
         let mut all = Ingredients::default();
         for model in models {
             if model.is_streamed() {
-                all.kernels.insert("weights read from a store".into());
+                all.kernels.insert("weights read from a store".into(), 1);
             }
             if !model.stages.is_empty() || model.threads() > 1 {
-                all.kernels.insert("several workers".into());
+                all.kernels.insert("several workers".into(), 1);
             }
             for (layer, call) in model.calls.iter().enumerate() {
                 let Some(call) = call else { continue };
-                all.layers += 1;
                 let kernel = kernel(model, layer, call);
                 let features = Features::new(std::iter::once(call));
-                all.kernels.extend(features.names().map(|feature| format!("{kernel} {OF_FEATURE}{feature}")));
-                all.kernels.insert(kernel);
+                all.features
+                    .extend(features.names().map(|feature| format!("{kernel} {OF_FEATURE}{feature}")));
+                *all.kernels.entry(kernel).or_default() += 1;
             }
         }
         all
@@ -130,8 +135,6 @@ fn variants(literal: &Literal, name: &mut String) {
 struct Table {
     /// Bytes of a crate without kernels.
     base: u64,
-    /// Bytes of a layer beside its kernel.
-    layer: u64,
     /// Bytes of each part that several kernels share.
     shared: &'static [u64],
     /// The kernels, in the order of their names.
@@ -143,6 +146,8 @@ struct Table {
 struct Entry {
     /// Bytes of code that no other kernel calls.
     own: u64,
+    /// Bytes of each layer that calls it.
+    layer: u64,
     /// Bytes of stack of a frame of a crate that calls this kernel alone.
     stack: u64,
     /// The shared parts that it calls.
@@ -157,13 +162,15 @@ impl Table {
 
     /// Bytes of code, and of stack.
     fn sum(&self, ingredients: &Ingredients) -> [u64; 2] {
-        let entries: Vec<Entry> =
-            ingredients.kernels.iter().filter_map(|kernel| self.entry(kernel)).collect();
+        let entries: Vec<Entry> = ingredients.names().filter_map(|kernel| self.entry(kernel)).collect();
         let parts: BTreeSet<u16> = entries.iter().flat_map(|entry| entry.parts).copied().collect();
         let shared: u64 = parts.iter().map(|&part| self.shared[usize::from(part)]).sum();
         let own: u64 = entries.iter().map(|entry| entry.own).sum();
         let stack = entries.iter().map(|entry| entry.stack).max().unwrap_or(0);
-        [self.base + self.layer * ingredients.layers + shared + own, stack]
+        let calls =
+            ingredients.kernels.iter().filter_map(|(kernel, &count)| Some((self.entry(kernel)?, count)));
+        let layers: u64 = calls.map(|(entry, count)| entry.layer * count).sum();
+        [self.base + layers + shared + own, stack]
     }
 }
 
@@ -173,8 +180,8 @@ pub fn footprints(ingredients: &Ingredients) -> Vec<Footprint> {
         .iter()
         .map(|&(target, processors, [fast, small])| {
             let ([code, stack], [small_code, _]) = (fast.sum(ingredients), small.sum(ingredients));
-            let is_unknown = |kernel: &&String| fast.entry(kernel).is_none();
-            let unknown = ingredients.kernels.iter().filter(is_unknown).cloned().collect();
+            let unknown = ingredients.names().filter(|kernel| fast.entry(kernel).is_none());
+            let unknown = unknown.map(str::to_owned).collect();
             Footprint { target, processors, code, small_code, stack, unknown }
         })
         .collect()
