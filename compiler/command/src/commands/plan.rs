@@ -2,20 +2,23 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::app::spec::RowsSpec;
 use csdfc_input::device::DeviceProfile;
+use csdfc_input::units::MemoryGoal;
 use csdfc_network::Network;
 use csdfc_network::suggest;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver::{self, Explanation};
-use csdfc_planner::explain::{primitives, shortfall};
+use csdfc_planner::explain::{self, primitives, shortfall};
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::saved::front::{PickError, SavedFront};
 use csdfc_planner::saved::identity;
 use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Budget, Scope, Shares, Watch};
+use csdfc_planner::ways;
 use csdfc_precision::{self as precision, Accuracy, Calibration, Chosen};
 use tracing::{info, warn};
 
@@ -62,6 +65,7 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     let watcher = Watcher::start();
     let watch = Watch {
         budget: args.budget.map_or(Budget::Default, Budget::from),
+        began: Instant::now(),
         scope: if args.budget.is_some() || args.front.pareto.is_some() { Scope::Front } else { Scope::Plan },
         without: &args.without,
         stop: &watcher.stop,
@@ -75,7 +79,7 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         false => as_stated(args, &app, saved.as_ref(), &paths, &watch),
     };
     let Chosen { application, device, planned, accuracies, sufficient } = chosen?;
-    let driver::Planned { plan, shortfall, refused, .. } = planned;
+    let driver::Planned { mut plan, shortfall, refused, .. } = planned;
     if let Some(why) = refused {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
         output::write(path, &plan.to_json())?;
@@ -96,11 +100,18 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         None => None,
         Some(layer) => Some(explained(layer, &plan, &application, &device)?),
     };
+    if shortfall.is_some() && saved.is_none() {
+        let another = |application: &Application| {
+            let paths = paths(application);
+            driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::validate)
+        };
+        plan.constraints.ways = ways::ways(&app, &plan, &another, &watch)?;
+    }
     save(args, &plan)?;
     // Nothing else may stand where the plan or the front has been printed.
     if !to_stdout {
         output::print(&match (&explanation, args.format) {
-            (None, Format::Text) => report::plan::text(&plan) + &lost,
+            (None, Format::Text) => report::plan::text(&plan) + left_out(&application) + &lost,
             (None, Format::Json) => plan.to_json(),
             (None, Format::Ron) => plan.to_ron(),
             (Some(explanation), Format::Text) => primitives::text(explanation),
@@ -116,16 +127,33 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
                 lost.trim_end()
             )
         }
-        Some(nearest) if accuracies.is_empty() => shortfall::text(&plan, &nearest),
         Some(nearest) => {
-            let sufficient = precision::explain::sufficient(sufficient.as_deref());
-            format!("{}\n  {sufficient}", shortfall::text(&plan, &nearest))
+            let mut lines = vec![shortfall::text(&plan, &nearest)];
+            if !accuracies.is_empty() {
+                lines.push(format!("  {}", precision::explain::sufficient(sufficient.as_deref())));
+            }
+            lines.extend(explain::ways::text(&plan.constraints.ways, &args.words).lines().map(str::to_owned));
+            if watch.is_over() {
+                lines.push(
+                    "the search was cut short: with more time, there may be more and smaller plans".into(),
+                );
+            }
+            lines.join("\n")
         }
     };
     status::clear();
     // If standard error is closed, nobody reads the message. The exit code says it too.
     let _ = writeln!(std::io::stderr(), "csdfc: {text}");
     Ok(Outcome::No)
+}
+
+/// What the smallest plan leaves out, if `min` is asked for.
+fn left_out(application: &Application) -> &'static str {
+    let is_min = application.constraints.memory == Some(MemoryGoal::Min);
+    match is_min && application.may_be_streamed.is_some() {
+        true => "all weights are in memory: --weights streamed takes less of it, and more time\n",
+        false => "",
+    }
 }
 
 /// Plans an application whose precisions are stated.
