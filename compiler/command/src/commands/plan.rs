@@ -80,6 +80,10 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     };
     let Chosen { application, device, planned, accuracies, sufficient } = chosen?;
     let driver::Planned { mut plan, shortfall, refused, .. } = planned;
+    if watch.is_stopped() {
+        let what = if app.spec.has_auto_precision() { "the choice of precisions" } else { "the search" };
+        warn!("interrupted: {what} ended early, and this is the best plan so far");
+    }
     if let Some(why) = refused {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
         output::write(path, &plan.to_json())?;
@@ -134,9 +138,7 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
             }
             lines.extend(explain::ways::text(&plan.constraints.ways, &args.words).lines().map(str::to_owned));
             if watch.is_over() {
-                lines.push(
-                    "the search was cut short: with more time, there may be more and smaller plans".into(),
-                );
+                lines.push("no time was left to look for more that can be done".into());
             }
             lines.join("\n")
         }
@@ -210,7 +212,7 @@ fn choose(
         let paths = paths(application);
         driver::plan_from(&Start::default(), application, device, paths, &shares.next(), &driver::validate)
     };
-    Ok(precision::plan(app, &frames, &plan, tell)?)
+    Ok(precision::plan(app, &frames, &plan, watch, tell)?)
 }
 
 /// Explains the primitive of `[CNN/]LAYER`. The names of layers may have slashes too.

@@ -1,6 +1,5 @@
 //! The design points of every CNN, by whatever method the application asks for.
 
-
 use csdfc_input::app::spec::Method;
 use tracing::{info, info_span};
 

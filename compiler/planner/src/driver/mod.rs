@@ -179,7 +179,10 @@ pub fn plan_from(
 /// The best plan that the strategies find.
 fn best(context: &Context<'_>, start: &Start, application: &Application) -> Result<Planned, Error> {
     let objective = &Objective::new(application);
-    let shares = &Shares::new(context.watch, primitives::searches(application, context.device));
+    // If weights may have to be streamed, the searches for that are as long as one of these.
+    let may_stream = application.streamed.is_some() || application.may_be_streamed.is_some();
+    let later = usize::from(may_stream && objective.limit.is_some());
+    let shares = &Shares::new(context.watch, primitives::searches(application, context.device) + later);
     let first = context.plan(start, application, shares)?;
     let first = Candidate { application: application.clone(), planned: first };
     let time_optimum = &TimeOptimum::new(application, context.device)?;
@@ -187,6 +190,9 @@ fn best(context: &Context<'_>, start: &Start, application: &Application) -> Resu
     for (strategy, attempt) in PIPELINE {
         if context.watch.without.contains(&strategy) {
             continue;
+        }
+        if context.watch.is_over() {
+            break;
         }
         let best = found.as_ref().unwrap_or(&first);
         let situation =

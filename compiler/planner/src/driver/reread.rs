@@ -32,7 +32,6 @@ pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Err
     };
     let stored = tileable(&with(&BTreeSet::new()));
     let mut again: BTreeSet<LayerOf> = stored.keys().cloned().collect();
-    // Only now is it known that memory has too little room, so the search gets the same time again.
     let planned = context.plan(situation.start, &with(&again), &Shares::new(context.watch, 1))?;
     let mut best = Candidate { application: with(&again), planned };
     let is_smaller = best.planned.plan.memory.total < kept.plan.memory.total;
@@ -47,6 +46,9 @@ pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Err
     let choices = best.choices();
     let mut timeline = timeline::timeline(&best.planned.plan).ok();
     for layer in by_bytes(&best.planned) {
+        if context.watch.is_over() {
+            break;
+        }
         let bytes = stored.get(&layer).copied().unwrap_or(0);
         if timeline.as_ref().is_some_and(|seen| !may_keep(&best.planned.plan, seen, &layer, bytes, most)) {
             continue;

@@ -47,7 +47,6 @@ pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, E
     if objective.fits(resident.planned.plan.memory.total) {
         return Ok(None);
     }
-    // Only now is it known that some weights must be streamed. So the searches get the same time again.
     let shares = Shares::new(context.watch, SEARCHES);
     let with = |resident: &BTreeSet<LayerOf>| Application {
         streamed: Some(Streamed { resident: resident.clone(), ..Streamed::default() }),
@@ -67,6 +66,9 @@ pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, E
     let mut sketches: Vec<(Candidate, BTreeSet<LayerOf>)> = Vec::new();
     for layers in orders(&best.application, &best.planned.exposed) {
         for share in SHARES {
+            if context.watch.is_over() {
+                break;
+            }
             let mut left = room / 100 * share;
             let mut resident = may_be_streamed.resident.clone();
             for (bytes, layer) in &layers {
@@ -94,7 +96,7 @@ pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, E
     // Stable, so that of equals the first stays first.
     sketches.sort_by(|(a, _), (b, _)| a.planned.compare(&b.planned, objective));
     for (rank, (sketch, resident)) in sketches.into_iter().enumerate() {
-        if rank < SEARCHED {
+        if rank < SEARCHED && !context.watch.is_over() {
             best = best.or(searched(with(&resident))?, objective);
         }
         let plan = &sketch.planned.plan;

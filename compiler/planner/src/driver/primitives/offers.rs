@@ -1,6 +1,5 @@
 //! The offers for all CNNs together, and the plans of the most promising.
 
-
 use csdfc_input::app::resolve::Application;
 use csdfc_network::LayerId;
 use csdfc_runtime::bind::Primitive;

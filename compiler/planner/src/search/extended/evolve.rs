@@ -1,6 +1,5 @@
 //! The genetic search among the choices of a [`DesignSpace`].
 
-
 use csdfc_ga::{Evaluation, Problem, Space, one_point, search_with};
 use rand::rngs::ChaCha8Rng;
 

@@ -54,7 +54,6 @@ pub(super) mod segment;
 #[cfg(test)]
 mod tests;
 
-
 use csdfc_network::LayerId;
 use rayon::prelude::*;
 

@@ -259,6 +259,7 @@ pub(super) fn bits(genome: &[i64]) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
+    use std::time::Instant;
 
     use super::*;
     use crate::frame::occupancy::AddressSharing;
