@@ -6,6 +6,7 @@ mod analyze;
 mod bad_input;
 mod front;
 mod guide;
+mod interrupted;
 mod memories;
 mod offload;
 mod onnx;
@@ -21,6 +22,7 @@ mod state;
 mod strategies;
 mod stream;
 mod update;
+mod ways;
 mod written;
 
 use std::io::{Read, Write};

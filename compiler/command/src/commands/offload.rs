@@ -16,7 +16,6 @@ use csdfc_planner::open;
 use csdfc_planner::search::watch::{self, Watch};
 
 use super::output;
-use super::watcher::Watcher;
 use crate::cli::Format;
 use crate::cli::offload::OffloadArgs;
 use crate::error::{Error, Outcome};
@@ -69,17 +68,13 @@ fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outc
     let application = app.resolve()?;
     let options = options(args, Unit::Elements);
     let mut report = ModelReport::new(&application.name, &accelerator.name, options.unit);
-    let watcher = Watcher::start();
     let budget = args.budget.map_or(watch::Budget::Default, watch::Budget::from);
-    let watch = Watch { budget, stop: &watcher.stop, ..Watch::unwatched() };
+    let watch = Watch { budget, ..Watch::unwatched() };
     let of_cnn =
         |cnn: &Cnn| convolutions(&cnn.network).into_iter().map(|named| (cnn.name.clone(), named)).collect();
     let layers: Vec<(String, NamedLayer)> = application.cnns.iter().flat_map::<Vec<_>, _>(of_cnn).collect();
     for (done, (cnn, named)) in layers.iter().enumerate() {
-        if watch.is_stopped() {
-            tracing::warn!("interrupted: {done} of {} layers are mapped", layers.len());
-            break;
-        }
+        // Each layer has an equal share of the time that the ones before have left.
         let budget = match watch.share(layers.len() - done).budget {
             watch::Budget::Default => mapping::BUDGET,
             watch::Budget::Evaluations(steps) => Budget::Work(steps),

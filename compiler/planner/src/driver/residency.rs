@@ -37,8 +37,8 @@ const SEARCHED: usize = 2;
 /// best sets.
 const SEARCHES: usize = 2 + SEARCHED;
 
-/// The best plan with some weights streamed, if weights may be streamed, the best plan so far exceeds the limit, and this one
-/// meets the constraints.
+/// The best plan with some weights streamed, if weights may be streamed and the best plan so far exceeds the limit. If
+/// even the smallest exceeds it, that is the plan.
 pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
     let Situation { context, application, objective, best: resident, .. } = *situation;
     let (Some(limit), Some(may_be_streamed)) = (objective.limit, &application.may_be_streamed) else {
@@ -61,8 +61,8 @@ pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, E
     let mut smallest = all.clone();
     smallest.constraints.memory = Some(MemoryGoal::Min);
     let smallest = searched(smallest)?.planned.plan;
-    let Some(room) = limit.checked_sub(smallest.memory.total) else { return Ok(None) };
     let mut best = searched(all)?;
+    let Some(room) = limit.checked_sub(smallest.memory.total) else { return Ok(Some(best)) };
     let mut sketches: Vec<(Candidate, BTreeSet<LayerOf>)> = Vec::new();
     for layers in orders(&best.application, &best.planned.exposed) {
         for share in SHARES {
@@ -104,7 +104,7 @@ pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, E
         info!(resident = resident.len(), ?fps, total = plan.memory.total, "pages the rest");
         best = best.or(sketch, objective);
     }
-    Ok(Some(best).filter(|best| best.planned.plan.constraints.met))
+    Ok(Some(best))
 }
 
 /// Choices with which to plan in about this many bytes: the fastest of a front that fits them, and the smallest. If the
