@@ -203,7 +203,11 @@ fn best(context: &Context<'_>, start: &Start, application: &Application) -> Resu
             found = Some(other);
         }
     }
+    let best_rates = first.planned.shortfall.as_ref().map(|shortfall| shortfall.best_rates.clone());
     let Candidate { mut planned, .. } = found.unwrap_or(first);
+    if let (Some(shortfall), Some(rates)) = (&mut planned.shortfall, best_rates) {
+        shortfall.reaches(&rates);
+    }
     if primitives::is_joint(start, application, time_optimum) {
         // Strategies may have planned with picked choices, but the search found them.
         planned.plan.search.method = Method::Extended.name().into();

@@ -33,7 +33,7 @@ const SHARES: [u64; 6] = [100, 90, 75, 50, 25, 10];
 /// front.
 const SEARCHED: usize = 2;
 
-/// The most searches: one for the smallest plan, one for a plan with all the room for blocks, and one for each of the
+/// The most searches, if a plan can be fast enough: one for the smallest plan, one for a plan with all the room for blocks, and one for each of the
 /// best sets.
 const SEARCHES: usize = 2 + SEARCHED;
 
@@ -60,7 +60,14 @@ pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, E
     let all = with(&may_be_streamed.resident);
     let mut smallest = all.clone();
     smallest.constraints.memory = Some(MemoryGoal::Min);
-    let smallest = searched(smallest)?.planned.plan;
+    let mut smallest = searched(smallest)?;
+    if smallest.planned.shortfall.is_some() {
+        // No plan is as fast as is asked for, so the nearest one is as fast as memory permits.
+        let mut slower = smallest.application.clone();
+        (slower.constraints.fps, slower.constraints.latency_ns) = Default::default();
+        smallest = searched(slower)?;
+    }
+    let smallest = smallest.planned.plan;
     let mut best = searched(all)?;
     let Some(room) = limit.checked_sub(smallest.memory.total) else { return Ok(Some(best)) };
     let mut sketches: Vec<(Candidate, BTreeSet<LayerOf>)> = Vec::new();
