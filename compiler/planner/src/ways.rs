@@ -25,11 +25,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::collections::BTreeMap;
+
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::WeightsPlace;
 use csdfc_input::units::MemoryGoal;
 use csdfc_network::pass::Precision;
-use csdfc_plan::plan::{Cnn, Plan};
+use csdfc_plan::plan::Plan;
 use csdfc_plan::way::Way;
 
 use crate::driver::Planned;
@@ -73,7 +75,7 @@ pub fn ways(opened: &Opened, nearest: &Plan, plan: Plans<'_>, watch: &Watch<'_>)
     // A network that has no layer of the lower precision is no smaller.
     let mut kept: Vec<Way> = Vec::new();
     for way in ways {
-        if way.met || kept.iter().all(|before| way.total < before.total || before.fps != way.fps) {
+        if !kept.iter().any(|before| (before.total, &before.fps) == (way.total, &way.fps)) {
             kept.push(way);
         }
     }
@@ -146,13 +148,18 @@ fn slower(nearest: &Plan) -> Option<Way> {
         return None;
     }
     let cnn = |name: &String| nearest.cnns.iter().find(|cnn| cnn.name == *name);
+    // The only CNN needs no name.
+    let of = |name: &String, value: String| match nearest.cnns.len() {
+        1 => value,
+        _ => format!("{name}={value}"),
+    };
     let floors = asked.fps.iter().filter_map(|(name, fps)| {
         let fps = rounded_down(cnn(name)?.fps).min(*fps);
-        Some(["--fps".to_owned(), format!("{name}={fps}")])
+        Some(["--fps".to_owned(), of(name, fps.to_string())])
     });
     let limits = asked.latency_ns.iter().filter_map(|(name, ns)| {
         let ns = (*ns).max(cnn(name)?.latency_ns);
-        Some(["--latency".to_owned(), format!("{name}={ns}ns")])
+        Some(["--latency".to_owned(), of(name, format!("{ns}ns"))])
     });
     Some(Way {
         means: "slower".into(),
@@ -170,8 +177,8 @@ fn rounded_down(fps: f64) -> f64 {
     format!("{digits:.3e}").parse().ok().filter(|rounded| *rounded <= fps).unwrap_or(fps)
 }
 
-fn fps(plan: &Plan) -> std::collections::BTreeMap<String, f64> {
-    plan.cnns.iter().map(|cnn: &Cnn| (cnn.name.clone(), cnn.fps)).collect()
+fn fps(plan: &Plan) -> BTreeMap<String, f64> {
+    plan.cnns.iter().map(|cnn| (cnn.name.clone(), cnn.fps)).collect()
 }
 
 #[cfg(test)]
