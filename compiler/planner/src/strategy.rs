@@ -85,7 +85,11 @@ const TABLE: [(Strategy, &str, &str); 17] = [
         "streamed-weights",
         "reads some weights from a store in each frame, if not all fit",
     ),
-    (Strategy::RereadWeights, "reread-weights", "reads weights again at each firing, if nothing else fits or is as small"),
+    (
+        Strategy::RereadWeights,
+        "reread-weights",
+        "reads weights again at each firing, if nothing else fits or is as small",
+    ),
     (
         Strategy::LargerBlocks,
         "larger-blocks",
