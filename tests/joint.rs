@@ -318,8 +318,8 @@ fn searches_of_a_joint_plan_share_its_time() {
         let count = |progress: &Progress<'_>| {
             begun.fetch_add(usize::from(progress.evaluations == 0), Ordering::Relaxed);
         };
-        // With no time at all, each search ends as soon as it has begun.
-        let watch = Watch { budget: Budget::Time(Duration::ZERO), progress: &count, ..Watch::unwatched() };
+        let time = Budget::Time(Duration::from_millis(200));
+        let watch = Watch { budget: time, progress: &count, ..Watch::unwatched() };
         let planned =
             driver::plan_from(&Start::default(), &application, &device, vec![String::new()], &watch, &|_| {
                 Ok(())

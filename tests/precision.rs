@@ -47,7 +47,7 @@ fn choose(app: &Opened, frames: &dyn Fn(&Network) -> Vec<Vec<Value>>) -> Result<
             &driver::validate,
         )
     };
-    precision::plan(app, &frames, &plan, &|_| ())
+    precision::plan(app, &frames, &plan, &Watch::unwatched(), &|_| ())
 }
 
 fn chosen(app: &Opened) -> Chosen {

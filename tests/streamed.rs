@@ -33,7 +33,7 @@ fn networks_take_a_fraction_of_their_weights() {
         ("resnet50", 4_500_000),
         ("vgg16", 5_800_000),
     ] {
-        let plan = streamed(name, MemoryGoal::Min);
+        let plan = streamed(name, MemoryGoal::Bytes(most));
         let memory = &plan.memory;
         assert!(memory.total <= most, "{name}: {}", memory.total);
         assert_eq!((memory.parameters_resident, memory.total), (Some(0), memory.arena), "{name}");
@@ -75,11 +75,13 @@ fn streamed(name: &str, goal: MemoryGoal) -> Plan {
 /// streamed.
 #[test]
 fn weights_are_read_again_where_memory_has_too_little_room() {
-    let once = streamed("resnet8", MemoryGoal::Min);
+    let once = streamed("resnet8", MemoryGoal::Bytes(107_584));
+    assert!(once.constraints.met);
     let all = once.store.as_ref().unwrap().bytes;
     assert_eq!(once.cnns[0].bytes_read, Some(all));
-    // The nearest plan to an impossible budget.
-    let least = streamed("resnet8", MemoryGoal::Bytes(1));
+    // The smallest plan, which is the nearest to an impossible budget.
+    let least = streamed("resnet8", MemoryGoal::Min);
+    assert_eq!(streamed("resnet8", MemoryGoal::Bytes(1)).memory.total, least.memory.total);
     assert!(least.memory.total < once.memory.total);
     assert!(least.cnns[0].bytes_read.unwrap() > all);
     for place in [WeightsPlace::Streamed, WeightsPlace::Auto] {
@@ -92,8 +94,7 @@ fn weights_are_read_again_where_memory_has_too_little_room() {
         };
         let total = least.memory.total;
         let [less, same, little, more] = [total - 64, total, total + 3000, total + 6000].map(within);
-        // If nobody asked for streamed weights, the plan says how much those in memory lack.
-        assert_eq!(less, if place == WeightsPlace::Streamed { same } else { (None, None) });
+        assert_eq!(less, same);
         assert!(little.0 > Some(all) && little.0 < same.0, "{little:?}, {same:?}");
         assert_eq!(more.0, more.1);
     }
@@ -145,7 +146,7 @@ fn integers_take_a_fraction_of_their_weights() {
     let constraints = Constraints { memory: Some(MemoryGoal::Min), ..Constraints::default() };
     let plan = plan(&Application { streamed: Some(Streamed::default()), constraints, ..application });
     assert!(plan.memory.total <= 165_000, "{}", plan.memory.total);
-    assert_eq!(plan.store.map(|store| store.bytes), plan.cnns[0].bytes_read);
+    assert!(plan.store.map(|store| store.bytes) <= plan.cnns[0].bytes_read);
 }
 
 /// Where weights do not fit, some are streamed, and no more than must be. Loads overlap computing.

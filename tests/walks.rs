@@ -58,7 +58,6 @@ fn pipelines_are_taken_apart() {
 #[test]
 fn a_watch_tells_when_it_is_over() {
     let (stop, go) = (AtomicBool::new(true), AtomicBool::new(false));
-    let begun = Instant::now();
     let watch = |budget, stop| Watch { budget, stop, ..Watch::unwatched() };
     let (hour, no_time) = (Duration::from_secs(3600), Duration::ZERO);
     for (budget, stop, stopped, over) in [
@@ -70,13 +69,13 @@ fn a_watch_tells_when_it_is_over() {
         (Budget::Time(hour), &stop, true, true),
     ] {
         let watch = watch(budget, stop);
-        assert_eq!((watch.is_stopped(), watch.is_over(begun)), (stopped, over), "{budget:?}");
+        assert_eq!((watch.is_stopped(), watch.is_over()), (stopped, over), "{budget:?}");
     }
-    let Budget::Time(share) = watch(Budget::Time(hour), &go).share(4, begun).budget else {
+    let Budget::Time(share) = watch(Budget::Time(hour), &go).share(4).budget else {
         panic!("a share of a time is a time");
     };
     assert!(share <= hour / 4 && share > hour / 5, "{share:?}");
-    assert_eq!(watch(Budget::Evaluations(8), &go).share(4, begun).budget, Budget::Evaluations(8));
+    assert_eq!(watch(Budget::Evaluations(8), &go).share(4).budget, Budget::Evaluations(8));
 }
 
 /// Each of several searches has an equal part of what the ones before have left; steps are not divided.

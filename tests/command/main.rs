@@ -7,6 +7,7 @@ mod bad_input;
 mod front;
 mod guide;
 mod images;
+mod interrupted;
 mod memories;
 mod offload;
 mod onnx;
@@ -22,6 +23,7 @@ mod state;
 mod strategies;
 mod stream;
 mod update;
+mod ways;
 mod written;
 
 use std::io::{Read, Write};

@@ -63,7 +63,7 @@ pub struct Profiled {
 pub fn plan(options: impl IntoIterator<Item = OsString>, stop: &AtomicBool) -> Result<Planned, Error> {
     let Command::Plan(args) = parsed("plan", options)? else { return Err(another()) };
     let chosen = plans::chosen(&args, Path::new(""), stop)?;
-    let unmet = plans::unmet(&chosen);
+    let unmet = plans::unmet(&chosen, &args.words);
     let planned = chosen.planned;
     if let Some(why) = planned.refused {
         return Err(Error::Bug(why.to_string()));

@@ -23,5 +23,6 @@ pub mod operator;
 pub mod plan;
 pub mod shape;
 pub mod timeline;
+pub mod way;
 
 pub use check::check;

@@ -215,6 +215,9 @@ pub struct Constraints {
     pub latency_ns: BTreeMap<String, u64>,
     /// Whether the plan meets them.
     pub met: bool,
+    /// If it does not: what it would take.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<crate::way::Way>,
 }
 
 /// One CNN of a plan.

@@ -41,3 +41,4 @@ pub mod selection;
 pub mod storage;
 pub mod strategy;
 mod streaming;
+pub mod ways;

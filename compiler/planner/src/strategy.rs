@@ -44,7 +44,8 @@ pub enum Strategy {
     SearchAgain,
     /// Some weights read from a store in each frame, if not all fit the memory.
     StreamedWeights,
-    /// Weights that are read again at each firing, if the memory has no room to keep them within a frame.
+    /// Weights that are read again at each firing, if the memory has no room to keep them within a frame, or shall be
+    /// least.
     RereadWeights,
     /// Larger blocks for streamed weights where the arena has room.
     LargerBlocks,
@@ -84,7 +85,11 @@ const TABLE: [(Strategy, &str, &str); 17] = [
         "streamed-weights",
         "reads some weights from a store in each frame, if not all fit",
     ),
-    (Strategy::RereadWeights, "reread-weights", "reads weights again at each firing, if nothing else fits"),
+    (
+        Strategy::RereadWeights,
+        "reread-weights",
+        "reads weights again at each firing, if nothing else fits or is as small",
+    ),
     (
         Strategy::LargerBlocks,
         "larger-blocks",

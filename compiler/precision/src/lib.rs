@@ -2,6 +2,7 @@
 //!
 //! ```
 //! use csdfc_network::pass::Precision;
+//! use csdfc_planner::search::watch::Watch;
 //! use csdfc_planner::{driver, open};
 //! use csdfc_precision::{Calibration, plan};
 //! use csdfc_runtime::run::{Data, Value};
@@ -12,7 +13,7 @@
 //! let frame = vec![Value { dims: vec![1, 1, 32, 32], data: Data::F32(vec![0.5; 1024]) }];
 //! let frames = |_: usize, _: &_| Ok(Calibration { frames: vec![frame.clone()], is_random: false });
 //! let make = |application: &_, device: &_| driver::plan(application, device, vec!["builtin:lenet5".into()]);
-//! let chosen = plan(&opened, &frames, &make, &|_| ())?;
+//! let chosen = plan(&opened, &frames, &make, &Watch::unwatched(), &|_| ())?;
 //! assert!(chosen.planned.plan.memory.total <= 150_000);
 //! assert!(chosen.accuracies[0].is_within());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -58,6 +59,7 @@ use csdfc_network::pass::Precision;
 use csdfc_planner::driver::Planned;
 use csdfc_planner::error::Error as PlannerError;
 use csdfc_planner::open::Opened;
+use csdfc_planner::search::watch::Watch;
 use csdfc_runtime::run::Value;
 
 use self::accuracy::OpenCnn;
@@ -133,7 +135,8 @@ impl Accuracy {
     }
 }
 
-/// Plans an application with open precisions. Tells how far it is.
+/// Plans an application with open precisions. Tells how far it is. When the watch is over, no more is measured, and the
+/// best plan so far is the answer.
 ///
 /// # Errors
 /// When it cannot be read or planned, frames do not fit, a network cannot be run on them, or layers whose precision the
@@ -142,6 +145,7 @@ pub fn plan(
     opened: &Opened,
     frames: Frames<'_>,
     plan: Plan<'_>,
+    watch: &Watch<'_>,
     tell: &dyn Fn(&Progress<'_>),
 ) -> Result<Chosen, Error> {
     let models = Models { opened, loaded: RefCell::default() };
@@ -162,7 +166,7 @@ pub fn plan(
             spec.accuracy.max_error,
         )?);
     }
-    let mut search = Search::new(&models, &device, open, plan, tell);
+    let mut search = Search::new(&models, &device, open, plan, watch, tell);
     let Found { candidate: Candidate { application, planned, .. }, accuracies, sufficient } =
         search.find(&base)?;
     Ok(Chosen { application, planned, accuracies, sufficient, device })

@@ -8,6 +8,7 @@ use csdfc_network::pass::Precision;
 use csdfc_planner::driver::{Planned, assemble};
 use csdfc_planner::frame::task;
 use csdfc_planner::objective::{Least, Objective};
+use csdfc_planner::search::watch::Watch;
 use csdfc_runtime::bind::Primitive;
 use tracing::{info, info_span, warn};
 
@@ -61,6 +62,7 @@ pub(super) struct Search<'a> {
     device: &'a DeviceProfile,
     open: Vec<OpenCnn>,
     plan: Plan<'a>,
+    watch: &'a Watch<'a>,
     tell: &'a dyn Fn(&Progress<'_>),
     /// The steps of each open CNN, in order.
     ordered: Vec<Vec<Step>>,
@@ -75,9 +77,10 @@ impl<'a> Search<'a> {
         device: &'a DeviceProfile,
         open: Vec<OpenCnn>,
         plan: Plan<'a>,
+        watch: &'a Watch<'a>,
         tell: &'a dyn Fn(&Progress<'_>),
     ) -> Self {
-        Search { models, device, open, plan, tell, ordered: Vec::new(), steps: Vec::new() }
+        Search { models, device, open, plan, watch, tell, ordered: Vec::new(), steps: Vec::new() }
     }
 
     /// The plan that is the answer, or the nearest one.
@@ -87,6 +90,10 @@ impl<'a> Search<'a> {
             return self.found(first);
         }
         let allowed = self.order(base)?;
+        if self.watch.is_over() {
+            // No step is known to be allowed, or there is no time to try it.
+            return self.found(self.nearest(0)?);
+        }
         info!(steps = self.steps.len(), allowed, "layers in order");
         let found = if wants_least { self.smallest_plan(allowed)? } else { self.fewest(0, allowed)? };
         if let Some(found) = found {
@@ -97,10 +104,8 @@ impl<'a> Search<'a> {
                 if is_within || found.candidate.taken == allowed { None } else { self.planned(allowed)? };
             return most.filter(Candidate::is_met).map_or(Ok(found), |most| self.found(most));
         }
-        let application = self.application(allowed)?;
-        let planned = (self.plan)(&application, self.device)?;
-        let nearest = Candidate { taken: allowed, application, planned };
-        if nearest.is_met() {
+        let nearest = self.nearest(allowed)?;
+        if nearest.is_met() || self.watch.is_over() {
             return self.found(nearest);
         }
         let Some(beyond) = self.fewest(allowed, self.steps.len())? else { return self.found(nearest) };
@@ -109,6 +114,13 @@ impl<'a> Search<'a> {
             return self.found(beyond);
         }
         Ok(Found { sufficient: Some(sufficient), ..self.found(nearest)? })
+    }
+
+    /// The plan with this many steps taken, whether it meets the constraints or not.
+    fn nearest(&self, taken: usize) -> Result<Candidate, Error> {
+        let application = self.application(taken)?;
+        let planned = (self.plan)(&application, self.device)?;
+        Ok(Candidate { taken, application, planned })
     }
 
     /// Runs a plan of the application, for the error of each open CNN.
@@ -181,7 +193,7 @@ impl<'a> Search<'a> {
         }
         let met = |taken: usize| Ok::<_, Error>(self.planned(taken)?.filter(Candidate::is_met));
         let Some(mut found) = met(many)? else { return Ok(None) };
-        while many - few > 1 {
+        while many - few > 1 && !self.watch.is_over() {
             let middle = few + (many - few) / 2;
             match met(middle)? {
                 Some(candidate) => (found, many) = (candidate, middle),
@@ -200,6 +212,9 @@ impl<'a> Search<'a> {
         taken.dedup();
         let mut least: Option<Candidate> = None;
         for taken in taken {
+            if least.is_some() && self.watch.is_over() {
+                break;
+            }
             if let Some(candidate) = self.planned(taken)?.filter(Candidate::is_met)
                 && least
                     .as_ref()
@@ -238,7 +253,7 @@ impl<'a> Search<'a> {
         let (mut steps, mut others): (Vec<Step>, Vec<Step>) =
             self.ordered[place].iter().partition(|step| step.error <= allowance);
         let (mut few, mut many) = (0, steps.len() + 1);
-        while many - few > 1 {
+        while many - few > 1 && !self.watch.is_over() {
             let middle = few + (many - few) / 2;
             let error = open.error(&precisions(open, steps[..middle].iter()), open.frames())?;
             if error <= allowance { few = middle } else { many = middle }
@@ -267,6 +282,9 @@ impl<'a> Search<'a> {
         let groups: Vec<_> = groups.into_iter().flatten().collect();
         let mut alternatives = vec![Alternatives::default(); open.network.layers.len()];
         for (done, (precision, group)) in groups.iter().enumerate() {
+            if self.watch.is_over() {
+                break;
+            }
             (self.tell)(&Progress { cnn: &open.name, done, of: groups.len() });
             let mut stated = open.stated.clone();
             group.iter().for_each(|layer| stated[*layer] = *precision);

@@ -12,6 +12,7 @@ pub mod pack;
 pub mod pages;
 pub mod profile;
 pub mod quantize;
+pub mod rates;
 pub mod report;
 pub mod run;
 pub mod select;
@@ -22,7 +23,6 @@ mod values;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use csdfc_input::app::Origin;
@@ -30,7 +30,6 @@ use csdfc_input::app::spec::{
     AppSpec, CnnSpec, FpsSpec, LatencySpec, Method, Prefer, Primitives, RowsSpec, WeightsPlace,
 };
 use csdfc_input::device;
-use csdfc_input::units::Nanoseconds;
 use csdfc_network::pass::Precision;
 use csdfc_network::suggest::clip;
 use csdfc_plan::plan::StorageModel;
@@ -38,6 +37,7 @@ use csdfc_planner::strategy::Strategy;
 
 use self::budget::SearchBudget;
 use self::load::LoadArgs;
+use self::rates::{FpsFloor, LatencyLimit};
 
 /// The `csdfc` command.
 #[derive(Debug, Parser)]
@@ -71,11 +71,21 @@ impl Cli {
     /// # Errors
     /// The exit code, if the arguments are wrong or ask for help or the version. The message has then been printed.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, u8> {
-        Cli::try_parse_from(arguments).map_err(|error| {
+        Cli::with_words(arguments).map_err(|error| {
             // Help and version are answers. If they cannot be printed, nobody is left to tell.
             let _ = error.print();
             u8::from(error.use_stderr())
         })
+    }
+
+    fn with_words(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let words: Vec<OsString> = arguments.into_iter().collect();
+        let mut cli = Cli::try_parse_from(&words)?;
+        if let Command::Plan(args) = &mut cli.command {
+            let given = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+            args.words = std::iter::once("csdfc".to_owned()).chain(given).collect();
+        }
+        Ok(cli)
     }
 
     /// The same for another program.
@@ -83,7 +93,7 @@ impl Cli {
     /// # Errors
     /// What is wrong with the arguments.
     pub fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
-        Cli::try_parse_from(arguments).map_err(|error| {
+        Cli::with_words(arguments).map_err(|error| {
             let text = error.render().to_string();
             // Then come the usage and where to read more.
             let what = text.split("\n\nUsage:").next().unwrap_or_default();
@@ -378,6 +388,9 @@ pub struct PlanArgs {
     /// What to print: a table, or the plan itself
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    /// The words of the whole command line, with which other commands are suggested.
+    #[arg(skip)]
+    pub words: Vec<String>,
 }
 
 /// Arguments of `csdfc check`.
@@ -422,23 +435,6 @@ pub enum Format {
     Ron,
 }
 
-/// `71`, or `NAME=71`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FpsFloor {
-    /// The CNN; every CNN if absent.
-    pub cnn: Option<String>,
-    /// Frames per second, above 0.
-    pub fps: f64,
-}
-
-/// `40ms`, or `NAME=40ms`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LatencyLimit {
-    /// The CNN; every CNN if absent.
-    pub cnn: Option<String>,
-    /// Longest time of a frame.
-    pub latency: Nanoseconds,
-}
 
 impl Global {
     /// Whether standard error gets colors.
@@ -562,36 +558,6 @@ fn apply_max_primitive_error(given: Option<f64>, spec: &mut AppSpec, origin: &mu
     }
 }
 
-impl FromStr for FpsFloor {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (cnn, number) = match text.rsplit_once('=') {
-            Some((cnn, number)) => (Some(cnn.to_string()), number),
-            None => (None, text),
-        };
-        match number.trim().parse::<f64>() {
-            Ok(fps) if fps.is_finite() && fps > 0.0 => Ok(FpsFloor { cnn, fps }),
-            _ => Err("give frames per second above 0: `71`, or `CNN=71` for one CNN".into()),
-        }
-    }
-}
-
-impl FromStr for LatencyLimit {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (cnn, time) = match text.rsplit_once('=') {
-            Some((cnn, time)) => (Some(cnn.to_string()), time),
-            None => (None, text),
-        };
-        let latency = time.parse();
-        let latency = latency.map_err(
-            |_| "give a time above 0 with its unit, ns, us, ms or s: `40ms`, or `CNN=40ms` for one CNN",
-        )?;
-        Ok(LatencyLimit { cnn, latency })
-    }
-}
 
 fn storage(text: &str) -> Result<StorageModel, String> {
     match text {

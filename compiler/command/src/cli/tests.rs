@@ -1,5 +1,5 @@
 use clap::CommandFactory;
-use csdfc_input::units::MemoryGoal;
+use csdfc_input::units::{MemoryGoal, Nanoseconds};
 
 use super::*;
 

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use csdfc_input::app::resolve::Cnn;
 use csdfc_network::suggest;
 use csdfc_offload::files::{self, FORMS, Form};
-use csdfc_offload::model::{self as mapping, convolutions};
+use csdfc_offload::model::{self as mapping, NamedLayer, convolutions};
 use csdfc_offload::optimise::{self, Answer, Budget};
 use csdfc_offload::problem::Options;
 use csdfc_offload::shapes::{self, HEURISTICS};
@@ -12,6 +13,7 @@ use csdfc_offload::simulate::{Data, Rules, Trace, convolve, simulate};
 use csdfc_offload::steps::Computation;
 use csdfc_offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound, program};
 use csdfc_planner::open;
+use csdfc_planner::search::watch::{self, Watch};
 
 use super::output;
 use crate::cli::Format;
@@ -66,18 +68,23 @@ fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outc
     let application = app.resolve()?;
     let options = options(args, Unit::Elements);
     let mut report = ModelReport::new(&application.name, &accelerator.name, options.unit);
-    for cnn in &application.cnns {
-        for named in convolutions(&cnn.network) {
-            let budget = args.budget.map_or(mapping::BUDGET, Budget::from);
-            let mapped = mapping::map(&named.spec, &accelerator, &options, budget, args.seed);
-            tracing::info!(cnn = cnn.name, layer = named.name, "mapped");
-            match mapped {
-                Ok((problem, answer)) => {
-                    report.add(&cnn.name, &named.name, LayerReport::new(&problem, &answer));
-                }
-                Err(error) => report.fail(&cnn.name, &named.name, &error),
-            }
+    let budget = args.budget.map_or(watch::Budget::Default, watch::Budget::from);
+    let watch = Watch { budget, ..Watch::unwatched() };
+    let of_cnn =
+        |cnn: &Cnn| convolutions(&cnn.network).into_iter().map(|named| (cnn.name.clone(), named)).collect();
+    let layers: Vec<(String, NamedLayer)> = application.cnns.iter().flat_map::<Vec<_>, _>(of_cnn).collect();
+    for (done, (cnn, named)) in layers.iter().enumerate() {
+        // Each layer has an equal share of the time that the ones before have left.
+        let budget = match watch.share(layers.len() - done).budget {
+            watch::Budget::Default => mapping::BUDGET,
+            watch::Budget::Evaluations(steps) => Budget::Work(steps),
+            watch::Budget::Time(time) => Budget::Time(time),
+        };
+        match mapping::map(&named.spec, &accelerator, &options, budget, args.seed) {
+            Ok((problem, answer)) => report.add(cnn, &named.name, LayerReport::new(&problem, &answer)),
+            Err(error) => report.fail(cnn, &named.name, &error),
         }
+        tracing::info!(cnn, layer = named.name, "mapped");
     }
     output::print(&match args.format {
         Format::Text => report::model_text(&report),

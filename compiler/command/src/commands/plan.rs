@@ -3,21 +3,23 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::app::spec::RowsSpec;
 use csdfc_input::device::DeviceProfile;
-use csdfc_input::units;
+use csdfc_input::units::{self, MemoryGoal};
 use csdfc_network::Network;
 use csdfc_network::suggest;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver::{self, Explanation};
-use csdfc_planner::explain::{primitives, shortfall};
+use csdfc_planner::explain::{self, primitives, shortfall};
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::saved::front::{PickError, SavedFront};
 use csdfc_planner::saved::identity;
 use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Budget, Scope, Shares, Watch};
+use csdfc_planner::ways;
 use csdfc_precision::{self as precision, Accuracy, Calibration, Chosen};
 use tracing::{info, warn};
 
@@ -55,7 +57,7 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let watcher = Watcher::start();
     let chosen = chosen(args, folder, &watcher.stop)?;
-    let text = unmet(&chosen);
+    let text = unmet(&chosen, &args.words);
     let Chosen { application, device, planned, accuracies, .. } = chosen;
     let driver::Planned { plan, refused, .. } = planned;
     if let Some(why) = refused {
@@ -82,7 +84,7 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         output::print(&match (&explanation, args.format) {
             (None, Format::Text) => {
                 let board = footprint.as_ref().map(|of| "\n".to_owned() + &report::board::text(&plan, of));
-                report::plan::text(&plan) + &board.unwrap_or_default() + &lost
+                report::plan::text(&plan) + &board.unwrap_or_default() + left_out(&application) + &lost
             }
             (None, Format::Json) => plan.to_json(),
             (None, Format::Ron) => plan.to_ron(),
@@ -102,8 +104,8 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     Ok(Outcome::No)
 }
 
-/// The plan of an application, with all that was chosen for it. Paths of models in it are relative to `folder`. Once `stop`
-/// is true, the search ends with the best plan so far.
+/// The plan of an application, with all that was chosen for it, and what it would take if constraints are not met. Paths of
+/// models in it are relative to `folder`. Once `stop` is true, the search ends with the best plan so far.
 ///
 /// # Errors
 /// When the application or the front to start from cannot be read or planned.
@@ -118,6 +120,7 @@ pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Resul
     }
     let watch = Watch {
         budget: args.budget.map_or(Budget::Default, Budget::from),
+        began: Instant::now(),
         scope: if args.budget.is_some() || args.front.pareto.is_some() { Scope::Front } else { Scope::Plan },
         without: &args.without,
         stop,
@@ -126,30 +129,54 @@ pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Resul
     let paths = |application: &Application| {
         application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect()
     };
-    let chosen = match app.spec.has_auto_precision() {
+    let mut chosen = match app.spec.has_auto_precision() {
         true => choose(&app, saved.is_some(), &paths, &watch, &watcher::show_measured),
         false => as_stated(args, &app, saved.as_ref(), &paths, &watch),
     }?;
+    if watch.is_stopped() {
+        let what = if app.spec.has_auto_precision() { "the choice of precisions" } else { "the search" };
+        warn!("interrupted: {what} ended early, and this is the best plan so far");
+    }
     if let (Some((saved, _)), Some(number)) = (&saved, args.front.pick) {
         compare(saved, number, &chosen.planned.plan);
+    }
+    if chosen.planned.shortfall.is_some() && saved.is_none() {
+        let another = |application: &Application| {
+            let (start, paths) = (Start::default(), paths(application));
+            driver::plan_from(&start, application, &chosen.device, paths, &watch, &driver::validate)
+        };
+        chosen.planned.plan.constraints.ways = ways::ways(&app, &chosen.planned.plan, &another, &watch)?;
+        if watch.is_over() {
+            warn!("no time was left to look for more that can be done");
+        }
     }
     Ok(chosen)
 }
 
-/// What the plan misses of what was asked, and what can be reached; `None` if it misses nothing.
-pub(crate) fn unmet(chosen: &Chosen) -> Option<String> {
+/// What the plan misses of what was asked, and what can be reached, by commands that have the `words` of this one; `None` if
+/// it misses nothing.
+pub(crate) fn unmet(chosen: &Chosen, words: &[String]) -> Option<String> {
     let Chosen { planned, accuracies, sufficient, .. } = chosen;
-    match &planned.shortfall {
-        None if accuracies.iter().all(Accuracy::is_within) => None,
-        None => Some(format!(
-            "the outputs have too large an error with the chosen primitives; plan with --primitives fixed\n  {}",
-            precision::explain::errors(accuracies).trim_end()
-        )),
-        Some(nearest) if accuracies.is_empty() => Some(shortfall::text(&planned.plan, nearest)),
-        Some(nearest) => {
-            let sufficient = precision::explain::sufficient(sufficient.as_deref());
-            Some(format!("{}\n  {sufficient}", shortfall::text(&planned.plan, nearest)))
-        }
+    let Some(nearest) = &planned.shortfall else {
+        let is_within = accuracies.iter().all(Accuracy::is_within);
+        let lost = precision::explain::errors(accuracies);
+        let text = "the outputs have too large an error with the chosen primitives; plan with --primitives fixed";
+        return (!is_within).then(|| format!("{text}\n  {}", lost.trim_end()));
+    };
+    let mut lines = vec![shortfall::text(&planned.plan, nearest)];
+    if !accuracies.is_empty() {
+        lines.push(format!("  {}", precision::explain::sufficient(sufficient.as_deref())));
+    }
+    lines.extend(explain::ways::text(&planned.plan.constraints.ways, words).lines().map(str::to_owned));
+    Some(lines.join("\n"))
+}
+
+/// What the smallest plan leaves out, if `min` is asked for.
+fn left_out(application: &Application) -> &'static str {
+    let is_min = application.constraints.memory == Some(MemoryGoal::Min);
+    match is_min && application.may_be_streamed.is_some() {
+        true => "all weights are in memory: --weights streamed takes less of it, and more time\n",
+        false => "",
     }
 }
 
@@ -207,7 +234,7 @@ fn choose(
         let paths = paths(application);
         driver::plan_from(&Start::default(), application, device, paths, &shares.next(), &driver::validate)
     };
-    Ok(precision::plan(app, &frames, &plan, tell)?)
+    Ok(precision::plan(app, &frames, &plan, watch, tell)?)
 }
 
 /// Explains the primitive of `[CNN/]LAYER`. The names of layers may have slashes too.

@@ -20,11 +20,12 @@ use csdfc_network::weights::WeightSource;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver::{self, Planned};
 use csdfc_planner::error::{self, Error};
-use csdfc_planner::explain::{limits, shortfall};
+use csdfc_planner::explain::{self, limits, shortfall};
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::saved::identity;
 use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::Watch;
+use csdfc_planner::ways;
 
 use self::record::Record;
 
@@ -66,7 +67,10 @@ pub struct Build {
 /// let planned = csdfc::Build::new("builtin:lenet5").memory("1kB").plan();
 /// let Err(csdfc::BuildError::Unmet { text, nearest }) = planned else { panic!("1 kB is too little") };
 /// assert!(text.starts_with("no plan meets all constraints"));
-/// assert!(nearest.memory.total > 1000);
+/// // What it would take, and the commands that show it.
+/// let streamed = nearest.constraints.ways.iter().find(|way| way.means == "weights streamed");
+/// assert!(streamed.is_some_and(|way| way.options == ["--mem", "min", "--weights", "streamed"]));
+/// assert!(text.contains("csdfc plan builtin:lenet5 --mem min --weights streamed"), "{text}");
 /// ```
 #[derive(thiserror::Error)]
 #[non_exhaustive]
@@ -80,9 +84,9 @@ pub enum BuildError {
     /// No plan meets the constraints.
     #[error("{text}")]
     Unmet {
-        /// What can be reached, and which tensors take most of the memory.
+        /// What can be reached, what it would take, and which tensors take most of the memory.
         text: String,
-        /// The nearest plan.
+        /// The nearest plan. Its `constraints.ways` say what it would take.
         nearest: Box<Plan>,
     },
 }
@@ -168,7 +172,7 @@ impl Build {
     /// When the application cannot be read or planned, or no plan meets the constraints.
     pub fn plan(&self) -> Result<Plan, BuildError> {
         let opened = self.open()?;
-        planned(&opened, &opened.resolve()?, Path::new(""))
+        self.planned(&opened, &opened.resolve()?, Path::new(""))
     }
 
     /// Plans, and writes the plan's code as a module. The crate includes `OUT_DIR/NAME.rs`. All other files of the
@@ -219,7 +223,7 @@ impl Build {
 
         std::fs::create_dir_all(folder.join("src")).map_err(|error| Error::write(&folder, error))?;
         Record::remove(&folder)?;
-        let plan = planned(&opened, &application, &folder)?;
+        let plan = self.planned(&opened, &application, &folder)?;
         let values = |cnn: usize, layer, parameter| application.cnns[cnn].network.parameter(layer, parameter);
         let options = ModuleOptions { path: &path, std: self.std };
         let mut written = csdfc_emit::emit_module(&plan, &values, &options)?;
@@ -234,6 +238,40 @@ impl Build {
         }
         record.write(&folder)?;
         Ok(folder)
+    }
+
+    /// The plan of an application. Paths of models in it are relative to `folder`.
+    fn planned(&self, opened: &Opened, application: &Application, folder: &Path) -> Result<Plan, BuildError> {
+        let device = DeviceProfile::find(&application.device, &opened.folder).map_err(Error::from)?;
+        let watch = Watch::unwatched();
+        let plan = |application: &Application| {
+            let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
+            driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::validate)
+        };
+        let Planned { plan: mut found, shortfall, refused, .. } = plan(application)?;
+        if let Some(why) = refused {
+            return Err(BuildError::Failed(Error::Bug(why.to_string())));
+        }
+        let Some(nearest) = shortfall else { return Ok(found) };
+        found.constraints.ways = ways::ways(opened, &found, &plan, &watch)?;
+        let ways = explain::ways::text(&found.constraints.ways, &self.command());
+        let text = format!("{}\n{ways}{}", shortfall::text(&found, &nearest), limits::text(&found));
+        Err(BuildError::Unmet { text, nearest: Box::new(found) })
+    }
+
+    /// The words of the command that plans the same.
+    fn command(&self) -> Vec<String> {
+        let fps = self.fps.map(|fps| fps.to_string());
+        let options = [
+            ("--mem", &self.memory),
+            ("--ram", &self.ram),
+            ("--flash", &self.flash),
+            ("--fps", &fps),
+            ("--device", &self.device),
+        ];
+        let given = options.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value.clone()?]));
+        let plan = ["csdfc".to_owned(), "plan".to_owned(), self.source.clone()];
+        plan.into_iter().chain(given.flatten()).collect()
     }
 
     /// The question, as text.
@@ -294,25 +332,6 @@ impl Build {
 /// What a text stands for.
 fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, Error> {
     text.parse().map_err(|error: T::Err| Error::Input { message: error.to_string(), help: None })
-}
-
-/// The plan of an application. Paths of models in it are relative to `folder`.
-fn planned(opened: &Opened, application: &Application, folder: &Path) -> Result<Plan, BuildError> {
-    let device = DeviceProfile::find(&application.device, &opened.folder).map_err(Error::from)?;
-    let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
-    let watch = Watch::unwatched();
-    let Planned { plan, shortfall, refused, .. } =
-        driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::validate)?;
-    if let Some(why) = refused {
-        return Err(BuildError::Failed(Error::Bug(why.to_string())));
-    }
-    match shortfall {
-        None => Ok(plan),
-        Some(nearest) => {
-            let text = format!("{}\n{}", shortfall::text(&plan, &nearest), limits::text(&plan));
-            Err(BuildError::Unmet { text, nearest: Box::new(plan) })
-        }
-    }
 }
 
 /// Files next to the models that hold weights.

@@ -2,8 +2,7 @@
 //! plan was found.
 //!
 //! ```
-//! use csdfc_network::pass::Precision;
-//! use csdfc_planner::driver::assemble::{parameters_resident, parameters_resident_at};
+//! use csdfc_planner::driver::assemble::parameters_resident;
 //! use csdfc_planner::frame::task;
 //! use csdfc_planner::open::open;
 //!
@@ -12,7 +11,6 @@
 //! let bytes = parameters_resident(&tasks);
 //! // At least 4 bytes each.
 //! assert!(bytes >= 4 * application.cnns[0].network.parameters());
-//! assert!(parameters_resident_at(&tasks, Precision::Half) < bytes);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -22,13 +20,11 @@ use csdf::Rates;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::device::DeviceProfile;
 use csdfc_input::device::memory::Memory;
-use csdfc_network::pass::{self, Precision};
 use csdfc_network::state::State;
 use csdfc_network::stream::Streams;
 use csdfc_network::{Layer, LayerId, Network, sharing};
 use csdfc_plan::plan;
 use csdfc_plan::shape::Shape;
-use csdfc_runtime::bind::Primitive;
 
 use crate::cost::timing::Timing;
 use crate::frame::lower;
@@ -97,7 +93,14 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
         application: application.name.clone(),
         device: parts.device(),
         storage_model: application.storage,
-        constraints: plan::Constraints { memory: parts.memory_limit, flash, fps, latency_ns, met },
+        constraints: plan::Constraints {
+            memory: parts.memory_limit,
+            flash,
+            fps,
+            latency_ns,
+            met,
+            ways: Vec::new(),
+        },
         threads: application.threads,
         parallel: application.parallel.clone(),
         store: (read > 0).then_some(plan::Store { bytes: read, bytes_per_second }),
@@ -493,18 +496,9 @@ impl Parts<'_> {
 
 /// Bytes of the packed parameters that stay in memory.
 pub fn parameters_resident(tasks: &[PartitionedCnn<'_>]) -> u64 {
-    resident(tasks, Layer::primitive)
-}
-
-/// The same if every layer had this precision that can have it.
-pub fn parameters_resident_at(tasks: &[PartitionedCnn<'_>], precision: Precision) -> u64 {
-    resident(tasks, |layer| pass::primitive_of(layer, precision).unwrap_or_else(|| layer.primitive()))
-}
-
-fn resident(tasks: &[PartitionedCnn<'_>], primitive: impl Fn(&Layer) -> Primitive) -> u64 {
     let bytes = |layer: &Layer| {
         let inputs: Vec<&Shape> = layer.inputs.iter().map(|operand| &operand.shape).collect();
-        primitive(layer).stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
+        layer.primitive().stored_bytes(&layer.operator, &inputs, layer.parameter_elements())
     };
     let of_task = |task: &PartitionedCnn<'_>| {
         let is_resident = |id: LayerId| task.streaming(id).is_none();

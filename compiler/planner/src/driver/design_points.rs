@@ -1,7 +1,5 @@
 //! The design points of every CNN, by whatever method the application asks for.
 
-use std::time::Instant;
-
 use csdfc_input::app::spec::Method;
 use tracing::{info, info_span};
 
@@ -54,7 +52,6 @@ fn evaluate(
     watch: &Watch<'_>,
 ) -> Result<Vec<DesignFront>, Error> {
     let application = problem.application;
-    let started = Instant::now();
     let mut fronts = Vec::new();
     for (index, evaluator) in evaluators.iter().enumerate() {
         let name = application.cnns[index].name.as_str();
@@ -71,7 +68,7 @@ fn evaluate(
             (None, Method::None | Method::Reuse) => baseline(Choice::none(task.network))?,
             (None, Method::Parts) => baseline(Choice::all(task.network))?,
             (None, Method::Extended) => {
-                let watch = watch.share(evaluators.len() - index, started);
+                let watch = watch.share(evaluators.len() - index);
                 extended::front(evaluator, application.search.seed, name, &start.of_cnn(index), &watch)?
             }
             // Algorithm 2 makes no design points of single CNNs, and is not asked for any.

@@ -92,14 +92,18 @@ impl Finaliser<'_> {
                 model_paths: self.model_paths.to_vec(),
             })
         });
+        let cnns = application.cnns.iter().zip(&design_points);
+        let rates: BTreeMap<String, Rate> = cnns.map(|(cnn, v)| (cnn.name.clone(), v.rate())).collect();
         let shortfall = match (plan.constraints.met, found.shortfall) {
             (true, _) => None,
-            (false, Some(shortfall)) => Some(shortfall),
+            (false, Some(mut shortfall)) => {
+                // The search does not know how large blocks of weights become, and what that saves.
+                shortfall.reaches(&rates);
+                shortfall.rates_in_memory = shortfall.rates_in_memory.map(|_| rates);
+                Some(shortfall)
+            }
             (false, None) => {
                 // The search counts one read per layer, so it took this plan for a little faster than it is.
-                let cnns = application.cnns.iter().zip(&design_points);
-                let rates: BTreeMap<String, Rate> =
-                    cnns.map(|(cnn, v)| (cnn.name.clone(), v.rate())).collect();
                 Some(Shortfall {
                     least_memory: None,
                     memory_at_rates: None,

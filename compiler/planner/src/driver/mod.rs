@@ -47,7 +47,7 @@ mod residency;
 
 use csdfc_plan::check as checker;
 use csdfc_plan::plan::Plan;
-use tracing::{info, info_span, warn};
+use tracing::{info, info_span};
 
 pub use self::candidate::Planned;
 pub use self::primitives::explain::{Alternative, Explanation, explain};
@@ -55,13 +55,11 @@ pub use self::primitives::{SeparatePlans, separate_plans};
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::{Method, Primitives};
 use csdfc_input::device::DeviceProfile;
-use csdfc_network::pass::Precision;
 
 use self::candidate::Candidate;
 use self::primitives::TimeOptimum;
 use crate::error::Error;
 use crate::frame::choice::Choice;
-use crate::frame::task::{self, PartitionedCnn};
 use crate::objective::Objective;
 use crate::search::start::Start;
 use crate::search::watch::{Shares, Watch};
@@ -181,7 +179,10 @@ pub fn plan_from(
 /// The best plan that the strategies find.
 fn best(context: &Context<'_>, start: &Start, application: &Application) -> Result<Planned, Error> {
     let objective = &Objective::new(application);
-    let shares = &Shares::new(context.watch, primitives::searches(application, context.device));
+    // If weights may have to be streamed, the searches for that are as long as one of these.
+    let may_stream = application.streamed.is_some() || application.may_be_streamed.is_some();
+    let later = usize::from(may_stream && objective.limit.is_some());
+    let shares = &Shares::new(context.watch, primitives::searches(application, context.device) + later);
     let first = context.plan(start, application, shares)?;
     let first = Candidate { application: application.clone(), planned: first };
     let time_optimum = &TimeOptimum::new(application, context.device)?;
@@ -189,6 +190,9 @@ fn best(context: &Context<'_>, start: &Start, application: &Application) -> Resu
     for (strategy, attempt) in PIPELINE {
         if context.watch.without.contains(&strategy) {
             continue;
+        }
+        if context.watch.is_over() {
+            break;
         }
         let best = found.as_ref().unwrap_or(&first);
         let situation =
@@ -199,33 +203,14 @@ fn best(context: &Context<'_>, start: &Start, application: &Application) -> Resu
             found = Some(other);
         }
     }
+    let best_rates = first.planned.shortfall.as_ref().map(|shortfall| shortfall.best_rates.clone());
     let Candidate { mut planned, .. } = found.unwrap_or(first);
+    if let (Some(shortfall), Some(rates)) = (&mut planned.shortfall, best_rates) {
+        shortfall.reaches(&rates);
+    }
     if primitives::is_joint(start, application, time_optimum) {
         // Strategies may have planned with picked choices, but the search found them.
         planned.plan.search.method = Method::Extended.name().into();
     }
-    if let Some(limit) = planned.plan.constraints.memory.filter(|_| !planned.plan.constraints.met) {
-        let why = match application.may_be_streamed {
-            Some(_) => "even with some of them streamed, no plan meets the constraints",
-            None => "no plan can fit",
-        };
-        warn_of_parameters(&task::tasks(application), limit, why);
-    }
     Ok(planned)
-}
-
-/// Warns if no plan fits because the parameters alone take more than is asked for.
-fn warn_of_parameters(tasks: &[PartitionedCnn<'_>], limit: u64, why: &str) {
-    let parameters = assemble::parameters_resident(tasks);
-    if parameters > limit {
-        let [half, mixed] =
-            [Precision::Half, Precision::Mixed].map(|at| assemble::parameters_resident_at(tasks, at));
-        let help = match half < parameters {
-            true => format!(
-                "; at half precision (--precision half) they take {half}, at mixed precision (--precision mixed) {mixed}"
-            ),
-            false => String::new(),
-        };
-        warn!("the parameters alone take {parameters} bytes, more than the {limit} asked for: {why}{help}");
-    }
 }

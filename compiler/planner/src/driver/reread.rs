@@ -3,8 +3,8 @@
 //! A layer by parts keeps its weights from its first firing to its last. If no such plan fits the memory, each firing
 //! may read the weights again instead, tile by tile. Then a block of one panel suffices. First, csdfc searches for a
 //! plan in which all layers read their weights again. Then it takes the layers one after another, beginning with the
-//! layer that reads the most bytes, and lets each keep its weights if that takes no more memory than the budget. If the
-//! least memory (`min`) is asked for, every weight is read once, because no budget forces more reading.
+//! layer that reads the most bytes, and lets each keep its weights if that takes no more memory than the budget or, if
+//! the least memory (`min`) is asked for, no more than the smallest plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::candidate::{Candidate, Planned};
 use super::{LayerOf, Situation};
 use crate::error::Error;
 use crate::frame::task;
-use crate::objective::Objective;
+use crate::objective::{Least, Objective};
 use crate::search::watch::Shares;
 
 /// The plan in which some layers read their weights again, if the best plan so far lacks memory and this one takes less.
@@ -32,20 +32,23 @@ pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Err
     };
     let stored = tileable(&with(&BTreeSet::new()));
     let mut again: BTreeSet<LayerOf> = stored.keys().cloned().collect();
-    // Only now is it known that memory has too little room, so the search gets the same time again.
     let planned = context.plan(situation.start, &with(&again), &Shares::new(context.watch, 1))?;
     let mut best = Candidate { application: with(&again), planned };
-    // If nobody asked for streamed weights, a plan that misses the constraints does not replace the plan with all weights
-    // in memory, whose shortfall is reported.
-    let serves = application.streamed.is_some() || best.planned.plan.constraints.met;
     let is_smaller = best.planned.plan.memory.total < kept.plan.memory.total;
-    if !serves || !is_smaller || !best.planned.is_better(kept, objective) {
+    if !is_smaller || !best.planned.is_better(kept, objective) {
         return Ok(None);
     }
-    let most = objective.limit.unwrap_or(0).max(best.planned.plan.memory.total);
+    let least = best.planned.plan.memory.total;
+    let most = match objective.least {
+        Least::Memory => least,
+        Least::Time => objective.limit.unwrap_or(0).max(least),
+    };
     let choices = best.choices();
     let mut timeline = timeline::timeline(&best.planned.plan).ok();
     for layer in by_bytes(&best.planned) {
+        if context.watch.is_over() {
+            break;
+        }
         let bytes = stored.get(&layer).copied().unwrap_or(0);
         if timeline.as_ref().is_some_and(|seen| !may_keep(&best.planned.plan, seen, &layer, bytes, most)) {
             continue;
@@ -72,14 +75,16 @@ pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Err
     Ok(Some(best))
 }
 
-/// How weights are streamed, if memory forces layers to read them again; otherwise `None`.
+/// How weights are streamed, if memory forces layers to read them again, or the least memory is asked for; otherwise
+/// `None`.
 fn how_streamed<'a>(
     application: &'a Application,
     objective: &Objective,
     planned: &Planned,
 ) -> Option<&'a Streamed> {
     let is_forced = !objective.fits(planned.plan.memory.total);
-    application.streamed.as_ref().or(application.may_be_streamed.as_ref()).filter(|_| is_forced)
+    let asked = application.streamed.as_ref().filter(|_| is_forced || objective.least == Least::Memory);
+    asked.or(application.may_be_streamed.as_ref().filter(|_| is_forced))
 }
 
 /// The layers whose weights can be read in tiles, with the bytes of their weights.

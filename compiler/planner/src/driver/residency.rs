@@ -33,12 +33,12 @@ const SHARES: [u64; 6] = [100, 90, 75, 50, 25, 10];
 /// front.
 const SEARCHED: usize = 2;
 
-/// The most searches: one for the smallest plan, one for a plan with all the room for blocks, and one for each of the
+/// The most searches, if a plan can be fast enough: one for the smallest plan, one for a plan with all the room for blocks, and one for each of the
 /// best sets.
 const SEARCHES: usize = 2 + SEARCHED;
 
-/// The best plan with some weights streamed, if weights may be streamed, the best plan so far exceeds the limit, and this one
-/// meets the constraints.
+/// The best plan with some weights streamed, if weights may be streamed and the best plan so far exceeds the limit. If
+/// even the smallest exceeds it, that is the plan.
 pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
     let Situation { context, application, objective, best: resident, .. } = *situation;
     let (Some(limit), Some(may_be_streamed)) = (objective.limit, &application.may_be_streamed) else {
@@ -47,7 +47,6 @@ pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, E
     if objective.fits(resident.planned.plan.memory.total) {
         return Ok(None);
     }
-    // Only now is it known that some weights must be streamed. So the searches get the same time again.
     let shares = Shares::new(context.watch, SEARCHES);
     let with = |resident: &BTreeSet<LayerOf>| Application {
         streamed: Some(Streamed { resident: resident.clone(), ..Streamed::default() }),
@@ -61,12 +60,22 @@ pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, E
     let all = with(&may_be_streamed.resident);
     let mut smallest = all.clone();
     smallest.constraints.memory = Some(MemoryGoal::Min);
-    let smallest = searched(smallest)?.planned.plan;
-    let Some(room) = limit.checked_sub(smallest.memory.total) else { return Ok(None) };
+    let mut smallest = searched(smallest)?;
+    if smallest.planned.shortfall.is_some() {
+        // No plan is as fast as is asked for, so the nearest one is as fast as memory permits.
+        let mut slower = smallest.application.clone();
+        (slower.constraints.fps, slower.constraints.latency_ns) = Default::default();
+        smallest = searched(slower)?;
+    }
+    let smallest = smallest.planned.plan;
     let mut best = searched(all)?;
+    let Some(room) = limit.checked_sub(smallest.memory.total) else { return Ok(Some(best)) };
     let mut sketches: Vec<(Candidate, BTreeSet<LayerOf>)> = Vec::new();
     for layers in orders(&best.application, &best.planned.exposed) {
         for share in SHARES {
+            if context.watch.is_over() {
+                break;
+            }
             let mut left = room / 100 * share;
             let mut resident = may_be_streamed.resident.clone();
             for (bytes, layer) in &layers {
@@ -94,7 +103,7 @@ pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, E
     // Stable, so that of equals the first stays first.
     sketches.sort_by(|(a, _), (b, _)| a.planned.compare(&b.planned, objective));
     for (rank, (sketch, resident)) in sketches.into_iter().enumerate() {
-        if rank < SEARCHED {
+        if rank < SEARCHED && !context.watch.is_over() {
             best = best.or(searched(with(&resident))?, objective);
         }
         let plan = &sketch.planned.plan;
@@ -102,7 +111,7 @@ pub(super) fn streamed(situation: &Situation<'_>) -> Result<Option<Candidate>, E
         info!(resident = resident.len(), ?fps, total = plan.memory.total, "pages the rest");
         best = best.or(sketch, objective);
     }
-    Ok(Some(best).filter(|best| best.planned.plan.constraints.met))
+    Ok(Some(best))
 }
 
 /// Choices with which to plan in about this many bytes: the fastest of a front that fits them, and the smallest. If the

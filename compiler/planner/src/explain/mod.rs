@@ -23,3 +23,4 @@ pub mod limits;
 pub mod primitives;
 pub mod shortfall;
 pub mod table;
+pub mod ways;

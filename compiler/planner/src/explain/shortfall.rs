@@ -50,9 +50,9 @@ pub fn text(plan: &Plan, nearest: &Shortfall) -> String {
             )),
             None => lines.extend(nearest.least_memory.map(|least| {
                 format!(
-                    "no plan found fits {}: the least total found is {} (--mem min)",
+                    "no plan found fits {}: the least total found is {}",
                     units::bytes(limit),
-                    units::bytes(least)
+                    units::bytes(least.min(plan.memory.total))
                 )
             })),
         }

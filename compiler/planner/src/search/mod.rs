@@ -89,6 +89,18 @@ pub struct Shortfall {
     pub best_rates: BTreeMap<String, Rate>,
 }
 
+impl Shortfall {
+    /// Takes into account what another plan reaches.
+    pub(crate) fn reaches(&mut self, rates: &BTreeMap<String, Rate>) {
+        for (cnn, best) in &mut self.best_rates {
+            if let Some(other) = rates.get(cnn) {
+                best.fps = best.fps.max(other.fps);
+                best.latency_ns = best.latency_ns.min(other.latency_ns);
+            }
+        }
+    }
+}
+
 /// How fast a CNN is, as modelled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {

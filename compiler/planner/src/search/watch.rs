@@ -70,6 +70,8 @@ pub struct Progress<'a> {
 pub struct Watch<'a> {
     /// When it ends by itself.
     pub budget: Budget,
+    /// When its time began.
+    pub began: Instant,
     /// What it is for.
     pub scope: Scope,
     /// The strategies that it leaves out.
@@ -85,7 +87,14 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 impl Watch<'_> {
     /// A watch for a search for a whole front, which nobody watches and which ends by itself.
     pub fn unwatched() -> Self {
-        Watch { budget: Budget::Default, scope: Scope::Front, without: &[], stop: &NEVER, progress: &|_| () }
+        Watch {
+            budget: Budget::Default,
+            began: Instant::now(),
+            scope: Scope::Front,
+            without: &[],
+            stop: &NEVER,
+            progress: &|_| (),
+        }
     }
 
     /// Whether it is to end now.
@@ -93,25 +102,24 @@ impl Watch<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether a search that began at `started` must end now, because somebody asked for it or its time is over.
-    pub fn is_over(&self, started: Instant) -> bool {
-        let is_late = match self.budget {
-            Budget::Default | Budget::Evaluations(_) => false,
-            Budget::Time(time) => started.elapsed() >= time,
-        };
-        is_late || self.is_stopped()
+    /// Whether the search must end now, because somebody asked for it or its time is over.
+    pub fn is_over(&self) -> bool {
+        self.is_stopped() || self.left().is_some_and(|left| left.is_zero())
     }
 
-    /// The share of one of `parts` searches that are yet to come, counted from `started`.
-    pub fn share(&self, parts: usize, started: Instant) -> Self {
-        let parts = parts.max(1);
-        let budget = match self.budget {
-            budget @ (Budget::Default | Budget::Evaluations(_)) => budget,
-            Budget::Time(time) => Budget::Time(
-                time.saturating_sub(started.elapsed()) / u32::try_from(parts).unwrap_or(u32::MAX),
-            ),
-        };
-        Watch { budget, ..*self }
+    /// The time that is left, if there is a limit on it.
+    pub fn left(&self) -> Option<Duration> {
+        match self.budget {
+            Budget::Default | Budget::Evaluations(_) => None,
+            Budget::Time(time) => Some(time.saturating_sub(self.began.elapsed())),
+        }
+    }
+
+    /// The share of one of `parts` searches that are yet to come, from now on.
+    pub fn share(&self, parts: usize) -> Self {
+        let parts = u32::try_from(parts.max(1)).unwrap_or(u32::MAX);
+        let budget = self.left().map_or(self.budget, |left| Budget::Time(left / parts));
+        Watch { budget, began: Instant::now(), ..*self }
     }
 }
 
@@ -119,22 +127,21 @@ impl Watch<'_> {
 /// left.
 pub struct Shares<'a> {
     watch: Watch<'a>,
-    started: Instant,
     /// Searches that are yet to come.
     left: Cell<usize>,
 }
 
 impl<'a> Shares<'a> {
-    /// Shares for at most `searches` searches, which begin now.
+    /// Shares for at most `searches` searches.
     pub fn new(watch: &Watch<'a>, searches: usize) -> Self {
-        Shares { watch: *watch, started: Instant::now(), left: Cell::new(searches) }
+        Shares { watch: *watch, left: Cell::new(searches) }
     }
 
     /// The watch of the next search. After the last one that was announced, each has all the remaining time.
     pub fn next(&self) -> Watch<'a> {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));
-        self.watch.share(left, self.started)
+        self.watch.share(left)
     }
 }
 

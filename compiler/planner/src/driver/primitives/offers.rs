@@ -1,7 +1,5 @@
 //! The offers for all CNNs together, and the plans of the most promising.
 
-use std::time::Instant;
-
 use csdfc_input::app::resolve::Application;
 use csdfc_network::LayerId;
 use csdfc_runtime::bind::Primitive;
@@ -39,8 +37,7 @@ pub(super) fn planned(
     objective: &Objective,
     watch: &Watch<'_>,
 ) -> Result<Option<Candidate>, Error> {
-    let started = Instant::now();
-    let is_over = || watch.is_over(started);
+    let is_over = || watch.is_over();
     let mut each: Vec<Vec<Vec<Offer>>> = Vec::new();
     for source in sources {
         let tasks = task::tasks(source);

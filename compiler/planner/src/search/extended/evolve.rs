@@ -1,7 +1,5 @@
 //! The genetic search among the choices of a [`DesignSpace`].
 
-use std::time::Instant;
-
 use csdfc_ga::{Evaluation, Problem, Space, one_point, search_with};
 use rand::rngs::ChaCha8Rng;
 
@@ -28,8 +26,6 @@ pub(super) struct EvolutionSettings<'a> {
     pub seed: u64,
     /// The CNN's name, for those who watch.
     pub name: &'a str,
-    /// When it began.
-    pub started: Instant,
     /// What ends it.
     pub watch: &'a Watch<'a>,
 }
@@ -61,7 +57,7 @@ pub(super) fn evolve(
             (Some(EVALUATIONS.min(LAYERS / layers.max(1)) + starts.len() as u64), None)
         }
         Budget::Evaluations(evaluations) => (Some(evaluations), None),
-        Budget::Time(time) => (None, Some(time.saturating_sub(settings.started.elapsed()))),
+        Budget::Time(_) => (None, watch.left()),
     };
     let mutation =
         |_: &Space, genome: &mut [i64], random: &mut ChaCha8Rng| design_space.mutate(genome, random);
@@ -113,7 +109,7 @@ impl Problem for Choices<'_> {
 
     fn evaluate(&self, genome: &[i64]) -> Evaluation {
         let unusable = Evaluation { objectives: vec![f64::INFINITY; 3], violation: 1.0 };
-        if self.settings.watch.is_over(self.settings.started) {
+        if self.settings.watch.is_over() {
             return unusable;
         }
         let choice = self.design_space.choice(genome);

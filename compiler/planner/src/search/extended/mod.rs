@@ -54,8 +54,6 @@ pub(super) mod segment;
 #[cfg(test)]
 mod tests;
 
-use std::time::Instant;
-
 use csdfc_network::LayerId;
 use rayon::prelude::*;
 
@@ -87,7 +85,6 @@ pub fn front(
     known: &[&Choice],
     watch: &Watch<'_>,
 ) -> Result<DesignFront, csdf::Error> {
-    let started = Instant::now();
     let tell = |evaluations, front, least| {
         (watch.progress)(&Progress { of: name, evaluations, front, least });
     };
@@ -97,17 +94,13 @@ pub fn front(
     let design_space = DesignSpace::new(task);
     let mut starts = match is_left_out(Strategy::Chains) {
         true => Vec::new(),
-        false => chains(evaluator, &design_space, &|| watch.is_over(started))?,
+        false => chains(evaluator, &design_space, &|| watch.is_over())?,
     };
     starts.extend(design_space.ladder.iter().map(|firings| design_space.steady(*firings)));
     starts.extend(design_space.prefixes());
     starts.extend(known.iter().map(|choice| design_space.nearest_genome(choice)));
-    let found = evolve::evolve(
-        evaluator,
-        &design_space,
-        starts,
-        &evolve::EvolutionSettings { seed, name, started, watch },
-    );
+    let found =
+        evolve::evolve(evaluator, &design_space, starts, &evolve::EvolutionSettings { seed, name, watch });
     tell(found.evaluations, 0, 0);
     let mut choices = simple::choices(task.network);
     choices.extend(bits(task));

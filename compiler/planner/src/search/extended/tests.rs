@@ -264,7 +264,7 @@ fn a_search_goes_on_after_its_starts() {
     let evaluator = Evaluator::new(&task, &timing, StorageModel::Tensors);
     let design_space = DesignSpace::new(&task);
     let watch = Watch::unwatched();
-    let settings = evolve::EvolutionSettings { seed: 1, name: "cnn", started: Instant::now(), watch: &watch };
+    let settings = evolve::EvolutionSettings { seed: 1, name: "cnn", watch: &watch };
     let starts = design_space.prefixes();
     let distinct = starts.len() as u64;
     let found = evolve::evolve(&evaluator, &design_space, [starts.clone(), starts].concat(), &settings);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use csdfc_ga::{Evaluation, Problem, Section, Space};
 use csdfc_plan::plan::ParetoPoint;
@@ -95,11 +95,10 @@ pub(super) struct Chromosomes<'a> {
     known: Vec<Mutex<Known>>,
     failed: Mutex<Option<csdf::Error>>,
     watch: &'a Watch<'a>,
-    started: Instant,
 }
 
 impl<'a> Chromosomes<'a> {
-    /// The chromosomes of a search that begins now.
+    /// The chromosomes of a search.
     pub(super) fn new(problem: &'a PlanningProblem<'a>, watch: &'a Watch<'a>) -> Self {
         let mut genes = Vec::new();
         let mut next = 0;
@@ -115,13 +114,12 @@ impl<'a> Chromosomes<'a> {
             known: problem.tasks.iter().map(|_| Mutex::default()).collect(),
             failed: Mutex::new(None),
             watch,
-            started: Instant::now(),
         }
     }
 
     /// Whether the search is to end now.
     pub(super) fn is_over(&self) -> bool {
-        self.watch.is_over(self.started)
+        self.watch.is_over()
     }
 
     /// Whether the steps before the genetic search must end now, to leave it half of the time.
@@ -130,15 +128,12 @@ impl<'a> Chromosomes<'a> {
             budget @ (Budget::Default | Budget::Evaluations(_)) => budget,
             Budget::Time(time) => Budget::Time(time / 2),
         };
-        Watch { budget, ..*self.watch }.is_over(self.started)
+        Watch { budget, ..*self.watch }.is_over()
     }
 
     /// The rest of the search's time, if time limits it.
     pub(super) fn time_left(&self) -> Option<Duration> {
-        match self.watch.budget {
-            Budget::Default | Budget::Evaluations(_) => None,
-            Budget::Time(time) => Some(time.saturating_sub(self.started.elapsed())),
-        }
+        self.watch.left()
     }
 
     /// Tells the watcher how far the search is. `memory` is that of the smallest plan so far.
@@ -264,6 +259,7 @@ pub(super) fn bits(genome: &[i64]) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
+    use std::time::Instant;
 
     use super::*;
     use crate::frame::occupancy::AddressSharing;
@@ -329,9 +325,9 @@ mod tests {
                 (Budget::Time(seconds(100)), &go, 120, true, true, Some(0)),
                 (Budget::Time(seconds(100)), &stop, 20, true, true, Some(80)),
             ] {
-                let watch = Watch { budget, stop, ..Watch::unwatched() };
-                let mut chromosomes = Chromosomes::new(problem, &watch);
-                chromosomes.started = Instant::now().checked_sub(seconds(passed)).unwrap();
+                let began = Instant::now().checked_sub(seconds(passed)).unwrap();
+                let watch = Watch { budget, began, stop, ..Watch::unwatched() };
+                let chromosomes = Chromosomes::new(problem, &watch);
                 let found = (chromosomes.is_half_over(), chromosomes.is_over());
                 assert_eq!(found, (half_over, over), "{budget:?}, {passed} s");
                 let rounded = chromosomes.time_left().map(|left| left.as_secs_f64().round() as u64);

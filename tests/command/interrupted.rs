@@ -1,0 +1,66 @@
+//! Ctrl-C and `--budget` end whatever phase a command is in, with the best plan so far. Without them, each of these
+//! commands works for a minute or more.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use csdfc_plan::plan::Plan;
+
+use super::{CSDFC, Ended, folder, run};
+
+/// How long the end may take on a busy machine, without optimisation.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs the command, and presses Ctrl-C after a while.
+fn interrupted(words: &[&str], after: Duration) -> (Ended, Duration) {
+    let folder = folder();
+    let mut command = Command::new(CSDFC);
+    command.args(words).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child: Child = command.spawn().unwrap();
+    std::thread::sleep(after);
+    let pressed = Instant::now();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let ended = Ended {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    };
+    (ended, pressed.elapsed())
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_every_phase_of_planning_with_a_plan() {
+    let seconds = Duration::from_secs;
+    for (phase, words, after) in [
+        ("search", &["builtin:mobilenet_v2", "--mem", "15MB", "--budget", "300s"][..], 1),
+        ("joint", &["builtin:mobilenet_v2", "--device", "epyc-vm", "--mem", "16MB", "--budget", "300s"], 2),
+        ("precisions", &["builtin:densenet121", "--precision", "auto", "--mem", "min"], 3),
+        ("streaming", &["builtin:densenet121", "--mem", "1MB", "--budget", "300s"], 3),
+    ] {
+        let (ended, late) = interrupted(&[&["plan", "--format", "json"], words].concat(), seconds(after));
+        let plan = Plan::from_json(&ended.stdout).unwrap();
+        assert_eq!(ended.code, if plan.constraints.met { 0 } else { 2 }, "{phase}: {}", ended.stderr);
+        assert!(csdfc_plan::check::check(&plan).is_ok(), "{phase}");
+        assert!(ended.stderr.contains("interrupted: the "), "{phase}: {}", ended.stderr);
+        assert!(late < PATIENCE, "{phase}: {late:?}");
+    }
+}
+
+#[test]
+fn a_budget_holds_for_all_phases_together() {
+    let folder = folder();
+    let budget = Duration::from_secs(3);
+    for (phase, words) in [
+        ("streaming", &["plan", "builtin:densenet121", "--mem", "1MB"][..]),
+        ("precisions", &["plan", "builtin:densenet121", "--precision", "auto", "--mem", "min"]),
+        // Nine layers, which share the time.
+        ("offload", &["offload", "builtin:resnet8", "--group", "4"]),
+    ] {
+        let begun = Instant::now();
+        let ended = run(folder.path(), &[words, &["--budget", "3s"]].concat());
+        assert!(ended.code == 0 || ended.code == 2, "{phase}: {}", ended.stderr);
+        assert!(begun.elapsed() < budget + PATIENCE, "{phase}: {:?}", begun.elapsed());
+    }
+}

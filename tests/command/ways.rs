@@ -1,0 +1,110 @@
+//! Where constraints are not met, the command says what it would take: each line is a plan, and its command makes it.
+
+use csdfc_plan::plan::Plan;
+use csdfc_plan::way::Way;
+
+use super::{Ended, folder, run};
+
+/// Runs `csdfc plan` with these words, and prints the plan as JSON.
+fn planned(words: &[&str]) -> (Ended, Plan) {
+    made(&[&["plan", "--format", "json"], words].concat())
+}
+
+/// Runs a command that prints a plan as JSON.
+fn made(words: &[&str]) -> (Ended, Plan) {
+    let folder = folder();
+    let ended = run(folder.path(), words);
+    let plan = Plan::from_json(&ended.stdout).unwrap();
+    assert_eq!(ended.code, if plan.constraints.met { 0 } else { 2 }, "{words:?}");
+    (ended, plan)
+}
+
+/// The commands in the table of an error.
+fn commands(error: &str) -> Vec<&str> {
+    error.lines().filter_map(|line| line.find("csdfc plan ").map(|at| &line[at..])).collect()
+}
+
+#[test]
+fn every_command_makes_the_plan_of_its_line() {
+    tried(&["builtin:lenet5", "builtin:resnet8", "builtin:paper_pair"], &[2, 5, 20, 40, 80]);
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+fn every_command_makes_the_plan_of_its_line_of_larger_networks() {
+    tried(&["builtin:mobilenet_v1_0.25", "builtin:wake_word", "builtin:mobilenet_v2"], &[2, 5, 20]);
+}
+
+/// Plans networks in shares of the memory that they take without a limit.
+fn tried(models: &[&str], percents: &[u64]) {
+    let mut unmet = 0;
+    for model in models {
+        let (_, unlimited) = planned(&[model]);
+        for percent in percents {
+            let limit = unlimited.memory.total * percent / 100;
+            let words = [model, "--mem", &limit.to_string()];
+            let (ended, nearest) = planned(&words);
+            if nearest.constraints.met {
+                assert_eq!(nearest.constraints.ways, []);
+                continue;
+            }
+            unmet += 1;
+            let ways = &nearest.constraints.ways;
+            let printed = commands(&ended.stderr);
+            assert!(!ways.is_empty() && printed.len() == ways.len(), "{words:?}: {}", ended.stderr);
+            for (way, command) in ways.iter().zip(printed) {
+                let words: Vec<&str> = command.split(' ').collect();
+                let (_, plan) = made(&words[1..]);
+                let fps = plan.cnns.iter().map(|cnn| (cnn.name.clone(), cnn.fps)).collect();
+                assert!(plan.constraints.met, "{command}");
+                assert_eq!((plan.memory.total, &fps), (way.total, &way.fps), "{command}");
+                assert!(!way.met || way.total <= limit, "{command}");
+            }
+            the_smallest_is_the_smallest(&words, ways, &nearest);
+        }
+    }
+    assert!(unmet >= models.len(), "{unmet}");
+}
+
+/// With the precision that was asked for, no other options make a plan below the smallest of the ways, and the nearest
+/// plan takes no more.
+fn the_smallest_is_the_smallest(words: &[&str; 3], ways: &[Way], nearest: &Plan) {
+    let is_asked = |way: &&Way| !way.options.iter().any(|option| option == "--precision");
+    let least = ways.iter().filter(is_asked).map(|way| way.total).min().unwrap();
+    assert!(nearest.memory.total <= least, "{words:?}: {} {least}", nearest.memory.total);
+    let [below, at] = [least - 1, least].map(|bytes| bytes.to_string());
+    assert!(planned(&[words[0], "--mem", &at]).1.constraints.met, "{words:?}: {least}");
+    let others: [&[&str]; 4] = [
+        &[],
+        &["--weights", "streamed"],
+        &["--weights", "streamed", "--prefer", "memory"],
+        &["--method", "simple"],
+    ];
+    for other in others {
+        let (_, plan) = planned(&[&[words[0], "--mem", &below], other].concat());
+        assert!(!plan.constraints.met, "{words:?} {other:?}: {} is below {least}", plan.memory.total);
+    }
+}
+
+#[test]
+fn what_lacks_only_speed_is_slower() {
+    let words = ["builtin:lenet5", "--mem", "262kB", "--fps", "1000000", "--latency", "1us"];
+    let (ended, nearest) = planned(&words);
+    let [slower] = nearest.constraints.ways.as_slice() else { panic!("{:?}", nearest.constraints.ways) };
+    assert_eq!((slower.means.as_str(), slower.total), ("slower", nearest.memory.total));
+    let command: Vec<&str> = commands(&ended.stderr)[0].split(' ').collect();
+    let (_, plan) = made(&command[1..]);
+    assert!(plan.constraints.met && plan.cnns[0].fps >= slower.fps["lenet5"]);
+}
+
+#[test]
+fn the_smallest_plan_says_what_it_leaves_out() {
+    let folder = folder();
+    let text = |words: &[&str]| {
+        run(folder.path(), &[&["plan", "builtin:resnet8", "--mem", "min"], words].concat()).stdout
+    };
+    let left_out = "all weights are in memory: --weights streamed takes less of it, and more time";
+    assert!(text(&[]).contains(left_out));
+    assert!(!text(&["--weights", "resident"]).contains(left_out));
+    assert!(!text(&["--weights", "streamed"]).contains(left_out));
+}
