@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod alternatives;
 mod analyze;
 mod bad_input;
 mod front;
@@ -23,7 +24,6 @@ mod state;
 mod strategies;
 mod stream;
 mod update;
-mod ways;
 mod written;
 
 use std::io::{Read, Write};

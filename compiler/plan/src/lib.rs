@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod alternative;
 pub mod check;
 mod fields;
 pub mod file;
@@ -23,6 +24,5 @@ pub mod operator;
 pub mod plan;
 pub mod shape;
 pub mod timeline;
-pub mod way;
 
 pub use check::check;

@@ -217,7 +217,7 @@ pub struct Constraints {
     pub met: bool,
     /// If it does not: what it would take.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ways: Vec<crate::way::Way>,
+    pub alternatives: Vec<crate::alternative::Alternative>,
 }
 
 /// One CNN of a plan.

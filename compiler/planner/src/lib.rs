@@ -26,6 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod alternatives;
 pub mod cost;
 pub mod driver;
 pub mod error;
@@ -41,4 +42,3 @@ pub mod selection;
 pub mod storage;
 pub mod strategy;
 mod streaming;
-pub mod ways;

@@ -435,7 +435,6 @@ pub enum Format {
     Ron,
 }
 
-
 impl Global {
     /// Whether standard error gets colors.
     pub fn color(&self) -> bool {
@@ -557,7 +556,6 @@ fn apply_max_primitive_error(given: Option<f64>, spec: &mut AppSpec, origin: &mu
         origin.replaced.push(("max_primitive_error", "--max-primitive-error"));
     }
 }
-
 
 fn storage(text: &str) -> Result<StorageModel, String> {
     match text {

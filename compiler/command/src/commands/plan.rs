@@ -12,6 +12,7 @@ use csdfc_input::units::{self, MemoryGoal};
 use csdfc_network::Network;
 use csdfc_network::suggest;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::alternatives;
 use csdfc_planner::driver::{self, Explanation};
 use csdfc_planner::explain::{self, primitives, shortfall};
 use csdfc_planner::open::{self, Opened};
@@ -19,7 +20,6 @@ use csdfc_planner::saved::front::{PickError, SavedFront};
 use csdfc_planner::saved::identity;
 use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Budget, Scope, Shares, Watch};
-use csdfc_planner::ways;
 use csdfc_precision::{self as precision, Accuracy, Calibration, Chosen};
 use tracing::{info, warn};
 
@@ -145,7 +145,8 @@ pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Resul
             let (start, paths) = (Start::default(), paths(application));
             driver::plan_from(&start, application, &chosen.device, paths, &watch, &driver::validate)
         };
-        chosen.planned.plan.constraints.ways = ways::ways(&app, &chosen.planned.plan, &another, &watch)?;
+        chosen.planned.plan.constraints.alternatives =
+            alternatives::alternatives(&app, &chosen.planned.plan, &another, &watch)?;
         if watch.is_over() {
             warn!("no time was left to look for more that can be done");
         }
@@ -160,14 +161,17 @@ pub(crate) fn unmet(chosen: &Chosen, words: &[String]) -> Option<String> {
     let Some(nearest) = &planned.shortfall else {
         let is_within = accuracies.iter().all(Accuracy::is_within);
         let lost = precision::explain::errors(accuracies);
-        let text = "the outputs have too large an error with the chosen primitives; plan with --primitives fixed";
+        let text =
+            "the outputs have too large an error with the chosen primitives; plan with --primitives fixed";
         return (!is_within).then(|| format!("{text}\n  {}", lost.trim_end()));
     };
     let mut lines = vec![shortfall::text(&planned.plan, nearest)];
     if !accuracies.is_empty() {
         lines.push(format!("  {}", precision::explain::sufficient(sufficient.as_deref())));
     }
-    lines.extend(explain::ways::text(&planned.plan.constraints.ways, words).lines().map(str::to_owned));
+    lines.extend(
+        explain::alternatives::text(&planned.plan.constraints.alternatives, words).lines().map(str::to_owned),
+    );
     Some(lines.join("\n"))
 }
 

@@ -99,7 +99,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
             fps,
             latency_ns,
             met,
-            ways: Vec::new(),
+            alternatives: Vec::new(),
         },
         threads: application.threads,
         parallel: application.parallel.clone(),

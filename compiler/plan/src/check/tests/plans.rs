@@ -74,7 +74,7 @@ fn empty(storage_model: StorageModel) -> Plan {
             fps: BTreeMap::new(),
             latency_ns: BTreeMap::new(),
             met: true,
-            ways: Vec::new(),
+            alternatives: Vec::new(),
         },
         threads: 1,
         parallel: Vec::new(),

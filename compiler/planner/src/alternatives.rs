@@ -1,6 +1,6 @@
 //! How small it can be, and what that would take: other plans of an application whose constraints are not met.
 //!
-//! Each way is a plan that was made by the same search as any plan. Its precision, or the place of its weights, differs
+//! Each alternative is a plan that was made by the same search as any plan. Its precision, or the place of its weights, differs
 //! from what was asked. If it does not meet the constraints either, it is the smallest of its kind that is fast enough.
 //!
 //! ```
@@ -9,18 +9,18 @@
 //! use csdfc_input::device::DeviceProfile;
 //! use csdfc_planner::open::open;
 //! use csdfc_planner::search::watch::Watch;
-//! use csdfc_planner::{driver, ways};
+//! use csdfc_planner::{alternatives, driver};
 //!
 //! let mut opened = open("builtin:resnet8")?;
 //! opened.spec.constraints.memory = Some("100kB".parse()?);
 //! let device = DeviceProfile::find("generic", Path::new(""))?;
 //! let plan = |application: &_| driver::plan(application, &device, vec!["builtin:resnet8".into()]);
 //! let nearest = plan(&opened.resolve()?)?.plan;
-//! let ways = ways::ways(&opened, &nearest, &plan, &Watch::unwatched())?;
+//! let alternatives = alternatives::alternatives(&opened, &nearest, &plan, &Watch::unwatched())?;
 //!
 //! // With all weights in memory, 100 kB are far too little. With streamed weights of 16 bits, they are enough.
-//! assert_eq!((ways[0].means.as_str(), ways[0].met), ("weights in memory", false));
-//! let half = ways.iter().find(|way| way.means == "half precision").ok_or("a plan of 16-bit floats")?;
+//! assert_eq!((alternatives[0].means.as_str(), alternatives[0].met), ("weights in memory", false));
+//! let half = alternatives.iter().find(|alternative| alternative.means == "half precision").ok_or("a plan of 16-bit floats")?;
 //! assert!(half.met && half.options == ["--precision", "half"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -31,8 +31,8 @@ use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::WeightsPlace;
 use csdfc_input::units::MemoryGoal;
 use csdfc_network::pass::Precision;
+use csdfc_plan::alternative::Alternative;
 use csdfc_plan::plan::Plan;
-use csdfc_plan::way::Way;
 
 use crate::driver::Planned;
 use crate::error::Error;
@@ -47,15 +47,20 @@ const PRECISIONS: [(Precision, &str, &str); 2] =
 pub type Plans<'a> = &'a dyn Fn(&Application) -> Result<Planned, Error>;
 
 /// What it would take, if `nearest` is the nearest plan to constraints that cannot be met. The searches end with the
-/// watch, and then the last ways are missing.
+/// watch, and then the last alternatives are missing.
 ///
 /// # Errors
 /// As planning has.
-pub fn ways(opened: &Opened, nearest: &Plan, plan: Plans<'_>, watch: &Watch<'_>) -> Result<Vec<Way>, Error> {
+pub fn alternatives(
+    opened: &Opened,
+    nearest: &Plan,
+    plan: Plans<'_>,
+    watch: &Watch<'_>,
+) -> Result<Vec<Alternative>, Error> {
     let search = Search { opened, plan, watch };
-    let mut ways: Vec<Way> = slower(nearest).into_iter().collect();
+    let mut alternatives: Vec<Alternative> = slower(nearest).into_iter().collect();
     if !opened.spec.has_auto_precision() {
-        ways.extend(search.smallest(opened, &[], "")?);
+        alternatives.extend(search.smallest(opened, &[], "")?);
     }
     for (precision, option, name) in PRECISIONS {
         let mut lower = opened.clone();
@@ -67,16 +72,16 @@ pub fn ways(opened: &Opened, nearest: &Plan, plan: Plans<'_>, watch: &Watch<'_>)
             continue;
         }
         let options = ["--precision", option];
-        match search.way(&lower, &options, name.to_owned(), true)? {
-            Some(way) => ways.push(way),
-            None => ways.extend(search.smallest(&lower, &options, name)?),
+        match search.alternative(&lower, &options, name.to_owned(), true)? {
+            Some(alternative) => alternatives.push(alternative),
+            None => alternatives.extend(search.smallest(&lower, &options, name)?),
         }
     }
     // A network that has no layer of the lower precision is no smaller.
-    let mut kept: Vec<Way> = Vec::new();
-    for way in ways {
-        if !kept.iter().any(|before| (before.total, &before.fps) == (way.total, &way.fps)) {
-            kept.push(way);
+    let mut kept: Vec<Alternative> = Vec::new();
+    for alternative in alternatives {
+        if !kept.iter().any(|before| (before.total, &before.fps) == (alternative.total, &alternative.fps)) {
+            kept.push(alternative);
         }
     }
     Ok(kept)
@@ -99,8 +104,8 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// The smallest plan with all weights in memory, and the smallest with streamed weights, if there is a limit.
-    fn smallest(&self, opened: &Opened, options: &[&str], name: &str) -> Result<Vec<Way>, Error> {
-        let mut ways = Vec::new();
+    fn smallest(&self, opened: &Opened, options: &[&str], name: &str) -> Result<Vec<Alternative>, Error> {
+        let mut alternatives = Vec::new();
         let asked = self.opened.spec.weights;
         for (place, means) in
             [(WeightsPlace::Auto, "weights in memory"), (WeightsPlace::Streamed, "weights streamed")]
@@ -119,13 +124,19 @@ impl Search<'_> {
                 options.extend(["--weights", "streamed"]);
             }
             let means = if name.is_empty() { means.to_owned() } else { format!("{name}, {means}") };
-            ways.extend(self.way(&other, &options, means, false)?);
+            alternatives.extend(self.alternative(&other, &options, means, false)?);
         }
-        Ok(ways)
+        Ok(alternatives)
     }
 
     /// The plan of an application, if it meets its constraints; `met` says whether these are the ones that were asked for.
-    fn way(&self, opened: &Opened, options: &[&str], means: String, met: bool) -> Result<Option<Way>, Error> {
+    fn alternative(
+        &self,
+        opened: &Opened,
+        options: &[&str],
+        means: String,
+        met: bool,
+    ) -> Result<Option<Alternative>, Error> {
         if self.watch.is_over() {
             return Ok(None);
         }
@@ -134,12 +145,12 @@ impl Search<'_> {
         let Planned { plan, refused, .. } = (self.plan)(&application)?;
         let is_found = plan.constraints.met && refused.is_none();
         let options = options.iter().map(|word| (*word).to_owned()).collect();
-        Ok(is_found.then(|| Way { means, options, total: plan.memory.total, fps: fps(&plan), met }))
+        Ok(is_found.then(|| Alternative { means, options, total: plan.memory.total, fps: fps(&plan), met }))
     }
 }
 
 /// The nearest plan itself, if it only lacks speed.
-fn slower(nearest: &Plan) -> Option<Way> {
+fn slower(nearest: &Plan) -> Option<Alternative> {
     let asked = &nearest.constraints;
     let fits = asked.memory.is_none_or(|limit| nearest.memory.total <= limit)
         && asked.flash.is_none_or(|limit| nearest.memory.parameters_stored <= limit)
@@ -161,7 +172,7 @@ fn slower(nearest: &Plan) -> Option<Way> {
         let ns = (*ns).max(cnn(name)?.latency_ns);
         Some(["--latency".to_owned(), of(name, format!("{ns}ns"))])
     });
-    Some(Way {
+    Some(Alternative {
         means: "slower".into(),
         options: floors.chain(limits).flatten().collect(),
         total: nearest.memory.total,

@@ -1,9 +1,9 @@
 //! What it would take to do what a plan does not: other plans, which were made and checked, and how to get them.
 //!
 //! ```
-//! use csdfc_plan::way::Way;
+//! use csdfc_plan::alternative::Alternative;
 //!
-//! let way = Way {
+//! let alternative = Alternative {
 //!     means: "weights streamed".into(),
 //!     options: ["--mem", "min", "--weights", "streamed"].map(String::from).to_vec(),
 //!     total: 101_632,
@@ -11,7 +11,7 @@
 //!     met: false,
 //! };
 //! let words = ["csdfc", "plan", "builtin:resnet8", "--mem=100kB"].map(String::from);
-//! assert_eq!(way.command(&words), "csdfc plan builtin:resnet8 --mem min --weights streamed");
+//! assert_eq!(alternative.command(&words), "csdfc plan builtin:resnet8 --mem min --weights streamed");
 //! ```
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// Another plan that was made, and the options of `csdfc plan` that make it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Way {
+pub struct Alternative {
     /// What differs from what was asked, in words.
     pub means: String,
     /// Options of `csdfc plan`, each followed by its value. They replace those of the same names.
@@ -34,7 +34,7 @@ pub struct Way {
     pub met: bool,
 }
 
-impl Way {
+impl Alternative {
     /// The words of a command with these options in place of its own, as a line for a shell. All options that are
     /// replaced take a value, as `--mem 2MB` or `--mem=2MB`.
     pub fn command(&self, words: &[String]) -> String {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn options_are_replaced_and_words_quoted() {
-        let way = Way {
+        let alternative = Alternative {
             means: String::new(),
             options: ["--mem", "min", "--precision", "half"].map(String::from).to_vec(),
             total: 0,
@@ -76,7 +76,7 @@ mod tests {
             met: false,
         };
         let command =
-            |words: &[&str]| way.command(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+            |words: &[&str]| alternative.command(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
         assert_eq!(command(&["csdfc", "plan", "a.onnx"]), "csdfc plan a.onnx --mem min --precision half");
         assert_eq!(
             command(&["plan", "--mem", "2MB", "it's a.onnx", "--precision=mixed", "--fps", "3", "--memory"]),
