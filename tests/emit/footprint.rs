@@ -279,9 +279,9 @@ fn deepest(
     own + below
 }
 
-/// The application of one network, its layers whole.
-fn of_network(network: Network) -> Application {
-    let rows = network.ids().map(|id| ((0, id), network.layer(id).rows() as u64)).collect();
+/// The application of one network, whose layers make no more than so many rows at a time.
+fn of_network(network: Network, most_rows: u64) -> Application {
+    let rows = network.ids().map(|id| ((0, id), most_rows.min(network.layer(id).rows() as u64))).collect();
     let layers = network.ids().collect();
     let whole = Partition { name: "p".into(), layers, processor: "cpu".into(), schedule: None };
     let cnn = generate::of_network("cnn", network, vec![whole]);
@@ -329,9 +329,16 @@ fn of_bytes(network: &Network) -> Network {
 /// A network for each kernel, in floats and in integers.
 fn networks() -> Vec<Network> {
     let mut all = Vec::new();
-    let depthwise = [[3, 3], [5, 5], [3, 1]].map(|kernel| {
+    let relu = Some(Function::Relu);
+    let plain = [
+        (8, [3, 3], relu.clone()),
+        (8, [5, 5], relu.clone()),
+        (8, [3, 1], relu),
+        (1, [1, 1], Some(Function::Tanh)),
+    ];
+    let plain = plain.map(|(groups, kernel, activation)| {
         let (filters, stride, dilation, pads) = (8, [1, 1], [1, 1], [1; 4]);
-        let (groups, bias, pre, residual, activation) = (8, true, None, false, Some(Function::Relu));
+        let (bias, pre, residual) = (true, None, false);
         Operator::Conv(Conv {
             filters,
             kernel,
@@ -346,9 +353,8 @@ fn networks() -> Vec<Network> {
         })
     });
     let image = Shape::image(8, 6, 8);
-    let depthwise =
-        Group { name: "depthwise", inputs: vec![[image.clone(), image]], operators: depthwise.into() };
-    for group in kernels::groups().into_iter().chain([depthwise]) {
+    let plain = Group { name: "plain", inputs: vec![[image.clone(), image]], operators: plain.into() };
+    for group in std::iter::once(plain).chain(kernels::groups()) {
         for operator in &group.operators {
             let network =
                 kernels::network(&Group { operators: vec![operator.clone()], ..group.clone() }, false);
@@ -366,6 +372,14 @@ fn is_installed(target: &str) -> bool {
     folder.is_some_and(|folder| Path::new(folder.trim()).exists()) && linker().exists()
 }
 
+/// A network, its plan, and what decides about its footprint.
+fn made(network: Network, most_rows: u64) -> (Application, Plan, Ingredients) {
+    let application = of_network(network, most_rows);
+    let plan = plan(&application);
+    let ingredients = Ingredients::of(&plan).expect("kernels");
+    (application, plan, ingredients)
+}
+
 /// Writes the tables anew.
 #[test]
 #[ignore = "it compiles some hundred crates for each target, and writes a file"]
@@ -373,12 +387,10 @@ fn measures_footprints() {
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for network in networks() {
-        let application = of_network(network);
-        let plan = plan(&application);
-        let ingredients = Ingredients::of(&plan).expect("kernels");
-        if ingredients.names().any(|kernel| !seen.contains(kernel)) {
-            seen.extend(ingredients.names().map(str::to_owned));
-            all.push((application, plan, ingredients));
+        let one = made(network, u64::MAX);
+        if one.2.names().any(|kernel| !seen.contains(kernel)) {
+            seen.extend(one.2.names().map(str::to_owned));
+            all.push(one);
         }
     }
     // One layer of a kind, and five.
@@ -386,13 +398,11 @@ fn measures_footprints() {
         .map(|(is_gemm, are_bytes)| {
             [1, 5].map(|count| {
                 let network = chain(count, is_gemm);
-                let application = of_network(if are_bytes { of_bytes(&network) } else { network });
-                let plan = plan(&application);
-                let ingredients = Ingredients::of(&plan).expect("kernels");
-                (application, plan, ingredients)
+                made(if are_bytes { of_bytes(&network) } else { network }, u64::MAX)
             })
         })
         .into();
+    let by_rows = made(chain(5, false), 1);
     println!("{} crates, {} kernels", all.len(), seen.len());
     let folder = csdfc_tests::root().join("codegen/emit/src/footprint/tables");
     let mut index = String::new();
@@ -410,7 +420,9 @@ fn measures_footprints() {
             let crates: Vec<Linked> = all.par_iter().map(measure).collect();
             let measured: Vec<_> = all.iter().map(|(_, _, ingredients)| ingredients).zip(&crates).collect();
             let one = measure(&chains[0][0]);
-            text += &table(constant, &measured, (&chains[0][0].2, &one), &layers);
+            let more = measure(&by_rows).bytes - measure(&chains[0][1]).bytes;
+            let by_parts = more / by_rows.2.by_parts;
+            text += &table(constant, &measured, (&chains[0][0].2, &one), &layers, by_parts);
             println!("{name} at {level}");
         }
         let head = format!(
@@ -455,6 +467,7 @@ fn table(
     crates: &[(&Ingredients, &Linked)],
     of_one: (&Ingredients, &Linked),
     layers: &Layers,
+    by_parts: u64,
 ) -> String {
     // What every crate has.
     let (ingredients_of_one, one) = of_one;
@@ -499,7 +512,7 @@ fn table(
     let shared: Vec<_> = parts.iter().filter(|(of, bytes)| of.len() > 1 && **bytes > 0).collect();
     let list: Vec<String> = shared.iter().map(|(_, bytes)| bytes.to_string()).collect();
     let mut text = format!(
-        "#[rustfmt::skip]\npub(in super::super) const {constant}: Table = Table {{\n    base: {base},\n"
+        "#[rustfmt::skip]\npub(in super::super) const {constant}: Table = Table {{\n    base: {base},\n    by_parts: {by_parts},\n"
     );
     let _ = writeln!(text, "    shared: &[{}],\n    kernels: &[", list.join(", "));
     for &kernel in &kernels {

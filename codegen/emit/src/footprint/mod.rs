@@ -48,6 +48,8 @@ pub struct Ingredients {
     pub kernels: BTreeMap<String, u64>,
     /// The same with each of their features, after [`OF_FEATURE`].
     pub features: BTreeSet<String>,
+    /// Layers that work by parts.
+    pub by_parts: u64,
 }
 
 impl Ingredients {
@@ -87,6 +89,7 @@ impl Ingredients {
                 all.features
                     .extend(features.names().map(|feature| format!("{kernel} {OF_FEATURE}{feature}")));
                 *all.kernels.entry(kernel).or_default() += 1;
+                all.by_parts += u64::from(model.cnn().layers[layer].layer.firings > 1);
             }
         }
         all
@@ -135,6 +138,8 @@ fn variants(literal: &Literal, name: &mut String) {
 struct Table {
     /// Bytes of a crate without kernels.
     base: u64,
+    /// Bytes that a layer takes more if it works by parts.
+    by_parts: u64,
     /// Bytes of each part that several kernels share.
     shared: &'static [u64],
     /// The kernels, in the order of their names.
@@ -170,7 +175,7 @@ impl Table {
         let calls =
             ingredients.kernels.iter().filter_map(|(kernel, &count)| Some((self.entry(kernel)?, count)));
         let layers: u64 = calls.map(|(entry, count)| entry.layer * count).sum();
-        [self.base + layers + shared + own, stack]
+        [self.base + layers + self.by_parts * ingredients.by_parts + shared + own, stack]
     }
 }
 
