@@ -27,6 +27,35 @@ fn a_plan_says_what_lies_in_each_memory() {
     assert!(Plan::from_json(&one.stdout).unwrap().regions.is_empty());
 }
 
+/// The code counts as flash, as soon as it is known for which processor it is.
+#[test]
+fn code_and_stack_are_said_before_anything_is_compiled() {
+    let folder = folder();
+    let plan = |options: &[&str]| run(folder.path(), &[&["plan", "builtin:lenet5"], options].concat());
+    let board = ["--device", "stm32f4", "--ram", "sram", "--flash"];
+    let fits = plan(&[&board[..], &["512kB"]].concat());
+    assert_eq!(fits.code, 0, "{}", fits.stderr);
+    let lines = fits.stdout.split_once("on thumbv7em-none-eabihf").expect("the board").1;
+    let bytes = |name: &str| -> u64 {
+        let line = lines.lines().find(|line| line.trim_start().starts_with(name)).expect("a line");
+        let digits = line.trim_start().trim_start_matches(name).trim_start().split("  ").next();
+        digits.expect("a number").replace(' ', "").parse().expect("a number")
+    };
+    assert!(
+        (20_000..100_000).contains(&bytes("code")) && (2_000..8_000).contains(&bytes("stack")),
+        "{lines}"
+    );
+    assert_eq!(bytes("flash"), bytes("code") + bytes("parameters"));
+    assert!(!lines.contains("not counted"), "{lines}");
+    // There is room for the parameters alone.
+    let parameters = bytes("parameters").to_string();
+    let lacks = plan(&[&board[..], &[&parameters]].concat());
+    assert_eq!(lacks.code, 2);
+    assert!(lacks.stderr.contains("code and parameters take"), "{}", lacks.stderr);
+    // Nobody knows the processor.
+    assert!(!plan(&["--ram", "1MB@sram"]).stdout.contains("thumbv7em"));
+}
+
 #[test]
 fn what_a_memory_lacks_is_said() {
     let folder = folder();

@@ -279,9 +279,9 @@ fn deepest(
     own + below
 }
 
-/// The application of one network, whose layers make no more than so many rows at a time.
-fn of_network(network: Network, most_rows: u64) -> Application {
-    let rows = network.ids().map(|id| ((0, id), most_rows.min(network.layer(id).rows() as u64))).collect();
+/// The application of one network, its layers whole.
+fn of_network(network: Network) -> Application {
+    let rows = network.ids().map(|id| ((0, id), network.layer(id).rows() as u64)).collect();
     let layers = network.ids().collect();
     let whole = Partition { name: "p".into(), layers, processor: "cpu".into(), schedule: None };
     let cnn = generate::of_network("cnn", network, vec![whole]);
@@ -294,25 +294,26 @@ fn chain(count: usize, is_gemm: bool) -> Network {
     let shape = if is_gemm { Shape::new([1, 8]) } else { Shape::image(8, 6, 8) };
     let mut operand = generate::input(&mut network, shape);
     let (kernel, stride, dilation, pads) = ([1, 1], [1, 1], [1, 1], [0; 4]);
-    let (filters, groups, bias, pre, residual) = (8, 1, true, None, false);
-    let activation = Some(Function::Relu);
-    let operator = match is_gemm {
-        true => Operator::Gemm(Gemm { inner: 8, units: 8, transposed: true, bias, activation }),
-        false => Operator::Conv(Conv {
-            filters,
-            kernel,
-            stride,
-            dilation,
-            pads,
-            groups,
-            bias,
-            pre,
-            residual,
-            activation,
-        }),
-    };
-    for _ in 0..count {
-        operand = generate::push(&mut network, operator.clone(), vec![operand]).expect("a layer");
+    let (groups, bias, residual) = (1, true, false);
+    // No two are alike, as in networks.
+    for inner in 8..8 + count {
+        let (filters, units, activation) = (inner + 1, inner + 1, Some(Function::Relu));
+        let operator = match is_gemm {
+            true => Operator::Gemm(Gemm { inner, units, transposed: true, bias, activation }),
+            false => Operator::Conv(Conv {
+                filters,
+                kernel,
+                stride,
+                dilation,
+                pads,
+                groups,
+                bias,
+                pre: None,
+                residual,
+                activation,
+            }),
+        };
+        operand = generate::push(&mut network, operator, vec![operand]).expect("a layer");
     }
     network.outputs.push(csdfc_network::NetworkOutput { name: "y".into(), operand });
     network
@@ -373,8 +374,8 @@ fn is_installed(target: &str) -> bool {
 }
 
 /// A network, its plan, and what decides about its footprint.
-fn made(network: Network, most_rows: u64) -> (Application, Plan, Ingredients) {
-    let application = of_network(network, most_rows);
+fn made(network: Network) -> (Application, Plan, Ingredients) {
+    let application = of_network(network);
     let plan = plan(&application);
     let ingredients = Ingredients::of(&plan).expect("kernels");
     (application, plan, ingredients)
@@ -387,7 +388,7 @@ fn measures_footprints() {
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for network in networks() {
-        let one = made(network, u64::MAX);
+        let one = made(network);
         if one.2.names().any(|kernel| !seen.contains(kernel)) {
             seen.extend(one.2.names().map(str::to_owned));
             all.push(one);
@@ -398,11 +399,10 @@ fn measures_footprints() {
         .map(|(is_gemm, are_bytes)| {
             [1, 5].map(|count| {
                 let network = chain(count, is_gemm);
-                made(if are_bytes { of_bytes(&network) } else { network }, u64::MAX)
+                made(if are_bytes { of_bytes(&network) } else { network })
             })
         })
         .into();
-    let by_rows = made(chain(5, false), 1);
     println!("{} crates, {} kernels", all.len(), seen.len());
     let folder = csdfc_tests::root().join("codegen/emit/src/footprint/tables");
     let mut index = String::new();
@@ -420,9 +420,7 @@ fn measures_footprints() {
             let crates: Vec<Linked> = all.par_iter().map(measure).collect();
             let measured: Vec<_> = all.iter().map(|(_, _, ingredients)| ingredients).zip(&crates).collect();
             let one = measure(&chains[0][0]);
-            let more = measure(&by_rows).bytes - measure(&chains[0][1]).bytes;
-            let by_parts = more / by_rows.2.by_parts;
-            text += &table(constant, &measured, (&chains[0][0].2, &one), &layers, by_parts);
+            text += &table(constant, &measured, (&chains[0][0].2, &one), &layers);
             println!("{name} at {level}");
         }
         let head = format!(
@@ -467,7 +465,6 @@ fn table(
     crates: &[(&Ingredients, &Linked)],
     of_one: (&Ingredients, &Linked),
     layers: &Layers,
-    by_parts: u64,
 ) -> String {
     // What every crate has.
     let (ingredients_of_one, one) = of_one;
@@ -512,7 +509,7 @@ fn table(
     let shared: Vec<_> = parts.iter().filter(|(of, bytes)| of.len() > 1 && **bytes > 0).collect();
     let list: Vec<String> = shared.iter().map(|(_, bytes)| bytes.to_string()).collect();
     let mut text = format!(
-        "#[rustfmt::skip]\npub(in super::super) const {constant}: Table = Table {{\n    base: {base},\n    by_parts: {by_parts},\n"
+        "#[rustfmt::skip]\npub(in super::super) const {constant}: Table = Table {{\n    base: {base},\n"
     );
     let _ = writeln!(text, "    shared: &[{}],\n    kernels: &[", list.join(", "));
     for &kernel in &kernels {

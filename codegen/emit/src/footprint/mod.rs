@@ -48,8 +48,6 @@ pub struct Ingredients {
     pub kernels: BTreeMap<String, u64>,
     /// The same with each of their features, after [`OF_FEATURE`].
     pub features: BTreeSet<String>,
-    /// Layers that work by parts.
-    pub by_parts: u64,
 }
 
 impl Ingredients {
@@ -89,7 +87,6 @@ impl Ingredients {
                 all.features
                     .extend(features.names().map(|feature| format!("{kernel} {OF_FEATURE}{feature}")));
                 *all.kernels.entry(kernel).or_default() += 1;
-                all.by_parts += u64::from(model.cnn().layers[layer].layer.firings > 1);
             }
         }
         all
@@ -138,8 +135,6 @@ fn variants(literal: &Literal, name: &mut String) {
 struct Table {
     /// Bytes of a crate without kernels.
     base: u64,
-    /// Bytes that a layer takes more if it works by parts.
-    by_parts: u64,
     /// Bytes of each part that several kernels share.
     shared: &'static [u64],
     /// The kernels, in the order of their names.
@@ -175,7 +170,7 @@ impl Table {
         let calls =
             ingredients.kernels.iter().filter_map(|(kernel, &count)| Some((self.entry(kernel)?, count)));
         let layers: u64 = calls.map(|(entry, count)| entry.layer * count).sum();
-        [self.base + layers + self.by_parts * ingredients.by_parts + shared + own, stack]
+        [self.base + layers + shared + own, stack]
     }
 }
 
@@ -190,4 +185,57 @@ pub fn footprints(ingredients: &Ingredients) -> Vec<Footprint> {
             Footprint { target, processors, code, small_code, stack, unknown }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: Table = Table {
+        base: 1000,
+        shared: &[200, 300],
+        kernels: &[
+            ("a", Entry { own: 10, layer: 1, stack: 90, parts: &[0] }),
+            ("a +F", Entry { own: 20, layer: 0, stack: 95, parts: &[0, 1] }),
+            ("b", Entry { own: 30, layer: 2, stack: 80, parts: &[1] }),
+        ],
+    };
+
+    fn of(kernels: &[(&str, u64)], features: &[&str]) -> Ingredients {
+        let kernels = kernels.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
+        Ingredients { kernels, features: features.iter().map(|&name| name.to_owned()).collect() }
+    }
+
+    /// A kernel's code is there once, however many layers call it, and so is what two kernels share.
+    #[test]
+    fn code_is_counted_once() {
+        assert_eq!(TABLE.sum(&of(&[("a", 1)], &[])), [1000 + 10 + 200 + 1, 90]);
+        assert_eq!(TABLE.sum(&of(&[("a", 5)], &[])), [1000 + 10 + 200 + 5, 90]);
+        assert_eq!(TABLE.sum(&of(&[("a", 1), ("b", 1)], &["a +F"])), [1000 + 60 + 500 + 3, 95]);
+        assert_eq!(TABLE.sum(&of(&[("c", 1)], &[])), [1000, 0]);
+    }
+
+    /// Kernels are looked up by halving.
+    #[test]
+    fn tables_are_sorted() {
+        for (target, _, tables) in tables::TARGETS {
+            for table in tables {
+                assert!(table.kernels.is_sorted_by(|(a, _), (b, _)| a < b), "{target}");
+                let parts = table.kernels.iter().flat_map(|(_, entry)| entry.parts);
+                assert!(
+                    parts.copied().max().is_none_or(|part| usize::from(part) < table.shared.len()),
+                    "{target}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_named() {
+        let stated = footprints(&of(&[("a kernel of no table", 1)], &[]));
+        assert!(!stated.is_empty());
+        for footprint in stated {
+            assert_eq!(footprint.unknown, BTreeSet::from(["a kernel of no table".to_owned()]));
+        }
+    }
 }
