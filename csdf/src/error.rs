@@ -118,6 +118,22 @@ pub enum Error {
         /// Names of the actors around the cycle, directions of the channels ignored.
         cycle: Vec<String>,
     },
+    /// No repetition vector exists: of producer and reader of a channel, only one has rates above 0.
+    #[error(
+        "inconsistent graph: on channel `{channel}`, `{producer}` produces {produced} tokens in a cycle of its phases and `{reader}` acquires {acquired}: both or neither must be 0"
+    )]
+    NoFlow {
+        /// The channel.
+        channel: String,
+        /// Its producer.
+        producer: String,
+        /// The reader.
+        reader: String,
+        /// Tokens that the producer makes in a cycle of its phases.
+        produced: u128,
+        /// Tokens that the reader acquires in a cycle of its phases.
+        acquired: u128,
+    },
     /// A number does not fit the arithmetic.
     #[error("the {what} of `{of}` is too large a number")]
     Overflow {

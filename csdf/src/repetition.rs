@@ -47,7 +47,8 @@ pub struct RepetitionVector {
 /// ```
 ///
 /// # Errors
-/// [`Error::Inconsistent`] names a cycle of actors whose rates contradict each other; [`Error::Overflow`] if a number
+/// [`Error::Inconsistent`] names a cycle of actors whose rates contradict each other, and [`Error::NoFlow`] a channel of which
+/// only one side has rates above 0; [`Error::Overflow`] if a number
 /// of the solution exceeds 2^63, or an intermediate number exceeds 128 bits.
 pub fn repetition_vector(graph: &Graph) -> Result<RepetitionVector, Error> {
     let edges = balance_equations(graph)?;
@@ -100,9 +101,9 @@ fn balance_equations(graph: &Graph) -> Result<Vec<Balance>, Error> {
         for reader in &channel.readers {
             let acquired = per_cycle(reader.actor, &reader.acquire);
             if (produced == 0) != (acquired == 0) {
-                let mut cycle = vec![graph.name(channel.producer), graph.name(reader.actor)];
-                cycle.dedup();
-                return Err(Error::Inconsistent { cycle });
+                let [producer, reader] = [channel.producer, reader.actor].map(|actor| graph.name(actor));
+                let channel = channel.name.clone();
+                return Err(Error::NoFlow { channel, producer, reader, produced, acquired });
             }
             if produced > 0 {
                 edges.push(Balance {
@@ -239,7 +240,10 @@ mod tests {
         );
         check(
             "a:1 b:1  a 0 > b 1",
-            Err("inconsistent graph: the rates around `a` – `b` contradict each other"),
+            Err(
+                "inconsistent graph: on channel `a>b`, `a` produces 0 tokens in a cycle of its phases and `b` acquires 1: \
+                 both or neither must be 0",
+            ),
         );
         check("a:1  a 1 > a 2", Err("inconsistent graph: the rates around `a` contradict each other"));
     }

@@ -477,7 +477,8 @@ mod tests {
         check(
             "a:1 b:1  a 0 > b 1",
             "",
-            "inconsistent graph: the rates around `a` – `b` contradict each other",
+            "inconsistent graph: on channel `a>b`, `a` produces 0 tokens in a cycle of its phases and `b` acquires 1: \
+             both or neither must be 0",
         );
         let (graph, _) = execute(pair, "");
         let unknown = sequential(&graph, &[vec![ActorId(9)]]).unwrap_err();

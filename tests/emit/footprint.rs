@@ -396,10 +396,10 @@ fn measures_footprints() {
             all.push(one);
         }
     }
-    // One layer of a kind, and five.
+    // Five layers of a kind, and ten.
     let chains: Vec<_> = [(false, false), (true, false), (false, true), (true, true)]
         .map(|(is_gemm, are_bytes)| {
-            [1, 5].map(|count| {
+            [5, 10].map(|count| {
                 let network = chain(count, is_gemm);
                 made(if are_bytes { of_bytes(&network) } else { network })
             })
@@ -418,10 +418,13 @@ fn measures_footprints() {
             let measure = |(application, plan, _): &(Application, Plan, Ingredients)| {
                 linked(application, plan, target, level, true)
             };
-            let layers = Layers::new(&chains, measure);
+            let chained = |(application, plan, _): &(Application, Plan, Ingredients)| {
+                linked(application, plan, target, level, false)
+            };
+            let layers = Layers::new(&chains, chained);
             let crates: Vec<Linked> = all.par_iter().map(measure).collect();
             let measured: Vec<_> = all.iter().map(|(_, _, ingredients)| ingredients).zip(&crates).collect();
-            let one = measure(&chains[0][0]);
+            let one = chained(&chains[0][0]);
             text += &table(constant, &measured, (&chains[0][0].2, &one), &layers);
             println!("{name} at {level}");
         }
@@ -438,15 +441,15 @@ fn measures_footprints() {
 struct Layers(BTreeMap<String, u64>);
 
 impl Layers {
-    /// Of those kernels that five layers call in one of two crates, and one in the other.
+    /// Of those kernels that ten layers call in one of two crates, and five in the other.
     fn new<T>(
         chains: &[[(T, Plan, Ingredients); 2]],
         measure: impl Fn(&(T, Plan, Ingredients)) -> Linked,
     ) -> Self {
         let of_chain = |chain: &[(T, Plan, Ingredients); 2]| {
-            let [one, five] = chain.each_ref().map(|of| measure(of).bytes);
-            let (kernel, _) = chain[1].2.kernels.iter().find(|(_, count)| **count == 5).expect("five layers");
-            (kernel.clone(), (five - one) / 4)
+            let [five, ten] = chain.each_ref().map(|of| measure(of).bytes);
+            let (kernel, _) = chain[1].2.kernels.iter().find(|(_, count)| **count == 10).expect("ten layers");
+            (kernel.clone(), (ten - five) / 5)
         };
         Layers(chains.iter().map(of_chain).collect())
     }

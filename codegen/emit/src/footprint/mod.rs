@@ -174,6 +174,9 @@ impl Table {
     }
 }
 
+/// Bytes of stack that the function of a frame may take more in a crate of many layers than in one of a single layer.
+const OF_MANY_LAYERS: u64 = 256;
+
 /// What a crate of these takes on each target that was measured.
 pub fn footprints(ingredients: &Ingredients) -> Vec<Footprint> {
     tables::TARGETS
@@ -182,7 +185,7 @@ pub fn footprints(ingredients: &Ingredients) -> Vec<Footprint> {
             let ([code, stack], [small_code, _]) = (fast.sum(ingredients), small.sum(ingredients));
             let unknown = ingredients.names().filter(|kernel| fast.entry(kernel).is_none());
             let unknown = unknown.map(str::to_owned).collect();
-            Footprint { target, processors, code, small_code, stack, unknown }
+            Footprint { target, processors, code, small_code, stack: stack + OF_MANY_LAYERS, unknown }
         })
         .collect()
 }
