@@ -8,6 +8,8 @@ use csdfc_planner::explain::table::table;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+/// Actors whose firings the text lists.
+const ACTORS: usize = 12;
 /// Channels that the text lists.
 const CHANNEL_LINES: usize = 24;
 /// Longest schedule that the text shows whole, in characters.
@@ -181,6 +183,14 @@ fn graph(analysis: &Analysis) -> String {
         counted(analysis.channels as u128, "channel"),
         counted(firings, "firing")
     );
+    let vector = &analysis.repetition.0;
+    let firings_of: Vec<String> =
+        vector.iter().take(ACTORS).map(|(actor, count)| format!("{actor} {}", grouped(*count))).collect();
+    let _ = write!(text, "repetition vector: {}", firings_of.join(", "));
+    text.push_str(&match vector.len().saturating_sub(ACTORS) {
+        0 => "\n".to_owned(),
+        more => format!(", and {more} more (--format json has all)\n"),
+    });
     match analysis.self_loops {
         0 => {}
         1 => text.push_str("1 channel from an actor to itself is not counted\n"),
