@@ -46,6 +46,8 @@ use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::shared::SharedRows;
 #[cfg(all(target_arch = "arm", feature = "dsp"))]
 use super::dsp;
+#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
+use super::integers::Integers;
 use super::integers::Work;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
@@ -100,7 +102,9 @@ fn run<W: Work>(isa: Isa, work: W) {
         #[cfg(all(target_arch = "arm", feature = "dsp"))]
         _ => unsafe { dsp::run(work) },
         #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
-        _ => work.run::<Portable>(),
+        // SAFETY: every processor has portable instructions. It is a function of its own, so that depthwise convolutions do
+        // not have the room of others on the stack.
+        _ => unsafe { Portable::call(work) },
     }
 }
 
