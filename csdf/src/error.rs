@@ -120,19 +120,15 @@ pub enum Error {
     },
     /// No repetition vector exists: of producer and reader of a channel, only one has rates above 0.
     #[error(
-        "inconsistent graph: on channel `{channel}`, `{producer}` produces {produced} tokens in a cycle of its phases and `{reader}` acquires {acquired}: both or neither must be 0"
+        "inconsistent graph: on channel `{channel}` all rates of `{silent}` are 0, and those of `{other}` are not"
     )]
     NoFlow {
         /// The channel.
         channel: String,
-        /// Its producer.
-        producer: String,
-        /// The reader.
-        reader: String,
-        /// Tokens that the producer makes in a cycle of its phases.
-        produced: u128,
-        /// Tokens that the reader acquires in a cycle of its phases.
-        acquired: u128,
+        /// The producer or reader all of whose rates are 0.
+        silent: String,
+        /// The other one.
+        other: String,
     },
     /// A number does not fit the arithmetic.
     #[error("the {what} of `{of}` is too large a number")]

@@ -101,9 +101,12 @@ fn balance_equations(graph: &Graph) -> Result<Vec<Balance>, Error> {
         for reader in &channel.readers {
             let acquired = per_cycle(reader.actor, &reader.acquire);
             if (produced == 0) != (acquired == 0) {
-                let [producer, reader] = [channel.producer, reader.actor].map(|actor| graph.name(actor));
-                let channel = channel.name.clone();
-                return Err(Error::NoFlow { channel, producer, reader, produced, acquired });
+                let mut sides = [channel.producer, reader.actor].map(|actor| graph.name(actor));
+                if acquired == 0 {
+                    sides.reverse();
+                }
+                let [silent, other] = sides;
+                return Err(Error::NoFlow { channel: channel.name.clone(), silent, other });
             }
             if produced > 0 {
                 edges.push(Balance {
@@ -240,10 +243,11 @@ mod tests {
         );
         check(
             "a:1 b:1  a 0 > b 1",
-            Err(
-                "inconsistent graph: on channel `a>b`, `a` produces 0 tokens in a cycle of its phases and `b` acquires 1: \
-                 both or neither must be 0",
-            ),
+            Err("inconsistent graph: on channel `a>b` all rates of `a` are 0, and those of `b` are not"),
+        );
+        check(
+            "a:1 b:1  a 1 > b 0",
+            Err("inconsistent graph: on channel `a>b` all rates of `b` are 0, and those of `a` are not"),
         );
         check("a:1  a 1 > a 2", Err("inconsistent graph: the rates around `a` contradict each other"));
     }

@@ -477,8 +477,7 @@ mod tests {
         check(
             "a:1 b:1  a 0 > b 1",
             "",
-            "inconsistent graph: on channel `a>b`, `a` produces 0 tokens in a cycle of its phases and `b` acquires 1: \
-             both or neither must be 0",
+            "inconsistent graph: on channel `a>b` all rates of `a` are 0, and those of `b` are not",
         );
         let (graph, _) = execute(pair, "");
         let unknown = sequential(&graph, &[vec![ActorId(9)]]).unwrap_err();

@@ -6,6 +6,18 @@
 //! several kernels share and one of these calls. Layers run one after another: the stack is that of the layer that takes most.
 //!
 //! The tables are measured: `tests/emit/footprint.rs` compiles a crate for each kernel and reads what the linker kept.
+//!
+//! ```
+//! use csdfc_emit::footprint::{Ingredients, footprints};
+//!
+//! let (dense, feature) = ("QConv rows u8 u8", "QConv rows u8 u8 +QUANTIZED_DENSE");
+//! let of = |layers| Ingredients { kernels: [(dense.to_owned(), layers)].into(), features: [feature.to_owned()].into() };
+//! let [few, many] = [of(1), of(30)].map(|ingredients| footprints(&ingredients).swap_remove(0));
+//! assert_eq!(few.target, "thumbv7em-none-eabihf");
+//! // The kernel's code is there once.
+//! assert!(few.code < many.code && many.code < 2 * few.code);
+//! assert!(many.small_code < many.code && many.unknown.is_empty());
+//! ```
 
 mod tables;
 
