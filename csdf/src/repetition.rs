@@ -47,9 +47,9 @@ pub struct RepetitionVector {
 /// ```
 ///
 /// # Errors
-/// [`Error::Inconsistent`] names a cycle of actors whose rates contradict each other, and [`Error::NoFlow`] a channel of which
-/// only one side has rates above 0; [`Error::Overflow`] if a number
-/// of the solution exceeds 2^63, or an intermediate number exceeds 128 bits.
+/// [`Error::Inconsistent`] names a cycle of actors whose rates contradict each other, and [`Error::NoFlow`] a channel of
+/// which only one side has rates above 0; [`Error::Overflow`] if a number of the solution exceeds 2^63, or an
+/// intermediate number exceeds 128 bits.
 pub fn repetition_vector(graph: &Graph) -> Result<RepetitionVector, Error> {
     let edges = balance_equations(graph)?;
     let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); graph.actors().len()];

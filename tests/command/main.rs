@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod alternatives;
 mod analyze;
 mod bad_input;
 mod front;
@@ -17,6 +16,7 @@ mod pages;
 mod precision;
 mod profile;
 mod quantized;
+mod remedies;
 mod report;
 mod rows;
 mod select;

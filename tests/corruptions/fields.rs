@@ -82,8 +82,8 @@ fn cases() -> Vec<Case> {
     let of_text = |(name, text): &(&str, String)| Case::new(name, &application(&format!("({text})")));
     let mut all: Vec<Case> = texts.iter().map(of_text).collect();
     let of_text = application(r#"(cnns: [(model: "builtin:lenet5")], constraints: (memory: "1kB"))"#);
-    let mut unmet = Case::new("alternatives", &of_text);
-    unmet.plan["constraints"]["alternatives"] = json!([
+    let mut unmet = Case::new("remedies", &of_text);
+    unmet.plan["constraints"]["remedies"] = json!([
         {"means": "weights streamed", "options": ["--mem", "min"], "total": 1, "fps": {"lenet5": 1.0}, "met": false}
     ]);
     all.push(unmet);
@@ -157,14 +157,14 @@ const ACCEPTED: &[(&str, &[&str], &str)] = &[
     (".constraints.fps.*", &[CHANGED, REMOVED], "likewise"),
     (".constraints.latency_ns", &[REMOVED], "likewise"),
     (".constraints.latency_ns.*", &[CHANGED, REMOVED], "likewise"),
-    (".constraints.alternatives", &[CHANGED, REMOVED], "plans that were not chosen"),
-    (".constraints.alternatives[].means", &[CHANGED], "likewise"),
-    (".constraints.alternatives[].options", &[CHANGED], "likewise"),
-    (".constraints.alternatives[].options[]", &[CHANGED], "likewise"),
-    (".constraints.alternatives[].total", &[CHANGED], "likewise"),
-    (".constraints.alternatives[].fps", &[CHANGED], "likewise"),
-    (".constraints.alternatives[].fps.*", &[CHANGED, REMOVED], "likewise"),
-    (".constraints.alternatives[].met", &[CHANGED], "likewise"),
+    (".constraints.remedies", &[CHANGED, REMOVED], "plans that were not chosen"),
+    (".constraints.remedies[].means", &[CHANGED], "likewise"),
+    (".constraints.remedies[].options", &[CHANGED], "likewise"),
+    (".constraints.remedies[].options[]", &[CHANGED], "likewise"),
+    (".constraints.remedies[].total", &[CHANGED], "likewise"),
+    (".constraints.remedies[].fps", &[CHANGED], "likewise"),
+    (".constraints.remedies[].fps.*", &[CHANGED, REMOVED], "likewise"),
+    (".constraints.remedies[].met", &[CHANGED], "likewise"),
     (".search.method", &[CHANGED], "how the plan was found is no part of what it does"),
     (".search.seed", &[CHANGED], "likewise"),
     (".search.evaluations", &[CHANGED], "likewise"),

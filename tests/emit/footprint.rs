@@ -1,7 +1,9 @@
 //! What crates take on boards, as a linker says it, beside what the tables of `csdfc_emit::footprint` say. The tables are made
 //! here, too:
 //!
-//!     cargo test --workspace --release --test plans -- --ignored measures_footprints
+//!     cargo test --workspace --test plans -- --ignored measures_footprints
+//!
+//! With `TARGET=…` it measures one target alone.
 //!
 //! A crate for each kernel is compiled for each target and linked with nothing but the functions that C calls. What the linker
 //! kept is read symbol by symbol; a symbol that several kernels' crates have is a part that they share. The stack of a frame
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use csdfc_emit::Options;
-use csdfc_emit::footprint::{Ingredients, OF_FEATURE, footprints};
+use csdfc_emit::footprint::{KernelCalls, OF_FEATURE, footprints};
 use csdfc_input::app::partition::Partition;
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_network::Network;
@@ -37,31 +39,16 @@ struct Target {
     name: &'static str,
     /// The processor for which it compiles, if that has the instructions of the feature `dsp`.
     with_dsp: Option<&'static str>,
-    /// The processors that it stands for.
-    processors: &'static str,
-    /// The module of its table.
-    module: &'static str,
+    /// The module of the table that is measured for it. Others use this table, too.
+    module: Option<&'static str>,
 }
 
-const TARGETS: [Target; 3] = [
-    Target {
-        name: "thumbv7em-none-eabihf",
-        with_dsp: Some("cortex-m4"),
-        processors: "Cortex-M4 and M7",
-        module: "thumbv7em",
-    },
-    Target {
-        name: "thumbv8m.main-none-eabihf",
-        with_dsp: Some("cortex-m33"),
-        processors: "Cortex-M33 and larger",
-        module: "thumbv8m",
-    },
-    Target {
-        name: "riscv32imac-unknown-none-elf",
-        with_dsp: None,
-        processors: "RISC-V of 32 bits",
-        module: "riscv32",
-    },
+const TARGETS: [Target; 5] = [
+    Target { name: "thumbv7em-none-eabihf", with_dsp: Some("cortex-m4"), module: Some("thumbv7em") },
+    Target { name: "thumbv8m.main-none-eabihf", with_dsp: Some("cortex-m33"), module: None },
+    Target { name: "thumbv6m-none-eabi", with_dsp: None, module: Some("thumbv6m") },
+    Target { name: "riscv32imac-unknown-none-elf", with_dsp: None, module: Some("riscv32") },
+    Target { name: "riscv32imc-unknown-none-elf", with_dsp: None, module: None },
 ];
 /// Optimisation for speed, and for size.
 const LEVELS: [(&str, &str); 2] = [("3", "FAST"), ("s", "SMALL")];
@@ -286,31 +273,24 @@ fn of_network(network: Network) -> Application {
     generate::of_cnns(vec![cnn], vec![vec!["p".into()]], StorageModel::Tensors, RowsChoice::Layers(rows))
 }
 
+/// A convolution of stride 1 with a bias, and an activation after it.
+fn conv(filters: usize, groups: usize, kernel: [usize; 2], pads: [usize; 4], after: Function) -> Operator {
+    let (stride, dilation, bias, pre, residual) = ([1, 1], [1, 1], true, None, false);
+    let activation = Some(after);
+    Operator::Conv(Conv { filters, kernel, stride, dilation, pads, groups, bias, pre, residual, activation })
+}
+
 /// Convolutions or fully connected layers, one after another. The convolutions are of several pixels, so that no layer can
 /// write its output in place.
 fn chain(count: usize, is_gemm: bool) -> Network {
     let mut network = Network::default();
     let shape = if is_gemm { Shape::new([1, 8]) } else { Shape::image(8, 6, 8) };
     let mut operand = generate::input(&mut network, shape);
-    let (kernel, stride, dilation, pads) = ([3, 3], [1, 1], [1, 1], [1; 4]);
-    let (groups, bias, residual) = (1, true, false);
-    // No two are alike, as in networks.
     for inner in (1..=count).map(|layer| 8 * layer) {
-        let (filters, units, activation) = (inner + 8, inner + 8, Some(Function::Relu));
+        let (units, activation) = (inner + 8, Some(Function::Relu));
         let operator = match is_gemm {
-            true => Operator::Gemm(Gemm { inner, units, transposed: true, bias, activation }),
-            false => Operator::Conv(Conv {
-                filters,
-                kernel,
-                stride,
-                dilation,
-                pads,
-                groups,
-                bias,
-                pre: None,
-                residual,
-                activation,
-            }),
+            true => Operator::Gemm(Gemm { inner, units, transposed: true, bias: true, activation }),
+            false => conv(units, 1, [3, 3], [1; 4], Function::Relu),
         };
         operand = generate::push(&mut network, operator, vec![operand]).expect("a layer");
     }
@@ -329,29 +309,12 @@ fn of_bytes(network: &Network) -> Network {
 /// A network for each kernel, in floats and in integers.
 fn networks() -> Vec<Network> {
     let mut all = Vec::new();
-    let relu = Some(Function::Relu);
     let plain = [
-        (8, [3, 3], relu.clone()),
-        (8, [5, 5], relu.clone()),
-        (8, [3, 1], relu),
-        (1, [1, 1], Some(Function::Tanh)),
+        conv(8, 8, [3, 3], [1; 4], Function::Relu),
+        conv(8, 8, [5, 5], [1; 4], Function::Relu),
+        conv(8, 8, [3, 1], [1; 4], Function::Relu),
+        conv(8, 1, [1, 1], [1; 4], Function::Tanh),
     ];
-    let plain = plain.map(|(groups, kernel, activation)| {
-        let (filters, stride, dilation, pads) = (8, [1, 1], [1, 1], [1; 4]);
-        let (bias, pre, residual) = (true, None, false);
-        Operator::Conv(Conv {
-            filters,
-            kernel,
-            stride,
-            dilation,
-            pads,
-            groups,
-            bias,
-            pre,
-            residual,
-            activation,
-        })
-    });
     let image = Shape::image(8, 6, 8);
     let plain = Group { name: "plain", inputs: vec![[image.clone(), image]], operators: plain.into() };
     for group in std::iter::once(plain).chain(kernels::groups()) {
@@ -373,11 +336,11 @@ fn is_installed(target: &str) -> bool {
 }
 
 /// A network, its plan, and what decides about its footprint.
-fn made(network: Network) -> (Application, Plan, Ingredients) {
+fn made(network: Network) -> (Application, Plan, KernelCalls) {
     let application = of_network(network);
     let plan = plan(&application);
-    let ingredients = Ingredients::of(&plan).expect("kernels");
-    (application, plan, ingredients)
+    let calls = KernelCalls::of(&plan).expect("kernels");
+    (application, plan, calls)
 }
 
 /// Writes the tables anew.
@@ -404,34 +367,33 @@ fn measures_footprints() {
         .into();
     println!("{} crates, {} kernels", all.len(), seen.len());
     let folder = csdfc_tests::root().join("codegen/emit/src/footprint/tables");
-    let mut index = String::new();
     let wanted = std::env::var("TARGET").ok();
-    for target in TARGETS.into_iter().filter(|target| wanted.as_ref().is_none_or(|name| name == target.name))
-    {
-        let Target { name, processors, module, .. } = target;
+    for target in TARGETS {
+        let Target { name, module: Some(module), .. } = target else { continue };
+        if wanted.as_ref().is_some_and(|wanted| wanted != name) {
+            continue;
+        }
         assert!(is_installed(name), "rustup target add {name}");
         let mut text = String::new();
         for (level, constant) in LEVELS {
-            let measure = |(application, plan, _): &(Application, Plan, Ingredients)| {
+            let measure = |(application, plan, _): &(Application, Plan, KernelCalls)| {
                 linked(application, plan, target, level, true)
             };
-            let chained = |(application, plan, _): &(Application, Plan, Ingredients)| {
+            let chained = |(application, plan, _): &(Application, Plan, KernelCalls)| {
                 linked(application, plan, target, level, false)
             };
             let layers = Layers::new(&chains, chained);
             let crates: Vec<Linked> = all.par_iter().map(measure).collect();
-            let measured: Vec<_> = all.iter().map(|(_, _, ingredients)| ingredients).zip(&crates).collect();
+            let measured: Vec<_> = all.iter().map(|(_, _, calls)| calls).zip(&crates).collect();
             let one = chained(&chains[0][0]);
             text += &table(constant, &measured, (&chains[0][0].2, &one), &layers);
             println!("{name} at {level}");
         }
         let head = format!(
-            "//! {processors}: `{name}`. Measured, as `tests/emit/footprint.rs` says.\n\nuse super::super::{{Entry, Table}};\n\n"
+            "//! Measured for `{name}`, as `tests/emit/footprint.rs` says.\n\nuse super::super::{{Entry, Table}};\n\n"
         );
         std::fs::write(folder.join(format!("{module}.rs")), head + &text).expect("a table");
-        let _ = writeln!(index, "    (\"{name}\", \"{processors}\", [&{module}::FAST, &{module}::SMALL]),");
     }
-    println!("{index}");
 }
 
 /// Bytes of a layer beside its kernel, by kernel.
@@ -440,10 +402,10 @@ struct Layers(BTreeMap<String, u64>);
 impl Layers {
     /// Of those kernels that ten layers call in one of two crates, and five in the other.
     fn new<T>(
-        chains: &[[(T, Plan, Ingredients); 2]],
-        measure: impl Fn(&(T, Plan, Ingredients)) -> Linked,
+        chains: &[[(T, Plan, KernelCalls); 2]],
+        measure: impl Fn(&(T, Plan, KernelCalls)) -> Linked,
     ) -> Self {
-        let of_chain = |chain: &[(T, Plan, Ingredients); 2]| {
+        let of_chain = |chain: &[(T, Plan, KernelCalls); 2]| {
             let [five, ten] = chain.each_ref().map(|of| measure(of).bytes);
             let (kernel, _) = chain[1].2.kernels.iter().find(|(_, count)| **count == 10).expect("ten layers");
             (kernel.clone(), (ten - five) / 5)
@@ -462,29 +424,29 @@ impl Layers {
         self.0.get(kernel).or(self.0.values().min()).copied().unwrap_or(0)
     }
 
-    fn all(&self, ingredients: &Ingredients) -> u64 {
-        ingredients.kernels.iter().map(|(kernel, count)| self.of(kernel) * count).sum()
+    fn all(&self, calls: &KernelCalls) -> u64 {
+        calls.kernels.iter().map(|(kernel, count)| self.of(kernel) * count).sum()
     }
 }
 
 /// A table of crates: what they call, and what the linker kept.
 fn table(
     constant: &str,
-    crates: &[(&Ingredients, &Linked)],
-    of_one: (&Ingredients, &Linked),
+    crates: &[(&KernelCalls, &Linked)],
+    of_one: (&KernelCalls, &Linked),
     layers: &Layers,
 ) -> String {
     // What every crate has.
-    let (ingredients_of_one, one) = of_one;
+    let (calls_of_one, one) = of_one;
     let common: BTreeSet<&str> = one
         .symbols
         .keys()
         .filter(|name| crates.iter().all(|(_, linked)| linked.symbols.contains_key(*name)))
         .map(String::as_str)
         .collect();
-    let kernels: BTreeSet<&str> = crates.iter().flat_map(|(ingredients, _)| ingredients.names()).collect();
+    let kernels: BTreeSet<&str> = crates.iter().flat_map(|(calls, _)| calls.names()).collect();
     let with = |kernel: &str| -> Vec<&Linked> {
-        let calls = crates.iter().filter(|(ingredients, _)| ingredients.names().any(|name| name == kernel));
+        let calls = crates.iter().filter(|(calls, _)| calls.names().any(|name| name == kernel));
         calls.map(|(_, linked)| *linked).collect()
     };
     // The kernels of which every crate has a symbol.
@@ -508,12 +470,12 @@ fn table(
     }
     // What is left of each crate is what was inlined, and constants. Of a convolution's crate, it
     // is what every crate has.
-    let left = |(ingredients, linked): &(&Ingredients, &Linked)| {
-        let named = parts.iter().filter(|(of, _)| ingredients.names().any(|kernel| of.contains(kernel)));
+    let left = |(calls, linked): &(&KernelCalls, &Linked)| {
+        let named = parts.iter().filter(|(of, _)| calls.names().any(|kernel| of.contains(kernel)));
         let named: u64 = named.map(|(_, bytes)| bytes).sum();
-        linked.bytes.saturating_sub(named + layers.all(ingredients))
+        linked.bytes.saturating_sub(named + layers.all(calls))
     };
-    let base = left(&(ingredients_of_one, one));
+    let base = left(&(calls_of_one, one));
     let shared: Vec<_> = parts.iter().filter(|(of, bytes)| of.len() > 1 && **bytes > 0).collect();
     let list: Vec<String> = shared.iter().map(|(_, bytes)| bytes.to_string()).collect();
     let mut text = format!(
@@ -572,12 +534,16 @@ fn footprints_are_those_of_the_linker() {
             (name, application, plan)
         })
         .collect();
-    for target in TARGETS.into_iter().filter(|target| is_installed(target.name)) {
+    for target in TARGETS {
+        if !is_installed(target.name) {
+            skipped(&format!("code and stack on {}: there is no compiler for it", target.name));
+            continue;
+        }
         for (name, application, plan) in &plans {
-            let ingredients = Ingredients::of(plan).expect("kernels");
-            let stated = footprints(&ingredients);
+            let calls = KernelCalls::of(plan).expect("kernels");
+            let stated = footprints(&calls);
             let stated = stated.iter().find(|stated| stated.target == target.name).expect("a table");
-            assert!(stated.unknown.is_empty(), "{name}: {:?}", stated.unknown);
+            assert!(stated.uncounted.is_empty(), "{name}: {:?}", stated.uncounted);
             for ((level, _), code) in LEVELS.into_iter().zip([stated.code, stated.small_code]) {
                 let linked = linked(application, plan, target, level, false);
                 let ratio = code as f64 / linked.bytes as f64;

@@ -75,7 +75,7 @@ pub fn emit(
     options: &Options,
 ) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
     let name = options.name_for(plan)?;
-    with_crate(plan, parameters, name, true, |krate| {
+    with_crate(plan, Some(parameters), name, true, |krate| {
         let mut files = krate.files();
         files.sort();
         files
@@ -93,7 +93,7 @@ pub fn emit_module(
 ) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
     options.verify()?;
     let name = Options::default().name_for(plan)?;
-    with_crate(plan, parameters, name, false, |krate| krate.module(options))
+    with_crate(plan, Some(parameters), name, false, |krate| krate.module(options))
 }
 
 /// New weights for the crate that [`emit`] made of the same plan with other weights: an update, which the crate reads from a
@@ -103,16 +103,17 @@ pub fn emit_module(
 /// As [`emit`].
 pub fn emit_update(plan: &Plan, parameters: &Parameters<'_>, number: u64) -> Result<Vec<u8>, EmitError> {
     let name = Options::default().name_for(plan)?;
-    with_crate(plan, parameters, name, true, |krate| {
+    with_crate(plan, Some(parameters), name, true, |krate| {
         update::bytes(krate.plan_hash, number, &krate.packed.weights)
     })
 }
 
-/// Binds the layers of a plan to kernels, and hands on the crate that calls them. `is_traceable`: it may have the feature
+/// Binds the layers of a plan to kernels, and hands on the crate that calls them. Without `parameters`, its weights have only
+/// places. `is_traceable`: it may have the feature
 /// `trace`.
 fn with_crate<T>(
     plan: &Plan,
-    parameters: &Parameters<'_>,
+    parameters: Option<&Parameters<'_>>,
     name: String,
     is_traceable: bool,
     write: impl FnOnce(Crate<'_>) -> T,
@@ -128,7 +129,7 @@ fn with_crate<T>(
             1 => "model".into(),
             _ => modules.give(&cnn.cnn.name),
         };
-        models.push(Model::bind(&resolved, c, module, Some(parameters), &mut packed)?);
+        models.push(Model::bind(&resolved, c, module, parameters, &mut packed)?);
     }
     let plan_hash = update::plan_hash(&models);
     models.iter_mut().for_each(|model| model.is_traceable = is_traceable);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::files::Crate;
-use super::footprint::{Footprint, Ingredients, footprints};
+use super::footprint::{Footprint, KernelCalls, footprints};
 use super::model::together;
 use super::names::one_line;
 use super::regions::NamedRegion;
@@ -154,19 +154,20 @@ impl Crate<'_> {
     fn on_boards(&self) -> String {
         let mut text = String::from(
             "## On a board\n\n\
-             Beside weights and arena a board holds the code, and a frame takes some stack: about so many bytes, by what was\n\
-             measured of each kernel. On Arm they are with the feature `dsp` where the processor has it. With\n\
-             `opt-level = \"s\"` in the profile of the program the code is smaller and slower.\n\n\
+             Beside the weights and the arena, a board holds the code, and a frame takes some stack. The table has about how\n\
+             many bytes these are, by what each kernel was measured to take; on Arm with the feature `dsp`, where the\n\
+             processor has its instructions. With `opt-level = \"s\"` in your program's profile, the code is smaller and\n\
+             slower.\n\n\
              | processor | target | code | with `s` | stack |\n| --- | --- | ---: | ---: | ---: |\n",
         );
-        let mut unknown = BTreeSet::new();
-        for footprint in footprints(&Ingredients::of_models(self.models)) {
+        let mut uncounted = BTreeSet::new();
+        for footprint in footprints(&KernelCalls::of_models(self.models)) {
             let Footprint { processors, target, code, small_code, stack, .. } = footprint;
             let _ = writeln!(text, "| {processors} | `{target}` | {code} | {small_code} | {stack} |");
-            unknown.extend(footprint.unknown);
+            uncounted.extend(footprint.uncounted);
         }
-        if !unknown.is_empty() {
-            let all: Vec<String> = unknown.into_iter().map(|kernel| format!("`{kernel}`")).collect();
+        if !uncounted.is_empty() {
+            let all: Vec<String> = uncounted.into_iter().map(|kernel| format!("`{kernel}`")).collect();
             let _ = write!(text, "\nNot counted, since they were not measured: {}.\n", all.join(", "));
         }
         text + "\n"

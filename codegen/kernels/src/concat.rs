@@ -44,7 +44,8 @@ pub struct Concat {
 
 /// Any number of operands.
 impl<T: Copy> RowKernel<T, T> for Concat {
-    #[inline]
+    // Inlined, its loops would be unrolled anew for each layer.
+    #[inline(never)]
     fn rows(
         &self,
         _: &mut Context<'_>,

@@ -61,7 +61,8 @@ pub enum PoolKind {
 
 /// One operand, by rows.
 impl<E: Element> RowKernel<E, E> for Pool {
-    #[inline]
+    // Inlined, its loops would be unrolled anew for each layer.
+    #[inline(never)]
     fn rows(
         &self,
         context: &mut Context<'_>,

@@ -26,6 +26,7 @@ use crate::cli::{Cli, Command};
 use crate::commands::{check as checks, emit as crates, output, plan as plans, profile as profiles};
 use crate::commands::{quantize as quantizing, read, report as reports};
 use crate::error::Error;
+use crate::report::board;
 use crate::{page as pages, picture};
 
 /// A plan, and whether it does what was asked.
@@ -63,11 +64,12 @@ pub struct Profiled {
 pub fn plan(options: impl IntoIterator<Item = OsString>, stop: &AtomicBool) -> Result<Planned, Error> {
     let Command::Plan(args) = parsed("plan", options)? else { return Err(another()) };
     let chosen = plans::chosen(&args, Path::new(""), stop)?;
-    let unmet = plans::unmet(&chosen, &args.words);
-    let planned = chosen.planned;
-    if let Some(why) = planned.refused {
+    if let Some(why) = &chosen.planned.refused {
         return Err(Error::Bug(why.to_string()));
     }
+    let footprint = board::footprint(&chosen.planned.plan, &chosen.device)?;
+    let unmet = plans::unmet(&chosen, footprint.as_ref(), &args.words);
+    let planned = chosen.planned;
     let unmet = unmet.map(|text| format!("{text}\n{}", limits::text(&planned.plan)));
     Ok(Planned { plan: planned.plan, unmet })
 }

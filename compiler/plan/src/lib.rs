@@ -14,7 +14,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod alternative;
 pub mod check;
 mod fields;
 pub mod file;
@@ -22,6 +21,7 @@ pub mod format;
 mod older;
 pub mod operator;
 pub mod plan;
+pub mod remedy;
 pub mod shape;
 pub mod timeline;
 

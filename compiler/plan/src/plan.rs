@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::{Element, Format, Layout, Quantization};
 use crate::operator::Operator;
+use crate::remedy::Remedy;
 use crate::shape::Shape;
 
 pub use kept::{State, Stream, StreamRows};
@@ -217,7 +218,7 @@ pub struct Constraints {
     pub met: bool,
     /// If it does not: what it would take.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub alternatives: Vec<crate::alternative::Alternative>,
+    pub remedies: Vec<Remedy>,
 }
 
 /// One CNN of a plan.

@@ -26,7 +26,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod alternatives;
 pub mod cost;
 pub mod driver;
 pub mod error;
@@ -36,6 +35,7 @@ pub mod minimalloc;
 pub mod objective;
 pub mod open;
 pub mod profile;
+pub mod remedies;
 pub mod saved;
 pub mod search;
 pub mod selection;

@@ -8,30 +8,31 @@
 //! The tables are measured: `tests/emit/footprint.rs` compiles a crate for each kernel and reads what the linker kept.
 //!
 //! ```
-//! use csdfc_emit::footprint::{Ingredients, footprints};
+//! use csdfc_emit::footprint::{KernelCalls, footprints};
 //!
 //! let (dense, feature) = ("QConv rows u8 u8", "QConv rows u8 u8 +QUANTIZED_DENSE");
-//! let of = |layers| Ingredients { kernels: [(dense.to_owned(), layers)].into(), features: [feature.to_owned()].into() };
-//! let [few, many] = [of(1), of(30)].map(|ingredients| footprints(&ingredients).swap_remove(0));
+//! let footprint = |layers| {
+//!     let (kernels, features) = ([(dense.to_owned(), layers)].into(), [feature.to_owned()].into());
+//!     footprints(&KernelCalls { kernels, features, ..KernelCalls::default() }).swap_remove(0)
+//! };
+//! let [few, many] = [1, 30].map(footprint);
 //! assert_eq!(few.target, "thumbv7em-none-eabihf");
 //! // The kernel's code is there once.
 //! assert!(few.code < many.code && many.code < 2 * few.code);
-//! assert!(many.small_code < many.code && many.unknown.is_empty());
+//! assert!(many.small_code < many.code && many.uncounted.is_empty());
 //! ```
 
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc_plan::check;
 use csdfc_plan::format::Element;
 use csdfc_plan::plan::Plan;
 use csdfc_runtime::bind::{Call, Form, Literal};
 
 use super::error::EmitError;
 use super::features::Features;
-use super::model::{Model, Packed};
-use super::names::Names;
+use super::model::Model;
 
 /// What a crate takes on a processor beside its weights and its arena.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,36 +47,31 @@ pub struct Footprint {
     pub small_code: u64,
     /// Bytes of stack of a frame, with optimisation for speed.
     pub stack: u64,
-    /// Kernels that were not measured, whose code and stack are not counted.
-    pub unknown: BTreeSet<String>,
+    /// Kernels and other things that were not measured, and so are not counted.
+    pub uncounted: BTreeSet<String>,
 }
 
 /// What precedes the name of a feature that a kernel has.
 pub const OF_FEATURE: char = '+';
 
-/// What of a plan decides about its code and stack.
+/// The kernels that a plan calls, which decide about its code and stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ingredients {
+pub struct KernelCalls {
     /// The kernels that layers call, by the parameters on which the code depends, and how many layers call each.
     pub kernels: BTreeMap<String, u64>,
     /// The same with each of their features, after [`OF_FEATURE`].
     pub features: BTreeSet<String>,
+    /// What else a crate has that no table counts, in words.
+    pub uncounted: BTreeSet<&'static str>,
 }
 
-impl Ingredients {
+impl KernelCalls {
     /// Those of a plan.
     ///
     /// # Errors
     /// When the checker refuses the plan, or a layer cannot be computed.
     pub fn of(plan: &Plan) -> Result<Self, EmitError> {
-        let resolved = check::resolve(plan).map_err(|violations| EmitError::Refused { violations })?;
-        let mut packed = Packed::default();
-        let mut modules = Names::default();
-        let mut models = Vec::new();
-        for (c, cnn) in resolved.index.cnns.iter().enumerate() {
-            models.push(Model::bind(&resolved, c, modules.give(&cnn.cnn.name), None, &mut packed)?);
-        }
-        Ok(Ingredients::of_models(&models))
+        super::with_crate(plan, None, String::new(), false, |krate| KernelCalls::of_models(krate.models))
     }
 
     /// The kernels, and they with their features.
@@ -84,13 +80,13 @@ impl Ingredients {
     }
 
     pub(super) fn of_models(models: &[Model<'_>]) -> Self {
-        let mut all = Ingredients::default();
+        let mut all = KernelCalls::default();
         for model in models {
             if model.is_streamed() {
-                all.kernels.insert("weights read from a store".into(), 1);
+                all.uncounted.insert("weights read from a store");
             }
             if !model.stages.is_empty() || model.threads() > 1 {
-                all.kernels.insert("several workers".into(), 1);
+                all.uncounted.insert("several workers");
             }
             for (layer, call) in model.calls.iter().enumerate() {
                 let Some(call) = call else { continue };
@@ -173,15 +169,15 @@ impl Table {
     }
 
     /// Bytes of code, and of stack.
-    fn sum(&self, ingredients: &Ingredients) -> [u64; 2] {
-        let entries: Vec<Entry> = ingredients.names().filter_map(|kernel| self.entry(kernel)).collect();
+    fn sum(&self, calls: &KernelCalls) -> [u64; 2] {
+        let entries: Vec<Entry> = calls.names().filter_map(|kernel| self.entry(kernel)).collect();
         let parts: BTreeSet<u16> = entries.iter().flat_map(|entry| entry.parts).copied().collect();
         let shared: u64 = parts.iter().map(|&part| self.shared[usize::from(part)]).sum();
         let own: u64 = entries.iter().map(|entry| entry.own).sum();
         let stack = entries.iter().map(|entry| entry.stack).max().unwrap_or(0);
-        let calls =
-            ingredients.kernels.iter().filter_map(|(kernel, &count)| Some((self.entry(kernel)?, count)));
-        let layers: u64 = calls.map(|(entry, count)| entry.layer * count).sum();
+        let of_layers =
+            calls.kernels.iter().filter_map(|(kernel, &count)| Some(self.entry(kernel)?.layer * count));
+        let layers: u64 = of_layers.sum();
         [self.base + layers + shared + own, stack]
     }
 }
@@ -190,14 +186,14 @@ impl Table {
 const OF_MANY_LAYERS: u64 = 256;
 
 /// What a crate of these takes on each target that was measured.
-pub fn footprints(ingredients: &Ingredients) -> Vec<Footprint> {
+pub fn footprints(calls: &KernelCalls) -> Vec<Footprint> {
     tables::TARGETS
         .iter()
         .map(|&(target, processors, [fast, small])| {
-            let ([code, stack], [small_code, _]) = (fast.sum(ingredients), small.sum(ingredients));
-            let unknown = ingredients.names().filter(|kernel| fast.entry(kernel).is_none());
-            let unknown = unknown.map(str::to_owned).collect();
-            Footprint { target, processors, code, small_code, stack: stack + OF_MANY_LAYERS, unknown }
+            let ([code, stack], [small_code, _]) = (fast.sum(calls), small.sum(calls));
+            let unknown = calls.names().filter(|kernel| fast.entry(kernel).is_none());
+            let uncounted = unknown.chain(calls.uncounted.iter().copied()).map(str::to_owned).collect();
+            Footprint { target, processors, code, small_code, stack: stack + OF_MANY_LAYERS, uncounted }
         })
         .collect()
 }
@@ -216,9 +212,10 @@ mod tests {
         ],
     };
 
-    fn of(kernels: &[(&str, u64)], features: &[&str]) -> Ingredients {
+    fn of(kernels: &[(&str, u64)], features: &[&str]) -> KernelCalls {
         let kernels = kernels.iter().map(|&(name, count)| (name.to_owned(), count)).collect();
-        Ingredients { kernels, features: features.iter().map(|&name| name.to_owned()).collect() }
+        let features = features.iter().map(|&name| name.to_owned()).collect();
+        KernelCalls { kernels, features, uncounted: BTreeSet::from(["a store"]) }
     }
 
     /// A kernel's code is there once, however many layers call it, and so is what two kernels share.
@@ -250,7 +247,8 @@ mod tests {
         let stated = footprints(&of(&[("a kernel of no table", 1)], &[]));
         assert!(!stated.is_empty());
         for footprint in stated {
-            assert_eq!(footprint.unknown, BTreeSet::from(["a kernel of no table".to_owned()]));
+            let names = ["a kernel of no table", "a store"].map(str::to_owned);
+            assert_eq!(footprint.uncounted, BTreeSet::from(names));
         }
     }
 }

@@ -17,7 +17,7 @@ pub struct MemoryArgs {
     /// left out are those of the device profile. The parameters stay in flash
     #[arg(long, value_name = "[SIZE@]NAME[:NS],…", conflicts_with = "mem")]
     pub ram: Option<Ram>,
-    /// Most flash that the parameters may take
+    /// Most flash that the parameters may take, and with them the code, if csdfc knows the device's processor
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub flash: Option<Size>,
 }

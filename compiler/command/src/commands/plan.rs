@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use csdfc_emit::footprint::Footprint;
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::app::spec::RowsSpec;
 use csdfc_input::device::DeviceProfile;
@@ -12,10 +13,10 @@ use csdfc_input::units::{self, MemoryGoal};
 use csdfc_network::Network;
 use csdfc_network::suggest;
 use csdfc_plan::plan::Plan;
-use csdfc_planner::alternatives;
 use csdfc_planner::driver::{self, Explanation};
 use csdfc_planner::explain::{self, primitives, shortfall};
 use csdfc_planner::open::{self, Opened};
+use csdfc_planner::remedies;
 use csdfc_planner::saved::front::{PickError, SavedFront};
 use csdfc_planner::saved::identity;
 use csdfc_planner::search::start::Start;
@@ -57,14 +58,14 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let watcher = Watcher::start();
     let chosen = chosen(args, folder, &watcher.stop)?;
-    let text = unmet(&chosen, &args.words);
-    let Chosen { application, device, planned, accuracies, .. } = chosen;
-    let driver::Planned { plan, refused, .. } = planned;
-    if let Some(why) = refused {
+    if let Some(why) = &chosen.planned.refused {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
-        output::write(path, &plan.to_json())?;
+        output::write(path, &chosen.planned.plan.to_json())?;
         return Err(Error::Bug(format!("{why}; the plan is saved in {}", path.display())));
     }
+    let footprint = report::board::footprint(&chosen.planned.plan, &chosen.device)?;
+    let text = unmet(&chosen, footprint.as_ref(), &args.words);
+    let Chosen { application, device, planned: driver::Planned { plan, .. }, accuracies, .. } = chosen;
     for cnn in &application.cnns {
         for input in &cnn.model.unused_inputs {
             warn!("no output of {} depends on its input {input}: the plan has no such input", cnn.name);
@@ -78,7 +79,6 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         Some(layer) => Some(explained(layer, &plan, &application, &device)?),
     };
     save(args, &plan)?;
-    let footprint = report::board::footprint(&plan, &device)?;
     // Nothing else may stand where the plan or the front has been printed.
     if !to_stdout {
         output::print(&match (&explanation, args.format) {
@@ -93,11 +93,7 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
             (Some(explanation), Format::Ron) => output::ron(explanation)?,
         })?;
     }
-    let lacks = footprint.map_or(0, |footprint| report::board::lacks(&plan, &footprint));
-    let of_flash = (lacks > 0).then(|| {
-        format!("not met: code and parameters take {} more than there is of flash", units::bytes(lacks))
-    });
-    let Some(text) = text.or(of_flash) else { return Ok(Outcome::Yes) };
+    let Some(text) = text else { return Ok(Outcome::Yes) };
     status::clear();
     // If standard error is closed, nobody reads the message. The exit code says it too.
     let _ = writeln!(std::io::stderr(), "csdfc: {text}");
@@ -145,8 +141,8 @@ pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Resul
             let (start, paths) = (Start::default(), paths(application));
             driver::plan_from(&start, application, &chosen.device, paths, &watch, &driver::validate)
         };
-        chosen.planned.plan.constraints.alternatives =
-            alternatives::alternatives(&app, &chosen.planned.plan, &another, &watch)?;
+        chosen.planned.plan.constraints.remedies =
+            remedies::remedies(&app, &chosen.planned.plan, &another, &watch)?;
         if watch.is_over() {
             warn!("no time was left to look for more that can be done");
         }
@@ -154,23 +150,26 @@ pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Resul
     Ok(chosen)
 }
 
-/// What the plan misses of what was asked, and what can be reached, by commands that have the `words` of this one; `None` if
-/// it misses nothing.
-pub(crate) fn unmet(chosen: &Chosen, words: &[String]) -> Option<String> {
+/// What the plan, with this footprint if it is known, misses of what was asked, and what can be reached, by commands that have
+/// the `words` of this one; `None` if it misses nothing.
+pub(crate) fn unmet(chosen: &Chosen, footprint: Option<&Footprint>, words: &[String]) -> Option<String> {
     let Chosen { planned, accuracies, sufficient, .. } = chosen;
     let Some(nearest) = &planned.shortfall else {
-        let is_within = accuracies.iter().all(Accuracy::is_within);
-        let lost = precision::explain::errors(accuracies);
-        let text =
-            "the outputs have too large an error with the chosen primitives; plan with --primitives fixed";
-        return (!is_within).then(|| format!("{text}\n  {}", lost.trim_end()));
+        if !accuracies.iter().all(Accuracy::is_within) {
+            let lost = precision::explain::errors(accuracies);
+            let text = "the outputs have too large an error with the chosen primitives; plan with --primitives fixed";
+            return Some(format!("{text}\n  {}", lost.trim_end()));
+        }
+        let lacks = report::board::lacks(&planned.plan, footprint?);
+        let text = "not met: code and parameters take more than there is of flash, by";
+        return (lacks > 0).then(|| format!("{text} {}", units::bytes(lacks)));
     };
     let mut lines = vec![shortfall::text(&planned.plan, nearest)];
     if !accuracies.is_empty() {
         lines.push(format!("  {}", precision::explain::sufficient(sufficient.as_deref())));
     }
     lines.extend(
-        explain::alternatives::text(&planned.plan.constraints.alternatives, words).lines().map(str::to_owned),
+        explain::remedies::text(&planned.plan.constraints.remedies, words).lines().map(str::to_owned),
     );
     Some(lines.join("\n"))
 }

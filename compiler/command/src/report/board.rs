@@ -1,7 +1,7 @@
 //! What a plan takes on a microcontroller beside its arena.
 
 use csdfc_emit::EmitError;
-use csdfc_emit::footprint::{Footprint, Ingredients, footprints};
+use csdfc_emit::footprint::{Footprint, KernelCalls, footprints};
 use csdfc_input::device::DeviceProfile;
 use csdfc_input::units::{self, grouped};
 use csdfc_plan::plan::Plan;
@@ -13,13 +13,13 @@ use csdfc_planner::explain::table::table;
 /// When the checker refuses the plan, or a layer cannot be computed.
 pub fn footprint(plan: &Plan, device: &DeviceProfile) -> Result<Option<Footprint>, EmitError> {
     let Some(target) = &device.target else { return Ok(None) };
-    let all = footprints(&Ingredients::of(plan)?);
+    let all = footprints(&KernelCalls::of(plan)?);
     Ok(all.into_iter().find(|footprint| footprint.target == target))
 }
 
 /// The flash and the stack that a plan takes, each with its limit if there is one.
 pub fn text(plan: &Plan, footprint: &Footprint) -> String {
-    let Footprint { target, code, small_code, stack, unknown, .. } = footprint;
+    let Footprint { target, code, small_code, stack, uncounted, .. } = footprint;
     let weights = plan.memory.parameters_stored;
     let line = |name: &str, bytes: u64, note: String| vec![format!("  {name}"), grouped(bytes), note];
     let small = format!("estimated, for speed; {} for size (opt-level = \"s\")", grouped(*small_code));
@@ -30,8 +30,8 @@ pub fn text(plan: &Plan, footprint: &Footprint) -> String {
         line("flash", code + weights, units::bytes(code + weights)),
         line("stack", *stack, "estimated, for one frame at a time; not in the total".into()),
     ];
-    if !unknown.is_empty() {
-        let all: Vec<&str> = unknown.iter().map(String::as_str).collect();
+    if !uncounted.is_empty() {
+        let all: Vec<&str> = uncounted.iter().map(String::as_str).collect();
         rows.push(vec!["  not counted".into(), String::new(), all.join(", ")]);
     }
     table(&rows, &[1])

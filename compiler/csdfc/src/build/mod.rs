@@ -18,11 +18,11 @@ use csdfc_input::app::spec::FpsSpec;
 use csdfc_input::device::{self, DeviceProfile};
 use csdfc_network::weights::WeightSource;
 use csdfc_plan::plan::Plan;
-use csdfc_planner::alternatives;
 use csdfc_planner::driver::{self, Planned};
 use csdfc_planner::error::{self, Error};
 use csdfc_planner::explain::{self, limits, shortfall};
 use csdfc_planner::open::{self, Opened};
+use csdfc_planner::remedies;
 use csdfc_planner::saved::identity;
 use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::Watch;
@@ -68,8 +68,8 @@ pub struct Build {
 /// let Err(csdfc::BuildError::Unmet { text, nearest }) = planned else { panic!("1 kB is too little") };
 /// assert!(text.starts_with("no plan meets all constraints"));
 /// // What it would take, and the commands that show it.
-/// let streamed = nearest.constraints.alternatives.iter().find(|alternative| alternative.means == "weights streamed");
-/// assert!(streamed.is_some_and(|alternative| alternative.options == ["--mem", "min", "--weights", "streamed"]));
+/// let streamed = nearest.constraints.remedies.iter().find(|remedy| remedy.means == "weights streamed");
+/// assert!(streamed.is_some_and(|remedy| remedy.options == ["--mem", "min", "--weights", "streamed"]));
 /// assert!(text.contains("csdfc plan builtin:lenet5 --mem min --weights streamed"), "{text}");
 /// ```
 #[derive(thiserror::Error)]
@@ -86,7 +86,7 @@ pub enum BuildError {
     Unmet {
         /// What can be reached, what it would take, and which tensors take most of the memory.
         text: String,
-        /// The nearest plan. Its `constraints.alternatives` say what it would take.
+        /// The nearest plan. Its `constraints.remedies` say what it would take.
         nearest: Box<Plan>,
     },
 }
@@ -253,9 +253,9 @@ impl Build {
             return Err(BuildError::Failed(Error::Bug(why.to_string())));
         }
         let Some(nearest) = shortfall else { return Ok(found) };
-        found.constraints.alternatives = alternatives::alternatives(opened, &found, &plan, &watch)?;
-        let alternatives = explain::alternatives::text(&found.constraints.alternatives, &self.command());
-        let text = format!("{}\n{alternatives}{}", shortfall::text(&found, &nearest), limits::text(&found));
+        found.constraints.remedies = remedies::remedies(opened, &found, &plan, &watch)?;
+        let remedies = explain::remedies::text(&found.constraints.remedies, &self.command());
+        let text = format!("{}\n{remedies}{}", shortfall::text(&found, &nearest), limits::text(&found));
         Err(BuildError::Unmet { text, nearest: Box::new(found) })
     }
 

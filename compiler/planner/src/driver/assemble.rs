@@ -99,7 +99,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
             fps,
             latency_ns,
             met,
-            alternatives: Vec::new(),
+            remedies: Vec::new(),
         },
         threads: application.threads,
         parallel: application.parallel.clone(),

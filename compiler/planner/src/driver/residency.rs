@@ -33,8 +33,8 @@ const SHARES: [u64; 6] = [100, 90, 75, 50, 25, 10];
 /// front.
 const SEARCHED: usize = 2;
 
-/// The most searches, if a plan can be fast enough: one for the smallest plan, one for a plan with all the room for blocks, and one for each of the
-/// best sets.
+/// The most searches, if a plan can be fast enough: one for the smallest plan, one for a plan with all the room for
+/// blocks, and one for each of the best sets.
 const SEARCHES: usize = 2 + SEARCHED;
 
 /// The best plan with some weights streamed, if weights may be streamed and the best plan so far exceeds the limit. If

@@ -18,9 +18,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod alternatives;
 pub mod flight;
 pub mod limits;
 pub mod primitives;
+pub mod remedies;
 pub mod shortfall;
 pub mod table;

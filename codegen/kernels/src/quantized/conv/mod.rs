@@ -125,6 +125,7 @@ pub(super) unsafe fn make(
     packed: &[u8],
     output: SharedRows<'_, u8>,
 ) {
+    assert!(features::PROLOGUES || q.pre.is_none(), "a convolution with a prologue");
     let packed = &packed[..q.packed_len()];
     if features::DEPTHWISE && q.conv.is_depthwise() {
         run(isa, Depthwise { q, y, tiles, input: parts[0], packed, output });

@@ -74,7 +74,7 @@ fn empty(storage_model: StorageModel) -> Plan {
             fps: BTreeMap::new(),
             latency_ns: BTreeMap::new(),
             met: true,
-            alternatives: Vec::new(),
+            remedies: Vec::new(),
         },
         threads: 1,
         parallel: Vec::new(),

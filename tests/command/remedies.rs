@@ -1,7 +1,7 @@
 //! Where constraints are not met, the command says what it would take: each line is a plan, and its command makes it.
 
-use csdfc_plan::alternative::Alternative;
 use csdfc_plan::plan::Plan;
+use csdfc_plan::remedy::Remedy;
 
 use super::{Ended, folder, run};
 
@@ -45,37 +45,32 @@ fn tried(models: &[&str], percents: &[u64]) {
             let words = [model, "--mem", &limit.to_string()];
             let (ended, nearest) = planned(&words);
             if nearest.constraints.met {
-                assert_eq!(nearest.constraints.alternatives, []);
+                assert_eq!(nearest.constraints.remedies, []);
                 continue;
             }
             unmet += 1;
-            let alternatives = &nearest.constraints.alternatives;
+            let remedies = &nearest.constraints.remedies;
             let printed = commands(&ended.stderr);
-            assert!(
-                !alternatives.is_empty() && printed.len() == alternatives.len(),
-                "{words:?}: {}",
-                ended.stderr
-            );
-            for (alternative, command) in alternatives.iter().zip(printed) {
+            assert!(!remedies.is_empty() && printed.len() == remedies.len(), "{words:?}: {}", ended.stderr);
+            for (remedy, command) in remedies.iter().zip(printed) {
                 let words: Vec<&str> = command.split(' ').collect();
                 let (_, plan) = made(&words[1..]);
                 let fps = plan.cnns.iter().map(|cnn| (cnn.name.clone(), cnn.fps)).collect();
                 assert!(plan.constraints.met, "{command}");
-                assert_eq!((plan.memory.total, &fps), (alternative.total, &alternative.fps), "{command}");
-                assert!(!alternative.met || alternative.total <= limit, "{command}");
+                assert_eq!((plan.memory.total, &fps), (remedy.total, &remedy.fps), "{command}");
+                assert!(!remedy.met || remedy.total <= limit, "{command}");
             }
-            the_smallest_is_the_smallest(&words, alternatives, &nearest);
+            the_smallest_is_the_smallest(&words, remedies, &nearest);
         }
     }
     assert!(unmet >= models.len(), "{unmet}");
 }
 
-/// With the precision that was asked for, no other options make a plan below the smallest of the alternatives, and the nearest
+/// With the precision that was asked for, no other options make a plan below the smallest of the remedies, and the nearest
 /// plan takes no more.
-fn the_smallest_is_the_smallest(words: &[&str; 3], alternatives: &[Alternative], nearest: &Plan) {
-    let is_asked =
-        |alternative: &&Alternative| !alternative.options.iter().any(|option| option == "--precision");
-    let least = alternatives.iter().filter(is_asked).map(|alternative| alternative.total).min().unwrap();
+fn the_smallest_is_the_smallest(words: &[&str; 3], remedies: &[Remedy], nearest: &Plan) {
+    let is_asked = |remedy: &&Remedy| !remedy.options.iter().any(|option| option == "--precision");
+    let least = remedies.iter().filter(is_asked).map(|remedy| remedy.total).min().unwrap();
     assert!(nearest.memory.total <= least, "{words:?}: {} {least}", nearest.memory.total);
     let [below, at] = [least - 1, least].map(|bytes| bytes.to_string());
     assert!(planned(&[words[0], "--mem", &at]).1.constraints.met, "{words:?}: {least}");
@@ -95,8 +90,8 @@ fn the_smallest_is_the_smallest(words: &[&str; 3], alternatives: &[Alternative],
 fn what_lacks_only_speed_is_slower() {
     let words = ["builtin:lenet5", "--mem", "262kB", "--fps", "1000000", "--latency", "1us"];
     let (ended, nearest) = planned(&words);
-    let [slower] = nearest.constraints.alternatives.as_slice() else {
-        panic!("{:?}", nearest.constraints.alternatives)
+    let [slower] = nearest.constraints.remedies.as_slice() else {
+        panic!("{:?}", nearest.constraints.remedies)
     };
     assert_eq!((slower.means.as_str(), slower.total), ("slower", nearest.memory.total));
     let command: Vec<&str> = commands(&ended.stderr)[0].split(' ').collect();

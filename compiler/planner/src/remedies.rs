@@ -1,6 +1,6 @@
 //! How small it can be, and what that would take: other plans of an application whose constraints are not met.
 //!
-//! Each alternative is a plan that was made by the same search as any plan. Its precision, or the place of its weights, differs
+//! Each remedy is a plan that was made by the same search as any plan. Its precision, or the place of its weights, differs
 //! from what was asked. If it does not meet the constraints either, it is the smallest of its kind that is fast enough.
 //!
 //! ```
@@ -9,18 +9,18 @@
 //! use csdfc_input::device::DeviceProfile;
 //! use csdfc_planner::open::open;
 //! use csdfc_planner::search::watch::Watch;
-//! use csdfc_planner::{alternatives, driver};
+//! use csdfc_planner::{remedies, driver};
 //!
 //! let mut opened = open("builtin:resnet8")?;
 //! opened.spec.constraints.memory = Some("100kB".parse()?);
 //! let device = DeviceProfile::find("generic", Path::new(""))?;
 //! let plan = |application: &_| driver::plan(application, &device, vec!["builtin:resnet8".into()]);
 //! let nearest = plan(&opened.resolve()?)?.plan;
-//! let alternatives = alternatives::alternatives(&opened, &nearest, &plan, &Watch::unwatched())?;
+//! let remedies = remedies::remedies(&opened, &nearest, &plan, &Watch::unwatched())?;
 //!
 //! // With all weights in memory, 100 kB are far too little. With streamed weights of 16 bits, they are enough.
-//! assert_eq!((alternatives[0].means.as_str(), alternatives[0].met), ("weights in memory", false));
-//! let half = alternatives.iter().find(|alternative| alternative.means == "half precision").ok_or("a plan of 16-bit floats")?;
+//! assert_eq!((remedies[0].means.as_str(), remedies[0].met), ("weights in memory", false));
+//! let half = remedies.iter().find(|remedy| remedy.means == "half precision").ok_or("a plan of 16-bit floats")?;
 //! assert!(half.met && half.options == ["--precision", "half"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -31,8 +31,8 @@ use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::WeightsPlace;
 use csdfc_input::units::MemoryGoal;
 use csdfc_network::pass::Precision;
-use csdfc_plan::alternative::Alternative;
 use csdfc_plan::plan::Plan;
+use csdfc_plan::remedy::Remedy;
 
 use crate::driver::Planned;
 use crate::error::Error;
@@ -47,20 +47,20 @@ const PRECISIONS: [(Precision, &str, &str); 2] =
 pub type Plans<'a> = &'a dyn Fn(&Application) -> Result<Planned, Error>;
 
 /// What it would take, if `nearest` is the nearest plan to constraints that cannot be met. The searches end with the
-/// watch, and then the last alternatives are missing.
+/// watch, and then the last remedies are missing.
 ///
 /// # Errors
 /// As planning has.
-pub fn alternatives(
+pub fn remedies(
     opened: &Opened,
     nearest: &Plan,
     plan: Plans<'_>,
     watch: &Watch<'_>,
-) -> Result<Vec<Alternative>, Error> {
+) -> Result<Vec<Remedy>, Error> {
     let search = Search { opened, plan, watch };
-    let mut alternatives: Vec<Alternative> = slower(nearest).into_iter().collect();
+    let mut remedies: Vec<Remedy> = slower(nearest).into_iter().collect();
     if !opened.spec.has_auto_precision() {
-        alternatives.extend(search.smallest(opened, &[], "")?);
+        remedies.extend(search.smallest(opened, &[], "")?);
     }
     for (precision, option, name) in PRECISIONS {
         let mut lower = opened.clone();
@@ -72,16 +72,16 @@ pub fn alternatives(
             continue;
         }
         let options = ["--precision", option];
-        match search.alternative(&lower, &options, name.to_owned(), true)? {
-            Some(alternative) => alternatives.push(alternative),
-            None => alternatives.extend(search.smallest(&lower, &options, name)?),
+        match search.remedy(&lower, &options, name.to_owned(), true)? {
+            Some(remedy) => remedies.push(remedy),
+            None => remedies.extend(search.smallest(&lower, &options, name)?),
         }
     }
     // A network that has no layer of the lower precision is no smaller.
-    let mut kept: Vec<Alternative> = Vec::new();
-    for alternative in alternatives {
-        if !kept.iter().any(|before| (before.total, &before.fps) == (alternative.total, &alternative.fps)) {
-            kept.push(alternative);
+    let mut kept: Vec<Remedy> = Vec::new();
+    for remedy in remedies {
+        if !kept.iter().any(|before| (before.total, &before.fps) == (remedy.total, &remedy.fps)) {
+            kept.push(remedy);
         }
     }
     Ok(kept)
@@ -104,8 +104,8 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// The smallest plan with all weights in memory, and the smallest with streamed weights, if there is a limit.
-    fn smallest(&self, opened: &Opened, options: &[&str], name: &str) -> Result<Vec<Alternative>, Error> {
-        let mut alternatives = Vec::new();
+    fn smallest(&self, opened: &Opened, options: &[&str], name: &str) -> Result<Vec<Remedy>, Error> {
+        let mut remedies = Vec::new();
         let asked = self.opened.spec.weights;
         for (place, means) in
             [(WeightsPlace::Auto, "weights in memory"), (WeightsPlace::Streamed, "weights streamed")]
@@ -124,19 +124,19 @@ impl Search<'_> {
                 options.extend(["--weights", "streamed"]);
             }
             let means = if name.is_empty() { means.to_owned() } else { format!("{name}, {means}") };
-            alternatives.extend(self.alternative(&other, &options, means, false)?);
+            remedies.extend(self.remedy(&other, &options, means, false)?);
         }
-        Ok(alternatives)
+        Ok(remedies)
     }
 
     /// The plan of an application, if it meets its constraints; `met` says whether these are the ones that were asked for.
-    fn alternative(
+    fn remedy(
         &self,
         opened: &Opened,
         options: &[&str],
         means: String,
         met: bool,
-    ) -> Result<Option<Alternative>, Error> {
+    ) -> Result<Option<Remedy>, Error> {
         if self.watch.is_over() {
             return Ok(None);
         }
@@ -145,12 +145,12 @@ impl Search<'_> {
         let Planned { plan, refused, .. } = (self.plan)(&application)?;
         let is_found = plan.constraints.met && refused.is_none();
         let options = options.iter().map(|word| (*word).to_owned()).collect();
-        Ok(is_found.then(|| Alternative { means, options, total: plan.memory.total, fps: fps(&plan), met }))
+        Ok(is_found.then(|| Remedy { means, options, total: plan.memory.total, fps: fps(&plan), met }))
     }
 }
 
 /// The nearest plan itself, if it only lacks speed.
-fn slower(nearest: &Plan) -> Option<Alternative> {
+fn slower(nearest: &Plan) -> Option<Remedy> {
     let asked = &nearest.constraints;
     let fits = asked.memory.is_none_or(|limit| nearest.memory.total <= limit)
         && asked.flash.is_none_or(|limit| nearest.memory.parameters_stored <= limit)
@@ -172,7 +172,7 @@ fn slower(nearest: &Plan) -> Option<Alternative> {
         let ns = (*ns).max(cnn(name)?.latency_ns);
         Some(["--latency".to_owned(), of(name, format!("{ns}ns"))])
     });
-    Some(Alternative {
+    Some(Remedy {
         means: "slower".into(),
         options: floors.chain(limits).flatten().collect(),
         total: nearest.memory.total,

@@ -1,9 +1,9 @@
 //! What it would take to do what a plan does not: other plans, which were made and checked, and how to get them.
 //!
 //! ```
-//! use csdfc_plan::alternative::Alternative;
+//! use csdfc_plan::remedy::Remedy;
 //!
-//! let alternative = Alternative {
+//! let remedy = Remedy {
 //!     means: "weights streamed".into(),
 //!     options: ["--mem", "min", "--weights", "streamed"].map(String::from).to_vec(),
 //!     total: 101_632,
@@ -11,7 +11,7 @@
 //!     met: false,
 //! };
 //! let words = ["csdfc", "plan", "builtin:resnet8", "--mem=100kB"].map(String::from);
-//! assert_eq!(alternative.command(&words), "csdfc plan builtin:resnet8 --mem min --weights streamed");
+//! assert_eq!(remedy.command(&words), "csdfc plan builtin:resnet8 --mem min --weights streamed");
 //! ```
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// Another plan that was made, and the options of `csdfc plan` that make it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Alternative {
+pub struct Remedy {
     /// What differs from what was asked, in words.
     pub means: String,
     /// Options of `csdfc plan`, each followed by its value. They replace those of the same names.
@@ -34,13 +34,16 @@ pub struct Alternative {
     pub met: bool,
 }
 
-impl Alternative {
+impl Remedy {
     /// The words of a command with these options in place of its own, as a line for a shell. All options that are
     /// replaced take a value, as `--mem 2MB` or `--mem=2MB`.
     pub fn command(&self, words: &[String]) -> String {
         let is_replaced = |word: &str| self.options.iter().step_by(2).any(|option| option == word);
+        // What follows `--` are no options.
+        let options_end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+        let (given, operands) = words.split_at(options_end);
         let mut kept = Vec::new();
-        let mut rest = words.iter();
+        let mut rest = given.iter();
         while let Some(word) = rest.next() {
             if is_replaced(word) {
                 rest.next();
@@ -48,7 +51,7 @@ impl Alternative {
                 kept.push(quoted(word));
             }
         }
-        kept.extend(self.options.iter().map(|word| quoted(word)));
+        kept.extend(self.options.iter().chain(operands).map(|word| quoted(word)));
         kept.join(" ")
     }
 }
@@ -68,7 +71,7 @@ mod tests {
 
     #[test]
     fn options_are_replaced_and_words_quoted() {
-        let alternative = Alternative {
+        let remedy = Remedy {
             means: String::new(),
             options: ["--mem", "min", "--precision", "half"].map(String::from).to_vec(),
             total: 0,
@@ -76,11 +79,15 @@ mod tests {
             met: false,
         };
         let command =
-            |words: &[&str]| alternative.command(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+            |words: &[&str]| remedy.command(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
         assert_eq!(command(&["csdfc", "plan", "a.onnx"]), "csdfc plan a.onnx --mem min --precision half");
         assert_eq!(
             command(&["plan", "--mem", "2MB", "it's a.onnx", "--precision=mixed", "--fps", "3", "--memory"]),
             r"plan 'it'\''s a.onnx' --fps 3 --memory --mem min --precision half"
+        );
+        assert_eq!(
+            command(&["csdfc", "plan", "--mem=2MB", "--", "--mem", "a.onnx"]),
+            "csdfc plan --mem min --precision half -- --mem a.onnx"
         );
     }
 }
