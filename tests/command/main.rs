@@ -296,3 +296,42 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
     assert_eq!(output.status.code(), Some(0));
 }
+
+/// What is asked of CNNs is answered in their own order, and workers without cores are pointed out.
+#[test]
+fn a_plan_in_words() {
+    let folder = folder();
+    let app = "(cnns: [(name: \"zeta\", model: \"builtin:lenet5\"), (name: \"alpha\", model: \"builtin:lenet5\")], \
+               constraints: (fps: {\"alpha\": 1, \"zeta\": 2}))";
+    std::fs::write(folder.path().join("app.ron"), app).unwrap();
+    let ended = run(folder.path(), &["plan", "app.ron", "--threads", "4"]);
+    let (zeta, alpha) =
+        (ended.stdout.find("zeta ≥ 2 fps").unwrap(), ended.stdout.find("alpha ≥ 1 fps").unwrap());
+    assert!(zeta < alpha && ended.stderr.is_empty(), "{}{}", ended.stdout, ended.stderr);
+    let ended = run(folder.path(), &["plan", "app.ron", "--threads", "5"]);
+    assert!(
+        ended.stderr.contains("5 workers share each firing, but device generic has 4 cores"),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// A crate says how it is used, and that its frame rate is modelled, unless a device was measured.
+#[test]
+fn what_comes_after_emit() {
+    let folder = folder();
+    run(folder.path(), &["plan", "builtin:lenet5", "-o", "plan.json"]);
+    let ended = run(folder.path(), &["emit", "plan.json", "-o", "a crate"]);
+    assert!(
+        ended.stdout.contains("cd 'a crate' && cargo run --release -- INPUT.npy --output"),
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stderr.contains("modelled, by device generic (analytic)"), "{}", ended.stderr);
+    let plan = std::fs::read_to_string(folder.path().join("plan.json")).unwrap();
+    let measured = plan.replace("\"basis\": \"analytic\"", "\"basis\": \"measured on a board\"");
+    assert_ne!(measured, plan);
+    std::fs::write(folder.path().join("measured.json"), measured).unwrap();
+    let ended = run(folder.path(), &["emit", "measured.json", "-o", "measured"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+}

@@ -12,6 +12,11 @@ fn a_quantized_model_is_planned_and_run_and_its_scales_are_its_own() {
     assert!(primitives.iter().all(|name| plan.contains(&format!("\"{name}-hwc-hwc\""))), "{plan}");
     assert_eq!(run(folder.path(), &["check", "plan.json"]).code, 0);
     assert_eq!(run(folder.path(), &["run", "plan.json", "--random", "1"]).code, 0);
+    // What is inspected is what is planned.
+    let inspected = run(folder.path(), &["inspect", "model.onnx", "--format", "json"]).stdout;
+    let inspected: serde_json::Value = serde_json::from_str(&inspected).unwrap();
+    let planned: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    assert_eq!(inspected["cnns"][0]["parameter_bytes"], planned["memory"]["parameters"]);
 
     // Integers that stand for other numbers throughout: the plan agrees with itself, but not with its model.
     let other = plan.replace("\"scale\": 0.5", "\"scale\": 0.25");

@@ -177,9 +177,17 @@ fn check(application: &Application) {
     check_crate(&Emitted::new(application));
 }
 
-/// As [`check`], for an emitted crate: each CNN alone, and all of them.
+/// As [`check`], for an emitted crate: each CNN alone, and all of them. The example on its front page runs, too.
 fn check_crate(emitted: &Emitted<'_>) {
-    cargo(emitted.folder(), &["build", "--offline"]);
+    let page = std::fs::read_to_string(emitted.folder().join("README.md")).expect("a page");
+    let (_, example) = page.split_once("```rust\n").expect("an example");
+    let (example, _) = example.split_once("```\n").expect("its end");
+    std::fs::create_dir_all(emitted.folder().join("examples")).expect("a folder");
+    std::fs::write(emitted.folder().join("examples/front.rs"), format!("fn main() {{\n{example}}}\n"))
+        .expect("the example");
+    cargo(emitted.folder(), &["build", "--offline", "--bins", "--examples"]);
+    let mut front = Command::new(emitted.folder().join("target/debug/examples/front"));
+    assert!(front.current_dir(emitted.folder()).status().expect("the example").success(), "{example}");
     let program = || Command::new(emitted.folder().join("target/debug/emitted"));
     let every: Vec<usize> = (0..emitted.plan.cnns.len()).collect();
     let all = emitted.run_some(&every, program());

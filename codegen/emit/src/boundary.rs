@@ -192,7 +192,11 @@ pub(super) fn describe_input(field: &InputField<'_>, shape: &Shape) -> String {
     };
     let planar =
         if kind.layout == CameraLayout::Chw { "planes of channels" } else { "rows of pixels of channels" };
-    format!("`{}`, {shape}, as bytes: {planar}, in the order {:?}", field.name, kind.order)
+    let order = format!("{:?}", kind.order).to_uppercase();
+    format!(
+        "`{}`, {shape}, as bytes of a camera, not preprocessed: {planar}, in the order {order}",
+        field.name
+    )
 }
 
 /// What the caller hands over when it is asked for a row of an input, or for its frame.

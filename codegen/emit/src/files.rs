@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use csdfc_plan::plan::Plan;
 
+use super::example::example;
 use super::model::{Model, Packed, together};
 use super::names::one_line;
 use super::regions::{self, NamedRegion};
@@ -83,6 +84,11 @@ impl Crate<'_> {
         files.extend(module::kernels_of(self.models));
     }
 
+    /// The name by which Rust code calls the crate.
+    pub(super) fn library_name(&self) -> String {
+        self.name.replace('-', "_")
+    }
+
     /// Whether a model is a pipeline.
     pub(super) fn has_stages(&self) -> bool {
         self.models.iter().any(|model| !model.stages.is_empty())
@@ -139,6 +145,13 @@ impl Crate<'_> {
             ),
         );
         source.line("//!");
+        if is_crate {
+            source.line("//! ```no_run");
+            let example = example(&self.library_name(), self.models);
+            example.lines().for_each(|line| source.line(format!("//! {line}").trim_end()));
+            source.line("//! ```");
+            source.line("//!");
+        }
         let of = |what: &str, bytes: u64| format!("- {what}: {bytes} bytes");
         source.line(format!("//! {}", of("parameters", memory.parameters)));
         source.line(format!("//! {}", of("arena", memory.arena)));

@@ -13,6 +13,7 @@ mod call;
 mod capi;
 mod crate_options;
 mod error;
+mod example;
 mod features;
 mod files;
 pub mod footprint;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use super::example::example;
 use super::files::Crate;
 use super::footprint::{Footprint, KernelCalls, footprints};
 use super::model::together;
@@ -20,7 +21,7 @@ const ON_UPDATES: &str = "## New weights\n\n\
 impl Crate<'_> {
     /// The page.
     pub(super) fn readme(&self) -> String {
-        let mut text = self.summary();
+        let mut text = self.front();
         text += &self.on_the_program();
         text += &self.on_the_library();
         if !self.regions().is_empty() {
@@ -31,7 +32,7 @@ impl Crate<'_> {
         }
         text += &self.on_threads();
         text += ON_UPDATES;
-        let (header, library) = (capi::header_path(&self.name), self.name.replace('-', "_"));
+        let (header, library) = (capi::header_path(&self.name), self.library_name());
         let _ = write!(
             text,
             "## From C\n\n    \
@@ -52,8 +53,20 @@ impl Crate<'_> {
         text
     }
 
-    fn summary(&self) -> String {
+    /// What the crate is, how a program calls it, and what memory it takes.
+    fn front(&self) -> String {
         let plan = self.plan;
+        let example = example(&self.library_name(), self.models);
+        let others: Vec<String> =
+            self.models.iter().skip(1).map(|model| format!("`{}`", model.module)).collect();
+        let others = match &others[..] {
+            [] => String::new(),
+            [one] => format!("The module {one} has another model, which runs in the same arena.\n\n"),
+            _ => format!(
+                "The modules {} have more models, which run in the same arena.\n\n",
+                others.join(", ")
+            ),
+        };
         let regions = self.regions().iter().map(|NamedRegion { region, .. }| {
             format!("| of these in `{}`, whose limit is {} | {} |\n", region.name, region.limit, region.bytes)
         });
@@ -61,18 +74,40 @@ impl Crate<'_> {
         format!(
             "# {}\n\n\
              Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.89.\n\n\
+             With this folder among the dependencies in your `Cargo.toml` (`{} = {{ path = \"…\" }}`), a program runs a\n\
+             frame so:\n\n```rust\n{example}```\n\n{others}{}\
              | memory | bytes |\n| --- | ---: |\n\
              | parameters | {} |\n| weights as packed | {} |\n| arena: buffers and workspace | {} |\n\
              {regions}| inputs held by the caller | {} |\n| outputs held by the caller | {} |\n\n",
             self.name,
             plan.csdfc,
             one_line(&plan.application),
+            self.name,
+            self.on_processors(),
             plan.memory.parameters,
             self.packed.weights.len(),
             plan.memory.arena,
             plan.memory.external.inputs,
             plan.memory.external.outputs,
         )
+    }
+
+    /// On partitions that are planned for another processor than the CPU.
+    fn on_processors(&self) -> String {
+        let elsewhere = self.plan.partitions.iter().filter(|partition| partition.processor != "cpu");
+        let all: Vec<String> = elsewhere
+            .map(|partition| {
+                format!("`{}` for the {}", one_line(&partition.name), one_line(&partition.processor))
+            })
+            .collect();
+        match all.is_empty() {
+            true => String::new(),
+            false => format!(
+                "Partitions of the plan are planned for other processors: {}. The crate runs all of them on the CPU, so the\n\
+                 plan's frame rates are not the crate's.\n\n",
+                all.join(", ")
+            ),
+        }
     }
 
     fn on_the_program(&self) -> String {
@@ -123,7 +158,7 @@ impl Crate<'_> {
     }
 
     fn on_the_library(&self) -> String {
-        let library = self.name.replace('-', "_");
+        let library = self.library_name();
         let mut text = "## The library\n\n".to_owned();
         for model in self.models {
             let several = self.models.len() > 1;

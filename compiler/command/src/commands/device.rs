@@ -1,8 +1,19 @@
-//! Warns if a plan's frame rates are not those of this machine's processor.
+//! Warns if a plan's frame rates are not what will be seen.
 
 use csdfc_input::device::DeviceProfile;
 use csdfc_plan::plan::{Device, Plan};
 use csdfc_planner::profile::machine;
+
+/// Warns if the plan's device profile was not measured at all.
+pub(super) fn warn_if_modelled(plan: &Plan) {
+    if DeviceProfile::measured_on(&plan.device.basis).is_none() {
+        tracing::warn!(
+            "the plan's frame rates are modelled, by device {} ({}): `csdfc profile` measures a device",
+            plan.device.name,
+            plan.device.basis
+        );
+    }
+}
 
 /// Warns if the plan's device profile was not measured on this processor.
 pub(super) fn warn_if_other(plan: &Plan) {

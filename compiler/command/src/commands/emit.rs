@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use csdfc_emit::{MANIFEST, Options};
+use csdfc_plan::plan::Plan;
+use csdfc_plan::remedy::quoted;
 use csdfc_planner::saved::reload;
 
 use super::output;
@@ -30,7 +32,7 @@ pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
     let options = Options { crate_name: args.crate_name.clone() };
     let files = tracing::info_span!("emit").in_scope(|| csdfc_emit::emit(&plan, &parameters, &options))?;
     write_crate(folder, &files)?;
-    super::device::warn_if_other(&plan);
+    super::device::warn_if_modelled(&plan);
     for partition in plan.partitions.iter().filter(|partition| partition.processor != "cpu") {
         tracing::warn!(
             "partition {} is planned for the {}: the crate runs it as one more thread of the CPU",
@@ -39,7 +41,24 @@ pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
         );
     }
     tracing::info!(files = files.len(), "emitted");
+    output::print(&next_steps(&plan, folder))?;
     Ok(Outcome::Yes)
+}
+
+/// What can be done with a crate that has just been emitted.
+fn next_steps(plan: &Plan, folder: &Path) -> String {
+    let mut arguments = String::new();
+    if let [cnn, _, ..] = &plan.cnns[..] {
+        arguments += &format!("{} ", quoted(&cnn.name));
+    }
+    let inputs = plan.cnns.first().map_or(0, |cnn| cnn.inputs.len());
+    arguments += &vec!["INPUT.npy"; inputs].join(" ");
+    let folder = folder.display().to_string();
+    format!(
+        "The crate is in {folder}. To run a frame of it:\n  cd {} && cargo run --release -- {arguments} --output outputs\n\
+         Its README.md has the code that calls it from a program, and says how it is built for other processors.\n",
+        quoted(&folder)
+    )
 }
 
 /// Updates a folder to hold these files. A file that csdfc wrote, and that nobody has changed since, is replaced, or

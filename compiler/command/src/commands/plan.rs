@@ -71,6 +71,13 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
             warn!("no output of {} depends on its input {input}: the plan has no such input", cnn.name);
         }
     }
+    let cores = device.processors.values().map(|processor| processor.cores).max().unwrap_or(1);
+    if application.threads as u64 > cores {
+        warn!(
+            "{} workers share each firing, but device {} has {cores} cores",
+            application.threads, device.name
+        );
+    }
     let lost = precision::explain::errors(&accuracies);
     lost.lines().for_each(|line| info!("{line}"));
 

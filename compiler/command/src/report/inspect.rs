@@ -110,11 +110,10 @@ pub fn inspect(application: &Application, other: &Application) -> Result<Inspect
                 bound: arrangement.bound.bytes,
             });
         }
-        let parameters = network.parameters();
         cnns.push(CnnInspection {
             name: cnn.name.clone(),
-            parameters,
-            parameter_bytes: parameters * 4,
+            parameters: network.parameters(),
+            parameter_bytes: network.parameter_bytes(),
             macs: layers.iter().map(|layer| layer.macs).sum(),
             layers,
             memory,

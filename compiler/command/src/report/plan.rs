@@ -370,17 +370,17 @@ fn constraints(plan: &Plan) -> String {
         let verdict = if plan.memory.parameters_stored <= limit { "met" } else { "NOT met" };
         lines.push(format!("parameters in flash ≤ {}: {verdict}", units::bytes(limit)));
     }
-    let basis_of =
-        |name: &String| basis(plan.cnns.iter().filter(|cnn| cnn.name == *name).flat_map(|cnn| &cnn.layers));
-    for (name, floor) in &asked.fps {
-        let fps = plan.cnns.iter().find(|cnn| cnn.name == *name).map_or(0.0, |cnn| cnn.fps);
-        let verdict = if fps >= *floor { "met" } else { "NOT met" };
-        lines.push(format!("{name} ≥ {floor} fps ({}): {verdict}", basis_of(name)));
-    }
-    for (name, most) in &asked.latency_ns {
-        let latency = plan.cnns.iter().find(|cnn| cnn.name == *name).map_or(u64::MAX, |cnn| cnn.latency_ns);
-        let verdict = if latency <= *most { "met" } else { "NOT met" };
-        lines.push(format!("{name} latency ≤ {} ({}): {verdict}", units::time(*most), basis_of(name)));
+    // In the order of the CNNs, as everywhere.
+    for cnn in &plan.cnns {
+        let (name, basis) = (&cnn.name, basis(&cnn.layers));
+        if let Some(floor) = asked.fps.get(name) {
+            let verdict = if cnn.fps >= *floor { "met" } else { "NOT met" };
+            lines.push(format!("{name} ≥ {floor} fps ({basis}): {verdict}"));
+        }
+        if let Some(most) = asked.latency_ns.get(name) {
+            let verdict = if cnn.latency_ns <= *most { "met" } else { "NOT met" };
+            lines.push(format!("{name} latency ≤ {} ({basis}): {verdict}", units::time(*most)));
+        }
     }
     if lines.is_empty() {
         lines.push("no constraint was given".into());
