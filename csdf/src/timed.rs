@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn without_end() {
-        let budget = Budget { work: 100_000, time: None };
+        let budget = Budget { work: 100_000, time: None, stop: None };
         let fills = graph("a:1@1 b:1@2  a 1 > b 1");
         assert_eq!(self_timed(&fills, &[None], &budget), Err(Error::Exhausted));
         let instant = graph("a:1@0");

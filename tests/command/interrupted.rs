@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use csdfc_plan::plan::Plan;
+use tempfile::TempDir;
 
 use super::{CSDFC, Ended, folder, run};
 
@@ -12,8 +13,7 @@ use super::{CSDFC, Ended, folder, run};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Runs the command, and presses Ctrl-C after a while.
-fn interrupted(words: &[&str], after: Duration) -> (Ended, Duration) {
-    let folder = folder();
+fn interrupted(folder: &TempDir, words: &[&str], after: Duration) -> (Ended, Duration) {
     let mut command = Command::new(CSDFC);
     command.args(words).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child: Child = command.spawn().unwrap();
@@ -39,11 +39,48 @@ fn ctrl_c_ends_every_phase_of_planning_with_a_plan() {
         ("precisions", &["builtin:densenet121", "--precision", "auto", "--mem", "min"], 3),
         ("streaming", &["builtin:densenet121", "--mem", "1MB", "--budget", "300s"], 3),
     ] {
-        let (ended, late) = interrupted(&[&["plan", "--format", "json"], words].concat(), seconds(after));
+        let words = [&["plan", "--format", "json"], words].concat();
+        let (ended, late) = interrupted(&folder(), &words, seconds(after));
         let plan = Plan::from_json(&ended.stdout).unwrap();
         assert_eq!(ended.code, if plan.constraints.met { 0 } else { 2 }, "{phase}: {}", ended.stderr);
         assert!(csdfc_plan::check::check(&plan).is_ok(), "{phase}");
         assert!(ended.stderr.contains("interrupted: the "), "{phase}: {}", ended.stderr);
+        assert!(late < PATIENCE, "{phase}: {late:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_analyses_packings_and_mappings_with_what_there_is() {
+    let buffers: String = (0..60_u64)
+        .map(|i| {
+            let (lower, size) = (i * 7919 % 97, 1 + i * 104_729 % 1009);
+            format!("b{i},{lower},{},{size}\n", lower + 3 + i * 31 % 41)
+        })
+        .collect();
+    let file = format!("id,lower,upper,size\n{buffers}");
+    for (phase, words, after, found) in [
+        ("packing", &["pack", "buffers.csv", "--budget", "300s"][..], 1, "stopped"),
+        (
+            "analysis",
+            &["analyze", "builtin:densenet121", "--rows", "all", "--pareto", "--budget", "300s"],
+            2,
+            "interrupted: ",
+        ),
+        (
+            "mapping",
+            &["offload", "builtin:mobilenet_v2", "--group", "4", "--budget", "300s"],
+            2,
+            "interrupted: ",
+        ),
+    ] {
+        let folder = folder();
+        std::fs::write(folder.path().join("buffers.csv"), &file).unwrap();
+        let (ended, late) =
+            interrupted(&folder, &[words, &["--format", "json"]].concat(), Duration::from_secs(after));
+        assert!(ended.code == 0 || ended.code == 2, "{phase}: {}", ended.stderr);
+        serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap();
+        assert!((ended.stdout + &ended.stderr).contains(found), "{phase}");
         assert!(late < PATIENCE, "{phase}: {late:?}");
     }
 }

@@ -43,19 +43,20 @@ struct Target {
     module: Option<&'static str>,
 }
 
-const TARGETS: [Target; 5] = [
+const TARGETS: [Target; 6] = [
     Target { name: "thumbv7em-none-eabihf", with_dsp: Some("cortex-m4"), module: Some("thumbv7em") },
     Target { name: "thumbv8m.main-none-eabihf", with_dsp: Some("cortex-m33"), module: None },
     Target { name: "thumbv6m-none-eabi", with_dsp: None, module: Some("thumbv6m") },
     Target { name: "riscv32imac-unknown-none-elf", with_dsp: None, module: Some("riscv32") },
     Target { name: "riscv32imc-unknown-none-elf", with_dsp: None, module: None },
+    Target { name: "aarch64-unknown-none", with_dsp: None, module: Some("aarch64") },
 ];
 /// Optimisation for speed, and for size.
 const LEVELS: [(&str, &str); 2] = [("3", "FAST"), ("s", "SMALL")];
 /// What the names of built-in networks begin with.
 const BUILTIN: &str = "builtin:";
 /// How far tables may be off, as a ratio: for trained networks of integers, and for built-in ones of floats.
-const MOST: [f64; 2] = [1.1, 1.4];
+const MOST: [f64; 2] = [1.1, 1.2];
 /// Bytes of stack of a function of the compiler's own library, of which it does not say them.
 const LIBRARY_FRAME: u64 = 48;
 
@@ -552,11 +553,7 @@ fn footprints_are_those_of_the_linker() {
                     target.name, linked.bytes, stated.stack, linked.stack
                 );
                 let most = MOST[usize::from(name.starts_with(BUILTIN))];
-                // The tables have the stack of code for speed.
-                assert!(
-                    level != LEVELS[0].0 || linked.stack <= stated.stack,
-                    "{name}: more stack than stated"
-                );
+                assert!(linked.stack <= stated.stack, "{name}: more stack than stated");
                 assert!(ratio < most && 1.0 / ratio < most, "{name}: more than {most} times as much");
             }
         }

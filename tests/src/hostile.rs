@@ -34,7 +34,7 @@ pub fn sdf3(bytes: &[u8]) {
     let again = sdf3::read(written.as_bytes(), NonZero::<u64>::MIN).expect("what is written can be read");
     assert_eq!(sdf3::write(&again.graph, &again.name), written);
     sdf3::dot(&graph, &name);
-    let budget = Budget { work: 100_000, time: None };
+    let budget = Budget { work: 100_000, time: None, stop: None };
     let _ = csdf::throughput(&graph, &graph.capacities(), &budget);
     let _ = csdf::smallest(&graph, Goal::Maximal, &StorageOptions { budget, ..StorageOptions::default() });
 }

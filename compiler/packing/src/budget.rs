@@ -1,5 +1,6 @@
 //! How long a search may take.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// When a search gives up.
@@ -21,6 +22,8 @@ pub enum Stopped {
     Work,
     /// Its time was used up.
     Time,
+    /// Somebody asked.
+    Asked,
 }
 
 /// A limit, and how much of it is used.
@@ -30,9 +33,10 @@ pub struct Meter {
     spent: u64,
     looked: u64,
     late: bool,
+    stop: Option<&'static AtomicBool>,
 }
 
-/// Steps between looks at the clock.
+/// Steps between looks at the clock, and at whether somebody asked for the end.
 const BETWEEN_LOOKS: u64 = 100_000;
 
 impl Meter {
@@ -43,7 +47,17 @@ impl Meter {
             spent: 0,
             looked: 0,
             late: matches!(limit, Budget::Until(end) if Instant::now() >= end),
+            stop: None,
         }
+    }
+
+    /// The same, but the search also ends once this is true.
+    pub fn stopped_by(self, stop: &'static AtomicBool) -> Self {
+        Meter { stop: Some(stop), ..self }
+    }
+
+    fn is_asked(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// Steps done.
@@ -54,11 +68,9 @@ impl Meter {
     /// Uses some steps.
     pub(crate) fn spend(&mut self, steps: u64) {
         self.spent += steps;
-        if let Budget::Until(end) = self.limit
-            && self.spent - self.looked > BETWEEN_LOOKS
-        {
+        if self.spent - self.looked > BETWEEN_LOOKS {
             self.looked = self.spent;
-            self.late = Instant::now() >= end;
+            self.late |= self.is_asked() || matches!(self.limit, Budget::Until(end) if Instant::now() >= end);
         }
     }
 
@@ -78,6 +90,7 @@ impl Meter {
     /// Why this budget ends a search.
     pub(crate) fn reason(&self) -> Stopped {
         match self.limit {
+            _ if self.is_asked() => Stopped::Asked,
             Budget::Work(_) => Stopped::Work,
             Budget::Until(_) => Stopped::Time,
         }

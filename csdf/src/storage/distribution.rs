@@ -24,7 +24,7 @@ pub enum Unit {
 }
 
 /// How capacities are searched for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct StorageOptions {
     /// What the total counts.
     pub unit: Unit,

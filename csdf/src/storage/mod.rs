@@ -96,7 +96,7 @@ fn storage(search: &CapacitySearch, target: Target, best: Best) -> Result<Storag
     // The bound does not include the fixed capacities.
     let bound = total - u64::try_from(best.cost - best.bound).unwrap_or(total);
     // The answer is known. The work that completes it must not be cut off.
-    let mut meter = Meter::new(&Budget { work: u64::MAX, time: None });
+    let mut meter = Meter::new(&Budget { work: u64::MAX, time: None, stop: None });
     let values: Vec<Option<u64>> = best.values.iter().copied().map(Some).collect();
     let limits = problem.spread(&values);
     let run = problem.layout.run(&problem.scope, &limits, &mut meter)?;
@@ -295,7 +295,7 @@ mod tests {
             &granularity(&[]),
             "deadlock: `a` lacks 1 token of channel `a>a`, which no firing can bring",
         );
-        let budget = Budget { work: 1, time: None };
+        let budget = Budget { work: 1, time: None, stop: None };
         check(
             pair,
             &StorageOptions { budget, ..StorageOptions::default() },

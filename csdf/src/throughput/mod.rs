@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn refused() {
         fn check(text: &str, capacities: &[Option<u64>], budget: u64, expected: &str) {
-            let budget = Budget { work: budget, time: None };
+            let budget = Budget { work: budget, time: None, stop: None };
             let found = throughput(&graph(text), capacities, &budget).unwrap_err();
             assert_eq!(found.to_string(), expected);
         }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::choices::{Choices, choices};
 
-const BUDGET: Budget = Budget { work: 1 << 26, time: None };
+const BUDGET: Budget = Budget { work: 1 << 26, time: None, stop: None };
 
 /// The graph with other execution times, and now and then several firings of an actor at once.
 fn with_times(choices: &mut Choices, graph: &Graph, most_concurrency: u64) -> Graph {
@@ -192,7 +192,7 @@ proptest! {
             prop_assert_eq!(verify_storage(&graph, goal, &options, &storage), Ok(()), "{}", text(&graph));
             // If a budget ends too early, the results so far are still true.
             let work = choices.pick(1, 250) * 40;
-            let hasty = StorageOptions { budget: Budget { work, time: None }, ..options.clone() };
+            let hasty = StorageOptions { budget: Budget { work, time: None, stop: None }, ..options.clone() };
             match smallest(&graph, goal, &hasty) {
                 Ok(found) => {
                     prop_assert!(found.bound <= storage.total && found.total >= storage.total);

@@ -45,7 +45,7 @@ pub struct Footprint {
     pub code: u64,
     /// The same with `opt-level = "s"`, for size.
     pub small_code: u64,
-    /// Bytes of stack of a frame, with optimisation for speed.
+    /// Bytes of stack of a frame, with either optimisation.
     pub stack: u64,
     /// Kernels and other things that were not measured, and so are not counted.
     pub uncounted: BTreeSet<String>,
@@ -190,10 +190,11 @@ pub fn footprints(calls: &KernelCalls) -> Vec<Footprint> {
     tables::TARGETS
         .iter()
         .map(|&(target, processors, [fast, small])| {
-            let ([code, stack], [small_code, _]) = (fast.sum(calls), small.sum(calls));
+            let ([code, stack], [small_code, small_stack]) = (fast.sum(calls), small.sum(calls));
+            let stack = stack.max(small_stack) + OF_MANY_LAYERS;
             let unknown = calls.names().filter(|kernel| fast.entry(kernel).is_none());
             let uncounted = unknown.chain(calls.uncounted.iter().copied()).map(str::to_owned).collect();
-            Footprint { target, processors, code, small_code, stack: stack + OF_MANY_LAYERS, uncounted }
+            Footprint { target, processors, code, small_code, stack, uncounted }
         })
         .collect()
 }

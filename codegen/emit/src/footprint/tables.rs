@@ -1,5 +1,6 @@
 //! The tables, as `tests/emit/footprint.rs` wrote them.
 
+mod aarch64;
 mod riscv32;
 mod thumbv6m;
 mod thumbv7em;
@@ -18,4 +19,5 @@ pub(super) const TARGETS: &[(&str, &str, [&Table; 2])] = &[
         "the same without atomic instructions",
         [&riscv32::FAST, &riscv32::SMALL],
     ),
+    ("aarch64-unknown-none", "64-bit Arm", [&aarch64::FAST, &aarch64::SMALL]),
 ];

@@ -1,6 +1,7 @@
 //! `csdfc analyze`: the dataflow analyses on a graph from a file, or on the partitions of an application.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use csdf::{Budget, Channel, Goal, Graph, Missing, Storage, StorageOptions, Unit, sdf3};
@@ -11,7 +12,7 @@ use csdfc_planner::frame::lower::{self, RateTable};
 use csdfc_planner::frame::task;
 use csdfc_planner::open;
 
-use super::output;
+use super::{output, watcher};
 use crate::cli::Format;
 use crate::cli::analyze::AnalyzeArgs;
 use crate::cli::budget::SearchBudget;
@@ -34,17 +35,21 @@ pub fn analyze(args: &AnalyzeArgs) -> Result<Outcome, Error> {
     if exported {
         return Ok(Outcome::Yes);
     }
+    let stop = watcher::ctrl_c();
     let mut remaining = RemainingBudget::new(args.budget);
     let mut outcome = Outcome::Yes;
     let mut analyses = Vec::new();
     for (place, target) in targets.iter().enumerate() {
         let _span = tracing::info_span!("analyze", graph = target.name).entered();
         let share = remaining.share(targets.len() - place);
-        let (analysis, answered) = Analyser { args, target, remaining: share }.analyze()?;
+        let (analysis, answered) = Analyser { args, target, remaining: share, stop }.analyze()?;
         if !answered {
             outcome = Outcome::No;
         }
         analyses.push(analysis);
+    }
+    if stop.load(Ordering::Relaxed) {
+        tracing::warn!("interrupted: what had no answer by then is left out");
     }
     let report = if is_application {
         AnalysisReport::Application { partitions: analyses }
@@ -208,11 +213,13 @@ impl RemainingBudget {
         }
     }
 
-    fn budget(&mut self, of: usize) -> Budget {
+    /// The same as what one analysis may spend, unless `stop` becomes true.
+    fn budget(&mut self, of: usize, stop: &'static AtomicBool) -> Budget {
         match self.share(of) {
-            RemainingBudget::Steps(work) => Budget { work, time: None },
+            RemainingBudget::Steps(work) => Budget { work, time: None, stop: Some(stop) },
             RemainingBudget::Until(end) => {
-                Budget { work: u64::MAX, time: Some(end.saturating_duration_since(Instant::now())) }
+                let time = end.saturating_duration_since(Instant::now());
+                Budget { work: u64::MAX, time: Some(time), stop: Some(stop) }
             }
         }
     }
@@ -222,6 +229,8 @@ struct Analyser<'a> {
     args: &'a AnalyzeArgs,
     target: &'a NamedGraph,
     remaining: RemainingBudget,
+    /// Whether the analyses are to end.
+    stop: &'static AtomicBool,
 }
 
 impl Analyser<'_> {
@@ -255,7 +264,7 @@ impl Analyser<'_> {
         }
         // The first analyses may leave more to the later ones, which are harder.
         let mut to_come = 3 + usize::from(self.args.at.is_some()) + usize::from(self.args.pareto);
-        let budget = self.remaining.budget(to_come);
+        let budget = self.remaining.budget(to_come, self.stop);
         analysis.throughput = answered(csdf::throughput(graph, &stated(graph), &budget))?;
         to_come -= 1;
         analysis.deadlock_free = self.smallest(Goal::DeadlockFree, to_come)?;
@@ -307,7 +316,11 @@ impl Analyser<'_> {
 
     fn options(&mut self, to_come: usize) -> StorageOptions {
         let unit = if self.args.bytes { Unit::Bytes } else { Unit::Tokens };
-        StorageOptions { unit, budget: self.remaining.budget(to_come), ..StorageOptions::default() }
+        StorageOptions {
+            unit,
+            budget: self.remaining.budget(to_come, self.stop),
+            ..StorageOptions::default()
+        }
     }
 
     fn smallest(&mut self, goal: Goal, to_come: usize) -> Result<Option<Distribution>, Error> {
@@ -333,7 +346,8 @@ impl Analyser<'_> {
         let steps = &storage.certificate.schedule;
         let bounded = |(index, capacity): (usize, &u64)| Some(*capacity).filter(|_| !is_own(graph, index));
         let capacities: Vec<Option<u64>> = storage.capacities.iter().enumerate().map(bounded).collect();
-        let times = answered(csdf::self_timed(graph, &capacities, &self.remaining.budget(to_come)))?;
+        let times =
+            answered(csdf::self_timed(graph, &capacities, &self.remaining.budget(to_come, self.stop)))?;
         let by_actor = |times: Vec<Vec<u64>>| {
             Named(graph.actors().iter().map(|actor| actor.name.clone()).zip(times).collect())
         };

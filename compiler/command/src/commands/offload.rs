@@ -15,7 +15,7 @@ use csdfc_offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strat
 use csdfc_planner::open;
 use csdfc_planner::search::watch::{self, Watch};
 
-use super::output;
+use super::{output, watcher};
 use crate::cli::Format;
 use crate::cli::offload::OffloadArgs;
 use crate::error::{Error, Outcome};
@@ -69,13 +69,15 @@ fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outc
     let options = options(args, Unit::Elements);
     let mut report = ModelReport::new(&application.name, &accelerator.name, options.unit);
     let budget = args.budget.map_or(watch::Budget::Default, watch::Budget::from);
-    let watch = Watch { budget, ..Watch::unwatched() };
+    let watch = Watch { budget, stop: watcher::ctrl_c(), ..Watch::unwatched() };
     let of_cnn =
         |cnn: &Cnn| convolutions(&cnn.network).into_iter().map(|named| (cnn.name.clone(), named)).collect();
     let layers: Vec<(String, NamedLayer)> = application.cnns.iter().flat_map::<Vec<_>, _>(of_cnn).collect();
     for (done, (cnn, named)) in layers.iter().enumerate() {
-        // Each layer has an equal share of the time that the ones before have left.
+        // Each layer has an equal share of the time that the ones before have left. After Ctrl-C, the rest have their best
+        // heuristic.
         let budget = match watch.share(layers.len() - done).budget {
+            _ if watch.is_stopped() => Budget::Work(1),
             watch::Budget::Default => mapping::BUDGET,
             watch::Budget::Evaluations(steps) => Budget::Work(steps),
             watch::Budget::Time(time) => Budget::Time(time),
@@ -85,6 +87,9 @@ fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outc
             Err(error) => report.fail(cnn, &named.name, &error),
         }
         tracing::info!(cnn, layer = named.name, "mapped");
+    }
+    if watch.is_stopped() {
+        tracing::warn!("interrupted: layers that were still to come have their best heuristic");
     }
     output::print(&match args.format {
         Format::Text => report::model_text(&report),

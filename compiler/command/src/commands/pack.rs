@@ -7,7 +7,7 @@ use std::time::Instant;
 use csdfc_packing::{Budget, Meter, PackError, Problem, Solution, infeasible, lives};
 use csdfc_planner::minimalloc;
 
-use super::output;
+use super::{output, watcher};
 use crate::cli::Format;
 use crate::cli::budget::SearchBudget;
 use crate::cli::pack::PackArgs;
@@ -38,10 +38,12 @@ pub fn pack(args: &PackArgs) -> Result<Outcome, Error> {
         }
         None => Budget::Work(STEPS),
     };
-    let mut budget = Meter::new(limit);
+    let stop = watcher::ctrl_c();
+    let mut budget = Meter::new(limit).stopped_by(stop);
     let solution = solve(&problem, args.capacity, &mut budget);
     let core = args.capacity.filter(|capacity| solution.bound > *capacity).and_then(|capacity| {
-        tracing::info_span!("core").in_scope(|| infeasible::core(&problem, capacity, &mut Meter::new(limit)))
+        let mut budget = Meter::new(limit).stopped_by(stop);
+        tracing::info_span!("core").in_scope(|| infeasible::core(&problem, capacity, &mut budget))
     });
     let result = report::pack::result(&rows, &solution, args.capacity, core.as_ref());
 

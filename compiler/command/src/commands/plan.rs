@@ -25,7 +25,6 @@ use csdfc_precision::{self as precision, Accuracy, Calibration, Chosen};
 use tracing::{info, warn};
 
 use super::read::read_text;
-use super::watcher::Watcher;
 use super::{frames, output, status, watcher};
 use crate::cli::{Format, PlanArgs};
 use crate::error::{Error, Outcome};
@@ -56,8 +55,7 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     }
     let file = args.output.as_deref().filter(|path| !is_stdout(path));
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    let watcher = Watcher::start();
-    let chosen = chosen(args, folder, &watcher.stop)?;
+    let chosen = chosen(args, folder, watcher::ctrl_c())?;
     if let Some(why) = &chosen.planned.refused {
         let path = file.unwrap_or(Path::new(REFUSED_PLAN));
         output::write(path, &chosen.planned.plan.to_json())?;

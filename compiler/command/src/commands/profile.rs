@@ -13,8 +13,7 @@ use csdfc_planner::open;
 use csdfc_planner::profile::{self, Progress, Request, machine};
 use tracing::info;
 
-use super::watcher::Watcher;
-use super::{output, status};
+use super::{output, status, watcher};
 use crate::cli::Format;
 use crate::cli::profile::ProfileArgs;
 use crate::error::{Error, Outcome};
@@ -34,8 +33,7 @@ pub fn profile(args: &ProfileArgs) -> Result<Outcome, Error> {
         let (application, request) = asked(args)?;
         return emit(&application, &request, folder);
     }
-    let watcher = Watcher::start();
-    let Measured { application, profile, path, reading, is_complete } = measured(args, &watcher.stop)?;
+    let Measured { application, profile, path, reading, is_complete } = measured(args, watcher::ctrl_c())?;
     info!(file = %path.display(), "saved");
     let cpu: &Processor = profile.processor(CPU)?;
     output::print(&match args.format {

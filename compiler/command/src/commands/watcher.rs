@@ -13,21 +13,14 @@ use super::status;
 /// The exit code that shells report for a command that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
-/// Ctrl-C.
-pub(super) struct Watcher {
-    /// Whether Ctrl-C was pressed.
-    pub stop: Arc<AtomicBool>,
-}
-
-impl Watcher {
-    /// From now on the first Ctrl-C asks the search to end. A second one ends the process.
-    pub fn start() -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        // In this order, the first signal finds the flag unset. If signals are not available, Ctrl-C ends the process.
-        let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&stop))
-            .and_then(|_| flag::register(SIGINT, Arc::clone(&stop)));
-        Watcher { stop }
-    }
+/// Whether Ctrl-C was pressed. From now on the first Ctrl-C asks the work to end, and a second one ends the process.
+pub(super) fn ctrl_c() -> &'static AtomicBool {
+    // The handlers of signals stay for as long as the process.
+    let pressed: &'static Arc<AtomicBool> = Box::leak(Box::default());
+    // In this order, the first signal finds the flag unset. If signals are not available, Ctrl-C ends the process.
+    let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(pressed))
+        .and_then(|_| flag::register(SIGINT, Arc::clone(pressed)));
+    pressed
 }
 
 /// Shows how far a search is.

@@ -79,6 +79,7 @@ pub fn text(rows: &[BufferRow], result: &PackReport) -> String {
                 Stopped::Complete => "",
                 Stopped::Work => "; the search ran out of steps (--budget gives it more)",
                 Stopped::Time => "; the search ran out of time (--budget gives it more)",
+                Stopped::Asked => "; the search was interrupted",
             };
             format!("they need at least {}{why}", units::bytes(result.bound))
         }

@@ -19,7 +19,7 @@ use crate::frame::execution::Execution;
 use crate::frame::lower::{self, RateTable, TensorRates};
 
 /// The budget of the search for one group of partitions, in steps, so that the answer is the same on any machine.
-const BUDGET: Budget = Budget { work: 1 << 26, time: None };
+const BUDGET: Budget = Budget { work: 1 << 26, time: None, stop: None };
 
 /// Sizes the rings between partitions of a CNN that run at the same time. `cost_ns` is the modelled time of all firings
 /// of a layer in a frame, by partition. If a layer makes or reads a whole frame at once, the ring keeps whole frames.

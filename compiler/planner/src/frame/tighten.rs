@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use csdf::{ActorId, Budget, Channel, Execution, Expanded, Goal, Graph, StorageOptions, Unit};
 
 /// The budget of the search for one segment, in steps, so that the answer is the same on any machine.
-const BUDGET: Budget = Budget { work: 1 << 28, time: None };
+const BUDGET: Budget = Budget { work: 1 << 28, time: None, stop: None };
 
 /// The execution with another order for some segments, so that the rings within each of them take fewer bytes together.
 /// `None` if there is no such order, or if none was found within the budget. A tensor that a later segment reads stays
