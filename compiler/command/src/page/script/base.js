@@ -172,7 +172,6 @@ const kindLegend = layers => {
   const used = new Set(layers.map(layer => kindOf(layer.op)));
   return legend(KINDS.map(([name], i) => [`op${i}`, name]).filter((_, i) => used.has(i)));
 };
-// The name of a place, without its CNN if there is only one.
-const placeName = (plan, place) => plan.cnns.length > 1 ? place.name : place.name.replace(`${plan.cnns[0].name}/`, "");
+// The name of a layer, without its CNN if there is only one.
 const nameOf = (plan, cnn, layer) => plan.cnns.length > 1
   ? `${plan.cnns[cnn].name}/${plan.cnns[cnn].layers[layer].name}` : plan.cnns[cnn].layers[layer].name;

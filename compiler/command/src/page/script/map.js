@@ -9,6 +9,15 @@ const PLACE_KINDS = [
   ["block of weights", "weights", "block of streamed weights"],
 ];
 const placeKind = place => PLACE_KINDS.find(([name]) => name === place.kind) ?? PLACE_KINDS[0];
+const isRing = place => !["workspace", "weights"].includes(placeKind(place)[1]);
+
+// A tensor has the name of the layer that writes it: models call their tensors otherwise than their layers, and one name is
+// enough to find it everywhere on the page.
+function placeName(plan, place) {
+  if (!isRing(place)) return plan.cnns.length > 1 ? place.name : place.name.replace(`${plan.cnns[0].name}/`, "");
+  const name = nameOf(plan, place.cnn, place.layer);
+  return plan.storage_model === "edges" ? `${name} → ${place.readers.map(reader => nameOf(plan, place.cnn, reader)).join(", ")}` : name;
+}
 
 // The lives of a plan as blocks, by when they begin.
 function blocksOf(plan) {
@@ -90,18 +99,18 @@ function blockLabel(plan, block) {
 
 function blockFacts(plan, block) {
   const { place, life } = block, layer = plan.cnns[place.cnn].layers[place.layer];
-  const isRing = placeKind(place)[1] !== "workspace" && placeKind(place)[1] !== "weights";
+  const ofRing = value => isRing(place) ? value : "";
   const most = Math.max(...block.steps.map(([, low, high]) => high - low));
   const readers = place.readers.map(reader => nameOf(plan, place.cnn, reader));
   return [
-    [isRing ? "Tensor" : "Memory", placeName(plan, place)],
+    [isRing(place) ? "Output of" : "Memory", placeName(plan, place)],
+    ["Tensor", ofRing(layer.output)],
     ["Kind", place.kind],
     ["Address", place.offsets.map(offset => `${addressIn(plan, offset)} to ${grouped(offset - (regionOf(plan, offset)?.offset ?? 0) + place.rows * place.row_bytes)}`).join(", ")],
     ["Bytes", exact(block.bytes)],
-    isRing ? ["Rows", `room for ${grouped(place.rows)} of ${grouped(layer.height)}, ${grouped(place.row_bytes)} bytes each; at most ${grouped(most)} in use`] : ["Rows", ""],
-    isRing ? ["Shape", layer.shape.join(" × ")] : ["Shape", ""],
-    [isRing ? "Written by" : "Of layer", nameOf(plan, place.cnn, place.layer)],
-    ["Read by", isRing ? readers.join(", ") || "nobody" : ""],
+    ["Rows", ofRing(`room for ${grouped(place.rows)} of ${grouped(layer.height)}, ${grouped(place.row_bytes)} bytes each; at most ${grouped(most)} in use`)],
+    ["Shape", ofRing(layer.shape.join(" × "))],
+    ["Read by", ofRing(readers.join(", ") || "nobody")],
     ["Life", `${time(block.from)} to ${time(block.to)}${plan.firings.frame.some(frame => frame > 0) ? `, frame ${life.frame + 1}` : ""}`],
   ];
 }
@@ -109,7 +118,7 @@ function blockFacts(plan, block) {
 const blockColumns = plan => [
   { title: "Name", text: block => placeName(plan, block.place) },
   { title: "Kind", short: true, text: block => block.place.kind },
-  { title: "Written by", text: block => nameOf(plan, block.place.cnn, block.place.layer) },
+  { title: "Tensor", text: block => isRing(block.place) ? plan.cnns[block.place.cnn].layers[block.place.layer].output : "–" },
   { title: "Read by", text: block => block.place.readers.map(reader => nameOf(plan, block.place.cnn, reader)).join(", ") },
   { title: "Address", text: block => block.place.offsets.map(offset => addressIn(plan, offset)).join(", "), value: block => block.low },
   { title: "Bytes", text: block => grouped(block.bytes), value: block => block.bytes },
@@ -134,7 +143,7 @@ function drawMap(picture, plan, blocks, view, plot, selected) {
     group.append(mark);
     const seen = x(block.to) > plot.left && x(block.from) < plot.right && x(block.to) - x(block.from) > 34;
     const at = seen ? labelPlace(block, x, y, { ...plot, t0: view.t0, t1: view.t1 }) : null;
-    const name = plan.cnns[block.place.cnn].layers[block.place.layer][["workspace", "weights"].includes(style) ? "name" : "output"];
+    const { name } = plan.cnns[block.place.cnn].layers[block.place.layer];
     if (at && at.letters >= Math.min(8, name.length)) labels.append(svg("text", { x: at.x, y: at.y, "text-anchor": "middle" }, clip(name, at.letters)));
   });
   if (selected) {

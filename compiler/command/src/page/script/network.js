@@ -65,7 +65,7 @@ function networkOf(plan, c) {
       selected = l;
       const layer = cnn.layers[l];
       showFacts(shown, [["Layer", layer.name], ["Operator", layer.op], ["Primitive", layer.primitive], ["Reads", layer.inputs.map(input => cnn.layers[input].name).join(", ")],
-        ["Writes", layer.output], ["Read by", readers[l].map(reader => cnn.layers[reader].name).join(", ")], ["Partition", plan.partitions[layer.partition].name],
+        ["Tensor", layer.output], ["Read by", readers[l].map(reader => cnn.layers[reader].name).join(", ")], ["Partition", plan.partitions[layer.partition].name],
         ["Segment", layer.segment], ["Firings", `${grouped(layer.firings)}, ${grouped(layer.rows)} rows each`], ["Time", layer.ns === null ? "" : time(layer.ns)]]);
       draw();
       picture.querySelectorAll(".layer")[l].focus({ preventScroll: true });

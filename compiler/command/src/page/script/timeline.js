@@ -38,6 +38,7 @@ function timelineSection(plan, title) {
   const usage = figure("usage-track", "Bytes in use over time");
   const gantt = figure("gantt", lanes.length > 1 ? "Processors over time" : "Processor over time");
   usage.picture.setAttribute("role", "img");
+  usage.picture.before(html("p", { class: "note" }, levelsNote(plan)));
 
   function draw() {
     queued = false;
@@ -180,7 +181,7 @@ function timelineNote(plan) {
     notes.push(`${cnn.name} is a stream: the picture shows one hop, of ${rows} of the input, in steady state. All hops after the first ones are alike, and the rows that they keep stay where they are.`);
   }
   if (plan.cnns.length > 1) notes.push("CNNs that exclude each other are drawn one after another.");
-  notes.push("Of a tensor that is stored whole, only rows in use are drawn: those that are begun and that some reader still needs.");
+  notes.push("A tensor has the name of the layer that writes it. Of a tensor that is stored whole, only rows in use are drawn: those that are begun and that some reader still needs.");
   if (plan.thinned) notes.push("There are too many firings to draw one by one, so each column stands for several.");
   return notes.join(" ");
 }

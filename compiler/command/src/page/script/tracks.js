@@ -22,9 +22,15 @@ function drawUsage(picture, plan, view, plot) {
   const { arena, bound } = plan.memory;
   if (arena > bound) level(arena, "arena");
   level(bound, "bound");
-  const text = arena > bound ? `bound ${bytes(bound)} (red), arena ${bytes(arena)}` : `bound and arena ${bytes(bound)} (red)`;
-  picture.append(svg("text", { class: "level-text", x: plot.right, y: plot.top - 10, "text-anchor": "end" },
-    `${text}; most in use here ${bytes(peak.bytes)}`));
+}
+
+// What the lines over the bytes in use are. Partitions that run at the same time may peak at any time, so the arena has room
+// for all their peaks together, which the curve of a few frames need not reach.
+function levelsNote(plan) {
+  const { arena, bound } = plan.memory, most = peakOfUsage(plan).bytes;
+  const peak = most === bound ? `the peak, ${bytes(bound)}` : `${bytes(bound)}, the peaks of all partitions that run at the same time together`;
+  return `Red line: ${peak}. ` + (arena > bound ? `Dashed line: the arena, ${bytes(arena)}.` : "The arena is no larger.") +
+    (most === bound ? "" : ` In these frames they do not peak together: the curve reaches ${bytes(most)}.`);
 }
 
 // The time at which most bytes are in use, and how many.
