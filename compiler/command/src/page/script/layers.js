@@ -22,7 +22,7 @@ function layerSection(plan) {
     { title: "Parameters, bytes", text: layer => layer.parameters ? grouped(layer.parameters) : "–", value: layer => layer.parameters, bar: layer => share(layer.parameters, plan.memory.parameters) },
   ].filter(Boolean);
   return html("section", { id: "layers", "aria-label": "Layers" }, html("h2", null, "Layers"),
-    html("p", { class: "note" }, "Select the title of a column to sort by it."),
+    html("p", { class: "keys" }, "Select the title of a column to sort by it."),
     table(`${layers.length} layers`, columns, layers, true));
 }
 
@@ -63,7 +63,7 @@ function parameterSection(plan) {
   const groups = plan.cnns.map((cnn, c) => ({ cnn, layers: layers.filter(layer => layer.cnn === c).map(layer => ({ layer, size: layer.parameters })).sort(bySize) }))
     .map(group => ({ ...group, size: group.layers.reduce((sum, { size }) => sum + size, 0) })).filter(group => group.size).sort(bySize);
   function draw() {
-    const width = Math.max(560, box.clientWidth || 1100), height = 340, marks = [], tilesShown = [];
+    const width = Math.max(320, box.clientWidth), height = 340, marks = [], tilesShown = [];
     picture.replaceChildren();
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const group = svg("g", { role: "group", "aria-label": "tiles" });

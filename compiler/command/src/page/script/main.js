@@ -75,6 +75,12 @@ function page() {
   draw();
   // What the address names was not there when the page was loaded.
   if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  // On paper, pictures are drawn for its width.
+  for (const [event, on] of [["beforeprint", true], ["afterprint", false]])
+    window.addEventListener(event, () => {
+      document.documentElement.classList.toggle("paper", on);
+      draw();
+    });
   let width = window.innerWidth, timer = null;
   window.addEventListener("resize", () => {
     if (window.innerWidth === width) return;

@@ -16,15 +16,15 @@ function networkSection(plan) {
 function networkOf(plan, c) {
   const cnn = plan.cnns[c], shown = facts();
   const picture = svg("svg", { class: "network", role: "group", "aria-label": `Layers of ${cnn.name}` });
-  const scroll = html("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": `Network ${cnn.name}` }, picture);
-  const box = html("figure", null, plan.cnns.length > 1 ? html("figcaption", null, cnn.name) : null, scroll, shown);
+  const frame = scrolling(`Network ${cnn.name}`, picture);
+  const box = html("figure", null, plan.cnns.length > 1 ? html("figcaption", null, cnn.name) : null, frame, shown);
   const readers = cnn.layers.map(() => []);
   cnn.layers.forEach((layer, l) => layer.inputs.forEach(input => { if (!readers[input].includes(l)) readers[input].push(l); }));
   showFacts(shown, [["Details", "Select a layer."]]);
   const partitions = [...new Set(cnn.layers.map(layer => layer.partition))];
   let selected = null;
   function draw() {
-    const width = Math.max(560, scroll.clientWidth || 1100), height = cnn.layers.length * ROW + 30, top = 24;
+    const width = Math.max(560, frame.clientWidth - 2), height = cnn.layers.length * ROW + 30, top = 24;
     const arcs = 130, name = arcs + 36, marks = [];
     const columns = { op: Math.max(name + 230, width * 0.4), shape: Math.max(name + 340, width * 0.56), parts: Math.max(name + 480, width * 0.76) };
     picture.replaceChildren();
@@ -40,7 +40,7 @@ function networkOf(plan, c) {
       lines.append(svg("path", { class: on ? "on" : null, d: `M${arcs} ${middle(l)}C${arcs - reach} ${middle(l)} ${arcs - reach} ${middle(reader)} ${arcs} ${middle(reader)}` }));
     }));
     picture.append(lines);
-    const group = svg("g", { role: "group", "aria-label": "layers" });
+    const group = svg("g", { role: "group", "aria-label": "layers" }), texts = svg("g", { class: "texts", "aria-hidden": "true" });
     cnn.layers.forEach((layer, l) => {
       const y = top + l * ROW, parts = layer.firings > 1;
       const label = `${layer.name}, ${layer.op}, output ${layer.shape.join(" by ")}, partition ${plan.partitions[layer.partition].name}` +
@@ -49,7 +49,8 @@ function networkOf(plan, c) {
         svg("title", null, label),
         svg("rect", { class: "row", x: arcs, y, width: width - arcs, height: ROW }),
         svg("rect", { class: `stripe p${partitions.indexOf(layer.partition) % 6}`, x: arcs + 2, y, width: 8, height: ROW }),
-        layer.segment ? svg("rect", { class: `stripe s${layer.segment % 2}`, x: arcs + 13, y, width: 8, height: ROW }) : null,
+        layer.segment ? svg("rect", { class: `stripe s${layer.segment % 2}`, x: arcs + 13, y, width: 8, height: ROW }) : null);
+      texts.append(
         svg("circle", { class: `op${kindOf(layer.op)}`, cx: name - 9, cy: y + ROW / 2, r: 4 }),
         svg("text", { x: name, y: y + 14 }, clip(layer.name, Math.floor((columns.op - name - 8) / 6.6))),
         svg("text", { class: "quiet", x: columns.op, y: y + 14 }, clip(layer.op, Math.floor((columns.shape - columns.op - 6) / 6.4))),
@@ -60,7 +61,7 @@ function networkOf(plan, c) {
       marks.push(mark);
       group.append(mark);
     });
-    picture.append(group);
+    picture.append(group, texts);
     const show = l => {
       selected = l;
       const layer = cnn.layers[l];

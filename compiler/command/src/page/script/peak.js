@@ -30,5 +30,5 @@ function peakSection(plan, letter = "") {
   ];
   return html("section", { id: `peak${letter}`, "aria-label": title }, html("h2", null, title),
     html("p", null, `${when}: ${exact(sum)}, in ${peak.occupied.length} ${peak.occupied.length === 1 ? "place" : "places"}.${several} ${reached}`),
-    table("What is in use at the peak", columns, peak.occupied, true));
+    table(letter ? `What is in use at the peak of ${letter}` : "What is in use at the peak", columns, peak.occupied, true));
 }

@@ -42,7 +42,7 @@ function timelineSection(plan, title) {
 
   function draw() {
     queued = false;
-    const width = Math.max(560, map.box.clientWidth || 1100), plot = { left: MARGIN.left, right: width - MARGIN.right };
+    const width = Math.max(320, map.box.clientWidth), plot = { left: MARGIN.left, right: width - MARGIN.right };
     const x = ns => plot.left + (warp(ns) - view.t0) / (view.t1 - view.t0) * (plot.right - plot.left);
     const place = t => plot.left + (t - view.t0) / (view.t1 - view.t0) * (plot.right - plot.left);
     const begin = (picture, height, name) => {
@@ -58,7 +58,7 @@ function timelineSection(plan, title) {
 
     // Whoever walks through the blocks with keys stays where they are.
     const focused = map.picture.contains(document.activeElement) ? document.activeElement.getAttribute("data-block") : null;
-    const own = begin(map.picture, 430, "map");
+    const own = begin(map.picture, isPaper() ? 340 : 430, "map");
     const y = address => own.bottom - (address - view.a0) / (view.a1 - view.a0) * (own.bottom - own.top);
     map.picture.append(axis({ of: "bytes", vertical: true }, { low: view.a0, high: view.a1, place: y, along: own.bottom - own.top, across: [own.left, own.right], title: "address" }));
     const scale = { ...view, x, y };
