@@ -91,18 +91,19 @@ function scrolling(label, content) {
 }
 
 // A table. A column has a title, and says of a row its text and, to sort by, its value. It may draw a share as a bar. A short
-// text stays on one line. On a narrow screen, each row is a card with the titles in it: so the roles of a table are stated,
+// text stays on one line. The first column says what a row is found by. On a narrow screen, each row is a card with the titles in it: so the roles of a table are stated,
 // which browsers forget with another display.
 function table(caption, columns, rows, sortable) {
   const body = html("tbody", { role: "rowgroup" }), styleOf = column => column.value ? "number" : column.short ? "short" : "long";
   let sorted = null;
   const fill = () => {
-    body.replaceChildren(...rows.map(row => html("tr", { role: "row" }, columns.map((column, i) => {
+    body.replaceChildren(...rows.map(row => html("tr", { role: "row", "data-find": columns[0].find?.(row) }, columns.map((column, i) => {
       const cell = html(i === 0 ? "th" : "td", { class: styleOf(column), scope: i === 0 ? "row" : null, role: i === 0 ? "rowheader" : "cell",
         "data-title": column.title }, String(column.text(row)));
       if (column.bar) cell.setAttribute("style", `--share: ${(100 * column.bar(row)).toFixed(2)}%`), cell.classList.add("share");
       return cell;
     }))));
+    seek(body);
   };
   const sort = (column, head) => {
     const descending = sorted === head ? head.getAttribute("aria-sort") === "ascending" : Boolean(column.value);

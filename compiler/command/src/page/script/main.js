@@ -68,7 +68,7 @@ function page() {
   const links = present.map(({ section }) => html("a", { href: `#${section.id}` }, section.querySelector("h2").textContent));
   document.getElementById("page").replaceChildren(
     html("header", null, html("h1", null, title), heads),
-    html("nav", { "aria-label": "Sections" }, links),
+    html("nav", { "aria-label": "Sections" }, links, searchField(plans)),
     ...present.map(({ section }) => section),
     html("footer", null, `csdfc ${plan.csdfc}. Sizes are in bytes; 1 MB is 1 000 000 bytes.`));
   const draw = () => present.forEach(({ draw }) => draw());

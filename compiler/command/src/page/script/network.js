@@ -45,23 +45,24 @@ function networkOf(plan, c) {
       const y = top + l * ROW, parts = layer.firings > 1;
       const label = `${layer.name}, ${layer.op}, output ${layer.shape.join(" by ")}, partition ${plan.partitions[layer.partition].name}` +
         (layer.segment ? `, segment ${layer.segment}` : "") + (parts ? `, ${layer.rows} rows a firing, ${layer.firings} firings` : ", one firing");
-      const mark = svg("g", { class: `layer${selected === l ? " selected" : ""}`, role: "button", "aria-label": label },
+      const mark = svg("g", { class: `layer${selected === l ? " selected" : ""}`, role: "button", "aria-label": label, "data-find": findable(plan, c, l) },
         svg("title", null, label),
         svg("rect", { class: "row", x: arcs, y, width: width - arcs, height: ROW }),
         svg("rect", { class: `stripe p${partitions.indexOf(layer.partition) % 6}`, x: arcs + 2, y, width: 8, height: ROW }),
         layer.segment ? svg("rect", { class: `stripe s${layer.segment % 2}`, x: arcs + 13, y, width: 8, height: ROW }) : null);
-      texts.append(
+      texts.append(svg("g", { "data-find": mark.dataset.find },
         svg("circle", { class: `op${kindOf(layer.op)}`, cx: name - 9, cy: y + ROW / 2, r: 4 }),
         svg("text", { x: name, y: y + 14 }, clip(layer.name, Math.floor((columns.op - name - 8) / 6.6))),
         svg("text", { class: "quiet", x: columns.op, y: y + 14 }, clip(layer.op, Math.floor((columns.shape - columns.op - 6) / 6.4))),
         svg("text", { class: "quiet", x: columns.shape, y: y + 14 }, clip(layer.shape.join(" × "), Math.floor((columns.parts - columns.shape - 6) / 6.4))),
         svg("rect", { class: "lane-room", x: columns.parts, y: y + 6, width: 60, height: 8 }),
         svg("rect", { class: parts ? "parts" : "wholly", x: columns.parts, y: y + 6, width: Math.max(1.5, 60 * Math.min(1, share(layer.rows, layer.height))), height: 8 }),
-        svg("text", { class: "quiet", x: columns.parts + 68, y: y + 14 }, parts ? `${grouped(layer.rows)} of ${grouped(layer.height)}` : "all"));
+        svg("text", { class: "quiet", x: columns.parts + 68, y: y + 14 }, parts ? `${grouped(layer.rows)} of ${grouped(layer.height)}` : "all")));
       marks.push(mark);
       group.append(mark);
     });
     picture.append(group, texts);
+    seek(picture);
     const show = l => {
       selected = l;
       const layer = cnn.layers[l];

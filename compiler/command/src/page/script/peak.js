@@ -16,7 +16,7 @@ function peakSection(plan, letter = "") {
   const several = most < sum ? ` They run at the same time, so the arena has room for all their peaks. In the frames above they do not peak together: the curve reaches ${exact(most)}.` : "";
   const when = most < sum ? `Most bytes would be in use if ${firings.join(" and ")} fired together` : `Most bytes are in use while ${firings.join(" and ")} ${firings.length > 1 ? "fire" : "fires"}`;
   const columns = [
-    { title: "In use", text: row => placeName(plan, plan.places[row.place]) },
+    { title: "In use", find: row => findable(plan, plan.places[row.place].cnn, plan.places[row.place].layer), text: row => placeName(plan, plan.places[row.place]) },
     { title: "Kind", short: true, text: row => plan.places[row.place].kind },
     { title: "Bytes", text: row => grouped(row.bytes), value: row => row.bytes },
     { title: "Share", text: row => percent(share(row.bytes, sum)), value: row => row.bytes, bar: row => share(row.bytes, sum) },
