@@ -40,7 +40,7 @@ WIDTHS = [1280, 768, 400]
 # The version of axe-core that is fetched from the npm registry, and the impacts of faults that fail.
 AXE, SERIOUS = "axe-core@4.14.1", ["serious", "critical"]
 
-# An application with as many layers as those that read text in photographs may take this many pages of paper.
+# The most pages of paper that a report may take. One of 329 layers takes eight.
 MOST_PAGES = 12
 
 

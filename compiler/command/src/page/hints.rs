@@ -55,7 +55,9 @@ fn wraps(layer: &Layer, layers: &[Layer], place: &Place, name: impl Fn(&Layer) -
     match most {
         Some(most) if most.rows_per_firing > 1 => format!(
             "{} goes by {} rows a firing. With fewer rows a firing, fewer rows of {} bytes each lie here.",
-            name(most), most.rows_per_firing, place.row_bytes
+            name(most),
+            most.rows_per_firing,
+            place.row_bytes
         ),
         _ if place.rows == 1 => "All its layers go row by row, and it has room for one row.".into(),
         _ => format!("All its layers go row by row, and its readers need {} rows at a time.", place.rows),

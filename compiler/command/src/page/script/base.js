@@ -57,7 +57,7 @@ function unitOf(kind, high, step) {
 // A horizontal or vertical axis: lines across the plot, labels, and the unit at its end.
 function axis(kind, { low, high, place, along, across, title }) {
   const vertical = kind.vertical;
-  const { all, step } = ticks(low, high, Math.max(2, Math.round(along / (vertical ? 44 : 110))));
+  const { all, step } = ticks(low, high, Math.max(3, Math.round(along / (vertical ? 44 : 110))));
   const unit = unitOf(kind.of, Math.max(Math.abs(low), Math.abs(high)), step);
   const group = svg("g", { class: "axis", "aria-hidden": "true" });
   for (const value of all) {
