@@ -5,8 +5,12 @@ import itertools
 import json
 import os
 import re
+import select
 import subprocess
 import tempfile
+
+# Longest time without any word from Chromium, in seconds.
+LONGEST_S = 180
 
 
 class Browser:
@@ -19,7 +23,6 @@ class Browser:
                    f"--user-data-dir={self.profile.name}"]
         if os.geteuid() == 0:
             command.append("--no-sandbox")
-
         # Chromium reads commands from descriptor 3 and answers on descriptor 4.
         shell = ["sh", "-c", f'exec "$@" 3<&{inner_read} 4>&{inner_write}', "sh", *command]
         self.process = subprocess.Popen(shell, pass_fds=[inner_read, inner_write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -31,8 +34,6 @@ class Browser:
         for domain in ["Page", "Runtime", "Log"]:
             self.call(f"{domain}.enable")
 
-    session = None
-
     def __enter__(self):
         return self
 
@@ -43,6 +44,8 @@ class Browser:
 
     def message(self):
         while b"\0" not in self.unread:
+            if not select.select([self.back], [], [], LONGEST_S)[0]:
+                raise RuntimeError(f"Chromium has not answered for {LONGEST_S} s")
             more = os.read(self.back, 1 << 20)
             if not more:
                 raise RuntimeError("Chromium has ended")

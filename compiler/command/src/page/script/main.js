@@ -13,7 +13,7 @@ function cards(plan) {
     card("Total memory", bytes(memory.total), `${grouped(memory.total)} bytes`, limit),
     card("Arena", bytes(memory.arena), bound, `${bytes(memory.naive)} without reuse`),
     plan.regions.map(region => card(`Memory ${region.name}`, bytes(region.bytes), within(region.bytes, region.limit, bytes))),
-    card(plan.regions.length ? "Parameters in flash" : "Parameters in memory", bytes(parameters), plan.store ? `${bytes(plan.store)} more in the store` : "weights and biases as kernels keep them", within(memory.parameters_stored, constraints.flash, bytes)),
+    card(plan.regions.length ? "Parameters in flash" : "Parameters in memory", bytes(parameters), plan.store ? `${bytes(plan.store)} more in the store` : "weights and biases as kernels keep them", within(memory.parameters_stored, constraints.flash, limit => `${bytes(limit)}, without the code`)),
     plan.cnns.map(cnn => {
       const floor = constraints.fps?.[cnn.name];
       return card(plan.cnns.length > 1 ? cnn.name : "Speed", `${fixed(cnn.fps ?? 0, 1)} fps`, asked(floor, cnn.fps >= floor, floor => `${cnn.fps >= floor ? "at least" : "below"} the ${floor} fps asked for`),
