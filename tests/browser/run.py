@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """The report's page in a browser: draws pages of several plans in headless Chromium, and looks at them from inside.
 
-A page is copied with two scripts: one that notes errors, and `check.js`, which clicks, presses keys and counts. What that
-finds is read from the document that Chromium prints. Screenshots, light and dark, are kept under target/browser.
+`check.js` clicks, presses keys and counts, in windows as wide as those of a large screen, a tablet and a phone. Then axe-core
+looks for faults that keep people out, and the page is printed. Screenshots, light and dark, are kept under target/browser.
 
 usage: run.py --csdfc PATH [--chromium PATH]
 """
 
 import argparse
 import json
-import os
 import pathlib
-import re
 import subprocess
 import sys
+import tarfile
+
+from browser import Browser
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEPT = ROOT / "target" / "browser"
@@ -27,33 +28,31 @@ PLANS = [
     ("pipeline", APPS / "pipelines" / "mobilenet_v2.ron", []),
     ("adaptive_classifier", APPS / "adaptive_classifier.ron", []),
     ("memories", "builtin:mobilenet_v2", ["--device", "stm32h7", "--ram", "dtcm,sram,8MB@psram:12.5ns"]),
-    ("three_cnns", APPS / "three_cnns.ron", []),
+    ("three_cnns", APPS / "three_cnns.ron", ["--latency", "resnet50=10s"]),
     ("doorbell", APPS / "doorbell.ron", ["--mem", "min"]),
 ]
 
 # Longest time until a page is drawn, in milliseconds. It is generous: a loaded machine is no failure.
 LONGEST_MS = 10_000
 
-NOTE_ERRORS = """<script>
-window.foundErrors = [];
-window.addEventListener("error", event => window.foundErrors.push(String(event.message)));
-window.addEventListener("unhandledrejection", event => window.foundErrors.push(String(event.reason)));
-window.addEventListener("securitypolicyviolation", event => window.foundErrors.push("policy: " + event.violatedDirective));
-for (const level of ["error", "warn"]) console[level] = (...words) => window.foundErrors.push(words.join(" "));
-</script>"""
+WIDTHS = [1280, 768, 400]
+
+# The version of axe-core that is fetched from the npm registry, and the impacts of faults that fail.
+AXE, SERIOUS = "axe-core@4.14.1", ["serious", "critical"]
+
+# The most pages of paper that a report may take. One of 329 layers takes eight.
+MOST_PAGES = 12
 
 
-def chromium(program, page, *options, size=(1320, 2400)):
-    command = [program, "--headless", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--enable-logging=stderr",
-               f"--window-size={size[0]},{size[1]}", "--virtual-time-budget=20000", *options]
-    if os.geteuid() == 0:
-        command.append("--no-sandbox")
-    done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=180)
-    # What a page writes on its console, and what the browser refuses, are lines of the log.
-    said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    if done.returncode != 0 or said:
-        sys.exit(f"{page.name}: Chromium ended with {done.returncode}\n" + "\n".join(said or done.stderr.splitlines()[-5:]))
-    return done.stdout
+def axe():
+    """The script of axe-core, or none where it cannot be had."""
+    try:
+        packed = subprocess.run(["npm", "pack", "--silent", AXE], cwd=KEPT, capture_output=True, text=True, timeout=120, check=True)
+        with tarfile.open(KEPT / packed.stdout.split()[-1]) as archive:
+            return archive.extractfile("package/axe.min.js").read().decode()
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"skipped: faults that keep people out, for there is no {AXE}: {error}")
+        return None
 
 
 def places(plan):
@@ -65,25 +64,27 @@ def places(plan):
     return len(edges) + rings + workspaces + sum(len(layer.get("streamed", {"blocks": []})["blocks"]) for layer in layers)
 
 
-def look(program, name, page, size=(1320, 2400)):
-    """Checks a page from inside, and keeps pictures of it. Returns what was found."""
-    text = page.read_text(encoding="utf-8")
-    checked = page.with_suffix(".checked.html")
-    script = (ROOT / "tests" / "browser" / "check.js").read_text(encoding="utf-8")
-    text = text.replace("<style>", NOTE_ERRORS + "<style>", 1)
-    head, tail = text.rsplit("</body>", 1)
-    checked.write_text(f"{head}<script>{script}</script></body>{tail}", encoding="utf-8")
-    document = chromium(program, checked, "--dump-dom", size=size)
-    checked.unlink()
-    match = re.search(r'<script type="application/json" id="found">(.*?)</script>', document, re.S)
-    if not match:
-        sys.exit(f"{name}: the check has not ended")
-    found = json.loads(match.group(1))
-    wrong = found["errors"] + found["problems"]
-    if wrong:
-        sys.exit(f"{name}: " + "\n  ".join(wrong[:10]))
-    chromium(program, page, f"--screenshot={KEPT / (name + '-light.png')}", size=size)
-    chromium(program, page, f"--screenshot={KEPT / (name + '-dark.png')}", "--blink-settings=preferredColorScheme=0", size=size)
+def look(browser, script, name):
+    """Checks a page from inside in each width, prints it, and keeps pictures. Returns what was found in the last of them."""
+    page = KEPT / f"{name}.html"
+    check = (ROOT / "tests" / "browser" / "check.js").read_text(encoding="utf-8")
+    for width in WIDTHS:
+        for dark in [False, True]:
+            browser.open(page, width, dark=dark)
+            browser.screenshot(KEPT / f"{name}-{width}-{'dark' if dark else 'light'}.png")
+            faults = []
+            if script:
+                browser.evaluate(script)
+                faults = browser.evaluate("axe.run().then(({ violations }) => violations.map(({ id, impact, help, nodes }) => "
+                                          "({ id, impact, help, first: nodes[0].html.slice(0, 200) })))")
+            wrong = [f"{fault['id']}: {fault['help']}: {fault['first']}" for fault in faults if fault["impact"] in SERIOUS]
+            if not dark:
+                found = browser.evaluate(check)
+                wrong += found["problems"]
+            if wrong + browser.said:
+                sys.exit(f"{name}, {width} wide: " + "\n  ".join([*browser.said, *wrong][:10]))
+    browser.open(page, WIDTHS[0])
+    found["facts"]["pages"] = browser.print(KEPT / f"{name}.pdf")
     return found["facts"]
 
 
@@ -98,27 +99,29 @@ def main():
     def run(*words):
         subprocess.run([str(csdfc), *map(str, words)], check=True, cwd=KEPT, stdout=subprocess.DEVNULL)
 
-    for name, app, options in PLANS:
-        run("plan", app, "-q", "-o", f"{name}.json", *options)
-        run("report", f"{name}.json", "-o", f"{name}.html")
-        facts = look(args.chromium, name, KEPT / f"{name}.html")
-        plan = json.loads((KEPT / f"{name}.json").read_text(encoding="utf-8"))
-        [blocks] = facts["blocks"]
-        at_once = any(len(element) > 1 for element in plan["parallel"])
-        if blocks != places(plan) and not (at_once and blocks > places(plan)):
-            sys.exit(f"{name}: {blocks} blocks are drawn of {places(plan)} places")
-        if facts["drawnMs"] > LONGEST_MS:
-            sys.exit(f"{name}: it took {facts['drawnMs']} ms to draw the page")
-        firings = sum(layer["firings"] for cnn in plan["cnns"] for layer in cnn["layers"])
-        size = (KEPT / f"{name}.html").stat().st_size
-        print(f"{name}: {firings} firings, {blocks} blocks, {facts['clicked']} clicked; {size / 1e3:.0f} kB, "
-              f"drawn in {facts['drawnMs']} ms, shown after {facts['shownMs']} ms")
-    # Two plans on one page, a front, and a narrow window.
-    run("plan", APPS / "mobilenet_v2.ron", "-q", "-o", "large.json", "--rows", "none")
-    run("report", "large.json", "mobilenet_v2.json", "--front", "mobilenet_v2.json", "-o", "comparison.html")
-    look(args.chromium, "comparison", KEPT / "comparison.html")
-    run("report", "mobilenet_v2.json", "-o", "narrow.html")
-    look(args.chromium, "narrow", KEPT / "narrow.html", size=(700, 2400))
+    script = axe()
+    with Browser(args.chromium) as browser:
+        for name, app, options in PLANS:
+            run("plan", app, "-q", "-o", f"{name}.json", *options)
+            run("report", f"{name}.json", "-o", f"{name}.html")
+            facts = look(browser, script, name)
+            plan = json.loads((KEPT / f"{name}.json").read_text(encoding="utf-8"))
+            [blocks] = facts["blocks"]
+            at_once = any(len(element) > 1 for element in plan["parallel"])
+            if blocks != places(plan) and not (at_once and blocks > places(plan)):
+                sys.exit(f"{name}: {blocks} blocks are drawn of {places(plan)} places")
+            if facts["drawnMs"] > LONGEST_MS:
+                sys.exit(f"{name}: it took {facts['drawnMs']} ms to draw the page")
+            if facts["pages"] > MOST_PAGES:
+                sys.exit(f"{name}: {facts['pages']} pages of paper")
+            firings = sum(layer["firings"] for cnn in plan["cnns"] for layer in cnn["layers"])
+            size = (KEPT / f"{name}.html").stat().st_size
+            print(f"{name}: {firings} firings, {blocks} blocks, {facts['clicked']} clicked; {size / 1e3:.0f} kB, "
+                  f"drawn in {facts['drawnMs']} ms, {facts['pages']} pages of paper")
+        # Two plans on one page, and a front.
+        run("plan", APPS / "mobilenet_v2.ron", "-q", "-o", "large.json", "--rows", "none")
+        run("report", "large.json", "mobilenet_v2.json", "--front", "mobilenet_v2.json", "-o", "comparison.html")
+        look(browser, script, "comparison")
     print(f"screenshots are in {KEPT.relative_to(ROOT)}")
 
 

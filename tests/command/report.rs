@@ -172,6 +172,18 @@ fn a_page_has_what_the_plan_says() {
     }
 }
 
+/// Layers of several CNNs may have one name, so hints say whose layer it is, as all else on the page does.
+#[test]
+fn hints_name_the_cnn_of_a_layer() {
+    for (app, cnn) in [(IN_TURN, "a/"), ("builtin:resnet8", "")] {
+        let (plan, shown) = compared(app, &["--rows", "none"]);
+        let (named, hints) = (format!("{cnn}{}", plan.cnns[0].layers[1].name), &shown["peak"]["occupied"]);
+        let hints: Vec<&str> =
+            hints.as_array().unwrap().iter().map(|place| place["hint"].as_str().unwrap()).collect();
+        assert!(hints.iter().any(|hint| hint.starts_with(&named)), "{named}: {hints:?}");
+    }
+}
+
 /// What stays from hop to hop has a colour of its own, and is there all the time, also while another CNN runs.
 #[test]
 fn a_page_has_the_state_of_streams() {

@@ -24,8 +24,9 @@ use crate::error::Error;
 const STYLE: &str = include_str!("style.css");
 
 /// The script, in parts that share their names.
-const SCRIPT: [&str; 9] = [
+const SCRIPT: [&str; 10] = [
     include_str!("script/base.js"),
+    include_str!("script/search.js"),
     include_str!("script/map.js"),
     include_str!("script/tracks.js"),
     include_str!("script/timeline.js"),

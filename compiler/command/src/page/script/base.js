@@ -32,6 +32,7 @@ function time(ns) {
   return `${Math.round(ns)} ns`;
 }
 
+const isPaper = () => document.documentElement.classList.contains("paper");
 const share = (part, all) => all > 0 ? part / all : 0;
 const percent = fraction => `${fixed(100 * fraction, fraction < 0.1 ? 1 : 0)} %`;
 const clip = (text, length) => text.length > length ? `${text.slice(0, Math.max(1, length - 1))}…` : text;
@@ -56,7 +57,7 @@ function unitOf(kind, high, step) {
 // A horizontal or vertical axis: lines across the plot, labels, and the unit at its end.
 function axis(kind, { low, high, place, along, across, title }) {
   const vertical = kind.vertical;
-  const { all, step } = ticks(low, high, Math.max(2, Math.round(along / (vertical ? 44 : 110))));
+  const { all, step } = ticks(low, high, Math.max(3, Math.round(along / (vertical ? 44 : 110))));
   const unit = unitOf(kind.of, Math.max(Math.abs(low), Math.abs(high)), step);
   const group = svg("g", { class: "axis", "aria-hidden": "true" });
   for (const value of all) {
@@ -75,18 +76,34 @@ function axis(kind, { low, high, place, along, across, title }) {
   return group;
 }
 
+// A box that scrolls what is too large for it. Arrows at its edges say that there is more to the right, or below.
+function scrolling(label, content) {
+  const box = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, content);
+  const frame = html("div", { class: "frame" }, box);
+  const look = () => {
+    frame.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+    frame.classList.toggle("more-below", box.scrollTop + box.clientHeight < box.scrollHeight - 1);
+  };
+  box.addEventListener("scroll", look);
+  const sizes = new ResizeObserver(look);
+  [box, content].forEach(part => sizes.observe(part));
+  return frame;
+}
+
 // A table. A column has a title, and says of a row its text and, to sort by, its value. It may draw a share as a bar. A short
-// text stays on one line.
+// text stays on one line. The first column says what a row is found by. On a narrow screen, each row is a card with the titles in it: so the roles of a table are stated,
+// which browsers forget with another display.
 function table(caption, columns, rows, sortable) {
-  const body = html("tbody");
+  const body = html("tbody", { role: "rowgroup" }), styleOf = column => column.value ? "number" : column.short ? "short" : "long";
   let sorted = null;
   const fill = () => {
-    body.replaceChildren(...rows.map(row => html("tr", null, columns.map((column, i) => {
-      const cell = html(i === 0 ? "th" : "td", { class: column.value ? "number" : column.short ? "short" : null, scope: i === 0 ? "row" : null },
-        String(column.text(row)));
+    body.replaceChildren(...rows.map(row => html("tr", { role: "row", "data-find": columns[0].find?.(row) }, columns.map((column, i) => {
+      const cell = html(i === 0 ? "th" : "td", { class: styleOf(column), scope: i === 0 ? "row" : null, role: i === 0 ? "rowheader" : "cell",
+        "data-title": column.title }, String(column.text(row)));
       if (column.bar) cell.setAttribute("style", `--share: ${(100 * column.bar(row)).toFixed(2)}%`), cell.classList.add("share");
       return cell;
     }))));
+    seek(body);
   };
   const sort = (column, head) => {
     const descending = sorted === head ? head.getAttribute("aria-sort") === "ascending" : Boolean(column.value);
@@ -102,13 +119,13 @@ function table(caption, columns, rows, sortable) {
     fill();
   };
   const heads = columns.map(column => {
-    const head = html("th", { scope: "col", class: column.value ? "number" : null });
+    const head = html("th", { scope: "col", role: "columnheader", class: styleOf(column) });
     head.append(sortable ? html("button", { type: "button", click: () => sort(column, head) }, column.title) : column.title);
     return head;
   });
   fill();
-  return html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
-    html("table", null, html("caption", null, caption), html("thead", null, html("tr", null, heads)), body));
+  return scrolling(caption, html("table", { role: "table" }, html("caption", null, caption),
+    html("thead", { role: "rowgroup", class: sortable ? "sortable" : null }, html("tr", { role: "row" }, heads)), body));
 }
 
 // What a picture shows, as a table that is made when somebody opens it.
@@ -149,9 +166,9 @@ function walkable(group, marks, select, key) {
 }
 
 // A list of names and values, spoken when it changes.
-const facts = () => html("dl", { class: "facts", role: "status", "aria-live": "polite" });
-function showFacts(list, pairs) {
-  list.replaceChildren(...pairs.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) =>
+const facts = () => html("div", { class: "facts", role: "status", "aria-live": "polite" }, html("dl"));
+function showFacts(box, pairs) {
+  box.firstChild.replaceChildren(...pairs.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) =>
     html("div", null, html("dt", null, name), html("dd", null, String(value)))));
 }
 
@@ -172,7 +189,6 @@ const kindLegend = layers => {
   const used = new Set(layers.map(layer => kindOf(layer.op)));
   return legend(KINDS.map(([name], i) => [`op${i}`, name]).filter((_, i) => used.has(i)));
 };
-// The name of a place, without its CNN if there is only one.
-const placeName = (plan, place) => plan.cnns.length > 1 ? place.name : place.name.replace(`${plan.cnns[0].name}/`, "");
+// The name of a layer, without its CNN if there is only one.
 const nameOf = (plan, cnn, layer) => plan.cnns.length > 1
   ? `${plan.cnns[cnn].name}/${plan.cnns[cnn].layers[layer].name}` : plan.cnns[cnn].layers[layer].name;

@@ -29,7 +29,7 @@ function frontOf(name, front, plans) {
   const picture = svg("svg", { class: "front", role: "img", "aria-label": label });
   const box = html("figure", null, html("figcaption", null, name), picture);
   function draw() {
-    const width = Math.max(420, box.clientWidth || 560), height = 300;
+    const width = Math.max(320, box.clientWidth), height = isPaper() ? 220 : 300;
     const plot = { left: MARGIN.left, right: width - 20, top: MARGIN.top, bottom: height - MARGIN.bottom };
     picture.replaceChildren();
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);

@@ -6,7 +6,7 @@ function layerSection(plan) {
   const layers = layersOf(plan), frame = layers.reduce((sum, layer) => sum + (layer.ns ?? 0), 0);
   const several = plan.partitions.length > 1, isTimed = plan.basis !== null, segmented = layers.some(layer => layer.segment);
   const columns = [
-    { title: "Layer", text: layer => layer.title },
+    { title: "Layer", find: layer => findable(plan, layer.cnn, layer.index), text: layer => layer.title },
     { title: "Operator", short: true, text: layer => layer.op },
     { title: "Primitive", short: true, text: layer => layer.op === "input" ? "–" : layer.primitive },
     several ? { title: "Partition", short: true, text: layer => plan.partitions[layer.partition].name } : null,
@@ -22,7 +22,7 @@ function layerSection(plan) {
     { title: "Parameters, bytes", text: layer => layer.parameters ? grouped(layer.parameters) : "–", value: layer => layer.parameters, bar: layer => share(layer.parameters, plan.memory.parameters) },
   ].filter(Boolean);
   return html("section", { id: "layers", "aria-label": "Layers" }, html("h2", null, "Layers"),
-    html("p", { class: "note" }, "Select the title of a column to sort by it."),
+    html("p", { class: "keys" }, "Select the title of a column to sort by it."),
     table(`${layers.length} layers`, columns, layers, true));
 }
 
@@ -63,7 +63,7 @@ function parameterSection(plan) {
   const groups = plan.cnns.map((cnn, c) => ({ cnn, layers: layers.filter(layer => layer.cnn === c).map(layer => ({ layer, size: layer.parameters })).sort(bySize) }))
     .map(group => ({ ...group, size: group.layers.reduce((sum, { size }) => sum + size, 0) })).filter(group => group.size).sort(bySize);
   function draw() {
-    const width = Math.max(560, box.clientWidth || 1100), height = 340, marks = [], tilesShown = [];
+    const width = Math.max(320, box.clientWidth), height = 340, marks = [], tilesShown = [];
     picture.replaceChildren();
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const group = svg("g", { role: "group", "aria-label": "tiles" });
@@ -74,24 +74,25 @@ function parameterSection(plan) {
       for (const { item: { layer }, ...at } of tiles(outer.item.layers, [outer.x + 1, outer.y + head, Math.max(0, outer.width - 2), Math.max(0, outer.height - head - 2)])) {
         const label = `${layer.title}, ${layer.op}: ${grouped(layer.parameters)} bytes of parameters, ${percent(share(layer.parameters, all))}`;
         const mark = svg("rect", { x: at.x, y: at.y, width: Math.max(0.5, at.width - 1), height: Math.max(0.5, at.height - 1),
-          class: `tile op${kindOf(layer.op)}`, role: "button", "aria-label": label }, svg("title", null, label));
+          class: `tile op${kindOf(layer.op)}`, role: "button", "aria-label": label, "data-find": findable(plan, layer.cnn, layer.index) }, svg("title", null, label));
         marks.push(mark);
         tilesShown.push(layer);
         group.append(mark);
         if (at.width > 46 && at.height > 18) {
-          group.append(svg("text", { class: "bar-text", "aria-hidden": "true", x: at.x + 5, y: at.y + 14 }, clip(layer.name, Math.floor((at.width - 8) / 6.2))));
-          if (at.height > 34) group.append(svg("text", { class: "bar-text small", "aria-hidden": "true", x: at.x + 5, y: at.y + 28 }, clip(bytes(layer.parameters), Math.floor((at.width - 8) / 5.6))));
+          group.append(svg("text", { class: "bar-text", "aria-hidden": "true", "data-find": mark.dataset.find, x: at.x + 5, y: at.y + 14 }, clip(layer.name, Math.floor((at.width - 8) / 6.2))));
+          if (at.height > 34) group.append(svg("text", { class: "bar-text small", "aria-hidden": "true", "data-find": mark.dataset.find, x: at.x + 5, y: at.y + 28 }, clip(bytes(layer.parameters), Math.floor((at.width - 8) / 5.6))));
         }
       }
     }
     picture.append(group);
+    seek(picture);
     const show = i => showFacts(shown, [["Layer", tilesShown[i].title], ["Operator", tilesShown[i].op], ["Primitive", tilesShown[i].primitive],
       ["Parameters", exact(tilesShown[i].parameters)], ["Share", percent(share(tilesShown[i].parameters, all))]]);
     walkable(group, marks, show);
     marks.forEach((mark, i) => mark.addEventListener("click", () => show(i)));
   }
   const columns = [
-    { title: "Layer", text: layer => layer.title }, { title: "Operator", short: true, text: layer => layer.op },
+    { title: "Layer", find: layer => findable(plan, layer.cnn, layer.index), text: layer => layer.title }, { title: "Operator", short: true, text: layer => layer.op },
     { title: "Parameters, bytes", text: layer => grouped(layer.parameters), value: layer => layer.parameters },
     { title: "Share", text: layer => percent(share(layer.parameters, all)), value: layer => layer.parameters },
   ];

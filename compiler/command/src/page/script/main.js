@@ -2,19 +2,22 @@
 
 function cards(plan) {
   const { memory, constraints } = plan;
-  const card = (title, value, note) => html("div", { class: "card" }, html("dt", null, title), html("dd", null, html("strong", null, value), note ? html("span", null, note) : null));
+  const card = (title, value, ...notes) => html("div", { class: "card" }, html("dt", null, title), html("dd", null, html("strong", null, value), notes.map(note => note && html("span", null, note))));
+  // What was asked for, in red if the plan does not meet it.
+  const asked = (limit, isMet, text) => limit === null || limit === undefined ? null : html("em", { class: isMet ? null : "unmet" }, text(limit));
+  const within = (value, limit, text) => asked(limit, value <= limit, limit => `${value <= limit ? "within" : "beyond"} the limit of ${text(limit)}`);
   const parameters = memory.parameters_resident ?? memory.parameters_stored;
   const bound = memory.proven ? "smallest for this schedule (proven)" : plan.certificate.claimed === memory.arena ? "smallest for this schedule (by exhaustive search)" : `this schedule needs at least ${bytes(memory.bound)} (proven)`;
-  const limit = plan.regions.length ? "each memory has its limit" : constraints.memory === null || constraints.memory === undefined ? "no limit was asked for"
-    : `${memory.total <= constraints.memory ? "within" : "beyond"} the limit of ${bytes(constraints.memory)}`;
+  const limit = plan.regions.length ? "each memory has its limit" : within(memory.total, constraints.memory, bytes) ?? "no limit was asked for";
   return html("dl", { class: "cards", "aria-label": "Figures" },
-    card("Total memory", bytes(memory.total), `${grouped(memory.total)} bytes; ${limit}`),
-    card("Arena", bytes(memory.arena), `${bound}; ${bytes(memory.naive)} without reuse`),
-    plan.regions.map(region => card(`Memory ${region.name}`, bytes(region.bytes), `of ${bytes(region.limit)}`)),
-    card(plan.regions.length ? "Parameters in flash" : "Parameters in memory", bytes(parameters), plan.store ? `${bytes(plan.store)} more in the store` : "weights and biases as kernels keep them"),
+    card("Total memory", bytes(memory.total), `${grouped(memory.total)} bytes`, limit),
+    card("Arena", bytes(memory.arena), bound, `${bytes(memory.naive)} without reuse`),
+    plan.regions.map(region => card(`Memory ${region.name}`, bytes(region.bytes), within(region.bytes, region.limit, bytes))),
+    card(plan.regions.length ? "Parameters in flash" : "Parameters in memory", bytes(parameters), plan.store ? `${bytes(plan.store)} more in the store` : "weights and biases as kernels keep them", within(memory.parameters_stored, constraints.flash, limit => `${bytes(limit)}, without the code`)),
     plan.cnns.map(cnn => {
-      const floor = constraints.fps?.[cnn.name], asked = floor === undefined ? "" : `; ${cnn.fps >= floor ? "at least" : "below"} the ${floor} asked for`;
-      return card(plan.cnns.length > 1 ? cnn.name : "Speed", `${fixed(cnn.fps ?? 0, 1)} fps`, `latency ${time(cnn.latency_ns)}${asked}`);
+      const floor = constraints.fps?.[cnn.name];
+      return card(plan.cnns.length > 1 ? cnn.name : "Speed", `${fixed(cnn.fps ?? 0, 1)} fps`, asked(floor, cnn.fps >= floor, floor => `${cnn.fps >= floor ? "at least" : "below"} the ${floor} fps asked for`),
+        `latency ${time(cnn.latency_ns)}`, within(cnn.latency_ns, constraints.latency_ns?.[cnn.name], time));
     }));
 }
 
@@ -65,13 +68,19 @@ function page() {
   const links = present.map(({ section }) => html("a", { href: `#${section.id}` }, section.querySelector("h2").textContent));
   document.getElementById("page").replaceChildren(
     html("header", null, html("h1", null, title), heads),
-    html("nav", { "aria-label": "Sections" }, links),
+    html("nav", { "aria-label": "Sections" }, links, searchField(plans)),
     ...present.map(({ section }) => section),
     html("footer", null, `csdfc ${plan.csdfc}. Sizes are in bytes; 1 MB is 1 000 000 bytes.`));
   const draw = () => present.forEach(({ draw }) => draw());
   draw();
   // What the address names was not there when the page was loaded.
   if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  // On paper, pictures are drawn for its width.
+  for (const [event, on] of [["beforeprint", true], ["afterprint", false]])
+    window.addEventListener(event, () => {
+      document.documentElement.classList.toggle("paper", on);
+      draw();
+    });
   let width = window.innerWidth, timer = null;
   window.addEventListener("resize", () => {
     if (window.innerWidth === width) return;

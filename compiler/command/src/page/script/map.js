@@ -9,6 +9,15 @@ const PLACE_KINDS = [
   ["block of weights", "weights", "block of streamed weights"],
 ];
 const placeKind = place => PLACE_KINDS.find(([name]) => name === place.kind) ?? PLACE_KINDS[0];
+const isRing = place => !["workspace", "weights"].includes(placeKind(place)[1]);
+
+// A tensor has the name of the layer that writes it: models call their tensors otherwise than their layers, and one name is
+// enough to find it everywhere on the page.
+function placeName(plan, place) {
+  if (!isRing(place)) return plan.cnns.length > 1 ? place.name : place.name.replace(`${plan.cnns[0].name}/`, "");
+  const name = nameOf(plan, place.cnn, place.layer);
+  return plan.storage_model === "edges" ? `${name} → ${place.readers.map(reader => nameOf(plan, place.cnn, reader)).join(", ")}` : name;
+}
 
 // The lives of a plan as blocks, by when they begin.
 function blocksOf(plan) {
@@ -22,7 +31,7 @@ function blocksOf(plan) {
       bytes: place.rows * place.row_bytes * place.offsets.length,
     };
   });
-  return blocks.sort((a, b) => a.from - b.from || a.low - b.low);
+  return blocks.sort((a, b) => a.from - b.from || a.low - b.low).map((block, index) => ({ ...block, index }));
 }
 
 // The outline of what is in use of a block: along the upper edge and back along the lower one.
@@ -55,13 +64,14 @@ const addressIn = (plan, address) => {
   return region ? `${region.name} ${grouped(address - region.offset)}` : grouped(address);
 };
 
-// A line where each memory begins, with its name.
-function boundaries(plan, y, plot) {
-  return plan.regions.filter(region => region.bytes > 0).map(region => {
-    const from = y(region.offset);
-    return svg("g", { class: "boundary" }, svg("line", { x1: plot.left, x2: plot.right, y1: from, y2: from }),
-      svg("text", { x: plot.right - 4, y: from - 4, "text-anchor": "end" }, region.name));
-  });
+// The maps of a plan, one for each memory: the addresses that it shows, and the blocks among them.
+function mapsOf(plan, blocks) {
+  const memories = plan.regions.filter(({ bytes }) => bytes > 0);
+  if (!memories.length) return [{ title: "Memory map: addresses over time", low: 0, high: Math.max(plan.memory.arena, 1), blocks }];
+  return memories.map(({ name, offset, bytes }) => ({
+    title: `Memory map of ${name}: addresses over time`, low: offset, high: offset + bytes,
+    blocks: blocks.filter(({ place }) => place.offsets.some(at => offset <= at && at < offset + bytes)),
+  }));
 }
 
 // Where a name fits into a block: around the middle of its life, as far as the middle row stays in use.
@@ -90,26 +100,26 @@ function blockLabel(plan, block) {
 
 function blockFacts(plan, block) {
   const { place, life } = block, layer = plan.cnns[place.cnn].layers[place.layer];
-  const isRing = placeKind(place)[1] !== "workspace" && placeKind(place)[1] !== "weights";
+  const ofRing = value => isRing(place) ? value : "";
   const most = Math.max(...block.steps.map(([, low, high]) => high - low));
   const readers = place.readers.map(reader => nameOf(plan, place.cnn, reader));
   return [
-    [isRing ? "Tensor" : "Memory", placeName(plan, place)],
+    [isRing(place) ? "Output of" : "Memory", placeName(plan, place)],
+    ["Tensor", ofRing(layer.output)],
     ["Kind", place.kind],
     ["Address", place.offsets.map(offset => `${addressIn(plan, offset)} to ${grouped(offset - (regionOf(plan, offset)?.offset ?? 0) + place.rows * place.row_bytes)}`).join(", ")],
     ["Bytes", exact(block.bytes)],
-    isRing ? ["Rows", `room for ${grouped(place.rows)} of ${grouped(layer.height)}, ${grouped(place.row_bytes)} bytes each; at most ${grouped(most)} in use`] : ["Rows", ""],
-    isRing ? ["Shape", layer.shape.join(" × ")] : ["Shape", ""],
-    [isRing ? "Written by" : "Of layer", nameOf(plan, place.cnn, place.layer)],
-    ["Read by", isRing ? readers.join(", ") || "nobody" : ""],
+    ["Rows", ofRing(`room for ${grouped(place.rows)} of ${grouped(layer.height)}, ${grouped(place.row_bytes)} bytes each; at most ${grouped(most)} in use`)],
+    ["Shape", ofRing(layer.shape.join(" × "))],
+    ["Read by", ofRing(readers.join(", ") || "nobody")],
     ["Life", `${time(block.from)} to ${time(block.to)}${plan.firings.frame.some(frame => frame > 0) ? `, frame ${life.frame + 1}` : ""}`],
   ];
 }
 
 const blockColumns = plan => [
-  { title: "Name", text: block => placeName(plan, block.place) },
+  { title: "Name", find: ({ place }) => findable(plan, place.cnn, place.layer), text: block => placeName(plan, block.place) },
   { title: "Kind", short: true, text: block => block.place.kind },
-  { title: "Written by", text: block => nameOf(plan, block.place.cnn, block.place.layer) },
+  { title: "Tensor", text: block => isRing(block.place) ? plan.cnns[block.place.cnn].layers[block.place.layer].output : "–" },
   { title: "Read by", text: block => block.place.readers.map(reader => nameOf(plan, block.place.cnn, reader)).join(", ") },
   { title: "Address", text: block => block.place.offsets.map(offset => addressIn(plan, offset)).join(", "), value: block => block.low },
   { title: "Bytes", text: block => grouped(block.bytes), value: block => block.bytes },
@@ -119,32 +129,32 @@ const blockColumns = plan => [
   { title: "To", text: block => time(block.to), value: block => block.to },
 ];
 
-// Draws the map into a picture. Returns its marks, one for each block, in turn.
+// Draws a map into a picture. Returns its marks, one for each block, in turn.
 function drawMap(picture, plan, blocks, view, plot, selected) {
   const { x, y } = view;
   const marks = [], labels = svg("g", { class: "labels", "aria-hidden": "true" });
   const group = svg("g", { "clip-path": `url(#${plot.clip})`, role: "group", "aria-label": "blocks" });
-  blocks.forEach((block, i) => {
+  blocks.forEach(block => {
     const [, style] = placeKind(block.place);
     const mark = svg("path", {
       d: outline(block, x, y), class: `block ${style} shade${block.place.layer % 3}${block === selected ? " selected" : ""}`,
-      role: "button", "aria-label": blockLabel(plan, block), "data-block": i,
+      role: "button", "aria-label": blockLabel(plan, block), "data-block": block.index, "data-find": findable(plan, block.place.cnn, block.place.layer),
     }, svg("title", null, blockLabel(plan, block)));
     marks.push(mark);
     group.append(mark);
     const seen = x(block.to) > plot.left && x(block.from) < plot.right && x(block.to) - x(block.from) > 34;
     const at = seen ? labelPlace(block, x, y, { ...plot, t0: view.t0, t1: view.t1 }) : null;
-    const name = plan.cnns[block.place.cnn].layers[block.place.layer][["workspace", "weights"].includes(style) ? "name" : "output"];
-    if (at && at.letters >= Math.min(8, name.length)) labels.append(svg("text", { x: at.x, y: at.y, "text-anchor": "middle" }, clip(name, at.letters)));
+    const { name } = plan.cnns[block.place.cnn].layers[block.place.layer];
+    if (at && at.letters >= Math.min(8, name.length)) labels.append(svg("text", { x: at.x, y: at.y, "text-anchor": "middle", "data-find": mark.dataset.find }, clip(name, at.letters)));
   });
-  if (selected) {
+  if (blocks.includes(selected)) {
     for (const offset of selected.place.offsets) {
       const top = y(offset + selected.place.rows * selected.place.row_bytes);
       group.append(svg("rect", { class: "room", x: x(selected.from), y: top,
         width: Math.max(1, x(selected.to) - x(selected.from)), height: Math.max(1, y(offset) - top) }));
     }
   }
-  group.append(...boundaries(plan, y, plot), labels);
+  group.append(labels);
   picture.append(group);
   return { group, marks };
 }

@@ -12,21 +12,23 @@ function peakSection(plan, letter = "") {
   const reached = memory.proven ? "The arena has exactly these bytes: the smallest for this schedule (proven)."
     : plan.certificate.claimed ? `By exhaustive search, this schedule needs at least ${exact(plan.certificate.claimed)}; the arena has ${exact(memory.arena)}.`
       : `This schedule needs at least that; the arena has ${exact(memory.arena)}.`;
-  const several = firings.length > 1 ? " For stages that run at the same time, the peak of each counts." : "";
+  const most = peakOfUsage(plan).bytes;
+  const several = most < sum ? ` They run at the same time, so the arena has room for all their peaks. In the frames above they do not peak together: the curve reaches ${exact(most)}.` : "";
+  const when = most < sum ? `Most bytes would be in use if ${firings.join(" and ")} fired together` : `Most bytes are in use while ${firings.join(" and ")} ${firings.length > 1 ? "fire" : "fires"}`;
   const columns = [
-    { title: "In use", text: row => placeName(plan, plan.places[row.place]) },
+    { title: "In use", find: row => findable(plan, plan.places[row.place].cnn, plan.places[row.place].layer), text: row => placeName(plan, plan.places[row.place]) },
     { title: "Kind", short: true, text: row => plan.places[row.place].kind },
     { title: "Bytes", text: row => grouped(row.bytes), value: row => row.bytes },
     { title: "Share", text: row => percent(share(row.bytes, sum)), value: row => row.bytes, bar: row => share(row.bytes, sum) },
     { title: "Rows in use", text: row => {
       const place = plan.places[row.place];
-      const kind = placeKind(place)[1], rows = grouped(row.rows[1] - row.rows[0]);
-      return ["workspace", "weights"].includes(kind) ? "–" : kind === "state" ? `${rows}, of several hops`
+      const rows = grouped(row.rows[1] - row.rows[0]);
+      return !isRing(place) ? "–" : placeKind(place)[1] === "state" ? `${rows}, of several hops`
         : `${rows} of ${grouped(plan.cnns[place.cnn].layers[place.layer].height)}`;
     }, value: row => row.rows[1] - row.rows[0] },
     { title: "What it would need to shrink", text: row => row.hint },
   ];
   return html("section", { id: `peak${letter}`, "aria-label": title }, html("h2", null, title),
-    html("p", null, `Most bytes are in use while ${firings.join(" and ")} ${firings.length > 1 ? "fire" : "fires"}: ${exact(sum)}, in ${peak.occupied.length} ${peak.occupied.length === 1 ? "place" : "places"}.${several} ${reached}`),
-    table("What is in use at the peak", columns, peak.occupied, true));
+    html("p", null, `${when}: ${exact(sum)}, in ${peak.occupied.length} ${peak.occupied.length === 1 ? "place" : "places"}.${several} ${reached}`),
+    table(letter ? `What is in use at the peak of ${letter}` : "What is in use at the peak", columns, peak.occupied, true));
 }

@@ -1,4 +1,4 @@
-// Three pictures over one axis: the memory map, the bytes in use, and the processors. What zooms one zooms all.
+// Pictures over one axis: the map of each memory, the bytes in use, and the processors. What zooms one zooms all.
 
 const MARGIN = { left: 92, right: 14, top: 26, bottom: 40 };
 let timelines = 0;
@@ -26,7 +26,7 @@ function timelineSection(plan, title) {
   const isTimed = plan.basis !== null;
   let byFirings = !isTimed && firings !== null;
   const warp = ns => byFirings ? firings.to(ns) : ns;
-  const ends = () => ({ t0: 0, t1: byFirings ? firings.end : Math.max(plan.ns, 1), a0: 0, a1: Math.max(plan.memory.arena, 1) });
+  const ends = () => ({ t0: 0, t1: byFirings ? firings.end : Math.max(plan.ns, 1) });
   let view = ends(), selected = null, queued = false;
 
   const shown = facts();
@@ -34,14 +34,15 @@ function timelineSection(plan, title) {
     const picture = svg("svg", { class: name, role: "group", "aria-label": label });
     return { picture, box: html("figure", { class: "track" }, html("figcaption", null, label), picture) };
   };
-  const map = figure("map", "Memory map: addresses over time");
+  const maps = mapsOf(plan, blocks).map(map => ({ ...map, ...figure("map", map.title), from: map.low, to: map.high }));
   const usage = figure("usage-track", "Bytes in use over time");
   const gantt = figure("gantt", lanes.length > 1 ? "Processors over time" : "Processor over time");
   usage.picture.setAttribute("role", "img");
+  usage.picture.before(html("p", { class: "note" }, levelsNote(plan)));
 
   function draw() {
     queued = false;
-    const width = Math.max(560, map.box.clientWidth || 1100), plot = { left: MARGIN.left, right: width - MARGIN.right };
+    const width = Math.max(320, usage.box.clientWidth), plot = { left: MARGIN.left, right: width - MARGIN.right };
     const x = ns => plot.left + (warp(ns) - view.t0) / (view.t1 - view.t0) * (plot.right - plot.left);
     const place = t => plot.left + (t - view.t0) / (view.t1 - view.t0) * (plot.right - plot.left);
     const begin = (picture, height, name) => {
@@ -55,34 +56,39 @@ function timelineSection(plan, title) {
       return own;
     };
 
-    // Whoever walks through the blocks with keys stays where they are.
-    const focused = map.picture.contains(document.activeElement) ? document.activeElement.getAttribute("data-block") : null;
-    const own = begin(map.picture, 430, "map");
-    const y = address => own.bottom - (address - view.a0) / (view.a1 - view.a0) * (own.bottom - own.top);
-    map.picture.append(axis({ of: "bytes", vertical: true }, { low: view.a0, high: view.a1, place: y, along: own.bottom - own.top, across: [own.left, own.right], title: "address" }));
-    const scale = { ...view, x, y };
-    const drawn = drawMap(map.picture, plan, blocks, scale, own, selected);
-    walkable(drawn.group, drawn.marks, i => select(i, drawn.marks), zoomKey);
-    drawn.marks.forEach((mark, i) => mark.addEventListener("click", () => select(i, drawn.marks)));
     const peak = peakOfUsage(plan);
-    drawn.group.append(svg("line", { class: "peak-line", x1: x(peak.ns), x2: x(peak.ns), y1: own.top, y2: own.bottom }));
-    map.plot = own;
-    if (focused !== null) drawn.marks[focused]?.focus({ preventScroll: true });
+    maps.forEach((map, i) => {
+      // Whoever walks through the blocks with keys stays where they are.
+      const focused = map.picture.contains(document.activeElement) ? document.activeElement.getAttribute("data-block") : null;
+      const own = begin(map.picture, Math.max(230, (isPaper() ? 340 : 430) / maps.length), `map-${i}`);
+      const y = address => own.bottom - (address - map.from) / (map.to - map.from) * (own.bottom - own.top);
+      map.picture.append(axis({ of: "bytes", vertical: true }, { low: map.from - map.low, high: map.to - map.low, place: address => y(map.low + address),
+        along: own.bottom - own.top, across: [own.left, own.right], title: "address" }));
+      const drawn = drawMap(map.picture, plan, map.blocks, { ...view, x, y }, own, selected);
+      const choose = at => select(map, map.blocks[at]);
+      walkable(drawn.group, drawn.marks, choose, zoomKey);
+      drawn.marks.forEach((mark, at) => mark.addEventListener("click", () => choose(at)));
+      drawn.group.append(svg("line", { class: "peak-line", x1: x(peak.ns), x2: x(peak.ns), y1: own.top, y2: own.bottom }));
+      map.plot = own;
+      if (focused !== null) map.picture.querySelector(`[data-block="${focused}"]`).focus({ preventScroll: true });
+    });
 
+    const scale = { ...view, x };
     drawUsage(usage.picture, plan, scale, begin(usage.picture, 190, "usage"));
     const lower = begin(gantt.picture, MARGIN.top + lanes.length * LANE + MARGIN.bottom, "gantt");
     const bars = drawLanes(gantt.picture, plan, lanes, scale, lower);
     const showBar = i => { showFacts(shown, barFacts(plan, bars.shown[i])); };
     walkable(bars.group, bars.marks, showBar, zoomKey);
     bars.marks.forEach((mark, i) => mark.addEventListener("click", () => showBar(i)));
+    [...maps, gantt].forEach(({ picture }) => seek(picture));
   }
   const later = () => { if (!queued) queued = true, requestAnimationFrame(draw); };
 
-  function select(i) {
-    selected = blocks[i];
+  function select(map, block) {
+    selected = block;
     showFacts(shown, blockFacts(plan, selected));
     draw();
-    map.picture.querySelector(`[data-block="${i}"]`)?.focus({ preventScroll: true });
+    map.picture.querySelector(`[data-block="${block.index}"]`).focus({ preventScroll: true });
   }
 
   const clamp = (low, high, least, most) => {
@@ -101,26 +107,30 @@ function timelineSection(plan, title) {
     [view.t0, view.t1] = clamp(view.t0 + step, view.t1 + step, all.t0, all.t1);
     later();
   }
-  const reset = () => { view = ends(); later(); };
+  const reset = () => {
+    view = ends();
+    for (const map of maps) [map.from, map.to] = [map.low, map.high];
+    later();
+  };
   function zoomKey(key) {
     const actions = { "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), "0": reset, Escape: reset, "<": () => move(-0.25), ">": () => move(0.25) };
     actions[key]?.();
     return key in actions;
   }
 
-  // A rectangle that is dragged over the map is zoomed into.
-  const toPicture = event => {
-    const box = map.picture.getBoundingClientRect(), width = map.picture.viewBox.baseVal.width;
+  // A rectangle that is dragged over a map is zoomed into.
+  const toPicture = (event, { picture }) => {
+    const box = picture.getBoundingClientRect(), width = picture.viewBox.baseVal.width;
     return [(event.clientX - box.left) * width / box.width, (event.clientY - box.top) * width / box.width];
   };
   let drag = null;
-  map.picture.addEventListener("pointerdown", event => {
-    if (event.button === 0) drag = { from: toPicture(event), mark: null };
+  for (const map of maps) map.picture.addEventListener("pointerdown", event => {
+    if (event.button === 0) drag = { map, from: toPicture(event, map), mark: null };
   });
   window.addEventListener("pointermove", event => {
     if (!drag) return;
-    const [from, to] = [drag.from, toPicture(event)];
-    if (!drag.mark && Math.hypot(to[0] - from[0], to[1] - from[1]) > 6) map.picture.append(drag.mark = svg("rect", { class: "rubber" }));
+    const [from, to] = [drag.from, toPicture(event, drag.map)];
+    if (!drag.mark && Math.hypot(to[0] - from[0], to[1] - from[1]) > 6) drag.map.picture.append(drag.mark = svg("rect", { class: "rubber" }));
     for (const [name, value] of Object.entries({ x: Math.min(from[0], to[0]), y: Math.min(from[1], to[1]), width: Math.abs(to[0] - from[0]), height: Math.abs(to[1] - from[1]) }))
       drag.mark?.setAttribute(name, value);
   });
@@ -129,20 +139,20 @@ function timelineSection(plan, title) {
     drag = null;
     if (!ended?.mark) return;
     ended.mark.remove();
-    const [from, to] = [ended.from, toPicture(event)], plot = map.plot;
+    const { map, from } = ended, to = toPicture(event, map), { plot } = map;
     const at = px => view.t0 + (Math.min(plot.right, Math.max(plot.left, px)) - plot.left) / (plot.right - plot.left) * (view.t1 - view.t0);
-    const address = py => view.a0 + (plot.bottom - Math.min(plot.bottom, Math.max(plot.top, py))) / (plot.bottom - plot.top) * (view.a1 - view.a0);
+    const address = py => map.from + (plot.bottom - Math.min(plot.bottom, Math.max(plot.top, py))) / (plot.bottom - plot.top) * (map.to - map.from);
     const times = [at(from[0]), at(to[0])].sort((a, b) => a - b), addresses = [address(from[1]), address(to[1])].sort((a, b) => a - b);
     if (times[1] > times[0] && Math.abs(to[0] - from[0]) > 6) [view.t0, view.t1] = times;
-    if (addresses[1] > addresses[0] && Math.abs(to[1] - from[1]) > 6) [view.a0, view.a1] = addresses;
+    if (addresses[1] > addresses[0] && Math.abs(to[1] - from[1]) > 6) [map.from, map.to] = addresses;
     later();
   });
-  map.picture.addEventListener("dblclick", reset);
-  for (const { picture } of [map, usage, gantt]) picture.addEventListener("wheel", event => {
+  for (const { picture } of maps) picture.addEventListener("dblclick", reset);
+  for (const track of [...maps, usage, gantt]) track.picture.addEventListener("wheel", event => {
     if (!event.ctrlKey && Math.abs(event.deltaX) <= Math.abs(event.deltaY)) return;
     event.preventDefault();
     if (!event.ctrlKey) return move(event.deltaX / 800);
-    const plot = map.plot, px = toPicture(event)[0];
+    const { plot } = maps[0], px = toPicture(event, track)[0];
     zoom(event.deltaY > 0 ? 1.25 : 0.8, view.t0 + (px - plot.left) / (plot.right - plot.left) * (view.t1 - view.t0));
   }, { passive: false });
 
@@ -162,7 +172,7 @@ function timelineSection(plan, title) {
     html("h2", null, title),
     html("p", { class: "note" }, timelineNote(plan)),
     html("div", { class: "bar-of-controls" }, controls, legend(PLACE_KINDS.filter(([, style]) => kinds.has(style)).map(([, style, text]) => [style, text]))),
-    map.box, shown, usage.box, gantt.box, kindLegend(layers),
+    maps.map(({ box }) => box), shown, usage.box, gantt.box, kindLegend(layers),
     html("p", { class: "keys" }, "Drag over the map to zoom into a rectangle, double-click to see all; hold Ctrl and turn the wheel to zoom in time. " +
       "Keys: arrows walk through blocks, Enter shows one, + and − zoom, < and > move, 0 shows all."),
     tableBehind("Blocks as a table", blockColumns(plan), () => blocks),
@@ -180,7 +190,7 @@ function timelineNote(plan) {
     notes.push(`${cnn.name} is a stream: the picture shows one hop, of ${rows} of the input, in steady state. All hops after the first ones are alike, and the rows that they keep stay where they are.`);
   }
   if (plan.cnns.length > 1) notes.push("CNNs that exclude each other are drawn one after another.");
-  notes.push("Of a tensor that is stored whole, only rows in use are drawn: those that are begun and that some reader still needs.");
+  notes.push("A tensor has the name of the layer that writes it. Of a tensor that is stored whole, only rows in use are drawn: those that are begun and that some reader still needs.");
   if (plan.thinned) notes.push("There are too many firings to draw one by one, so each column stands for several.");
   return notes.join(" ");
 }

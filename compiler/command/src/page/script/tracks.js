@@ -22,9 +22,15 @@ function drawUsage(picture, plan, view, plot) {
   const { arena, bound } = plan.memory;
   if (arena > bound) level(arena, "arena");
   level(bound, "bound");
-  const text = arena > bound ? `bound ${bytes(bound)} (red), arena ${bytes(arena)}` : `bound and arena ${bytes(bound)} (red)`;
-  picture.append(svg("text", { class: "level-text", x: plot.right, y: plot.top - 10, "text-anchor": "end" },
-    `${text}; most in use here ${bytes(peak.bytes)}`));
+}
+
+// What the lines over the bytes in use are. Partitions that run at the same time may peak at any time, so the arena has room
+// for all their peaks together, which the curve of a few frames need not reach.
+function levelsNote(plan) {
+  const { arena, bound } = plan.memory, most = peakOfUsage(plan).bytes;
+  const peak = most === bound ? `the peak, ${bytes(bound)}` : `${bytes(bound)}, the peaks of all partitions that run at the same time together`;
+  return `Red line: ${peak}. ` + (arena > bound ? `Dashed line: the arena, ${bytes(arena)}.` : "The arena is no larger.") +
+    (most === bound ? "" : ` In these frames they do not peak together: the curve reaches ${bytes(most)}.`);
 }
 
 // The time at which most bytes are in use, and how many.
@@ -100,13 +106,14 @@ function drawLanes(picture, plan, lanes, view, plot) {
       const mark = svg("rect", {
         x: left, y: top, width: Math.max(0.5, right - left - (right - left > 3 ? 0.6 : 0)), height: LANE - 8,
         class: `bar ${lane.isStore ? "weights" : `op${kindOf(layer.op)}`} frame${bar.frame % 2}`, role: "button", "aria-label": label,
+        "data-find": mixed ? "" : findable(plan, bar.cnn, bar.layer),
       }, svg("title", null, label));
       marks.push(mark);
       shown.push({ lane, bar, count, to, mixed });
       group.append(mark);
       if (right - left > 44) {
         const [from, till] = [Math.max(left, plot.left), Math.min(right, plot.right)];
-        if (till - from > 44) group.append(svg("text", { class: "bar-text", "aria-hidden": "true", x: (from + till) / 2, y: top + 15, "text-anchor": "middle" },
+        if (till - from > 44) group.append(svg("text", { class: "bar-text", "aria-hidden": "true", x: (from + till) / 2, y: top + 15, "text-anchor": "middle", "data-find": mark.dataset.find },
           clip(layer.name, Math.floor((till - from - 6) / 6.2))));
       }
     }
@@ -130,7 +137,7 @@ function barFacts(plan, { lane, bar, count, to, mixed }) {
 }
 
 const barColumns = plan => [
-  { title: "Layer", text: ({ bar }) => nameOf(plan, bar.cnn, bar.layer) },
+  { title: "Layer", find: ({ bar }) => findable(plan, bar.cnn, bar.layer), text: ({ bar }) => nameOf(plan, bar.cnn, bar.layer) },
   { title: "On", text: ({ lane }) => lane.name },
   { title: "Frame", text: ({ bar }) => bar.frame + 1, value: ({ bar }) => bar.frame },
   { title: "Firing", text: ({ bar }) => bar.firing + 1, value: ({ bar }) => bar.firing },
