@@ -17,6 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod constraints;
 mod kept;
 
 use std::collections::BTreeMap;
@@ -25,9 +26,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::{Element, Format, Layout, Quantization};
 use crate::operator::Operator;
-use crate::remedy::Remedy;
 use crate::shape::Shape;
 
+pub use constraints::Constraints;
 pub use kept::{State, Stream, StreamRows};
 
 /// The version of the file format; [`Plan::format`] must equal it.
@@ -198,27 +199,6 @@ pub struct External {
     pub inputs: u64,
     /// Outputs.
     pub outputs: u64,
-}
-
-/// The constraints of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Constraints {
-    /// Maximum number of bytes that [`Memory::total`] may take. With memory regions there is none: each has its own.
-    pub memory: Option<u64>,
-    /// Maximum number of bytes of flash that the parameters may take ([`Memory::parameters_stored`]).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flash: Option<u64>,
-    /// Fewest frames per second, by CNN.
-    pub fps: BTreeMap<String, f64>,
-    /// Maximum number of nanoseconds from a frame's first input to its last output ([`Cnn::latency_ns`]), by CNN.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub latency_ns: BTreeMap<String, u64>,
-    /// Whether the plan meets them.
-    pub met: bool,
-    /// If it does not: what it would take.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub remedies: Vec<Remedy>,
 }
 
 /// One CNN of a plan.
