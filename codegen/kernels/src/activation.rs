@@ -52,6 +52,7 @@ pub enum Activation {
     Gelu {
         tanh: bool,
     },
+    /// `x·tanh(ln(1 + eˣ))`.
     Mish,
     Softplus,
     Softsign,
@@ -114,7 +115,23 @@ impl Activation {
             | Activation::Exp => features::EXPONENTIALS,
             Activation::Softplus | Activation::Log => features::LOGARITHMS,
             Activation::Sin | Activation::Cos => features::SINES,
-            _ => true,
+            Activation::None
+            | Activation::Relu
+            | Activation::Clip { .. }
+            | Activation::LeakyRelu { .. }
+            | Activation::PRelu
+            | Activation::HardSigmoid { .. }
+            | Activation::HardSwish
+            | Activation::Softsign
+            | Activation::Sqrt
+            | Activation::Abs
+            | Activation::Neg
+            | Activation::Sign
+            | Activation::Reciprocal
+            | Activation::Floor
+            | Activation::Ceil
+            | Activation::Round
+            | Activation::ThresholdedRelu { .. } => true,
         }
     }
 

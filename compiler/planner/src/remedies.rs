@@ -16,7 +16,7 @@
 //! let device = DeviceProfile::find("generic", Path::new(""))?;
 //! let plan = |application: &_| driver::plan(application, &device, vec!["builtin:resnet8".into()]);
 //! let nearest = plan(&opened.resolve()?)?.plan;
-//! let remedies = remedies::remedies(&opened, &nearest, &plan, &Watch::unwatched())?;
+//! let remedies = remedies::remedies(&opened, &nearest, &device, &plan, &Watch::unwatched())?;
 //!
 //! // With all weights in memory, 100 kB are far too little. With streamed weights of 16 bits, they are enough.
 //! assert_eq!((remedies[0].means.as_str(), remedies[0].met), ("weights in memory", false));
@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::WeightsPlace;
+use csdfc_input::device::DeviceProfile;
 use csdfc_input::units::MemoryGoal;
 use csdfc_network::pass::Precision;
 use csdfc_plan::plan::Plan;
@@ -54,11 +55,13 @@ pub type Plans<'a> = &'a dyn Fn(&Application) -> Result<Planned, Error>;
 pub fn remedies(
     opened: &Opened,
     nearest: &Plan,
+    device: &DeviceProfile,
     plan: Plans<'_>,
     watch: &Watch<'_>,
 ) -> Result<Vec<Remedy>, Error> {
     let search = Search { opened, plan, watch };
     let mut remedies: Vec<Remedy> = slower(nearest).into_iter().collect();
+    remedies.extend(search.more_workers(nearest, device)?);
     if !opened.spec.has_auto_precision() {
         remedies.extend(search.smallest(opened, &[], "")?);
     }
@@ -72,7 +75,7 @@ pub fn remedies(
             continue;
         }
         let options = ["--precision", option];
-        match search.remedy(&lower, &options, name.to_owned(), true)? {
+        match search.remedy(&lower, &options, name.to_owned())? {
             Some(remedy) => remedies.push(remedy),
             None => remedies.extend(search.smallest(&lower, &options, name)?),
         }
@@ -103,6 +106,19 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// A plan in which all cores share each firing, if rates are asked for.
+    fn more_workers(&self, nearest: &Plan, device: &DeviceProfile) -> Result<Option<Remedy>, Error> {
+        let asked = &nearest.constraints;
+        let cores = device.processors.values().map(|processor| processor.cores).max().unwrap_or(1);
+        let is_fast_enough = asked.fps.is_empty() && asked.latency_ns.is_empty();
+        if is_fast_enough || cores <= self.opened.spec.threads as u64 {
+            return Ok(None);
+        }
+        let mut more = self.opened.clone();
+        more.spec.threads = cores as usize;
+        self.remedy(&more, &["--threads", &cores.to_string()], format!("{cores} workers"))
+    }
+
     /// The smallest plan with all weights in memory, and the smallest with streamed weights, if there is a limit.
     fn smallest(&self, opened: &Opened, options: &[&str], name: &str) -> Result<Vec<Remedy>, Error> {
         let mut remedies = Vec::new();
@@ -116,27 +132,29 @@ impl Search<'_> {
             if is_excluded || !matches!(constraints.memory, Some(MemoryGoal::Bytes(_))) {
                 continue;
             }
+            let means = if name.is_empty() { means.to_owned() } else { format!("{name}, {means}") };
             let mut other = opened.clone();
-            other.spec.constraints.memory = Some(MemoryGoal::Min);
-            let mut options = [options, &["--mem", "min"]].concat();
+            let mut weights: &[&str] = &[];
             if place == WeightsPlace::Streamed {
                 other.spec.weights = place;
-                options.extend(["--weights", "streamed"]);
+                weights = &["--weights", "streamed"];
+                // It may only have been forbidden.
+                if asked == WeightsPlace::Resident
+                    && let Some(remedy) = self.remedy(&other, &[options, weights].concat(), means.clone())?
+                {
+                    remedies.push(remedy);
+                    continue;
+                }
             }
-            let means = if name.is_empty() { means.to_owned() } else { format!("{name}, {means}") };
-            remedies.extend(self.remedy(&other, &options, means, false)?);
+            other.spec.constraints.memory = Some(MemoryGoal::Min);
+            let options = [options, &["--mem", "min"], weights].concat();
+            remedies.extend(self.remedy(&other, &options, means)?);
         }
         Ok(remedies)
     }
 
-    /// The plan of an application, if it meets its constraints; `met` says whether these are the ones that were asked for.
-    fn remedy(
-        &self,
-        opened: &Opened,
-        options: &[&str],
-        means: String,
-        met: bool,
-    ) -> Result<Option<Remedy>, Error> {
+    /// The plan of an application, if it meets its constraints.
+    fn remedy(&self, opened: &Opened, options: &[&str], means: String) -> Result<Option<Remedy>, Error> {
         if self.watch.is_over() {
             return Ok(None);
         }
@@ -145,6 +163,11 @@ impl Search<'_> {
         let Planned { plan, refused, .. } = (self.plan)(&application)?;
         let is_found = plan.constraints.met && refused.is_none();
         let options = options.iter().map(|word| (*word).to_owned()).collect();
+        // Only the limit on memory may differ from what was asked.
+        let met = match self.opened.spec.constraints.memory {
+            Some(MemoryGoal::Bytes(limit)) => plan.memory.total <= limit,
+            _ => true,
+        };
         Ok(is_found.then(|| Remedy { means, options, total: plan.memory.total, fps: fps(&plan), met }))
     }
 }

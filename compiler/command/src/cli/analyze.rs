@@ -38,6 +38,7 @@ pub struct AnalyzeArgs {
     #[arg(long, value_name = "N", default_value = "1")]
     pub concurrency: NonZero<u64>,
     /// Rows per firing, for an application: no layer by parts, every layer row by row, or the rows of each layer
+    /// [default: those of the file, or all]
     #[arg(long, value_name = "none|all|[CNN/]LAYER=R,…", value_parser = rows)]
     pub rows: Option<RowsSpec>,
     /// Options of the models.

@@ -13,8 +13,9 @@ pub struct MemoryArgs {
     #[arg(long, value_name = "SIZE|min", allow_negative_numbers = true)]
     pub mem: Option<MemoryGoal>,
     /// The memories of a board that has several, in place of --mem: 128kB@dtcm,512kB@sram,8MB@psram. What layers move most
-    /// lies in the fastest: the first, or that with the least time of a byte (8MB@psram:12.5ns). Sizes and times that are
-    /// left out are those of the device profile. The parameters stay in flash
+    /// lies in the fastest, which is the first if no times are given. A time says how much longer a byte takes than in the
+    /// fastest (8MB@psram:12.5ns). Sizes and times that are left out are those of the device profile. The parameters stay
+    /// in flash
     #[arg(long, value_name = "[SIZE@]NAME[:NS],…", conflicts_with = "mem")]
     pub ram: Option<Ram>,
     /// Most flash that the parameters may take, and with them the code, if csdfc knows the device's processor

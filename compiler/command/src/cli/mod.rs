@@ -363,7 +363,7 @@ pub struct PlanArgs {
     /// it or did not choose it
     #[arg(long, value_name = "[CNN/]LAYER")]
     pub explain: Option<String>,
-    /// Seed of the search's random choices
+    /// Seed of the search's random choices [default: that of the file, or 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// How long to search: a time (10s, 500ms), or a number of choices for each CNN, which gives the same plan on every
@@ -373,10 +373,10 @@ pub struct PlanArgs {
     /// Plan without these strategies, to see what they are worth; docs/strategies has a table
     #[arg(long, value_name = "NAME,...", value_parser = values::strategy(), value_delimiter = ',', hide_short_help = true)]
     pub without: Vec<Strategy>,
-    /// Workers that share each firing
+    /// Workers that share each firing [default: those of the file, or 1]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Name or path of the device profile
+    /// Name or path of the device profile [default: that of the file, or generic]
     #[arg(long, value_name = "NAME|FILE")]
     pub device: Option<String>,
     /// Fronts.

@@ -26,7 +26,7 @@ pub struct OffloadArgs {
     /// Zeros around the input; they are loaded like other pixels
     #[arg(long, value_name = "P|T,L,B,R", default_value = "0", value_parser = pads, conflicts_with = "app")]
     pub pad: [usize; 4],
-    /// Most patches in a group; by default, as many as --pe allows
+    /// Most patches in a group [default: as many as --pe allows, which must be given then]
     #[arg(long, value_name = "N")]
     pub group: Option<usize>,
     /// How often a pixel may be loaded [default: any number]

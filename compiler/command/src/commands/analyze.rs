@@ -129,7 +129,7 @@ fn partitions(application: &Application) -> Result<Vec<NamedGraph>, Error> {
         for (partition, layers) in cnn.partitions.iter().zip(task.partitions.iter().map(|p| &p.layers)) {
             let lowering = lower::lower(&rates, layers, &choice.rows, application.storage)?;
             let name = |origin: &lower::ChannelOrigin| {
-                let tensor = &task.network.layer(origin.tensor).output;
+                let tensor = &task.network.layer(origin.tensor).name;
                 match origin.consumer.filter(|_| application.storage == StorageModel::Edges) {
                     Some(consumer) => format!("{tensor}→{}", task.network.layer(consumer).name),
                     None => tensor.clone(),

@@ -147,7 +147,7 @@ pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Resul
             driver::plan_from(&start, application, &chosen.device, paths, &watch, &driver::validate)
         };
         chosen.planned.plan.constraints.remedies =
-            remedies::remedies(&app, &chosen.planned.plan, &another, &watch)?;
+            remedies::remedies(&app, &chosen.planned.plan, &chosen.device, &another, &watch)?;
         if watch.is_over() {
             warn!("no time was left to look for more that can be done");
         }

@@ -103,7 +103,7 @@ pub fn text(rows: &[BufferRow], result: &PackReport) -> String {
             core.buffers.join(", ")
         ));
     }
-    let mut lines = vec![["buffer", "offset", "end", "from", "to"].map(str::to_owned).to_vec()];
+    let mut lines = vec![["buffer", "offset", "end", "lower", "upper"].map(str::to_owned).to_vec()];
     for row in rows {
         let at = result.offsets[&row.id];
         let life = &row.life;

@@ -1,6 +1,6 @@
 //! A plan as a short table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use csdfc_input::units::{self, grouped};
 use csdfc_network::{operators, suggest};
@@ -255,8 +255,8 @@ fn in_flight(plan: &Plan, cnn: usize) -> String {
     let [fewer @ .., most] = flights.as_slice() else { return String::new() };
     let time = |flight: &Flight| format!("; with {}, {}", flight.tiles, units::time(flight.ns));
     format!(
-        "with room for {} weight tiles at a time, a frame would take {}; more room would not help{}\n",
-        most.tiles,
+        "with room for {} at a time, a frame would take {}; more room would not help{}\n",
+        counted(u128::from(most.tiles), "weight tile"),
         units::time(most.ns),
         fewer.iter().take(2).map(time).collect::<String>()
     )
@@ -355,6 +355,32 @@ fn front(plan: &Plan) -> String {
     table(&rows, &[0, 1, 2])
 }
 
+/// What CNNs that take turns would have of the time at the rates that are asked for, if it is more than there is.
+fn share_of_turns(plan: &Plan) -> Option<String> {
+    // CNNs of which partitions run at the same time do not wait for each other.
+    let mut groups: Vec<BTreeSet<&str>> = plan.cnns.iter().map(|cnn| [cnn.name.as_str()].into()).collect();
+    for names in &plan.parallel {
+        let of = plan.partitions.iter().filter(|partition| names.contains(&partition.name));
+        let cnns: BTreeSet<&str> = of.map(|partition| partition.cnn.as_str()).collect();
+        let (met, mut apart): (Vec<_>, Vec<_>) =
+            groups.into_iter().partition(|group| !group.is_disjoint(&cnns));
+        apart.extend((!met.is_empty()).then(|| met.into_iter().flatten().collect()));
+        groups = apart;
+    }
+    let share = |name: &str| {
+        let cnn = plan.cnns.iter().find(|cnn| cnn.name == name)?;
+        Some(plan.constraints.fps.get(name)? / cnn.fps)
+    };
+    let of_group = |group: &BTreeSet<&str>| group.iter().filter_map(|name| share(name)).fold(0.0, f64::max);
+    let all: f64 = groups.iter().map(of_group).sum();
+    (groups.len() > 1 && all > 1.0).then(|| {
+        format!(
+            "each rate holds while the other CNNs wait: taking turns at the rates asked for, they need {:.0} % of the time",
+            100.0 * all
+        )
+    })
+}
+
 fn constraints(plan: &Plan) -> String {
     let asked = &plan.constraints;
     let mut lines = Vec::new();
@@ -382,6 +408,7 @@ fn constraints(plan: &Plan) -> String {
             lines.push(format!("{name} latency ≤ {} ({basis}): {verdict}", units::time(*most)));
         }
     }
+    lines.extend(share_of_turns(plan));
     if lines.is_empty() {
         lines.push("no constraint was given".into());
     }

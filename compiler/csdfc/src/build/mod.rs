@@ -253,7 +253,7 @@ impl Build {
             return Err(BuildError::Failed(Error::Bug(why.to_string())));
         }
         let Some(nearest) = shortfall else { return Ok(found) };
-        found.constraints.remedies = remedies::remedies(opened, &found, &plan, &watch)?;
+        found.constraints.remedies = remedies::remedies(opened, &found, &device, &plan, &watch)?;
         let remedies = explain::remedies::text(&found.constraints.remedies, &self.command());
         let text = format!("{}\n{remedies}{}", shortfall::text(&found, &nearest), limits::text(&found));
         Err(BuildError::Unmet { text, nearest: Box::new(found) })

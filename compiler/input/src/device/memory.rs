@@ -65,8 +65,14 @@ pub enum RamError {
     #[error("memory `{0}` has no bytes")]
     Empty(String),
     /// A time that is none.
-    #[error("`{0}` is no time of a byte: give nanoseconds of 0 or more (8MB@psram:12.5ns)")]
+    #[error("`{0}` is no time of a byte: give nanoseconds of 0 or more, and the unit (8MB@psram:12.5ns)")]
     Time(String),
+    /// Only some of the memories have a time.
+    #[error(
+        "memory `{0}` has no time, and others have one: say how many nanoseconds longer a byte takes there than in the \
+         fastest ({0}:12.5ns)"
+    )]
+    SomeTimes(String),
     /// More memories than a board has.
     #[error("{0} memories are more than the {MAX_MEMORIES} that a plan can have")]
     TooMany(usize),
@@ -81,15 +87,11 @@ pub enum RamError {
         /// What to do.
         help: String,
     },
-    /// Only some of the memories have a time.
-    #[error(
-        "memory `{0}` has no time of a byte, and others have one: give a time for each (8MB@psram:12.5ns), or for none"
-    )]
-    SomeTimes(String),
 }
 
 impl Ram {
-    /// The memories, the fastest first; in the order given if no times are known. `known` are those of the device.
+    /// The memories, the fastest first; in the order given if no times are known. If others have a time, the first needs
+    /// none, and is as fast as the fastest. `known` are those of the device.
     ///
     /// # Errors
     /// When a size is not known, or the times of only some.
@@ -109,9 +111,13 @@ impl Ram {
             Ok(Memory { name: part.name.clone(), bytes: bytes.ok_or_else(unknown)?, ns_per_byte })
         };
         let mut memories = self.0.iter().map(memory).collect::<Result<Vec<_>, RamError>>()?;
-        let untimed = memories.iter().filter(|memory| memory.ns_per_byte.is_none());
-        if let Some(untimed) = untimed.clone().next().filter(|_| untimed.count() < memories.len()) {
-            return Err(RamError::SomeTimes(untimed.name.clone()));
+        if memories.iter().any(|memory| memory.ns_per_byte.is_some()) {
+            if let Some(first) = memories.first_mut() {
+                first.ns_per_byte.get_or_insert(0.0);
+            }
+            if let Some(untimed) = memories.iter().find(|memory| memory.ns_per_byte.is_none()) {
+                return Err(RamError::SomeTimes(untimed.name.clone()));
+            }
         }
         memories.sort_by(|a, b| a.ns_per_byte.unwrap_or(0.0).total_cmp(&b.ns_per_byte.unwrap_or(0.0)));
         Ok(memories)
@@ -251,5 +257,12 @@ mod tests {
         let RamError::Unknown { help, .. } = of("dtcm", &[]) else { panic!() };
         assert!(help.contains("512kB@dtcm"), "{help}");
         assert_eq!(of("dtcm,8MB@psram", &known), RamError::SomeTimes("psram".into()));
+    }
+
+    #[test]
+    fn the_first_memory_is_the_fastest_if_only_others_have_a_time() {
+        let ram: Ram = "2MB@fast,14MB@slow:5ns".parse().unwrap();
+        let expected = [memory("fast", 2_000_000, Some(0.0)), memory("slow", 14_000_000, Some(5.0))];
+        assert_eq!(ram.memories(&[]).unwrap(), expected);
     }
 }

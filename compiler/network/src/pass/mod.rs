@@ -12,7 +12,7 @@
 //!
 //! How much is fused is a [`Fusion`] level. Storage model `edges` counts layers as the papers do. Storage model
 //! `tensors` also makes residual additions (`residual`) and concats (`parts`) operands of convolutions. A plan does
-//! not state its level, so `saved::reload` of the compiler tries them all. `inspect` shows each storage model
+//! not state its level, so `saved::reload` of `csdfc-planner` tries them all. `inspect` shows each storage model
 //! at its own level.
 //!
 //! A Relu becomes the epilogue of the product before it:

@@ -50,7 +50,8 @@ pub enum CsvError {
     Empty,
     /// A column is unknown.
     #[error(
-        "line 1: there is no column `{0}`; known are id, lower, upper, size, alignment, gaps, offset and hint"
+        "line 1 names the columns, and there is no column `{0}`; known are id, lower, upper, size, alignment, gaps, offset \
+         and hint"
     )]
     UnknownColumn(String),
     /// A column is there twice.

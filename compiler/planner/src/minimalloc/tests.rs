@@ -59,7 +59,7 @@ fn what_is_wrong_is_named_by_line() {
     for (text, expected) in [
         (String::new(), "the file is empty"),
         ("\n \n".into(), "the file is empty"),
-        ("b1,0,3,4\n".into(), "line 1: there is no column `b1`"),
+        ("b1,0,3,4\n".into(), "line 1 names the columns, and there is no column `b1`"),
         ("id,lower,size\n".into(), "line 1: column `upper` is missing"),
         ("id,lower,upper,size,begin\n".into(), "line 1: column `lower` is there twice"),
         (format!("{head}b,0,3\n"), "line 2: 3 values for 7 columns"),

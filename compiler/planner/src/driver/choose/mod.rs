@@ -65,12 +65,12 @@ impl<'a> Chooser<'a> {
     /// Whether no search could change the answer. The design points without parts must be among these. They are the
     /// fastest, since the model of no layer is slower if it fires once. (A layer can be measured to be slower, so the
     /// layers must not be measured.) The answer is known if they fit and meet all constraints, if they fit and are the
-    /// nearest to the constraints, or if no plan is small enough. On a board with several memories they must fit the
-    /// fastest.
+    /// nearest to the constraints, or if no plan is small enough and streamed weights are tried next. On a board with
+    /// several memories they must fit the fastest.
     pub(super) fn knows_the_answer(&self) -> bool {
         let objective = self.problem.objective;
         if !objective.fits(self.problem.parameters) {
-            return true;
+            return self.problem.application.may_be_streamed.is_some();
         }
         let Some(fastest) = self.selection(&self.nothing_demanded()).fastest(u64::MAX) else { return false };
         let is_fast_enough = objective.is_fast_enough(self.points(&fastest).map(DesignPoint::rate));
