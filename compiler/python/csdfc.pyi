@@ -22,6 +22,28 @@ class Unmet(Error):
 
     nearest: Plan
     """The nearest plan."""
+    remedies: list[Remedy]
+    """What it would take."""
+
+@final
+class Remedy:
+    """Another plan that was made because constraints are not met."""
+
+    @property
+    def means(self) -> str:
+        """What differs from what was asked."""
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keywords of `plan` that make it, in place of those of the same names: `plan(model, **(mine | remedy.options))`."""
+    @property
+    def total(self) -> int:
+        """Its bytes."""
+    @property
+    def fps(self) -> dict[str, float]:
+        """Its frames per second, by CNN."""
+    @property
+    def met(self) -> bool:
+        """Whether it meets the constraints."""
 
 @final
 class Plan:
@@ -194,12 +216,12 @@ class Packing:
 def plan(
     model: _Path | Sequence[_Path],
     *,
-    mem: str | int | None = None,
+    mem: str | float | None = None,
     ram: str | None = None,
-    flash: str | int | None = None,
+    flash: str | float | None = None,
     fps: float | Mapping[str, float] | None = None,
     latency: str | float | Mapping[str, str | float] | None = None,
-    precision: Literal["fp32", "half", "mixed", "auto"] | None = None,
+    precision: Literal["fp32", "half", "mixed", "w8a16", "auto"] | None = None,
     max_error: float | None = None,
     calibrate: _Path | Iterable[_Path] | None = None,
     random: int | None = None,
@@ -234,7 +256,7 @@ def plan(
     `NAME=VALUE` several times, give a dictionary.
 
     `mem` is the most bytes that parameters, buffers and workspace may take together: a number, a text such as `"2MB"` or
-    `"512KiB"`, or `"min"` for as few as there are. `ram` names the memories of a board that has several, and `flash` is the
+    `"512KiB"`, or `"min"` for as few as there are with all weights in memory (`weights="streamed"`: fewer). `ram` names the memories of a board that has several, and `flash` is the
     most flash for the parameters. `fps` is the fewest frames per second and `latency` the longest time of a frame, in
     seconds or as a text such as `"40ms"`: of every CNN, or of single ones by name. `device` is the device whose times
     count: a name that csdfc knows, or the file of a profile.

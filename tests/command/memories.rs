@@ -51,7 +51,7 @@ fn code_and_stack_are_said_before_anything_is_compiled() {
     let parameters = bytes("parameters").to_string();
     let lacks = plan(&[&board[..], &[&parameters]].concat());
     assert_eq!(lacks.code, 2);
-    assert!(lacks.stderr.contains("code and parameters take"), "{}", lacks.stderr);
+    assert!(lacks.stderr.contains("the parameters and the smaller code take"), "{}", lacks.stderr);
     // Nobody knows the processor.
     assert!(!plan(&["--ram", "1MB@sram"]).stdout.contains("thumbv7em"));
 }

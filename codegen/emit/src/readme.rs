@@ -40,12 +40,12 @@ impl Crate<'_> {
              cc c/main.c -Iinclude target/release/lib{library}.a -lpthread -ldl -lm\n\n\
              `{header}` declares the functions, and `c/main.c` is an example; `--crate-type cdylib` makes a shared\n\
              library. For a board without an operating system, here a Cortex-M4:\n\n    \
-             cargo rustc --lib --release --no-default-features --features capi,weights,panic-handler \\\n        \
+             cargo rustc --lib --release --no-default-features --features capi,weights,panic-handler,dsp \\\n        \
              --crate-type staticlib --target thumbv7em-none-eabihf\n    \
              arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Wl,--gc-sections \\\n        \
              c/main.c -Iinclude target/thumbv7em-none-eabihf/release/lib{library}.a …\n\n\
-             What starts the board and prints there, and its linker script, are the board's own. On a Cortex-M4, M7, M33\n\
-             or larger, the feature `dsp` makes networks of 8-bit integers faster.\n\n\
+             What starts the board and prints there, and its linker script, are the board's own. The feature `dsp` is for\n\
+             Cortex-M4, M7, M33 and larger: networks of 8-bit integers are faster and smaller with it.\n\n\
              ## Licence\n\n\
              The models' code is yours. The kernels and the code around the models are under MIT or Apache-2.0, at\n\
              your choice.\n"
@@ -78,7 +78,7 @@ impl Crate<'_> {
              frame so:\n\n```rust\n{example}```\n\n{others}{}\
              | memory | bytes |\n| --- | ---: |\n\
              | parameters | {} |\n| weights as packed | {} |\n| arena: buffers and workspace | {} |\n\
-             {regions}| inputs held by the caller | {} |\n| outputs held by the caller | {} |\n\n",
+             {regions}| inputs that the plan reads in place, held by the caller | {} |\n| outputs held by the caller | {} |\n\n",
             self.name,
             plan.csdfc,
             one_line(&plan.application),
@@ -128,6 +128,7 @@ impl Crate<'_> {
             folders = ", in a folder for each CNN";
         }
         let cnn = if several { "CNN " } else { "" };
+        let store = if self.is_streamed() { "store.bin " } else { "" };
         format!(
             "## The program\n\n    cargo build --release\n    \
              target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n{all}\n\
@@ -147,7 +148,7 @@ impl Crate<'_> {
              rustup target add aarch64-unknown-linux-gnu\n    \
              export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=\"-C target-cpu=cortex-a57\"\n    \
              cargo build --release --target aarch64-unknown-linux-gnu\n    \
-             scp target/aarch64-unknown-linux-gnu/release/{name} INPUT.npy board:\n    \
+             scp target/aarch64-unknown-linux-gnu/release/{name} {store}INPUT.npy board:\n    \
              ssh board ./{name} {cnn}INPUT.npy --frames 100 --output out\n\n\
              The program is linked statically (`.cargo/config.toml`), so it runs on boards with an old system. The\n\
              processor is `cortex-a57` on a TX1, TX2 or Nano, `carmel` on a Xavier, `cortex-a78ae` on an Orin,\n\
@@ -190,8 +191,7 @@ impl Crate<'_> {
         let mut text = String::from(
             "## On a board\n\n\
              Beside the weights and the arena, a board holds the code, and a frame takes some stack. The table has about how\n\
-             many bytes these are, by what each kernel was measured to take; on Arm with the feature `dsp`, where the\n\
-             processor has its instructions. With `opt-level = \"s\"` in your program's profile, the code is smaller and\n\
+             many bytes these are, by what each kernel was measured to take. With `opt-level = \"s\"` in your program's profile, the code is smaller and\n\
              slower.\n\n\
              | processor | target | code | with `s` | stack |\n| --- | --- | ---: | ---: | ---: |\n",
         );

@@ -15,8 +15,9 @@ pub(super) fn bytes(plan_hash: u64, number: u64, weights: &[u8]) -> Vec<u8> {
     update
 }
 
-/// The same for plans whose weights are interchangeable, and for no others: the hash of all code that reads weights.
-/// Comments do not count, since they name files and devices, nor do the names that a trace has.
+/// The same for plans whose weights are interchangeable, and for no others: the hash of all code that reads weights, and of
+/// what the integers of inputs stand for, which callers know. Comments do not count, since they name files and devices, nor
+/// do the names that a trace has.
 pub(super) fn plan_hash(models: &[Model<'_>]) -> u64 {
     debug_assert!(models.iter().all(|model| !model.is_traceable), "names of a trace are code");
     let modules = models.iter().map(|model| module::write(model).into_bytes());
@@ -28,6 +29,13 @@ pub(super) fn plan_hash(models: &[Model<'_>]) -> u64 {
                 code.extend_from_slice(line);
                 code.push(b'\n');
             }
+        }
+    }
+    for model in models {
+        let tensors = model.inputs.iter().map(|field| model.cnn().layers[field.layer].tensor);
+        for quantization in tensors.filter_map(|tensor| tensor.quantization) {
+            code.extend(quantization.scale.to_le_bytes());
+            code.push(quantization.zero_point);
         }
     }
     hash::hash(&code)

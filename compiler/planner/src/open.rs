@@ -20,6 +20,7 @@ use csdfc_input::app::load::{self, ModelRequest, is_model_file};
 use csdfc_input::app::name;
 use csdfc_input::app::resolve::{Application, resolve};
 use csdfc_input::app::spec::{self, AppSpec};
+use csdfc_input::builtin;
 use csdfc_network::Network;
 use csdfc_network::pass::Fusion;
 
@@ -76,7 +77,13 @@ pub fn read(source: &str, largest: u64) -> Result<AppSource, Error> {
             (path, folder, std::fs::File::open(path).and_then(|mut file| all(&mut file)))
         }
     };
-    let bytes = bytes.map_err(|error| Error::read(name, error))?;
+    let bytes = bytes.map_err(|error| match builtin::network(source) {
+        Ok(_) if error.kind() == std::io::ErrorKind::NotFound => Error::Input {
+            message: format!("there is no file {source}"),
+            help: Some(format!("the built-in network of this name is builtin:{source}")),
+        },
+        _ => Error::read(name, error),
+    })?;
     Ok(AppSource::Text { name: name.into(), folder, bytes })
 }
 

@@ -10,6 +10,7 @@ use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::Plan as Data;
 use csdfc_planner::saved::identity;
 use csdfc_runtime::run::{element, input_dims};
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -259,13 +260,81 @@ impl Place {
 
 /// The error of a plan that misses what was asked.
 pub fn unmet(py: Python<'_>, text: String, nearest: Data) -> PyErr {
-    with_plan(py, Unmet::new_err(text), "nearest", nearest)
+    let error = Unmet::new_err(text);
+    let remedies: Vec<Remedy> = nearest.constraints.remedies.iter().cloned().map(Remedy).collect();
+    match error.value(py).setattr("remedies", remedies) {
+        Ok(()) => with_plan(py, error, "nearest", nearest),
+        Err(failed) => failed,
+    }
 }
 
 /// An error that has a plan under this name.
 pub fn with_plan(py: Python<'_>, error: PyErr, name: &str, plan: Data) -> PyErr {
     let set = Plan::here(plan).and_then(|plan| error.value(py).setattr(name, Py::new(py, plan)?));
     set.map_or_else(|failed| failed, |()| error)
+}
+
+/// What it would take to meet constraints.
+#[pyclass(frozen, module = "csdfc")]
+pub struct Remedy(csdfc_plan::remedy::Remedy);
+
+#[pymethods]
+impl Remedy {
+    #[getter]
+    fn means(&self) -> &str {
+        &self.0.means
+    }
+
+    /// As keywords of `csdfc.plan`.
+    #[getter]
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let options = PyDict::new(py);
+        for pair in self.0.options.as_chunks::<2>().0 {
+            let [name, value] = pair.each_ref().map(String::as_str);
+            let name = name.trim_start_matches('-').replace('-', "_");
+            match value.split_once('=') {
+                None => options.set_item(name, number_or_text(py, value)?)?,
+                Some((cnn, value)) => {
+                    let of_cnns = match options.get_item(&name)? {
+                        Some(known) => known.cast_into::<PyDict>()?,
+                        None => PyDict::new(py),
+                    };
+                    of_cnns.set_item(cnn, number_or_text(py, value)?)?;
+                    options.set_item(name, of_cnns)?;
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    #[getter]
+    fn total(&self) -> u64 {
+        self.0.total
+    }
+
+    #[getter]
+    fn fps(&self) -> BTreeMap<String, f64> {
+        self.0.fps.clone()
+    }
+
+    #[getter]
+    fn met(&self) -> bool {
+        self.0.met
+    }
+
+    fn __repr__(&self) -> String {
+        let met = if self.0.met { "met" } else { "not met" };
+        format!("<csdfc.Remedy {}: {} bytes, {met}>", self.0.means, self.0.total)
+    }
+}
+
+/// The value of an option.
+fn number_or_text<'py>(py: Python<'py>, value: &str) -> PyResult<Bound<'py, PyAny>> {
+    match (value.parse::<i64>(), value.parse::<f64>()) {
+        (Ok(whole), _) => whole.into_bound_py_any(py),
+        (_, Ok(number)) => number.into_bound_py_any(py),
+        _ => value.into_bound_py_any(py),
+    }
 }
 
 /// A packing.

@@ -159,9 +159,11 @@ fn values(cnn: &Cnn, inputs: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
         };
         return Ok(vec![value(cnn, name, inputs)?]);
     };
+    // `plan.inputs` names inputs with their CNN, if there are several.
+    let with_cnn = |name: &str| format!("{}/{name}", cnn.name);
     for key in named.keys()? {
         let key: String = key.extract()?;
-        if !names().any(|name| name == key) {
+        if !names().any(|name| name == key || with_cnn(name) == key) {
             let help = suggest::help(&key, "its inputs are", names());
             return Err(Error::new_err(format!(
                 "CNN {} has no input `{}`: {help}",
@@ -170,9 +172,12 @@ fn values(cnn: &Cnn, inputs: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
             )));
         }
     }
-    let given = |name: &str| match named.contains(name)? {
-        true => value(cnn, name, &named.get_item(name)?),
-        false => Err(Error::new_err(match input_of(cnn, name) {
+    let given = |name: &str| match [name.to_owned(), with_cnn(name)]
+        .into_iter()
+        .find_map(|key| named.get_item(key).ok())
+    {
+        Some(array) => value(cnn, name, &array),
+        None => Err(Error::new_err(match input_of(cnn, name) {
             Some((input, shape)) => format!(
                 "input {name} of CNN {} is not given: it takes {} of {:?}",
                 cnn.name,
@@ -196,10 +201,12 @@ pub fn input_of<'c>(cnn: &'c Cnn, name: &str) -> Option<(&'c Input, &'c Shape)> 
 /// An array for an input. The runner looks at its shape.
 fn value(cnn: &Cnn, name: &str, array: &Bound<'_, PyAny>) -> PyResult<Value> {
     let numpy = array.py().import("numpy")?;
+    let is_list = !array.hasattr("dtype")?;
     let array = numpy.call_method1("asarray", (array,))?;
     let array = array.cast::<PyUntypedArray>().map_err(PyErr::from)?;
-    // What a model of 16-bit floats takes.
-    let wide = match array.dtype().to_string() == "float16" {
+    // What a model of 16-bit floats takes, and numbers of Python, which have no type of NumPy's yet.
+    let of = array.dtype().to_string();
+    let wide = match of == "float16" || is_list && of == "float64" {
         true => Some(array.call_method1("astype", ("float32",))?),
         false => None,
     };

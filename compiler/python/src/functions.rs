@@ -34,7 +34,10 @@ pub fn plan(py: Python<'_>, model: &Bound<'_, PyAny>, options: Option<&Bound<'_,
         Err(Interrupted { error, answer: Some(Ok(planned)) }) => {
             Err(with_plan(py, error, "plan", planned.plan))
         }
-        Err(Interrupted { error, .. }) => Err(error),
+        Err(Interrupted { error, .. }) => {
+            error.value(py).setattr("plan", py.None())?;
+            Err(error)
+        }
     }
 }
 

@@ -103,6 +103,10 @@ class Plans(InFolder):
             csdfc.plan("builtin:lenet5", mem="5kB", fps=1)
         least = csdfc.plan("builtin:lenet5", mem="min", weights="streamed")
         self.assertEqual(raised.exception.nearest.total, least.total)
+        self.assertGreater(len(raised.exception.remedies), 2)
+        for remedy in raised.exception.remedies:
+            plan = csdfc.plan("builtin:lenet5", **({"mem": "5kB", "fps": 1} | remedy.options))
+            self.assertEqual((plan.total, plan.fps, remedy.met), (remedy.total, remedy.fps, False), remedy)
         self.assertIn("memory peaks", str(raised.exception))
 
     def test_what_is_wrong_is_an_error(self):
@@ -466,6 +470,9 @@ class Runs(InFolder):
             plan.run(random(1, 3, 32, 32), cnn="resnet9")
         image = random(1, 3, 32, 32)
         [ours], [alone] = plan.run(image, cnn="resnet8").values(), self.plan.run(image).values()
+        for given in [{"resnet8/input": image}, image.tolist()]:
+            [again] = plan.run(given, cnn="resnet8").values()
+            np.testing.assert_array_equal(again, ours)
         np.testing.assert_allclose(ours, alone, rtol=1e-4, atol=1e-5)
 
     def test_all_plans_compute_the_same(self):
@@ -697,7 +704,7 @@ class Interrupts(InFolder):
     def test_planning_ends_with_the_best_plan_so_far(self):
         took, error = self.interrupted(lambda: csdfc.plan("builtin:mobilenet_v2", mem="min", budget="60s"))
         self.assertLess(took, 1.0)
-        if hasattr(error, "plan"):
+        if error.plan is not None:
             self.assertIn("mobilenet_v2", repr(error.plan))
         self.assertEqual(csdfc.plan("builtin:lenet5", mem="min").application, "lenet5")
 

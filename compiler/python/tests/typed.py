@@ -26,6 +26,7 @@ try:
     plan.check()
 except csdfc.Unmet as unmet:
     nearest: csdfc.Plan = unmet.nearest
+    options: list[dict[str, Any]] = [remedy.options for remedy in unmet.remedies]
 
 csdfc.plan(7)  # type: ignore[arg-type]
 csdfc.plan("net.onnx", memory="2MB")  # type: ignore[call-arg]

@@ -10,8 +10,16 @@ use super::Table;
 /// The targets, the processors that they stand for, and what was measured with optimisation for speed and for size. Targets
 /// with the same instructions have the same tables.
 pub(super) const TARGETS: &[(&str, &str, [&Table; 2])] = &[
-    ("thumbv7em-none-eabihf", "Cortex-M4 and M7", [&thumbv7em::FAST, &thumbv7em::SMALL]),
-    ("thumbv8m.main-none-eabihf", "Cortex-M33 and larger", [&thumbv7em::FAST, &thumbv7em::SMALL]),
+    (
+        "thumbv7em-none-eabihf",
+        "Cortex-M4 and M7, with the feature `dsp`",
+        [&thumbv7em::FAST, &thumbv7em::SMALL],
+    ),
+    (
+        "thumbv8m.main-none-eabihf",
+        "Cortex-M33 and larger, with the feature `dsp`",
+        [&thumbv7em::FAST, &thumbv7em::SMALL],
+    ),
     ("thumbv6m-none-eabi", "Cortex-M0 and M0+", [&thumbv6m::FAST, &thumbv6m::SMALL]),
     ("riscv32imac-unknown-none-elf", "RISC-V of 32 bits", [&riscv32::FAST, &riscv32::SMALL]),
     (

@@ -9,7 +9,7 @@ use csdfc_emit::footprint::Footprint;
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::app::spec::RowsSpec;
 use csdfc_input::device::DeviceProfile;
-use csdfc_input::units::{self, MemoryGoal};
+use csdfc_input::units::MemoryGoal;
 use csdfc_network::Network;
 use csdfc_network::suggest;
 use csdfc_plan::plan::Plan;
@@ -165,9 +165,7 @@ pub(crate) fn unmet(chosen: &Chosen, footprint: Option<&Footprint>, words: &[Str
             let text = "the outputs have too large an error with the chosen primitives; plan with --primitives fixed";
             return Some(format!("{text}\n  {}", lost.trim_end()));
         }
-        let lacks = report::board::lacks(&planned.plan, footprint?);
-        let text = "not met: code and parameters take more than there is of flash, by";
-        return (lacks > 0).then(|| format!("{text} {}", units::bytes(lacks)));
+        return report::board::lacks(&planned.plan, footprint?);
     };
     let mut lines = vec![shortfall::text(&planned.plan, nearest)];
     if !accuracies.is_empty() {

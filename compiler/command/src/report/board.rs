@@ -19,12 +19,12 @@ pub fn footprint(plan: &Plan, device: &DeviceProfile) -> Result<Option<Footprint
 
 /// The flash and the stack that a plan takes, each with its limit if there is one.
 pub fn text(plan: &Plan, footprint: &Footprint) -> String {
-    let Footprint { target, code, small_code, stack, uncounted, .. } = footprint;
+    let Footprint { target, processors, code, small_code, stack, uncounted } = footprint;
     let weights = plan.memory.parameters_stored;
     let line = |name: &str, bytes: u64, note: String| vec![format!("  {name}"), grouped(bytes), note];
     let small = format!("estimated, for speed; {} for size (opt-level = \"s\")", grouped(*small_code));
     let mut rows = vec![
-        vec![format!("on {target}"), "bytes".into()],
+        vec![format!("on {target}"), "bytes".into(), (*processors).to_owned()],
         line("code", *code, small),
         line("parameters", weights, String::new()),
         line("flash", code + weights, units::bytes(code + weights)),
@@ -37,8 +37,17 @@ pub fn text(plan: &Plan, footprint: &Footprint) -> String {
     table(&rows, &[1])
 }
 
-/// Bytes of flash that a plan lacks, however it is compiled.
-pub fn lacks(plan: &Plan, footprint: &Footprint) -> u64 {
-    let least = plan.memory.parameters_stored + footprint.code.min(footprint.small_code);
-    plan.constraints.flash.map_or(0, |limit| least.saturating_sub(limit))
+/// What a plan lacks of flash, however it is compiled, in words.
+pub fn lacks(plan: &Plan, footprint: &Footprint) -> Option<String> {
+    let (parameters, code) = (plan.memory.parameters_stored, footprint.code.min(footprint.small_code));
+    let limit = plan.constraints.flash?;
+    (parameters + code > limit).then(|| {
+        format!(
+            "not met: flash of {}; the parameters and the smaller code take {} + {} = {}",
+            units::bytes(limit),
+            grouped(parameters),
+            grouped(code),
+            grouped(parameters + code)
+        )
+    })
 }

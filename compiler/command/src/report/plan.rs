@@ -70,6 +70,8 @@ fn memory(plan: &Plan) -> String {
         0 => String::new(),
         _ => format!("shares the arena with the buffers: {} in all", grouped(memory.arena)),
     };
+    // Blocks of weights lie among the buffers, or above them.
+    let buffers = if memory.workspace == 0 { memory.arena } else { memory.buffers };
     let line = |name: &str, bytes: u64, note: String| vec![name.to_owned(), grouped(bytes), note];
     let mut rows = vec![
         vec!["memory".to_owned(), "bytes".to_owned()],
@@ -78,7 +80,7 @@ fn memory(plan: &Plan) -> String {
             memory.parameters_resident.unwrap_or(memory.parameters_stored),
             parameters_at(plan),
         ),
-        line("  buffers", memory.buffers, format!("{bound}; {} without reuse", grouped(memory.naive))),
+        line("  buffers", buffers, format!("{bound}; {} without reuse", grouped(memory.naive))),
         line("  workspace", memory.workspace, shared),
         line("  total", memory.total, units::bytes(memory.total)),
     ];

@@ -75,7 +75,11 @@ pub fn text(plan: &Plan, nearest: &Shortfall) -> String {
         Some(bytes) => format!("the {what} asked for take {} in total", units::bytes(bytes)),
         None => {
             let memory = if plan.regions.is_empty() { "any memory" } else { "these memories" };
-            format!("the best {what} in {memory}: {}", rates(&nearest.best_rates))
+            let workers = match plan.threads {
+                1 => "1 worker".to_owned(),
+                threads => format!("{threads} workers"),
+            };
+            format!("the best {what} in {memory} with {workers}: {}", rates(&nearest.best_rates))
         }
     });
     lines.join("\n  ")
