@@ -308,6 +308,13 @@ fn a_plan_in_words() {
     let (zeta, alpha) =
         (ended.stdout.find("zeta ≥ 2 fps").unwrap(), ended.stdout.find("alpha ≥ 1 fps").unwrap());
     assert!(zeta < alpha && ended.stderr.is_empty(), "{}{}", ended.stdout, ended.stderr);
+    assert!(!ended.stdout.contains("taking turns"), "{}", ended.stdout);
+    let ended = run(folder.path(), &["plan", "app.ron", "--fps", "8000"]);
+    assert!(
+        ended.stdout.contains("taking turns at the rates asked for, they need 137 % of the time"),
+        "{}",
+        ended.stdout
+    );
     let ended = run(folder.path(), &["plan", "app.ron", "--threads", "5"]);
     assert!(
         ended.stderr.contains("5 workers share each firing, but device generic has 4 cores"),

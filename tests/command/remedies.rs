@@ -109,6 +109,23 @@ fn what_lacks_only_speed_is_slower() {
     assert!(plan.constraints.met && plan.cnns[0].fps >= slower.fps["lenet5"]);
 }
 
+/// What is only a matter of another option is said to meet everything, and does.
+#[test]
+fn another_option_may_do() {
+    for (words, means) in [
+        (&["builtin:resnet8", "--fps", "1000"][..], "4 workers"),
+        (&["builtin:resnet8", "--mem", "300kB", "--weights", "resident"], "weights streamed"),
+    ] {
+        let (ended, nearest) = planned(words);
+        let remedies = &nearest.constraints.remedies;
+        let at = remedies.iter().position(|remedy| remedy.means == means).unwrap();
+        let command: Vec<&str> = commands(&ended.stderr)[at].split(' ').collect();
+        let (_, plan) = made(&command[1..]);
+        assert!(remedies[at].met && plan.constraints.met, "{words:?}: {}", ended.stderr);
+        assert_eq!(plan.memory.total, remedies[at].total, "{words:?}");
+    }
+}
+
 #[test]
 fn the_smallest_plan_says_what_it_leaves_out() {
     let folder = folder();

@@ -191,8 +191,8 @@ impl Crate<'_> {
         let mut text = String::from(
             "## On a board\n\n\
              Beside the weights and the arena, a board holds the code, and a frame takes some stack. The table has about how\n\
-             many bytes these are, by what each kernel was measured to take. With `opt-level = \"s\"` in your program's profile, the code is smaller and\n\
-             slower.\n\n\
+             many bytes these are, by what each kernel was measured to take. With `opt-level = \"s\"` in your program's\n\
+             profile, the code is smaller and slower.\n\n\
              | processor | target | code | with `s` | stack |\n| --- | --- | ---: | ---: | ---: |\n",
         );
         let mut uncounted = BTreeSet::new();

@@ -91,8 +91,8 @@ function scrolling(label, content) {
 }
 
 // A table. A column has a title, and says of a row its text and, to sort by, its value. It may draw a share as a bar. A short
-// text stays on one line. The first column says what a row is found by. On a narrow screen, each row is a card with the titles in it: so the roles of a table are stated,
-// which browsers forget with another display.
+// text stays on one line. The first column says what a row is found by. On a narrow screen, each row is a card with the
+// titles in it: so the roles of a table are stated, which browsers forget with another display.
 function table(caption, columns, rows, sortable) {
   const body = html("tbody", { role: "rowgroup" }), styleOf = column => column.value ? "number" : column.short ? "short" : "long";
   let sorted = null;
