@@ -14,7 +14,7 @@
 //! let planned = driver::plan(&opened.resolve()?, &device, vec!["builtin:lenet5".into()])?;
 //! let nearest = planned.shortfall.ok_or("a billion frames per second")?;
 //! let text = shortfall::text(&planned.plan, &nearest);
-//! assert!(text.contains("the best frame rates in any memory: lenet5 "), "{text}");
+//! assert!(text.contains("the best frame rates in any memory with 1 worker: lenet5 "), "{text}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
