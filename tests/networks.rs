@@ -181,7 +181,7 @@ fn the_bars_are_met() {
     }
 }
 
-/// There is no search if the answer is known without one: the fastest plan has no parts, and constraints that no plan
+/// There is no search if the answer is known without one: the fastest plan has no parts, and rates that no plan
 /// meets are reported at once.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
