@@ -57,6 +57,43 @@ fn a_front_is_saved_drawn_and_picked_from() {
     assert_eq!(planned(&run(&args)).memory.total, plan.pareto[1].memory);
 }
 
+/// Blocks of weights are placed when all else is known, so the plans of the front have them placed too.
+#[test]
+fn picked_plans_stream_the_weights_that_their_lines_do() {
+    let folder = folder();
+    let run = |args: &[&str]| run(folder.path(), args);
+    for asked in [
+        &["builtin:resnet8", "--weights", "streamed"][..],
+        // Some weights stay in memory.
+        &["builtin:resnet8", "--mem", "300kB"],
+        // Some are read again at each firing.
+        &["builtin:resnet8", "--mem", "107kB"],
+    ] {
+        let save = [&["plan"], asked, &["--pareto", "front.json", "-q", "--format", "json"]].concat();
+        let plan = planned(&run(&save));
+        assert!(plan.store.is_some() && plan.pareto.len() > 1, "{asked:?}: {}", plan.pareto.len());
+        assert!(plan.pareto.is_sorted_by(|a, b| a.memory > b.memory && a.fps["resnet8"] > b.fps["resnet8"]));
+        // The plan itself is among them, or one that is hardly slower.
+        let is_as_good = |point: &csdfc_plan::plan::ParetoPoint| {
+            point.memory <= plan.memory.total && point.fps["resnet8"] >= plan.cnns[0].fps * 0.99
+        };
+        assert!(plan.pareto.iter().any(is_as_good), "{asked:?}");
+        for (i, point) in plan.pareto.iter().enumerate() {
+            let number = (i + 1).to_string();
+            // Without a limit, and with the same one if it fits that.
+            let fits = plan.constraints.memory.is_none_or(|limit| point.memory <= limit);
+            for words in [Some(&asked[..1]), fits.then_some(asked)].into_iter().flatten() {
+                let from = ["--from", "front.json", "--pick", &number, "--format", "json"];
+                let picked = run(&[&["plan"], words, &from].concat());
+                assert_eq!(picked.stderr, "", "{words:?}");
+                let picked = planned(&picked);
+                assert_eq!((picked.memory.total, &picked.search.choices), (point.memory, &point.choices));
+                assert!((picked.cnns[0].fps - point.fps["resnet8"]).abs() < 1e-6, "{words:?} {number}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_search_starts_from_an_old_plan() {
     let folder = folder();

@@ -45,6 +45,24 @@ fn every_command_makes_the_plan_of_its_line_of_larger_networks() {
     tried(&["builtin:wake_word", "builtin:mobilenet_v2"], &[2, 5, 20]);
 }
 
+#[test]
+#[ignore = "takes hours: run it by hand, in release"]
+fn every_command_makes_the_plan_of_its_line_of_all_networks() {
+    let built_in = csdfc_input::builtin::NAMES.iter().map(|name| format!("builtin:{name}"));
+    let mut models: Vec<String> = built_in.collect();
+    if let Ok(folder) = std::fs::read_dir("../shared/models") {
+        let paths = folder.filter_map(|entry| Some(entry.ok()?.path().canonicalize().ok()?));
+        let onnx = paths.filter(|path| path.extension().is_some_and(|extension| extension == "onnx"));
+        models.extend(onnx.map(|path| path.display().to_string()));
+    }
+    models.sort();
+    for model in models {
+        let began = std::time::Instant::now();
+        tried(&[&model], &[5, 35, 65, 95]);
+        println!("{model}: {:.0?}", began.elapsed());
+    }
+}
+
 /// Plans networks in shares of the memory that they take without a limit.
 fn tried(models: &[&str], percents: &[u64]) {
     let mut unmet = 0;
@@ -73,7 +91,7 @@ fn tried(models: &[&str], percents: &[u64]) {
             the_smallest_is_the_smallest(&words, remedies, &nearest);
         }
     }
-    assert!(unmet >= models.len(), "{unmet}");
+    assert!(unmet >= models.len(), "{models:?}: {unmet}");
 }
 
 /// With the precision that was asked for, no other options make a plan below the smallest of the remedies, and the nearest

@@ -195,8 +195,8 @@ fn as_stated(
     watch: &Watch<'_>,
 ) -> Result<Chosen, Error> {
     let mut application = app.resolve()?;
-    if let (Some((saved, _)), Some(_)) = (saved, args.front.pick) {
-        application = saved.with_primitives(application);
+    if let (Some((saved, _)), Some(number)) = (saved, args.front.pick) {
+        application = saved.application_for(number, application);
     }
     let device = DeviceProfile::find(&application.device, &app.folder)?;
     let start = match saved {

@@ -41,6 +41,7 @@ mod choose;
 mod design_points;
 mod finalise;
 mod fixed;
+mod front;
 mod primitives;
 mod reread;
 mod residency;
@@ -74,7 +75,7 @@ type LayerOf = (usize, String);
 pub struct Refused(pub String);
 
 /// Says why it refuses a plan, if it does.
-pub type PlanValidator<'a> = &'a dyn Fn(&Plan) -> Result<(), Refused>;
+pub type PlanValidator<'a> = &'a (dyn Fn(&Plan) -> Result<(), Refused> + Sync);
 
 /// Refuses a plan that our own checker refuses, which is a mistake of csdfc.
 ///
@@ -204,7 +205,11 @@ fn best(context: &Context<'_>, start: &Start, application: &Application) -> Resu
         }
     }
     let best_rates = first.planned.shortfall.as_ref().map(|shortfall| shortfall.best_rates.clone());
-    let Candidate { mut planned, .. } = found.unwrap_or(first);
+    let Candidate { application: as_planned, mut planned } = found.unwrap_or(first);
+    if as_planned.streamed.is_some() && matches!(start, Start::Search(_)) {
+        planned.plan.pareto =
+            info_span!("front").in_scope(|| front::placed(context, &as_planned, &planned.plan))?;
+    }
     if let (Some(shortfall), Some(rates)) = (&mut planned.shortfall, best_rates) {
         shortfall.reaches(&rates);
     }

@@ -25,10 +25,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc_input::app::resolve::{Application, Cnn};
+use csdfc_input::app::resolve::{Application, Cnn, Streamed};
 use csdfc_input::app::spec::Primitives;
+use csdfc_input::units::MemoryGoal;
 use csdfc_network::suggest::{self, clip};
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{self, Device, Model, ParetoPoint, Plan, StorageModel};
@@ -83,6 +84,19 @@ pub struct SavedCnn {
     /// The primitives of layers, by layer, unless it is the first one that computes the layer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub primitives: BTreeMap<String, String>,
+    /// How often a frame reads the weights of each layer whose weights are streamed, by layer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub streamed: BTreeMap<String, Reads>,
+}
+
+/// How often a frame reads the streamed weights of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reads {
+    /// Once.
+    Once,
+    /// At each firing.
+    Again,
 }
 
 /// Why a saved front, or a part of it, does not apply to an application.
@@ -143,6 +157,11 @@ impl SavedFront {
             layers: cnn.layers.len(),
             order: order(cnn.layers.iter().map(|layer| layer.name.as_str())),
             primitives: primitives(plan, cnn),
+            streamed: cnn
+                .layers
+                .iter()
+                .filter_map(|layer| Some((layer.name.clone(), reads(layer)?)))
+                .collect(),
         };
         SavedFront {
             format: FORMAT.into(),
@@ -226,8 +245,10 @@ impl SavedFront {
         Ok(application.cnns.iter().map(choice).collect::<Result<_, _>>()?)
     }
 
-    /// The application with the primitives of the front's plans, and with the conversions that they need.
-    pub fn with_primitives(&self, mut application: Application) -> Application {
+    /// The application as plan `number`, from 1, was made from it: with the primitives of the front's plans, with the
+    /// conversions that they need, and with the weights that they stream. If there are such weights, the plan gets no more
+    /// memory than it took, since it would use the rest for larger blocks and earlier loads.
+    pub fn application_for(&self, number: usize, mut application: Application) -> Application {
         for cnn in &mut application.cnns {
             let saved = self.cnns.iter().find(|saved| saved.name == cnn.name);
             for layer in &mut cnn.network.layers {
@@ -244,7 +265,38 @@ impl SavedFront {
             *cnn = selection::legalised(cnn.clone());
         }
         application.primitives = Primitives::Fixed;
+        application.may_be_streamed = None;
+        application.streamed = self.streamed(&application);
+        let point = number.checked_sub(1).and_then(|index| self.pareto.get(index));
+        if let (Some(_), Some(point)) = (&application.streamed, point) {
+            let asked = match application.constraints.memory {
+                Some(MemoryGoal::Bytes(asked)) => asked,
+                Some(MemoryGoal::Min) | None => u64::MAX,
+            };
+            application.constraints.memory = Some(MemoryGoal::Bytes(asked.min(point.memory)));
+        }
         application
+    }
+
+    /// Which weights of an application the front's plans stream; `None` if all are in memory.
+    fn streamed(&self, application: &Application) -> Option<Streamed> {
+        let of = |cnn: &Cnn| self.cnns.iter().find(|saved| saved.name == cnn.name);
+        if !application.cnns.iter().filter_map(of).any(|saved| !saved.streamed.is_empty()) {
+            return None;
+        }
+        let named = |is_meant: &dyn Fn(Option<Reads>) -> bool| -> BTreeSet<(usize, String)> {
+            let layers = application.cnns.iter().enumerate().flat_map(|(index, cnn)| {
+                cnn.network.layers.iter().map(move |layer| (index, cnn, layer.name.clone()))
+            });
+            let reads =
+                |cnn: &Cnn, name: &String| of(cnn).and_then(|saved| saved.streamed.get(name)).copied();
+            let meant = layers.filter(|(_, cnn, name)| is_meant(reads(cnn, name)));
+            meant.map(|(index, _, name)| (index, name)).collect()
+        };
+        Some(Streamed {
+            resident: named(&|reads| reads.is_none()),
+            again: named(&|reads| reads == Some(Reads::Again)),
+        })
     }
 
     /// Whether the choices for a CNN are for this one.
@@ -265,6 +317,15 @@ impl SavedFront {
             return Err(Mismatch::Order { cnn: name });
         }
         Ok(())
+    }
+}
+
+/// How often a frame reads a layer's weights, if they are streamed.
+fn reads(layer: &plan::Layer) -> Option<Reads> {
+    match layer.times_read() {
+        0 => None,
+        1 => Some(Reads::Once),
+        _ => Some(Reads::Again),
     }
 }
 
