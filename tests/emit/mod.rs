@@ -7,6 +7,7 @@ mod arm;
 mod build;
 mod capi;
 mod footprint;
+mod images;
 mod in_turn;
 mod integers;
 mod joint;
@@ -244,6 +245,10 @@ fn one_model() {
     value.dims = vec![1, 32, 32, 1];
     let said = refusal(&npy::bytes(&value));
     assert!(said.contains("its dimensions are [1, 32, 32, 1], not [1, 1, 32, 32]"), "{said}");
+    let mut program = Command::new(emitted.folder().join("target/debug/emitted"));
+    let ran = program.arg("photo.png").output().expect("the program");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && said.contains("photo.png: the input takes no pixels"), "{said}");
 }
 
 /// Raw files: frames by rows, from a file or standard input to a file or standard output.

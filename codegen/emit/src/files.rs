@@ -27,6 +27,9 @@ pub fn listed(mut files: Vec<(PathBuf, Vec<u8>)>) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
+/// The crate that decodes images, of the version that csdfc itself has.
+const IMAGE_CRATE: &str = "image = { version = \"0.25\", default-features = false, features = [\"jpeg\", \"png\"], optional = true }";
+
 /// A crate to be written.
 pub(super) struct Crate<'a> {
     pub name: String,
@@ -50,6 +53,9 @@ impl Crate<'_> {
         add(".cargo/config.toml", include_str!("template/config.toml").into());
         add("src/main.rs", self.head() + &program::write(&self.name, self.plan, self.models));
         add("src/files.rs", self.head() + include_str!("template/files.rs"));
+        if self.takes_images() {
+            add("src/pixels.rs", self.head() + include_str!("template/pixels.rs"));
+        }
         add("src/support.rs", self.head() + include_str!("template/support.rs"));
         add("src/capi.rs", self.head() + &capi::write(&self.name, self.models));
         let header = capi::header(&self.name, self.plan, self.models, &self.packed);
@@ -99,6 +105,11 @@ impl Crate<'_> {
         self.models.first().map_or(&[], |model| &model.regions)
     }
 
+    /// Whether the program takes files of images, with the feature `image`.
+    pub(super) fn takes_images(&self) -> bool {
+        self.models.iter().any(Model::takes_images)
+    }
+
     /// Whether weights of a model are read from a store.
     pub(super) fn is_streamed(&self) -> bool {
         self.models.iter().any(Model::is_streamed)
@@ -115,6 +126,14 @@ impl Crate<'_> {
     }
 
     fn manifest(&self) -> String {
+        let (image, dependencies) = match self.takes_images() {
+            true => (
+                "# The program takes PNG and JPEG files. Nothing else needs another crate.\n\
+                 image = [\"std\", \"dep:image\"]\n",
+                format!("[dependencies]\n{IMAGE_CRATE}\n\n"),
+            ),
+            false => ("", String::new()),
+        };
         format!(
             "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\nrust-version = \"1.89\"\n\
              publish = false\n\n\
@@ -126,7 +145,8 @@ impl Crate<'_> {
              panic-handler = []\n\
              # The processor is an Arm microcontroller with DSP instructions: Cortex-M4, M7, M33 and larger.\n\
              dsp = []\n\
-             # Firings are timed, and the program writes them with `--trace`.\ntrace = [\"std\"]\n\n\
+             # Firings are timed, and the program writes them with `--trace`.\ntrace = [\"std\"]\n{image}\n\
+             {dependencies}\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\
              # The crate is a workspace of its own, wherever it lies.\n[workspace]\n",
             name = self.name

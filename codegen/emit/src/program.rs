@@ -1,5 +1,6 @@
 //! The program of a crate: it runs files through its models, by rows, and times frames.
 
+use csdfc_plan::operator::ColorOrder;
 use csdfc_plan::plan::Plan;
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::file_name::file_name;
@@ -27,7 +28,11 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
         source.comment("//!", &on_turns(models));
     }
     source.gap();
+    let takes_images = models.iter().any(Model::takes_images);
     source.line("mod files;");
+    if takes_images {
+        source.line("mod pixels;");
+    }
     source.line("mod support;");
     source.gap();
     let by_range =
@@ -50,6 +55,9 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     });
     source.gap();
     source.line("use files::{Input, Layout, Output};");
+    if takes_images {
+        source.line("use pixels::Image;");
+    }
     source.line("use support::{Arguments, Cnn, Ends, Frames};");
     source.gap();
     source.comment("///", "What the program says about itself.");
@@ -162,6 +170,13 @@ fn help(usage: &str, plan: &Plan, models: &[Model<'_>]) -> String {
         true => "  --store FILE          The weights that frames read; by default store.bin\n",
         false => "",
     };
+    let images = match models.iter().any(Model::takes_images) {
+        true => {
+            "\nAn input that takes bytes of pixels also takes a PNG or JPEG file, of exactly its width and height, as one frame,\n\
+             if the program is built with `--features image`.\n"
+        }
+        false => "",
+    };
     format!(
         "Runs the models of {} on files.\n\n\
          Usage: {usage}\n\n{several}\
@@ -182,7 +197,7 @@ fn help(usage: &str, plan: &Plan, models: &[Model<'_>]) -> String {
          A raw file is one whose name does not end in .npy; `-` is standard input or output. It holds frame after\n\
          frame, without a header: rows from the top, images as pixels of channels, floats of 32 bits in little-endian\n\
          order, or the bytes that an input takes. It is read and written by rows, so no frame is held, unless the plan\n\
-         reads an input as a whole, or a camera has planes.\n",
+         reads an input as a whole, or a camera has planes.\n{images}",
         one_line(&plan.application),
     )
 }
@@ -286,8 +301,14 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<
         source.list("let shapes: &[&[usize]] = &[", &taken, ";");
         let part = part_of_input(field, shape);
         let is_whole = !field.by_rows || field.planar();
+        let file = format!("arguments.input({c}, {i})");
+        let image = if field.takes_images(shape) { "image" } else { "None" };
+        if field.takes_images(shape) {
+            write_image(source, field, shape, &file);
+        }
         let arguments = [
-            format!("arguments.input({c}, {i})"),
+            file,
+            image.into(),
             "shapes".into(),
             "layout".into(),
             format!("[{}, {part}]", shape.elements() / part),
@@ -365,6 +386,21 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<
     }
     source.line("Ok(())");
     source.close("}");
+}
+
+/// Writes code that reads the image of an input of this shape, if its file is one.
+fn write_image(source: &mut Source, field: &InputField<'_>, shape: &Shape, file: &str) {
+    let dims = [shape.column_axis(), shape.row_axis()].map(|axis| axis.map_or(1, |axis| shape.dims[axis]));
+    let is_bgr = field.input.camera.as_ref().is_some_and(|camera| camera.order == ColorOrder::Bgr);
+    let fields = [
+        format!("width: {}", dims[0]),
+        format!("height: {}", dims[1]),
+        format!("channels: {}", shape.channels()),
+        format!("is_bgr: {is_bgr}"),
+        format!("is_planar: {}", field.planar()),
+    ];
+    source.list("let image = Image {", &fields, ";");
+    source.line(format!("let image = image.read({file})?;"));
 }
 
 /// Whether the program runs a model as a pipeline. Files that are read or written at several stages would have to be
