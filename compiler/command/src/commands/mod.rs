@@ -5,6 +5,7 @@
 //! function that takes the arguments of the command line.
 
 mod analyze;
+mod boxes;
 pub(crate) mod check;
 mod device;
 pub(crate) mod emit;
