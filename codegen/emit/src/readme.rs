@@ -89,7 +89,7 @@ impl Crate<'_> {
             self.name,
             plan.csdfc,
             one_line(&plan.application),
-            if self.takes_images() { ", and for the feature `image` the crate of that name" } else { "" },
+            if self.takes_images() { ", and for its feature `image`\nthe crate of that name" } else { "" },
             self.name,
             self.on_processors(),
             plan.memory.parameters,

@@ -9,7 +9,7 @@ use csdfc_plan::plan::{Cnn, Layer, Output, Plan};
 use csdfc_plan::shape::Shape;
 use csdfc_runtime::run::{Data, Value};
 
-use super::run::outputs_of;
+use super::outputs::outputs_of;
 use crate::error::Error;
 use crate::report::run::DetectedBox;
 

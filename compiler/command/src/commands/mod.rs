@@ -17,6 +17,7 @@ pub(crate) mod invoke;
 mod logging;
 mod offload;
 pub(crate) mod output;
+mod outputs;
 mod pack;
 mod pages;
 pub(crate) mod plan;

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use csdfc_network::suggest::{self, clip};
 use csdfc_plan::operator::Operator;
-use csdfc_plan::plan::{Cnn, Layer, Output, Plan, Tensor};
-use csdfc_plan::shape::Shape;
+use csdfc_plan::plan::{Cnn, Layer, Plan};
 use csdfc_plan::timeline;
 use csdfc_planner::saved::reload;
 use csdfc_runtime::file_name::file_name;
@@ -15,6 +14,7 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
 use super::boxes::{self, Form};
+use super::outputs::outputs_of;
 use super::read::{read_plan, read_text};
 use super::recorder::Recorder;
 use super::rows::{Frame, RawInput, RawOutput, is_raw};
@@ -38,7 +38,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
     let networks = reload::reload(&plan, &folder)?;
     let mut files = Files::open(args, &plan)?;
     let references = references(args, &plan)?;
-    let labels = args.labels.as_deref().map(|file| Labels::read(file)).transpose()?;
+    let labels = args.labels.as_deref().map(Labels::read).transpose()?;
     let names = labels.as_ref().map(|labels| &labels.names[..]);
     let forms = args.boxes.then(|| boxes::forms(&plan, names.map(<[_]>::len))).transpose()?;
     labels.iter().try_for_each(|labels| labels.check(&plan, forms.as_deref()))?;
@@ -223,15 +223,6 @@ impl Frames<'_> {
         }
         Ok(())
     }
-}
-
-/// The outputs of a CNN, each with the shape in which the model states it.
-pub(super) fn outputs_of<'p>(plan: &'p Plan, cnn: &'p Cnn) -> impl Iterator<Item = (&'p Output, &'p Shape)> {
-    cnn.outputs.iter().filter_map(|output| {
-        let is_its = |tensor: &&Tensor| tensor.cnn == cnn.name && tensor.name == output.tensor;
-        let own = || plan.tensors.iter().find(is_its).map(|tensor| &tensor.shape);
-        Some((output, output.view.as_ref().or_else(own)?))
-    })
 }
 
 /// What is handed over as a whole in a frame.
