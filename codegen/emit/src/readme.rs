@@ -22,8 +22,8 @@ const ON_UPDATES: &str = "## New weights\n\n\
 const ON_IMAGES: &str = "If the program is built with `--features image`, an input that takes bytes also takes a PNG or JPEG file of\n\
     exactly its width and height. Its pixels are put in the order of the input, in grey for one channel, and without\n\
     their transparency. The feature brings in the crate `image`, which Cargo looks up even if the feature is off: to build\n\
-    where neither the network nor Cargo's cache has it, take `image` out of `[features]` and `[dependencies]` in\n\
-    `Cargo.toml`.\n\n";
+    where neither the network nor Cargo's cache has it, take the dependency out of `Cargo.toml`, and `dep:image` out of the\n\
+    feature.\n\n";
 
 impl Crate<'_> {
     /// The page.
