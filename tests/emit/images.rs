@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use csdfc_emit::{EmitError, Options};
 use csdfc_tests::{application, root};
 use image::codecs::jpeg::JpegEncoder;
 use image::{GrayImage, RgbImage, RgbaImage};
@@ -44,7 +45,7 @@ fn said(output: &Output) -> String {
 #[test]
 fn images_are_inputs_with_the_feature() {
     let application = application(&cameras());
-    let emitted = Emitted::new(&application);
+    let emitted = Emitted::with_image_files(&application);
     let folder = emitted.folder();
     fs::write(folder.join("plan.json"), emitted.plan.to_json()).expect("a file");
     // The versions that csdfc has, which decode to the same bytes.
@@ -84,7 +85,7 @@ fn images_are_inputs_with_the_feature() {
     let program = folder.join("target/debug/emitted");
     let program = program.to_str().expect("a path");
 
-    cargo(folder, &["build", "--offline"]);
+    cargo(folder, &["build", "--offline", "--no-default-features", "--features", "std,weights"]);
     let files = inputs(["colors.png", "planes.png", "grey.PNG"]);
     let ran = call(folder, program, &[], &files);
     assert!(!ran.status.success());
@@ -94,7 +95,7 @@ fn images_are_inputs_with_the_feature() {
         said(&ran)
     );
 
-    cargo(folder, &["build", "--offline", "--features", "image"]);
+    cargo(folder, &["build", "--offline"]);
     for files in [
         ["colors.png", "planes.png", "grey.PNG"],
         ["colors.jpg", "planes.jpeg", "grey.JPG"],
@@ -148,34 +149,39 @@ fn images_are_inputs_with_the_feature() {
         assert!(said(&ran).contains(&format!("{file}: ")) && said(&ran).contains(why), "{}", said(&ran));
     }
     let page = fs::read_to_string(folder.join("README.md")).expect("its page");
-    assert!(page.contains("`--features image`"), "{page}");
+    assert!(page.contains("the feature `image`"), "{page}");
     inspect_crate(folder, &["fmt", "--check"]);
-    for features in ["", "image"] {
-        inspect_crate(folder, &["clippy", "--offline", "--features", features, "--", "-D", "warnings"]);
+    for features in ["std,weights", "std,weights,image"] {
+        let words = ["clippy", "--offline", "--no-default-features", "--features", features];
+        inspect_crate(folder, &[&words[..], &["--", "-D", "warnings"]].concat());
     }
 }
 
-/// Crates that take no pixels need no other crate. The version is that of csdfc.
+/// Only those crates need another one. Its version is that of csdfc.
 #[test]
-fn only_crates_that_take_images_have_the_feature() {
-    let manifest = |text: &str| {
+fn only_crates_that_take_images_need_another_crate() {
+    let files = |text: &str, image_files: bool| {
         let application = application(text);
-        let files = super::emitted(&application, &csdfc_tests::plan(&application));
-        assert_eq!(
-            files.iter().any(|(path, _)| path == Path::new("src/pixels.rs")),
-            text.contains("u8"),
-            "{text}"
-        );
-        let (_, text) =
-            files.into_iter().find(|(path, _)| path == Path::new("Cargo.toml")).expect("a manifest");
-        String::from_utf8(text).expect("text")
+        let plan = csdfc_tests::plan(&application);
+        let options = Options { image_files, ..Options::default() };
+        let values = |cnn: usize, layer, parameter| application.cnns[cnn].network.parameter(layer, parameter);
+        csdfc_emit::emit(&plan, &values, &options)
     };
-    assert!(!manifest("(cnns: [(model: \"builtin:lenet5\")])").contains("dependencies"));
-    let with = manifest(&cameras());
+    let manifest = |image_files: bool| {
+        let files = files(&cameras(), image_files).expect("a crate");
+        let is_there = |name: &str| files.iter().any(|(path, _)| path == Path::new(name));
+        assert_eq!(is_there("src/pixels.rs"), image_files);
+        let (_, text) = files.iter().find(|(path, _)| path == Path::new("Cargo.toml")).expect("a manifest");
+        String::from_utf8(text.clone()).expect("text")
+    };
+    assert!(!manifest(false).contains("dependencies"));
     let ours = fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
     let line = |text: &str| {
         let line = text.lines().find(|line| line.starts_with("image = {")).expect("a dependency");
         line.replace(", optional = true", "")
     };
-    assert_eq!(line(&with), line(&ours));
+    assert_eq!(line(&manifest(true)), line(&ours));
+    // Without an input of pixels there is nothing to take them.
+    let refused = files("(cnns: [(model: \"builtin:lenet5\")])", true).expect_err("no pixels");
+    assert!(matches!(refused, EmitError::NoPixels), "{refused}");
 }

@@ -37,6 +37,8 @@ pub(super) struct Crate<'a> {
     pub models: &'a [Model<'a>],
     pub plan_hash: u64,
     pub packed: Packed,
+    /// Whether the program takes files of images, with the feature `image`.
+    pub image_files: bool,
 }
 
 impl Crate<'_> {
@@ -51,9 +53,12 @@ impl Crate<'_> {
         add("rustfmt.toml", include_str!("../rustfmt.toml").into());
         add(".gitignore", "/target\n".into());
         add(".cargo/config.toml", include_str!("template/config.toml").into());
-        add("src/main.rs", self.head() + &program::write(&self.name, self.plan, self.models));
+        add(
+            "src/main.rs",
+            self.head() + &program::write(&self.name, self.plan, self.models, self.image_files),
+        );
         add("src/files.rs", self.head() + include_str!("template/files.rs"));
-        if self.takes_images() {
+        if self.image_files {
             add("src/pixels.rs", self.head() + include_str!("template/pixels.rs"));
         }
         add("src/support.rs", self.head() + include_str!("template/support.rs"));
@@ -105,11 +110,6 @@ impl Crate<'_> {
         self.models.first().map_or(&[], |model| &model.regions)
     }
 
-    /// Whether the program takes files of images, with the feature `image`.
-    pub(super) fn takes_images(&self) -> bool {
-        self.models.iter().any(Model::takes_images)
-    }
-
     /// Whether weights of a model are read from a store.
     pub(super) fn is_streamed(&self) -> bool {
         self.models.iter().any(Model::is_streamed)
@@ -126,18 +126,19 @@ impl Crate<'_> {
     }
 
     fn manifest(&self) -> String {
-        let (image, dependencies) = match self.takes_images() {
+        let (default, image, dependencies) = match self.image_files {
             true => (
+                ", \"image\"",
                 "# The program takes PNG and JPEG files. Nothing else needs another crate.\n\
                  image = [\"std\", \"dep:image\"]\n",
                 format!("[dependencies]\n{IMAGE_CRATE}\n\n"),
             ),
-            false => ("", String::new()),
+            false => ("", "", String::new()),
         };
         format!(
             "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\nrust-version = \"1.89\"\n\
              publish = false\n\n\
-             [features]\ndefault = [\"std\", \"weights\"]\n\
+             [features]\ndefault = [\"std\", \"weights\"{default}]\n\
              # The instruction set is chosen at start, and there is a program.\nstd = []\n\
              # The weights are embedded. Without this feature, the caller hands them over.\nweights = []\n\
              # Functions for C, as the header in `include` declares them.\ncapi = []\n\

@@ -12,7 +12,7 @@ use super::pipeline::Stage;
 use super::source::Source;
 
 /// The text of `src/main.rs`.
-pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
+pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>], image_files: bool) -> String {
     let mut source = Source::default();
     let library = name.replace('-', "_");
     let several = models.len() > 1;
@@ -28,9 +28,8 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
         source.comment("//!", &on_turns(models));
     }
     source.gap();
-    let takes_images = models.iter().any(Model::takes_images);
     source.line("mod files;");
-    if takes_images {
+    if image_files {
         source.line("mod pixels;");
     }
     source.line("mod support;");
@@ -55,14 +54,14 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     });
     source.gap();
     source.line("use files::{Input, Layout, Output};");
-    if takes_images {
+    if image_files {
         source.line("use pixels::Image;");
     }
     source.line("use support::{Arguments, Cnn, Ends, Frames};");
     source.gap();
     source.comment("///", "What the program says about itself.");
     source.line("const HELP: &str = \"\\");
-    help(&usage, plan, models).lines().for_each(|line| {
+    help(&usage, plan, models, image_files).lines().for_each(|line| {
         source.line(line.replace('\\', "\\\\").replace('"', "\\\""));
     });
     source.line("\";");
@@ -100,7 +99,7 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     for (number, model) in models.iter().enumerate() {
         let path = if several { format!("{library}::{}::", model.module) } else { String::new() };
         source.gap();
-        write_run(&mut source, model, &path, several.then_some(number));
+        write_run(&mut source, model, &path, several.then_some(number), image_files);
         source.gap();
         write_inputs(&mut source, model, &path);
         source.gap();
@@ -151,7 +150,7 @@ fn on_turns(models: &[Model<'_>]) -> String {
 }
 
 /// What the program says about itself.
-fn help(usage: &str, plan: &Plan, models: &[Model<'_>]) -> String {
+fn help(usage: &str, plan: &Plan, models: &[Model<'_>], image_files: bool) -> String {
     let several = models.len() > 1;
     let all = |of: &dyn Fn(&Model<'_>) -> Vec<String>| {
         let names = models.iter().flat_map(|model| {
@@ -170,10 +169,9 @@ fn help(usage: &str, plan: &Plan, models: &[Model<'_>]) -> String {
         true => "  --store FILE          The weights that frames read; by default store.bin\n",
         false => "",
     };
-    let images = match models.iter().any(Model::takes_images) {
+    let images = match image_files {
         true => {
-            "\nAn input that takes bytes of pixels also takes a PNG or JPEG file, of exactly its width and height, as one frame,\n\
-             if the program is built with `--features image`.\n"
+            "\nAn input that takes bytes of pixels also takes a PNG or JPEG file, of exactly its width and height, as one frame.\n"
         }
         false => "",
     };
@@ -280,7 +278,7 @@ fn own_arena(model: &Model<'_>) -> &'static str {
 }
 
 /// Writes the function that runs the frames of a model. If there are several models, it has a number.
-fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<usize>) {
+fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<usize>, image_files: bool) {
     let arena = if model.is_shared { format!("{path}Share<'_>") } else { "&mut Arena".into() };
     source.head(
         &format!("fn run_{}(", model.module),
@@ -302,8 +300,9 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<
         let part = part_of_input(field, shape);
         let is_whole = !field.by_rows || field.planar();
         let file = format!("arguments.input({c}, {i})");
-        let image = if field.takes_images(shape) { "image" } else { "None" };
-        if field.takes_images(shape) {
+        let takes_images = image_files && field.takes_images(shape);
+        let image = if takes_images { "image" } else { "None" };
+        if takes_images {
             write_image(source, field, shape, &file);
         }
         let arguments = [

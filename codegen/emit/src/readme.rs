@@ -19,11 +19,9 @@ const ON_UPDATES: &str = "## New weights\n\n\
     needs a new crate, and its update is refused.\n\n";
 
 /// On files of images.
-const ON_IMAGES: &str = "If the program is built with `--features image`, an input that takes bytes also takes a PNG or JPEG file of\n\
-    exactly its width and height. Its pixels are put in the order of the input, in grey for one channel, and without\n\
-    their transparency. The feature brings in the crate `image`, which Cargo looks up even if the feature is off: to build\n\
-    where neither the network nor Cargo's cache has it, take the dependency out of `Cargo.toml`, and `dep:image` out of the\n\
-    feature.\n\n";
+const ON_IMAGES: &str = "An input that takes bytes also takes a PNG or JPEG file of exactly its width and height. Its pixels are put in\n\
+    the order of the input, in grey for one channel, and without their transparency. The feature `image` does that, by the\n\
+    crate of that name; the library never uses it.\n\n";
 
 impl Crate<'_> {
     /// The page.
@@ -89,7 +87,11 @@ impl Crate<'_> {
             self.name,
             plan.csdfc,
             one_line(&plan.application),
-            if self.takes_images() { ", and for its feature `image`\nthe crate of that name" } else { "" },
+            if self.image_files {
+                ", and for the feature `image` of\nits program the crate of that name"
+            } else {
+                ""
+            },
             self.name,
             self.on_processors(),
             plan.memory.parameters,
@@ -137,7 +139,7 @@ impl Crate<'_> {
         }
         let cnn = if several { "CNN " } else { "" };
         let store = if self.is_streamed() { "store.bin " } else { "" };
-        let images = if self.takes_images() { ON_IMAGES } else { "" };
+        let images = if self.image_files { ON_IMAGES } else { "" };
         format!(
             "## The program\n\n    cargo build --release\n    \
              target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n{all}\n\

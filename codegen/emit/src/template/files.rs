@@ -166,7 +166,10 @@ impl<T: Element> Input<T> {
         if let Some(frame) = image {
             held = frame;
         } else if is_image(path) {
-            return Err(format!("{path}: the input takes no pixels; give numbers as a .npy file"));
+            return Err(format!(
+                "{path}: the input takes no image file; give a .npy file, or, if it takes pixels, emit the crate with \
+                 `csdfc emit --image-files`"
+            ));
         } else if is_npy(path) {
             held = read(path, shapes, layout, rows * row)?;
         } else {

@@ -424,6 +424,10 @@ pub struct EmitArgs {
     /// Name of the crate; by default, the name of the application
     #[arg(long, value_name = "NAME", requires = "output")]
     pub crate_name: Option<String>,
+    /// Let the program also take PNG and JPEG files where an input takes pixels, by the crate `image`; otherwise the crate needs
+    /// no other
+    #[arg(long, requires = "output")]
+    pub image_files: bool,
     /// Write the weights alone: a crate that was emitted of the same plan with other weights takes them from this file, or
     /// from flash
     #[arg(long, value_name = "FILE")]
