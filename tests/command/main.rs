@@ -4,6 +4,7 @@
 
 mod analyze;
 mod bad_input;
+mod boxes;
 mod front;
 mod guide;
 mod images;

@@ -65,7 +65,8 @@ pub fn good() -> Vec<u8> {
     model(&[4, 3, 3, 3], &nodes)
 }
 
-fn value(name: &str, dims: &[i64]) -> ValueInfoProto {
+/// A tensor of floats of these dimensions.
+pub fn value(name: &str, dims: &[i64]) -> ValueInfoProto {
     let dim = dims.iter().map(|&dim| Dimension { dim_value: Some(dim), dim_param: None }).collect();
     let shape = Some(TensorShapeProto { dim });
     let tensor_type = Some(TypeProtoTensor { elem_type: Some(DataType::FLOAT), shape });

@@ -75,7 +75,7 @@ struct Linked {
 /// If the kernel `is_alone`, the code is that for any of its parameters.
 fn linked(application: &Application, plan: &Plan, target: Target, level: &str, is_alone: bool) -> Linked {
     let values = values_of(application);
-    let options = Options { crate_name: Some("emitted".into()) };
+    let options = Options { crate_name: Some("emitted".into()), ..Options::default() };
     let files = csdfc_emit::emit(plan, &values, &options).expect("a crate");
     let folder = tempfile::tempdir().expect("a folder");
     csdfc_command::write_crate(folder.path(), &files).expect("files");

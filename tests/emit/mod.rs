@@ -7,6 +7,7 @@ mod arm;
 mod build;
 mod capi;
 mod footprint;
+mod images;
 mod in_turn;
 mod integers;
 mod joint;
@@ -49,9 +50,14 @@ fn values_of<'a>(
 
 /// The files of the crate of a plan, the same each time.
 fn emitted(application: &Application, plan: &Plan) -> Vec<(PathBuf, Vec<u8>)> {
+    emitted_with(application, plan, false)
+}
+
+/// The same files. If `image_files` is true, the program takes files of images.
+fn emitted_with(application: &Application, plan: &Plan, image_files: bool) -> Vec<(PathBuf, Vec<u8>)> {
     let values = values_of(application);
-    let emit =
-        || csdfc_emit::emit(plan, &values, &Options { crate_name: Some("emitted".into()) }).expect("a crate");
+    let options = Options { crate_name: Some("emitted".into()), image_files };
+    let emit = || csdfc_emit::emit(plan, &values, &options).expect("a crate");
     let files = emit();
     assert_eq!(files, emit(), "emitted twice");
     files
@@ -112,8 +118,19 @@ impl<'a> Emitted<'a> {
     /// The crate of this plan of the application.
     fn of(application: &'a Application, plan: Plan) -> Self {
         let files = emitted(application, &plan);
+        Emitted::written(application, plan, &files)
+    }
+
+    /// The crate of an application's plan whose program takes files of images.
+    fn with_image_files(application: &'a Application) -> Self {
+        let plan = plan(application);
+        let files = emitted_with(application, &plan, true);
+        Emitted::written(application, plan, &files)
+    }
+
+    fn written(application: &'a Application, plan: Plan, files: &[(PathBuf, Vec<u8>)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        csdfc_command::write_crate(folder.path(), &files).expect("files");
+        csdfc_command::write_crate(folder.path(), files).expect("files");
         Emitted { application, plan, folder }
     }
 
@@ -244,6 +261,10 @@ fn one_model() {
     value.dims = vec![1, 32, 32, 1];
     let said = refusal(&npy::bytes(&value));
     assert!(said.contains("its dimensions are [1, 32, 32, 1], not [1, 1, 32, 32]"), "{said}");
+    let mut program = Command::new(emitted.folder().join("target/debug/emitted"));
+    let ran = program.arg("photo.png").output().expect("the program");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && said.contains("photo.png: the input takes no pixels"), "{said}");
 }
 
 /// Raw files: frames by rows, from a file or standard input to a file or standard output.

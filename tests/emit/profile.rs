@@ -25,7 +25,8 @@ fn files(application: &Application, request: &Request) -> Vec<(PathBuf, Vec<u8>)
     let Board { plans, files } = profile::board(application, request, like, "board").expect("trials");
     let plans: Vec<&Plan> = plans.iter().collect();
     let code =
-        csdfc_emit::emit_trials(&plans, &Options { crate_name: Some("board".into()) }).expect("a crate");
+        csdfc_emit::emit_trials(&plans, &Options { crate_name: Some("board".into()), ..Options::default() })
+            .expect("a crate");
     csdfc_emit::listed(code.into_iter().chain(files).collect())
 }
 

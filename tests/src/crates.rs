@@ -17,7 +17,8 @@ pub fn emitted(application: &Application, plan: &Plan) -> Vec<(PathBuf, Vec<u8>)
     let values = |cnn: usize, layer: usize, parameter: usize| {
         application.cnns[cnn].network.parameter(layer, parameter)
     };
-    csdfc_emit::emit(plan, &values, &Options { crate_name: Some("emitted".into()) }).expect("a crate")
+    csdfc_emit::emit(plan, &values, &Options { crate_name: Some("emitted".into()), ..Options::default() })
+        .expect("a crate")
 }
 
 /// Writes the crate of a plan into `folder/emitted`, and next to it a program `harness` that uses it.

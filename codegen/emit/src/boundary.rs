@@ -149,6 +149,11 @@ impl InputField<'_> {
         self.input.camera.as_ref().is_some_and(|camera| camera.layout == CameraLayout::Chw)
     }
 
+    /// Whether the pixels of an image file do for an input of this shape: colors, or grey.
+    pub fn takes_images(&self, shape: &Shape) -> bool {
+        self.input.camera.is_some() && matches!(shape.channels(), 1 | 3)
+    }
+
     /// Head of the function that hands it over.
     pub fn signature(&self, shape: &Shape) -> String {
         let (name, element) = (&self.name, self.element());

@@ -10,6 +10,8 @@ use super::names::{self, Names};
 pub struct Options {
     /// Name of the crate; that of the application if absent.
     pub crate_name: Option<String>,
+    /// The program also takes PNG and JPEG files, by the crate `image`. Without this, the crate needs no other crate.
+    pub image_files: bool,
 }
 
 /// Names that a crate cannot have: those of Rust's own.

@@ -62,6 +62,11 @@ pub enum EmitError {
         /// The name.
         name: String,
     },
+    /// The program is to take files of images, and has nowhere to take them.
+    #[error(
+        "no input takes the pixels of an image file: plan with `--input u8`, for an input of 1 or 3 channels, or emit without `--image-files`"
+    )]
+    NoPixels,
 }
 
 impl EmitError {

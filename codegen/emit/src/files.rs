@@ -27,6 +27,9 @@ pub fn listed(mut files: Vec<(PathBuf, Vec<u8>)>) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
+/// The crate that decodes images, of the version that csdfc itself has.
+const IMAGE_CRATE: &str = "image = { version = \"0.25\", default-features = false, features = [\"jpeg\", \"png\"], optional = true }";
+
 /// A crate to be written.
 pub(super) struct Crate<'a> {
     pub name: String,
@@ -34,6 +37,8 @@ pub(super) struct Crate<'a> {
     pub models: &'a [Model<'a>],
     pub plan_hash: u64,
     pub packed: Packed,
+    /// Whether the program takes files of images, with the feature `image`.
+    pub image_files: bool,
 }
 
 impl Crate<'_> {
@@ -48,8 +53,14 @@ impl Crate<'_> {
         add("rustfmt.toml", include_str!("../rustfmt.toml").into());
         add(".gitignore", "/target\n".into());
         add(".cargo/config.toml", include_str!("template/config.toml").into());
-        add("src/main.rs", self.head() + &program::write(&self.name, self.plan, self.models));
+        add(
+            "src/main.rs",
+            self.head() + &program::write(&self.name, self.plan, self.models, self.image_files),
+        );
         add("src/files.rs", self.head() + include_str!("template/files.rs"));
+        if self.image_files {
+            add("src/pixels.rs", self.head() + include_str!("template/pixels.rs"));
+        }
         add("src/support.rs", self.head() + include_str!("template/support.rs"));
         add("src/capi.rs", self.head() + &capi::write(&self.name, self.models));
         let header = capi::header(&self.name, self.plan, self.models, &self.packed);
@@ -115,10 +126,19 @@ impl Crate<'_> {
     }
 
     fn manifest(&self) -> String {
+        let (default, image, dependencies) = match self.image_files {
+            true => (
+                ", \"image\"",
+                "# The program takes PNG and JPEG files. Nothing else needs another crate.\n\
+                 image = [\"std\", \"dep:image\"]\n",
+                format!("[dependencies]\n{IMAGE_CRATE}\n\n"),
+            ),
+            false => ("", "", String::new()),
+        };
         format!(
             "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\nrust-version = \"1.89\"\n\
              publish = false\n\n\
-             [features]\ndefault = [\"std\", \"weights\"]\n\
+             [features]\ndefault = [\"std\", \"weights\"{default}]\n\
              # The instruction set is chosen at start, and there is a program.\nstd = []\n\
              # The weights are embedded. Without this feature, the caller hands them over.\nweights = []\n\
              # Functions for C, as the header in `include` declares them.\ncapi = []\n\
@@ -126,7 +146,8 @@ impl Crate<'_> {
              panic-handler = []\n\
              # The processor is an Arm microcontroller with DSP instructions: Cortex-M4, M7, M33 and larger.\n\
              dsp = []\n\
-             # Firings are timed, and the program writes them with `--trace`.\ntrace = [\"std\"]\n\n\
+             # Firings are timed, and the program writes them with `--trace`.\ntrace = [\"std\"]\n{image}\n\
+             {dependencies}\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\
              # The crate is a workspace of its own, wherever it lies.\n[workspace]\n",
             name = self.name

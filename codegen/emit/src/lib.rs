@@ -76,11 +76,15 @@ pub fn emit(
     options: &Options,
 ) -> Result<Vec<(PathBuf, Vec<u8>)>, EmitError> {
     let name = options.name_for(plan)?;
-    with_crate(plan, Some(parameters), name, true, |krate| {
+    with_crate(plan, Some(parameters), name, true, |mut krate| {
+        krate.image_files = options.image_files;
+        if options.image_files && !krate.models.iter().any(Model::takes_images) {
+            return Err(EmitError::NoPixels);
+        }
         let mut files = krate.files();
         files.sort();
-        files
-    })
+        Ok(files)
+    })?
 }
 
 /// The files of a plan as a module of another crate, like those that [`emit`] makes for a crate of its own.
@@ -134,5 +138,5 @@ fn with_crate<T>(
     }
     let plan_hash = update::plan_hash(&models);
     models.iter_mut().for_each(|model| model.is_traceable = is_traceable);
-    Ok(write(Crate { name, plan, models: &models, plan_hash, packed }))
+    Ok(write(Crate { name, plan, models: &models, plan_hash, packed, image_files: false }))
 }

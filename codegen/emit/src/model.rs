@@ -125,6 +125,11 @@ impl<'r> Model<'r> {
         self.cnn().cnn.stream.is_some()
     }
 
+    /// Whether the program takes files of images for one of its inputs.
+    pub fn takes_images(&self) -> bool {
+        self.inputs.iter().any(|field| field.takes_images(&self.cnn().layers[field.layer].tensor.shape))
+    }
+
     /// Whether it takes turns in its arena with other models, while some keep rows there from frame to frame.
     pub fn takes_turns(&self) -> bool {
         let cnns = &self.resolved.index.cnns;

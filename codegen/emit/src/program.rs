@@ -1,5 +1,6 @@
 //! The program of a crate: it runs files through its models, by rows, and times frames.
 
+use csdfc_plan::operator::ColorOrder;
 use csdfc_plan::plan::Plan;
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::file_name::file_name;
@@ -11,7 +12,7 @@ use super::pipeline::Stage;
 use super::source::Source;
 
 /// The text of `src/main.rs`.
-pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
+pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>], image_files: bool) -> String {
     let mut source = Source::default();
     let library = name.replace('-', "_");
     let several = models.len() > 1;
@@ -28,6 +29,9 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     }
     source.gap();
     source.line("mod files;");
+    if image_files {
+        source.line("mod pixels;");
+    }
     source.line("mod support;");
     source.gap();
     let by_range =
@@ -50,11 +54,14 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     });
     source.gap();
     source.line("use files::{Input, Layout, Output};");
+    if image_files {
+        source.line("use pixels::Image;");
+    }
     source.line("use support::{Arguments, Cnn, Ends, Frames};");
     source.gap();
     source.comment("///", "What the program says about itself.");
     source.line("const HELP: &str = \"\\");
-    help(&usage, plan, models).lines().for_each(|line| {
+    help(&usage, plan, models, image_files).lines().for_each(|line| {
         source.line(line.replace('\\', "\\\\").replace('"', "\\\""));
     });
     source.line("\";");
@@ -92,7 +99,7 @@ pub(super) fn write(name: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     for (number, model) in models.iter().enumerate() {
         let path = if several { format!("{library}::{}::", model.module) } else { String::new() };
         source.gap();
-        write_run(&mut source, model, &path, several.then_some(number));
+        write_run(&mut source, model, &path, several.then_some(number), image_files);
         source.gap();
         write_inputs(&mut source, model, &path);
         source.gap();
@@ -143,7 +150,7 @@ fn on_turns(models: &[Model<'_>]) -> String {
 }
 
 /// What the program says about itself.
-fn help(usage: &str, plan: &Plan, models: &[Model<'_>]) -> String {
+fn help(usage: &str, plan: &Plan, models: &[Model<'_>], image_files: bool) -> String {
     let several = models.len() > 1;
     let all = |of: &dyn Fn(&Model<'_>) -> Vec<String>| {
         let names = models.iter().flat_map(|model| {
@@ -160,6 +167,12 @@ fn help(usage: &str, plan: &Plan, models: &[Model<'_>]) -> String {
     };
     let store = match models.iter().any(Model::is_streamed) {
         true => "  --store FILE          The weights that frames read; by default store.bin\n",
+        false => "",
+    };
+    let images = match image_files {
+        true => {
+            "\nAn input that takes bytes of pixels also takes a PNG or JPEG file, of exactly its width and height, as one frame.\n"
+        }
         false => "",
     };
     format!(
@@ -182,7 +195,7 @@ fn help(usage: &str, plan: &Plan, models: &[Model<'_>]) -> String {
          A raw file is one whose name does not end in .npy; `-` is standard input or output. It holds frame after\n\
          frame, without a header: rows from the top, images as pixels of channels, floats of 32 bits in little-endian\n\
          order, or the bytes that an input takes. It is read and written by rows, so no frame is held, unless the plan\n\
-         reads an input as a whole, or a camera has planes.\n",
+         reads an input as a whole, or a camera has planes.\n{images}",
         one_line(&plan.application),
     )
 }
@@ -265,7 +278,7 @@ fn own_arena(model: &Model<'_>) -> &'static str {
 }
 
 /// Writes the function that runs the frames of a model. If there are several models, it has a number.
-fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<usize>) {
+fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<usize>, image_files: bool) {
     let arena = if model.is_shared { format!("{path}Share<'_>") } else { "&mut Arena".into() };
     source.head(
         &format!("fn run_{}(", model.module),
@@ -286,8 +299,15 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<
         source.list("let shapes: &[&[usize]] = &[", &taken, ";");
         let part = part_of_input(field, shape);
         let is_whole = !field.by_rows || field.planar();
+        let file = format!("arguments.input({c}, {i})");
+        let takes_images = image_files && field.takes_images(shape);
+        let image = if takes_images { "image" } else { "None" };
+        if takes_images {
+            write_image(source, field, shape, &file);
+        }
         let arguments = [
-            format!("arguments.input({c}, {i})"),
+            file,
+            image.into(),
             "shapes".into(),
             "layout".into(),
             format!("[{}, {part}]", shape.elements() / part),
@@ -365,6 +385,21 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<
     }
     source.line("Ok(())");
     source.close("}");
+}
+
+/// Writes code that reads the image of an input of this shape, if its file is one.
+fn write_image(source: &mut Source, field: &InputField<'_>, shape: &Shape, file: &str) {
+    let dims = [shape.column_axis(), shape.row_axis()].map(|axis| axis.map_or(1, |axis| shape.dims[axis]));
+    let is_bgr = field.input.camera.as_ref().is_some_and(|camera| camera.order == ColorOrder::Bgr);
+    let fields = [
+        format!("width: {}", dims[0]),
+        format!("height: {}", dims[1]),
+        format!("channels: {}", shape.channels()),
+        format!("is_bgr: {is_bgr}"),
+        format!("is_planar: {}", field.planar()),
+    ];
+    source.list("let image = Image {", &fields, ";");
+    source.line(format!("let image = image.read({file})?;"));
 }
 
 /// Whether the program runs a model as a pipeline. Files that are read or written at several stages would have to be

@@ -18,6 +18,11 @@ const ON_UPDATES: &str = "## New weights\n\n\
     uses it. `src/update.rs` says how a slot is written so that a power cut does no harm. A different network or plan\n\
     needs a new crate, and its update is refused.\n\n";
 
+/// On files of images.
+const ON_IMAGES: &str = "An input that takes bytes also takes a PNG or JPEG file of exactly its width and height. Its pixels are put in\n\
+    the order of the input, in grey for one channel, and without their transparency. The feature `image` does that, by the\n\
+    crate of that name; the library never uses it.\n\n";
+
 impl Crate<'_> {
     /// The page.
     pub(super) fn readme(&self) -> String {
@@ -73,7 +78,7 @@ impl Crate<'_> {
         let regions: String = regions.collect();
         format!(
             "# {}\n\n\
-             Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.89.\n\n\
+             Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.89{}.\n\n\
              With this folder among the dependencies in your `Cargo.toml` (`{} = {{ path = \"…\" }}`), a program runs a\n\
              frame so:\n\n```rust\n{example}```\n\n{others}{}\
              | memory | bytes |\n| --- | ---: |\n\
@@ -82,6 +87,11 @@ impl Crate<'_> {
             self.name,
             plan.csdfc,
             one_line(&plan.application),
+            if self.image_files {
+                ", and for the feature `image` of\nits program the crate of that name"
+            } else {
+                ""
+            },
             self.name,
             self.on_processors(),
             plan.memory.parameters,
@@ -129,6 +139,7 @@ impl Crate<'_> {
         }
         let cnn = if several { "CNN " } else { "" };
         let store = if self.is_streamed() { "store.bin " } else { "" };
+        let images = if self.image_files { ON_IMAGES } else { "" };
         format!(
             "## The program\n\n    cargo build --release\n    \
              target/release/{name} {cnn}INPUT.npy --frames 100 --output DIR\n{all}\n\
@@ -140,6 +151,7 @@ impl Crate<'_> {
              They are read and written row by row. `-` is standard input or output:\n\n    \
              … | target/release/{name} {cnn}--input - --output - --bytes | …\n\n\
              `--help` says how to name inputs and outputs, and what `--bytes` does.\n\n\
+             {images}\
              If the program is built with `--features trace`, its option `--trace FILE` writes when each layer\n\
              fired, for <https://ui.perfetto.dev>. If it is built with `RUSTFLAGS=\"-C target-feature=+crt-static\"`\n\
              on Linux, it is linked statically, and takes about 1 MB less memory.\n\n\

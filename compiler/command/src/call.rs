@@ -159,10 +159,16 @@ pub fn map(plan: &Plan) -> Result<String, Error> {
 ///
 /// # Errors
 /// When a model cannot be read, a layer cannot be emitted, a file of the folder is not csdfc's, or one cannot be written.
-pub fn emit(plan: &Plan, models: &Path, folder: &Path, crate_name: Option<String>) -> Result<(), Error> {
+pub fn emit(
+    plan: &Plan,
+    models: &Path,
+    folder: &Path,
+    crate_name: Option<String>,
+    image_files: bool,
+) -> Result<(), Error> {
     let networks = reload::reload(plan, models)?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
-    let files = csdfc_emit::emit(plan, &parameters, &Options { crate_name })?;
+    let files = csdfc_emit::emit(plan, &parameters, &Options { crate_name, image_files })?;
     crates::write_crate(folder, &files)
 }
 

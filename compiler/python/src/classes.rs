@@ -189,9 +189,9 @@ impl Plan {
         py.detach(page).map_err(failed)
     }
 
-    #[pyo3(signature = (folder, *, crate_name = None))]
-    fn emit(&self, py: Python<'_>, folder: PathBuf, crate_name: Option<String>) -> PyResult<()> {
-        py.detach(|| call::emit(&self.plan, &self.folder, &folder, crate_name)).map_err(failed)
+    #[pyo3(signature = (folder, *, crate_name = None, image_files = false))]
+    fn emit(&self, py: Python<'_>, folder: PathBuf, crate_name: Option<String>, image_files: bool) -> PyResult<()> {
+        py.detach(|| call::emit(&self.plan, &self.folder, &folder, crate_name, image_files)).map_err(failed)
     }
 
     fn to_json(&self) -> String {

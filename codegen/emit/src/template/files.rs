@@ -1,4 +1,4 @@
-//! Inputs and outputs as files: a `.npy` file holds one frame, a raw file holds frame after frame.
+//! Inputs and outputs as files: a `.npy` file or an image holds one frame, a raw file holds frame after frame.
 //!
 //! Raw files are read and written row by row, as the model asks for rows and makes them, so that no frame is held. They
 //! have no header: rows from the top, images as pixels of channels, elements in little-endian order.
@@ -120,12 +120,18 @@ impl Element for i64 {
     }
 }
 
-/// Whether a file is a `.npy` file. All others are raw.
+/// Whether a file is a `.npy` file. All others are raw, but for images that are inputs.
 pub fn is_npy(path: &str) -> bool {
     path.ends_with(".npy")
 }
 
-/// An input: the frame of a `.npy` file again and again, or the frames of a raw file.
+/// Whether a file is an image, by its name.
+pub fn is_image(path: &str) -> bool {
+    let extension = Path::new(path).extension().map(|extension| extension.to_ascii_lowercase());
+    extension.is_some_and(|extension| ["png", "jpg", "jpeg"].iter().any(|known| extension == *known))
+}
+
+/// An input: the frame of a `.npy` file or of an image again and again, or the frames of a raw file.
 pub struct Input<T> {
     name: String,
     /// What frames are read from; nothing if it is always the same frame.
@@ -144,18 +150,27 @@ pub struct Input<T> {
 impl<T: Element> Input<T> {
     /// Opens a file; `-` is standard input. A `.npy` file has one of these shapes, and its elements lie as `layout` says.
     /// A frame has `rows` rows of `row` elements each. If it is asked for as a whole, and not by rows, it is held.
+    /// `image` is the frame of a file that is an image.
     ///
     /// # Errors
-    /// When the file cannot be read, or is a `.npy` file that holds something else.
+    /// When the file cannot be read, is a `.npy` file that holds something else, or an image that the input does not take.
     pub fn open(
         path: &str,
+        image: Option<Vec<T>>,
         shapes: &[&[usize]],
         layout: Layout,
         [rows, row]: [usize; 2],
         is_whole: bool,
     ) -> Result<Self, String> {
         let (mut name, mut raw, mut held) = (path.to_owned(), None, Vec::new());
-        if is_npy(path) {
+        if let Some(frame) = image {
+            held = frame;
+        } else if is_image(path) {
+            return Err(format!(
+                "{path}: the input takes no image file; give a .npy file, or, if it takes pixels, emit the crate with \
+                 `csdfc emit --image-files`"
+            ));
+        } else if is_npy(path) {
             held = read(path, shapes, layout, rows * row)?;
         } else {
             let file: Box<dyn Read + Send> = match path {

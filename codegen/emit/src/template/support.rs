@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::files::{Target, is_npy};
+use crate::files::{Target, is_image, is_npy};
 
 /// A CNN as the command line names it.
 #[derive(Debug, Clone, Copy)]
@@ -149,7 +149,7 @@ impl Arguments {
         if let Some((_, _, name)) = all.iter().find(|(c, i, _)| self.inputs[*c][*i].is_none()) {
             return Err(format!("`--input {name}=FILE` is missing; the inputs are {}", needed()));
         }
-        self.expect_single("--input", "standard input", &self.inputs)
+        self.expect_single("--input", "standard input", &self.inputs, is_raw)
     }
 
     /// Gives outputs their files.
@@ -167,12 +167,18 @@ impl Arguments {
         if self.as_bytes && !raw {
             return Err("`--bytes` needs a raw output: `--output -`, or `--output NAME=FILE`".into());
         }
-        self.expect_single("--output", "standard output", &self.outputs)
+        self.expect_single("--output", "standard output", &self.outputs, |file| !is_npy(file))
     }
 
-    /// Checks that not two of these files are `-`, and that only `.npy` files are used in turns.
-    fn expect_single(&self, option: &str, stream: &str, files: &[Vec<Option<String>>]) -> Result<(), String> {
-        let mut raw = files.iter().flatten().flatten().filter(|file| !is_npy(file));
+    /// Checks that not two of these files are `-`, and that none is raw if CNNs take turns.
+    fn expect_single(
+        &self,
+        option: &str,
+        stream: &str,
+        files: &[Vec<Option<String>>],
+        is_raw: fn(&str) -> bool,
+    ) -> Result<(), String> {
+        let mut raw = files.iter().flatten().flatten().filter(|file| is_raw(file));
         if !self.turns.is_empty()
             && let Some(file) = raw.clone().next()
         {
@@ -209,8 +215,8 @@ impl Arguments {
 
     /// Most frames of a CNN: one, if they are always the same, or all that there are.
     pub fn frames(&self, c: usize) -> usize {
-        let is_raw = self.inputs[c].iter().flatten().any(|file| !is_npy(file));
-        self.frames.unwrap_or(if is_raw { usize::MAX } else { 1 })
+        let has_raw = self.inputs[c].iter().flatten().any(|file| is_raw(file));
+        self.frames.unwrap_or(if has_raw { usize::MAX } else { 1 })
     }
 
     /// Prints all lines at once, so that no output of another thread comes between them: on standard error if an output
@@ -231,6 +237,11 @@ impl Arguments {
         let Some(path) = &self.trace else { return Ok(()) };
         std::fs::write(path, trace()).map_err(|error| format!("{}: {error}", path.display()))
     }
+}
+
+/// Whether an input's file holds frame after frame.
+fn is_raw(file: &str) -> bool {
+    !is_npy(file) && !is_image(file)
 }
 
 /// The CNN and the place of what an option names, `NAME=FILE`, and the file. If there is only one, it needs no name.

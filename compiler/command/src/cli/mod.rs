@@ -137,6 +137,7 @@ The models must be where the plan says, because every layer is compared with its
   csdfc run plan.json --input image=x.npy --output results
   csdfc run plan.json --random 1 --frames 20 --profile
   csdfc run plan.json --input image=x.npy --compare scores=reference.npy
+  csdfc run plan.json --input photo.jpg --boxes --labels coco.txt --format json
   ffmpeg -i in.mp4 -f rawvideo -pix_fmt rgb24 - | csdfc run plan.json --input - --output - --bytes > frames.rgb
 
 A raw file is one whose name does not end in .npy. It holds frame after frame, without a header: rows from the top,
@@ -145,7 +146,16 @@ written by rows, so no frame is held, unless the plan reads an input as a whole,
 
 With several CNNs, names are CNN/NAME, and each CNN has a folder of its own. A tensor's file is its name and `.npy`.
 Every byte but letters, digits, `.`, `_` and `-` becomes `%` and two hexadecimal digits: the file of `a/b` is a%2Fb.npy.
-A name that would be longer than 240 bytes is cut off and ends in `~` and a hash.")]
+A name that would be longer than 240 bytes is cut off and ends in `~` and a hash.
+
+The outputs that `--boxes` reads, of N boxes, with scores from 0 to 1 of C classes:
+  1 x (4+C) x N             middle x and y, width, height, scores of classes: YOLOv8 and later
+  1 x N x (5+C)             the same, with the score of an object before those of classes: YOLOv5, YOLOX
+  1 x N x 6                 x1, y1, x2, y2, score, class, of which the network has left out overlaps: YOLOv10
+  1 x N x 4 and 1 x N x C   x1, y1, x2, y2, and scores, of which class 0 is the background: SSD
+  R x 3                     of NonMaxSuppression, if its boxes and scores are outputs, too
+It leaves out scores below 0.25 and, in the first, second and fourth, boxes that overlap a better one of their class by
+more than 0.45 of their union. Coordinates stay in the network's units: pixels of the input, or parts of its width.")]
     Run(run::RunArgs),
     /// Draw a plan as a page for a browser: what lies where and when, the peak, processors, layers
     #[command(after_help = "Examples:
@@ -414,6 +424,10 @@ pub struct EmitArgs {
     /// Name of the crate; by default, the name of the application
     #[arg(long, value_name = "NAME", requires = "output")]
     pub crate_name: Option<String>,
+    /// Let the program also take PNG and JPEG files where an input takes pixels, by the crate `image`; otherwise the crate needs
+    /// no other
+    #[arg(long, requires = "output")]
+    pub image_files: bool,
     /// Write the weights alone: a crate that was emitted of the same plan with other weights takes them from this file, or
     /// from flash
     #[arg(long, value_name = "FILE")]

@@ -17,9 +17,13 @@ pub struct RunArgs {
     /// input that takes bytes. Or a raw file of frames, `-` for standard input. The only input needs no name
     #[arg(long = "input", value_name = "[CNN/]NAME=FILE")]
     pub inputs: Vec<NamedFile>,
-    /// Print the names of the five best classes: a text with a name in each line, of the output with as many elements
+    /// Print the names of the five best classes: a text with a name in each line, of the output with as many elements. With
+    /// `--boxes`, the names of the classes of boxes
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
+    /// Print the boxes that a detector found, each with its class, its score and its left, top, right and bottom
+    #[arg(long)]
+    pub boxes: bool,
     /// Fill inputs that are not given with random numbers from this seed: floats from -1 to 1, or bytes
     #[arg(long, value_name = "SEED")]
     pub random: Option<u64>,

@@ -29,7 +29,7 @@ pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
         tracing::info!(bytes = update.len(), number = args.number, "wrote an update");
     }
     let Some(folder) = &args.output else { return Ok(Outcome::Yes) };
-    let options = Options { crate_name: args.crate_name.clone() };
+    let options = Options { crate_name: args.crate_name.clone(), image_files: args.image_files };
     let files = tracing::info_span!("emit").in_scope(|| csdfc_emit::emit(&plan, &parameters, &options))?;
     write_crate(folder, &files)?;
     super::device::warn_if_modelled(&plan);

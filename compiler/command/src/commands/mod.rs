@@ -5,6 +5,7 @@
 //! function that takes the arguments of the command line.
 
 mod analyze;
+mod boxes;
 pub(crate) mod check;
 mod device;
 pub(crate) mod emit;
@@ -16,6 +17,7 @@ pub(crate) mod invoke;
 mod logging;
 mod offload;
 pub(crate) mod output;
+mod outputs;
 mod pack;
 mod pages;
 pub(crate) mod plan;

@@ -126,7 +126,7 @@ fn emit(application: &Application, request: &Request, folder: &Path) -> Result<O
     let name = format!("profile-{}", module_name(&application.name).replace('_', "-"));
     let profile::Board { plans, files } = profile::board(application, request, like, &name)?;
     let plans: Vec<&Plan> = plans.iter().collect();
-    let code = csdfc_emit::emit_trials(&plans, &Options { crate_name: Some(name) })?;
+    let code = csdfc_emit::emit_trials(&plans, &Options { crate_name: Some(name), ..Options::default() })?;
     let files = csdfc_emit::listed(code.into_iter().chain(files).collect());
     super::emit::write_crate(folder, &files)?;
     info!(folder = %folder.display(), files = files.len(), "emitted");

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use csdfc_network::suggest::{self, clip};
 use csdfc_plan::operator::Operator;
-use csdfc_plan::plan::{Cnn, Layer, Output, Plan, Tensor};
-use csdfc_plan::shape::Shape;
+use csdfc_plan::plan::{Cnn, Layer, Plan};
 use csdfc_plan::timeline;
 use csdfc_planner::saved::reload;
 use csdfc_runtime::file_name::file_name;
@@ -14,6 +13,8 @@ use csdfc_runtime::run::{Fired, Runner, Value, input_dims};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
+use super::boxes::{self, Form};
+use super::outputs::outputs_of;
 use super::read::{read_plan, read_text};
 use super::recorder::Recorder;
 use super::rows::{Frame, RawInput, RawOutput, is_raw};
@@ -37,7 +38,10 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
     let networks = reload::reload(&plan, &folder)?;
     let mut files = Files::open(args, &plan)?;
     let references = references(args, &plan)?;
-    let labels = args.labels.as_deref().map(|file| labels(file, &plan)).transpose()?;
+    let labels = args.labels.as_deref().map(Labels::read).transpose()?;
+    let names = labels.as_ref().map(|labels| &labels.names[..]);
+    let forms = args.boxes.then(|| boxes::forms(&plan, names.map(<[_]>::len))).transpose()?;
+    labels.iter().try_for_each(|labels| labels.check(&plan, forms.as_deref()))?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
     let mut runner = Runner::new(&plan, &parameters)?;
     drop(networks);
@@ -76,8 +80,10 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
                 result.comparisons.push(Comparison::new(name, value, reference));
             }
         }
-        if let Some(labels) = &labels {
-            result.outputs.iter_mut().for_each(|output| output.classify(labels));
+        if let Some(form) = forms.as_ref().and_then(|forms| forms[c]) {
+            result.boxes = Some(form.boxes(cnn, &outputs, names)?);
+        } else if let Some(names) = names {
+            result.outputs.iter_mut().for_each(|output| output.classify(names));
         }
         runs.push(result);
     }
@@ -217,15 +223,6 @@ impl Frames<'_> {
         }
         Ok(())
     }
-}
-
-/// The outputs of a CNN, each with the shape in which the model states it.
-fn outputs_of<'p>(plan: &'p Plan, cnn: &'p Cnn) -> impl Iterator<Item = (&'p Output, &'p Shape)> {
-    cnn.outputs.iter().filter_map(|output| {
-        let is_its = |tensor: &&Tensor| tensor.cnn == cnn.name && tensor.name == output.tensor;
-        let own = || plan.tensors.iter().find(is_its).map(|tensor| &tensor.shape);
-        Some((output, output.view.as_ref().or_else(own)?))
-    })
 }
 
 /// What is handed over as a whole in a frame.
@@ -407,28 +404,42 @@ impl CnnFiles {
 }
 
 /// The names of classes, a line each.
-///
-/// # Errors
-/// When the file cannot be read, or no output of the plan has as many elements.
-fn labels(file: &Path, plan: &Plan) -> Result<Vec<String>, Error> {
-    let (text, name) = read_text(file, "give a text with the name of a class in each line")?;
-    let labels: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
-    let of_cnn = |cnn| outputs_of(plan, cnn).map(|(output, shape)| (&output.name, shape.elements()));
-    let outputs: Vec<(&String, usize)> = plan.cnns.iter().flat_map(of_cnn).collect();
-    if outputs.iter().any(|(_, elements)| *elements == labels.len()) {
-        return Ok(labels);
+struct Labels {
+    /// The file, as messages name it.
+    file: PathBuf,
+    names: Vec<String>,
+}
+
+impl Labels {
+    /// Reads a file.
+    fn read(file: &Path) -> Result<Self, Error> {
+        let (text, file) = read_text(file, "give a text with the name of a class in each line")?;
+        Ok(Labels { file, names: text.lines().map(|line| line.trim().to_owned()).collect() })
     }
-    let have: Vec<String> =
-        outputs.iter().map(|(output, elements)| format!("{output} has {elements}")).collect();
-    Err(Error::Input {
-        message: format!(
-            "{} names {} classes, and no output has as many elements: {}",
-            name.display(),
-            labels.len(),
-            have.join(", ")
-        ),
-        help: Some("give as many lines as the network has classes".into()),
-    })
+
+    /// Checks that an output of the plan has as many elements, or that there are boxes of as many classes.
+    fn check(&self, plan: &Plan, forms: Option<&[Option<Form>]>) -> Result<(), Error> {
+        let of_cnn = |cnn| outputs_of(plan, cnn).map(|(output, shape)| (&output.name, shape.elements()));
+        let outputs: Vec<(&String, usize)> = plan.cnns.iter().flat_map(of_cnn).collect();
+        let classes: Vec<Option<usize>> =
+            forms.unwrap_or_default().iter().flatten().map(|form| form.classes()).collect();
+        let count = self.names.len();
+        if classes.iter().any(|classes| classes.is_none_or(|classes| classes == count))
+            || outputs.iter().any(|(_, elements)| *elements == count)
+        {
+            return Ok(());
+        }
+        let file = self.file.display();
+        let message = if classes.is_empty() {
+            let have: Vec<String> =
+                outputs.iter().map(|(output, elements)| format!("{output} has {elements}")).collect();
+            format!("{file} names {count} classes, and no output has as many elements: {}", have.join(", "))
+        } else {
+            let have: Vec<String> = classes.iter().flatten().map(ToString::to_string).collect();
+            format!("{file} names {count} classes, and the boxes have {}", have.join(", "))
+        };
+        Err(Error::Input { message, help: Some("give as many lines as the network has classes".into()) })
+    }
 }
 
 /// The references of outputs: CNN, output, value.

@@ -29,6 +29,9 @@ pub struct CnnRun {
     pub name: String,
     /// Its outputs, of the last frame.
     pub outputs: Vec<Output>,
+    /// The boxes that the outputs state, best first, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boxes: Option<Vec<DetectedBox>>,
     /// Outputs compared with references.
     pub comparisons: Vec<Comparison>,
     /// Layers compared with references.
@@ -63,6 +66,20 @@ pub struct Output {
     /// The names of these, if they are classes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<String>,
+}
+
+/// A box that a detector found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DetectedBox {
+    /// Its class, counted from 0.
+    pub class: usize,
+    /// The name of the class, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its score, from 0 to 1.
+    pub score: f64,
+    /// Left, top, right and bottom, in the network's units.
+    pub corners: [f64; 4],
 }
 
 /// A tensor compared with its reference.
@@ -203,6 +220,19 @@ fn write_cnn(text: &mut String, cnn: &CnnRun) -> std::fmt::Result {
         }
         for (number, (class, (_, value))) in output.classes.iter().zip(&output.top).enumerate() {
             writeln!(text, "    {}. {class}: {value:.6}", number + 1)?;
+        }
+    }
+    if let Some(boxes) = &cnn.boxes {
+        writeln!(text, "  boxes: {}", boxes.len())?;
+        for (number, one) in boxes.iter().enumerate() {
+            let name = one.name.clone().unwrap_or_else(|| format!("class {}", one.class));
+            let [left, top, right, bottom] = one.corners;
+            writeln!(
+                text,
+                "    {}. {name}: {:.6} from {left:.3}, {top:.3} to {right:.3}, {bottom:.3}",
+                number + 1,
+                one.score
+            )?;
         }
     }
     for comparison in &cnn.comparisons {
