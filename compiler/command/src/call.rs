@@ -162,6 +162,7 @@ pub fn map(plan: &Plan) -> Result<String, Error> {
 pub fn emit(plan: &Plan, models: &Path, folder: &Path, crate_name: Option<String>) -> Result<(), Error> {
     let networks = reload::reload(plan, models)?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
+    crates::warn_if_missed(plan);
     let files = csdfc_emit::emit(plan, &parameters, &Options { crate_name })?;
     crates::write_crate(folder, &files)
 }
