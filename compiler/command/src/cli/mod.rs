@@ -52,7 +52,7 @@ use self::load::LoadArgs;
   csdfc analyze graph.xml --pareto                    storage and throughput of a dataflow graph
 
 Exit codes: 0 done, 1 an error in the input or the command line, 2 the answer is no (constraints not met, plan refused),
-3 a bug in csdfc.")]
+3 a bug in csdfc, 130 interrupted before there was a result.")]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

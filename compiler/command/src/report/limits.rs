@@ -1,9 +1,8 @@
 //! The limits that a plan was asked to keep, and whether it keeps them.
 
 use csdfc_input::units;
-use csdfc_plan::plan::Plan;
-
-use super::plan::basis;
+use csdfc_plan::operator::Operator;
+use csdfc_plan::plan::{Layer, Plan, TimeBasis};
 
 /// One limit, and what the plan has of it.
 #[derive(Debug)]
@@ -50,4 +49,20 @@ pub fn limits(plan: &Plan) -> Vec<Limit> {
 pub fn missed(plan: &Plan) -> Vec<String> {
     let missed = limits(plan).into_iter().filter(|limit| !limit.met);
     missed.map(|limit| format!("{}: the plan has {}", limit.asked, limit.has)).collect()
+}
+
+/// The word for a frame rate, by the origin of the times of its layers.
+pub(super) fn basis<'l>(layers: impl IntoIterator<Item = &'l Layer>) -> &'static str {
+    let (mut measured, mut modelled) = (false, false);
+    for layer in layers.into_iter().filter(|layer| !matches!(layer.operator, Operator::Input(_))) {
+        match layer.time.map(|time| time.basis) {
+            Some(TimeBasis::Measured | TimeBasis::Interpolated) => measured = true,
+            Some(TimeBasis::Modelled) | None => modelled = true,
+        }
+    }
+    match (measured, modelled) {
+        (true, false) => "measured",
+        (true, true) => "measured in part",
+        (false, _) => "modelled",
+    }
 }

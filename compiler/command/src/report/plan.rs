@@ -13,7 +13,7 @@ use csdfc_planner::explain::limits;
 use csdfc_planner::explain::table::table;
 
 use super::analyze::counted;
-use super::limits::{self as asked, Limit};
+use super::limits::{self as asked, Limit, basis};
 
 /// Points of the front that the table shows.
 const FRONT_LINES: usize = 8;
@@ -263,22 +263,6 @@ fn in_flight(plan: &Plan, cnn: usize) -> String {
         units::time(most.ns),
         fewer.iter().take(2).map(time).collect::<String>()
     )
-}
-
-/// The word for a frame rate, by the origin of the times of its layers.
-pub(super) fn basis<'l>(layers: impl IntoIterator<Item = &'l Layer>) -> &'static str {
-    let (mut measured, mut modelled) = (false, false);
-    for layer in layers.into_iter().filter(|layer| !matches!(layer.operator, Operator::Input(_))) {
-        match layer.time.map(|time| time.basis) {
-            Some(TimeBasis::Measured | TimeBasis::Interpolated) => measured = true,
-            Some(TimeBasis::Modelled) | None => modelled = true,
-        }
-    }
-    match (measured, modelled) {
-        (true, false) => "measured",
-        (true, true) => "measured in part",
-        (false, _) => "modelled",
-    }
 }
 
 /// On a device that was measured: the layers whose time was not, and the primitives of convolutions.
