@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias, final
 
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Error", "Layer", "Packing", "Place", "Plan", "Point", "Quantized", "Unmet", "__version__", "main", "pack",
-           "plan", "profile", "quantize"]
+__all__ = ["CsdfcWarning", "Error", "Layer", "Packing", "Place", "Plan", "Point", "Quantized", "Unmet", "__version__",
+           "main", "pack", "plan", "profile", "quantize"]
 
 __version__: str
 
@@ -24,6 +24,9 @@ class Unmet(Error):
     """The nearest plan."""
     remedies: list[Remedy]
     """What it would take."""
+
+class CsdfcWarning(UserWarning):
+    """What the command would log as a warning: the work was done, but perhaps not as was meant."""
 
 @final
 class Remedy:
@@ -256,10 +259,10 @@ def plan(
     `NAME=VALUE` several times, give a dictionary.
 
     `mem` is the most bytes that parameters, buffers and workspace may take together: a number, a text such as `"2MB"` or
-    `"512KiB"`, or `"min"` for as few as there are with all weights in memory (`weights="streamed"`: fewer). `ram` names the memories of a board that has several, and `flash` is the
-    most flash for the parameters. `fps` is the fewest frames per second and `latency` the longest time of a frame, in
-    seconds or as a text such as `"40ms"`: of every CNN, or of single ones by name. `device` is the device whose times
-    count: a name that csdfc knows, or the file of a profile.
+    `"512KiB"`, or `"min"` for as few as there are with all weights in memory (`weights="streamed"`: fewer). `ram` names
+    the memories of a board that has several, and `flash` is the most flash for the parameters. `fps` is the fewest frames
+    per second and `latency` the longest time of a frame, in seconds or as a text such as `"40ms"`: of every CNN, or of
+    single ones by name. `device` is the device whose times count: a name that csdfc knows, or the file of a profile.
 
     `precision` is that of weights and tensors. With `"auto"`, `max_error` is the largest error of an output, which is
     measured on the frames of `calibrate` (`.npy` files or folders), or on `random` ones. `weights` says where weights are.
@@ -271,7 +274,8 @@ def plan(
     that take less memory or less time, for `Plan.front`.
 
     Raises `Unmet` if no plan meets these, and `Error` if an option is wrong, or the model cannot be read or planned. Ctrl-C
-    raises `KeyboardInterrupt`, which has the best plan so far as `plan`, if there is one.
+    raises `KeyboardInterrupt`, which has the best plan so far as `plan`, if there is one. What the command would warn of is a
+    `CsdfcWarning`.
     """
 
 def quantize(

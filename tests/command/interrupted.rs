@@ -85,6 +85,103 @@ fn ctrl_c_ends_analyses_packings_and_mappings_with_what_there_is() {
     }
 }
 
+/// Layers of which time and memory of all primitives lie near one line, so that hardly any selection beats another.
+fn costs(layers: u64) -> String {
+    let option = |number: u64| {
+        let memory = number * number * 7919 % 99_991 + 1;
+        let time = 1_000_000 - 9 * memory + number * number % 7;
+        serde_json::json!({
+            "primitive": "p", "in": "CHW", "out": "CHW", "time": time, "memory": memory,
+        })
+    };
+    let layer = |at: u64| {
+        let options: Vec<_> = (0..12).map(|of| option(12 * at + of + 1)).collect();
+        serde_json::json!({ "name": format!("l{at}"), "kind": "conv", "options": options })
+    };
+    serde_json::json!({ "layers": (0..layers).map(layer).collect::<Vec<_>>(), "edges": [] }).to_string()
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_selections_with_the_best_so_far() {
+    let (costs, memory) = (costs(80), "2000000KiB");
+    for (phase, words, field) in [
+        ("budget", &["--mem", memory][..], "time"),
+        ("workspace", &["--objective", "workspace", "--mem", memory], "workspace"),
+        ("front", &["--front"], "front"),
+        ("front of workspaces", &["--front", "--objective", "workspace", "--mem", memory], "front"),
+    ] {
+        let folder = folder();
+        std::fs::write(folder.path().join("costs.json"), &costs).unwrap();
+        let words = [&["select", "--instance", "costs.json", "--format", "json"], words].concat();
+        let (ended, late) = interrupted(&folder, &words, Duration::from_secs(1));
+        assert_eq!(ended.code, 0, "{phase}: {}", ended.stderr);
+        let found: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(found["stopped"], "asked", "{phase}: {found}");
+        assert!(!found[field].is_null() && found[field] != serde_json::json!([]), "{phase}: {found}");
+        assert!(late < PATIENCE, "{phase}: {late:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_the_mapping_of_a_layer_with_the_best_so_far() {
+    let small = ["--input", "6x6", "--filter", "3x3", "--group", "3"];
+    let large = ["--input", "64x64", "--filter", "3x3x8", "--group", "4"];
+    for (phase, words) in [
+        ("annealing", [&large[..], &["--budget", "300s"]].concat()),
+        (
+            "proof",
+            [
+                &["--input", "9x9", "--filter", "3x3", "--group", "5"],
+                &["--strategy", "exact", "--budget", "300s"][..],
+            ]
+            .concat(),
+        ),
+        ("program", [&small[..], &["--strategy", "program", "--budget", "300s"]].concat()),
+    ] {
+        let words = [&["offload", "--format", "json"], words.as_slice()].concat();
+        let (ended, late) = interrupted(&folder(), &words, Duration::from_secs(2));
+        assert_eq!(ended.code, 0, "{phase}: {}", ended.stderr);
+        let found: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!((&found["stopped"], &found["met"]), (&"asked".into(), &true.into()), "{phase}: {found}");
+        assert!(late < PATIENCE, "{phase}: {late:?}");
+    }
+}
+
+/// A result that is half done is of no use, and no file has a part of it.
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_what_has_no_half_result() {
+    for (phase, words) in [
+        ("quantizing", &["quantize", "builtin:mobilenet_v2", "-o", "int8.onnx", "--random", "200"][..]),
+        (
+            "program",
+            &[
+                "select",
+                "--instance",
+                "costs.json",
+                "--method",
+                "program",
+                "-o",
+                "out.json",
+                "--mem",
+                "2000000KiB",
+            ],
+        ),
+    ] {
+        let folder = folder();
+        std::fs::write(folder.path().join("costs.json"), costs(80)).unwrap();
+        let (ended, late) = interrupted(&folder, words, Duration::from_secs(2));
+        assert_eq!((ended.code, ended.stdout.as_str()), (130, ""), "{phase}: {}", ended.stderr);
+        assert!(ended.stderr.contains("interrupted; nothing was written"), "{phase}: {}", ended.stderr);
+        let files: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(files, ["costs.json"], "{phase}");
+        assert!(late < PATIENCE, "{phase}: {late:?}");
+    }
+}
+
 #[test]
 fn a_budget_holds_for_all_phases_together() {
     let folder = folder();

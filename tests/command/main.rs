@@ -162,7 +162,8 @@ fn a_refused_plan_is_an_honest_no() {
     insta::assert_snapshot!("check_refuses", refused.stdout);
     let refused = run(folder.path(), &["check", "plan.json", "--format", "json"]);
     assert_eq!(refused.code, 2);
-    serde_json::from_str::<serde_json::Value>(&refused.stdout).unwrap();
+    let verdict: serde_json::Value = serde_json::from_str(&refused.stdout).unwrap();
+    assert_eq!((&verdict["accepted"], &verdict["missed"]), (&false.into(), &serde_json::Value::Null));
 }
 
 #[test]
@@ -186,8 +187,27 @@ fn unmet_constraints_name_the_nearest_and_write_the_plan() {
         let text = std::fs::read_to_string(folder.path().join("plan.json")).unwrap();
         let plan = Plan::from_json(&text).unwrap();
         assert!(!plan.constraints.met, "{name}");
-        assert_eq!(run(folder.path(), &["check", "plan.json"]).code, 0, "{name}");
+        says_what_is_missed(folder.path(), name, constraints.len() / 2);
         std::fs::remove_file(folder.path().join("plan.json")).unwrap();
+    }
+}
+
+/// `check` and `emit` of the nearest plan say which of its limits it misses, in text and as data. It is safe all the same.
+fn says_what_is_missed(folder: &Path, name: &str, asked: usize) {
+    let checked = run(folder, &["check", "plan.json"]);
+    assert_eq!((checked.code, checked.stderr.as_str()), (0, ""), "{name}");
+    let missed: Vec<&str> =
+        checked.stdout.lines().filter_map(|line| line.strip_prefix("  limit NOT met: ")).collect();
+    assert!(!missed.is_empty() && missed.len() <= asked, "{name}: {}", checked.stdout);
+    insta::assert_snapshot!(format!("{name}_missed"), missed.join("\n"));
+    let data = run(folder, &["check", "plan.json", "--format", "json"]);
+    let data: serde_json::Value = serde_json::from_str(&data.stdout).unwrap();
+    assert_eq!((&data["accepted"], &data["missed"]), (&true.into(), &missed.clone().into()), "{name}");
+    let emitted = run(folder, &["emit", "plan.json", "-o", "crate"]);
+    assert_eq!(emitted.code, 0, "{name}: {}", emitted.stderr);
+    for limit in missed {
+        let warning = format!("WARN the plan misses a limit that it was asked to keep: {limit}\n");
+        assert!(emitted.stderr.contains(&warning), "{name}: {}", emitted.stderr);
     }
 }
 

@@ -143,6 +143,15 @@ fn nothing_is_planned_twice() {
     };
     assert!(!is_planned_again(&build));
     assert!(is_planned_again(&build.clone().memory("16MB")));
+    for other in [
+        build.clone().precision("half"),
+        build.clone().weights("streamed"),
+        build.clone().latency("40ms"),
+        build.clone().latency("41ms"),
+    ] {
+        assert!(is_planned_again(&other), "{other:?}");
+        assert!(!is_planned_again(&other), "{other:?}");
+    }
     assert!(is_planned_again(&build));
     fs::write(&file, r#"(cnns: [(model: "builtin:resnet8")])"#).unwrap();
     assert!(is_planned_again(&build));
@@ -159,8 +168,14 @@ fn errors_say_what_to_do() {
     let errors = [
         Build::new("builtin:resnet8").memory("20kB"),
         Build::new("builtin:resnet8").memory("min").fps(1e9),
+        Build::new("builtin:lenet5").precision("half").weights("resident").latency("1us"),
         Build::new("builtin:resnet8").memory("much"),
         Build::new("builtin:resnet8").fps(-1),
+        Build::new("builtin:resnet8").latency("40"),
+        Build::new("builtin:resnet8").latency("resnet=40ms"),
+        Build::new("builtin:resnet8").precision("hlaf"),
+        Build::new("builtin:resnet8").precision("auto"),
+        Build::new("builtin:resnet8").weights("flash"),
         Build::new("builtin:resnet8").device("toaster"),
         Build::new("builtin:resnet8").module("the net"),
         Build::new("builtin:resnet"),
@@ -169,11 +184,23 @@ fn errors_say_what_to_do() {
     ];
     let text = |(i, build): (usize, Build)| {
         let error = build.folder(folder).emit().unwrap_err();
-        assert_eq!(matches!(error, BuildError::Unmet { .. }), i < 2, "{error}");
+        assert_eq!(matches!(error, BuildError::Unmet { .. }), i < 3, "{error}");
         format!("{error:?}")
     };
     let texts: Vec<String> = errors.into_iter().enumerate().map(text).collect();
     insta::assert_snapshot!("build_errors", texts.join("\n\n"));
+}
+
+/// They are the ones that an application file states, with the same plan.
+#[test]
+fn options_are_those_of_application_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lenet5.ron");
+    let text = r#"(cnns: [(model: "builtin:lenet5", precision: half)], weights: streamed, constraints: (latency: "40ms"))"#;
+    fs::write(&file, text).unwrap();
+    let stated = Build::new(&file).plan().unwrap();
+    let build = Build::new("builtin:lenet5").precision("half").weights("streamed").latency("lenet5=40ms");
+    assert_eq!(build.plan().unwrap().to_json(), stated.to_json());
 }
 
 /// There are no frames in a build script.

@@ -23,7 +23,7 @@ use csdfc_planner::saved::reload;
 use csdfc_precision::quantize::Report;
 
 use crate::cli::{Cli, Command};
-use crate::commands::{check as checks, emit as crates, output, plan as plans, profile as profiles};
+use crate::commands::{check as checks, emit as crates, logging, output, plan as plans, profile as profiles};
 use crate::commands::{quantize as quantizing, read, report as reports};
 use crate::error::Error;
 use crate::report::board;
@@ -57,6 +57,24 @@ pub struct Profiled {
     pub is_complete: bool,
 }
 
+/// Does work, and returns what it warns of besides what it returns: what the command logs as warnings. Only warnings of this
+/// thread count.
+///
+/// ```
+/// use std::sync::atomic::AtomicBool;
+///
+/// use csdfc_command::call;
+///
+/// let options = ["builtin:lenet5", "--threads", "5"].map(Into::into);
+/// let (planned, warnings) = call::with_warnings(|| call::plan(options, &AtomicBool::new(false)));
+/// assert_eq!(planned?.plan.threads, 5);
+/// assert_eq!(warnings, ["5 workers share each firing, but device generic has 4 cores"]);
+/// # Ok::<(), csdfc_command::error::Error>(())
+/// ```
+pub fn with_warnings<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    logging::with_warnings(work)
+}
+
 /// Plans as `csdfc plan` with these options does. Once `stop` is true, the search ends with the best plan so far.
 ///
 /// # Errors
@@ -67,6 +85,7 @@ pub fn plan(options: impl IntoIterator<Item = OsString>, stop: &AtomicBool) -> R
     if let Some(why) = &chosen.planned.refused {
         return Err(Error::Bug(why.to_string()));
     }
+    plans::warn_of(&chosen);
     let footprint = board::footprint(&chosen.planned.plan, &chosen.device)?;
     let unmet = plans::unmet(&chosen, footprint.as_ref(), &args.words);
     let planned = chosen.planned;
@@ -168,8 +187,11 @@ pub fn emit(
 ) -> Result<(), Error> {
     let networks = reload::reload(plan, models)?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
+    crates::warn_if_missed(plan);
     let files = csdfc_emit::emit(plan, &parameters, &Options { crate_name, image_files })?;
-    crates::write_crate(folder, &files)
+    crates::write_crate(folder, &files)?;
+    crates::warn_of_crate(plan);
+    Ok(())
 }
 
 /// The call of a command with these options.

@@ -9,6 +9,7 @@
 //! | 1 | an error: something in the input is wrong |
 //! | 2 | an answer, not an error: no plan meets the constraints, or `check` refuses a plan |
 //! | 3 | a bug in csdfc: our checker refuses our plan, which is saved for a report |
+//! | 130 | Ctrl-C ended the command before there was a result |
 //!
 //! ```
 //! use csdfc_command::error::Error;
@@ -29,6 +30,9 @@ use csdfc_planner::error::Error as PlannerError;
 use csdfc_precision::error::Error as PrecisionError;
 use csdfc_runtime::run::RunError;
 use miette::Diagnostic;
+
+/// The exit code that shells report for a command that Ctrl-C ended.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// The answer of a command that did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +73,10 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Export(#[from] ExportError),
+    /// Ctrl-C ended the command before there was a result: exit code 130.
+    #[error("interrupted; nothing was written")]
+    #[diagnostic(code(csdfc::interrupted))]
+    Interrupted,
     /// A bug in csdfc: exit code 3.
     #[error("{0}")]
     #[diagnostic(
@@ -89,12 +97,13 @@ impl Error {
         PlannerError::write(path, source).into()
     }
 
-    /// 3 for a bug in csdfc, 1 for everything else.
+    /// 3 for a bug in csdfc, 130 after Ctrl-C, 1 for everything else.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Bug(_)
             | Error::Planner(PlannerError::Bug(_))
             | Error::Precision(PrecisionError::Planner(PlannerError::Bug(_))) => 3,
+            Error::Interrupted => INTERRUPTED,
             _ => 1,
         }
     }

@@ -44,12 +44,13 @@ pub mod program;
 pub mod shapes;
 pub mod simulate;
 pub mod steps;
+mod stop;
 pub mod strategy;
 
 pub use accelerator::Accelerator;
 pub use convolution::{Convolution, Spec};
 pub use error::OffloadError;
-pub use optimise::{Answer, Budget, optimise};
+pub use optimise::{Answer, Budget, Effort, Stopped, optimise};
 pub use problem::{Problem, Unit};
 pub use strategy::{Groups, Strategy};
 

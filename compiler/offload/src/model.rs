@@ -23,7 +23,7 @@ use csdfc_plan::operator::Operator;
 use super::accelerator::Accelerator;
 use super::convolution::{Convolution, Spec};
 use super::error::OffloadError;
-use super::optimise::{Answer, Budget, best_heuristic, optimise};
+use super::optimise::{Answer, Budget, Effort, best_heuristic_until, optimise};
 use super::problem::{Options, Problem};
 
 /// Changes that a chain of the annealer proposes for a layer of a model, by default.
@@ -58,17 +58,18 @@ pub fn convolutions(network: &Network) -> Vec<NamedLayer> {
 }
 
 /// The best strategy for a layer. If the number of filters at a time is not given, it takes the number that suits the
-/// layer best.
+/// layer best. The effort is a budget, which somebody may cut short.
 ///
 /// # Errors
 /// When no strategy fits the accelerator: what would.
-pub fn map(
+pub fn map<'s>(
     spec: &Spec,
     accelerator: &Accelerator,
     options: &Options,
-    budget: Budget,
+    effort: impl Into<Effort<'s>>,
     seed: u64,
 ) -> Result<(Problem, Answer), OffloadError> {
+    let effort = effort.into();
     let convolution = Convolution::new(spec.clone())?;
     let at_once = match options.filters_at_once {
         Some(filters) => vec![filters],
@@ -79,7 +80,7 @@ pub fn map(
     for filters in at_once {
         let options = Options { filters_at_once: Some(filters), ..options.clone() };
         let tried = Problem::new(convolution.clone(), accelerator.clone(), &options).and_then(|problem| {
-            let strategy = best_heuristic(&problem)?;
+            let strategy = best_heuristic_until(&problem, effort.stop)?;
             Ok((problem.cost(&strategy.groups).duration, problem))
         });
         match tried {
@@ -93,7 +94,7 @@ pub fn map(
         }
     }
     match (best, first_error) {
-        (Some((_, problem)), _) => optimise(&problem, budget, seed).map(|answer| (problem, answer)),
+        (Some((_, problem)), _) => optimise(&problem, effort, seed).map(|answer| (problem, answer)),
         (None, Some(error)) => Err(error),
         (None, None) => Err(OffloadError::Zero { what: "number of filters" }),
     }

@@ -19,12 +19,16 @@
 //! let options = Options { group: Some(2), ..Options::default() };
 //! let problem = Problem::new(layer, Accelerator::default(), &options)?;
 //! let start = unbounded(&problem, Heuristic::Baseline).groups;
-//! let answer = program::solve(&problem, &start, std::time::Duration::from_secs(60)).ok_or("too large")?;
+//! let answer = program::solve(&problem, &start, std::time::Duration::from_secs(60), None).ok_or("too large")?;
 //! assert_eq!(answer.groups.map(|groups| problem.cost(&groups).duration), Some(15));
 //! assert!(answer.proved);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use good_lp::solvers::SolutionStatus;
@@ -36,6 +40,7 @@ use good_lp::{
 
 use super::exact::Grid;
 use super::problem::Problem;
+use super::stop::is_asked;
 use super::strategy::Groups;
 
 /// Maximum number of patches of a layer that is solved.
@@ -44,6 +49,9 @@ pub const MAX_PATCHES: usize = 16;
 /// Maximum number of patches of a layer that the program is known to solve within its time. With 16 patches in groups
 /// of two or three it is not done after 50 s; the paper's solver, a commercial one, took hours for 12×12 inputs.
 pub const SOLVED_PATCHES: usize = 9;
+
+/// How often the program is asked whether to end while its solver works.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The answer of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,9 +73,15 @@ struct Variables {
 }
 
 /// Solves the program for every number of steps that could beat these groups, which keep the problem's bounds. `None`
-/// if the method does not apply: too many patches, or filters that are loaded in passes.
-pub fn solve(problem: &Problem, start: &Groups, limit: Duration) -> Option<ProgramAnswer> {
-    let grid = Grid::new(problem).filter(|grid| grid.patches() <= MAX_PATCHES)?;
+/// if the method does not apply: too many patches, or filters that are loaded in passes. Once `stop` is true, it ends with
+/// what it has; the solver, which knows no such thing, goes on in a thread of its own until the limit.
+pub fn solve(
+    problem: &Problem,
+    start: &Groups,
+    limit: Duration,
+    stop: Option<&AtomicBool>,
+) -> Option<ProgramAnswer> {
+    let grid = Arc::new(Grid::new(problem).filter(|grid| grid.patches() <= MAX_PATCHES)?);
     let deadline = Instant::now().checked_add(limit)?;
     let mut best = problem.cost(start).duration;
     let mut groups: Option<Groups> = None;
@@ -76,9 +90,11 @@ pub fn solve(problem: &Problem, start: &Groups, limit: Duration) -> Option<Progr
             break;
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        let known = groups.as_ref().unwrap_or(start);
-        match with_steps(problem, &grid, steps, known, best, left) {
-            Ok((found, is_optimal)) => {
+        let known = groups.as_ref().unwrap_or(start).clone();
+        let task =
+            Task { problem: problem.clone(), grid: Arc::clone(&grid), steps, known, best, limit: left };
+        match with_steps_until(task, stop) {
+            Some(Ok((found, is_optimal))) => {
                 let duration = problem.cost(&found).duration;
                 if duration < best {
                     (best, groups) = (duration, Some(found));
@@ -87,22 +103,47 @@ pub fn solve(problem: &Problem, start: &Groups, limit: Duration) -> Option<Progr
                     return Some(ProgramAnswer { groups, proved: false });
                 }
             }
-            Err(ResolutionError::Infeasible) => {}
-            Err(_) => return Some(ProgramAnswer { groups, proved: false }),
+            Some(Err(ResolutionError::Infeasible)) => {}
+            Some(Err(_)) | None => return Some(ProgramAnswer { groups, proved: false }),
         }
     }
     Some(ProgramAnswer { groups, proved: true })
 }
 
-/// The best groups with `steps` steps, and whether they are proved to be the best.
-fn with_steps(
-    problem: &Problem,
-    grid: &Grid,
+/// The best groups with some number of steps, and whether they are proved to be the best.
+type Solved = Result<(Groups, bool), ResolutionError>;
+
+/// One program: groups with `steps` steps that beat the known ones.
+struct Task {
+    problem: Problem,
+    grid: Arc<Grid>,
     steps: usize,
-    known: &Groups,
+    known: Groups,
     best: u64,
     limit: Duration,
-) -> Result<(Groups, bool), ResolutionError> {
+}
+
+/// [`with_steps`], or `None` if somebody asks for the end before that.
+fn with_steps_until(task: Task, stop: Option<&AtomicBool>) -> Option<Solved> {
+    let (sender, answer) = mpsc::channel();
+    // If nobody waits any more, the answer is not needed.
+    let solver = thread::spawn(move || drop(sender.send(with_steps(&task))));
+    loop {
+        match answer.recv_timeout(LOOK) {
+            Ok(solved) => return Some(solved),
+            Err(RecvTimeoutError::Timeout) if is_asked(stop) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => match solver.join() {
+                Ok(()) => return None,
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
+        }
+    }
+}
+
+fn with_steps(task: &Task) -> Solved {
+    let Task { problem, grid, steps, known, best, limit } = task;
+    let steps = *steps;
     let mut all = ProblemVariables::new();
     let v = Variables::new(&mut all, grid, steps);
     let load_cycles = problem.load_cycles() as f64;

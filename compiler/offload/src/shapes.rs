@@ -16,9 +16,12 @@
 //! # Ok::<(), csdfc_offload::OffloadError>(())
 //! ```
 
+use std::sync::atomic::AtomicBool;
+
 use super::accelerator::Accelerator;
 use super::error::OffloadError;
 use super::problem::Problem;
+use super::stop::is_asked;
 use super::strategy::{Groups, Strategy};
 
 /// Pixels that all candidates of a kind may visit together when they are tried. This limits the number of candidates.
@@ -80,12 +83,27 @@ struct Combs {
 /// # Errors
 /// When none does: what the nearest needs.
 pub fn best(problem: &Problem, kind: Heuristic) -> Result<Strategy, OffloadError> {
+    best_until(problem, kind, None)
+}
+
+/// [`best`] of those that are tried until `stop` is true, and at least one if one keeps the bounds.
+///
+/// # Errors
+/// As [`best`].
+pub fn best_until(
+    problem: &Problem,
+    kind: Heuristic,
+    stop: Option<&AtomicBool>,
+) -> Result<Strategy, OffloadError> {
     let mut best: Option<(u64, Strategy)> = None;
     let mut nearest: Option<(u32, u64)> = None;
     let mut smaller = problem.clone();
     // Groups shrink until they fit the memory.
     while best.is_none() && smaller.group > 0 {
         for (shape, walk) in candidates(&smaller, kind) {
+            if best.is_some() && is_asked(stop) {
+                break;
+            }
             let groups = walk.groups(&smaller);
             let cost = problem.cost(&groups);
             if problem.admits(&cost) {

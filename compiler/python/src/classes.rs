@@ -14,10 +14,10 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::errors::{Error, Unmet, failed};
+use super::errors::{Error, Unmet, failed, warn};
 use super::frames::{Frames, input_of};
 
-/// A plan, the folder from which the paths of its models start, and the frames that run.
+/// A plan: how an application of CNNs runs in a memory budget. Whoever makes one has had it checked.
 #[pyclass(frozen, module = "csdfc")]
 pub struct Plan {
     plan: Arc<Data>,
@@ -42,72 +42,99 @@ impl<'py> IntoPyObject<'py> for Shape {
 /// A layer of a plan.
 #[pyclass(frozen, get_all, module = "csdfc")]
 pub struct Layer {
+    /// Its CNN.
     cnn: String,
+    /// Its name: that of its first ONNX node.
     name: String,
+    /// What it computes, as plans call it.
     operator: &'static str,
+    /// How it is computed.
     primitive: String,
+    /// The shape of the tensor that it makes, such as `(1, C, H, W)`.
     shape: Shape,
+    /// Rows of its tensor that a firing makes; the last one may make fewer.
     rows_per_firing: u64,
+    /// Firings in a frame.
     firings: u64,
+    /// Bytes of its weights and biases.
     parameters: u64,
+    /// Its time in a frame, as modelled or measured, in seconds.
     seconds: Option<f64>,
 }
 
 /// A plan that the search saw.
 #[pyclass(frozen, get_all, module = "csdfc")]
 pub struct Point {
+    /// Bytes of its arena and of the parameters that stay in memory.
     total: u64,
+    /// Modelled frames per second, by the names of the CNNs.
     fps: BTreeMap<String, f64>,
 }
 
-/// What lies in the arena.
+/// What lies in the arena: a ring of a tensor's rows, a workspace, or a block of streamed weights.
 #[pyclass(frozen, get_all, module = "csdfc")]
 pub struct Place {
+    /// `CNN/TENSOR`, `workspace of CNN/LAYER`, or `block 0 of CNN/LAYER`.
     name: String,
+    /// What it is, such as `whole tensor` or `ring of rows`.
     kind: &'static str,
+    /// Its first address in the arena, in bytes; two if it is a double buffer.
     offsets: Vec<u64>,
+    /// Its bytes, of both halves of a double buffer.
     bytes: u64,
+    /// When it is in use, frame by frame: modelled seconds from the begin of the first frame.
     lives: Vec<(f64, f64)>,
 }
 
 #[pymethods]
 impl Plan {
+    /// Reads a plan that `csdfc plan -o` or `save` wrote. Its models are read when it runs.
+    ///
+    /// Raises `Error` if the file cannot be read or holds no plan.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let (plan, folder) = py.detach(|| call::load(&path)).map_err(failed)?;
         Ok(Plan::new(plan, std::env::current_dir()?.join(folder)))
     }
 
+    /// The name of the application.
     #[getter]
     fn application(&self) -> &str {
         &self.plan.application
     }
 
+    /// Bytes of the arena: buffers, workspace, and blocks of streamed weights.
     #[getter]
     fn arena(&self) -> u64 {
         self.plan.memory.arena
     }
 
+    /// Bytes of weights and biases, wherever they are.
     #[getter]
     fn parameters(&self) -> u64 {
         self.plan.memory.parameters
     }
 
+    /// Bytes of the arena and of the parameters that stay in memory.
     #[getter]
     fn total(&self) -> u64 {
         self.plan.memory.total
     }
 
+    /// Modelled frames per second, by the names of the CNNs.
     #[getter]
     fn fps(&self) -> BTreeMap<&str, f64> {
         self.plan.cnns.iter().map(|cnn| (cnn.name.as_str(), cnn.fps)).collect()
     }
 
+    /// Modelled seconds from a frame's first input to its last output, by the names of the CNNs.
     #[getter]
     fn latency(&self) -> BTreeMap<&str, f64> {
         self.plan.cnns.iter().map(|cnn| (cnn.name.as_str(), cnn.latency_ns as f64 / 1e9)).collect()
     }
 
+    /// What `run` takes: the shape and the element type of each input, such as `((1, 3, 32, 32), "float32")`. If there are
+    /// several CNNs, names are `CNN/INPUT`.
     #[getter]
     fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inputs = PyDict::new(py);
@@ -123,6 +150,7 @@ impl Plan {
         Ok(inputs)
     }
 
+    /// The layers of all CNNs, in their order.
     #[getter]
     fn layers(&self) -> Vec<Layer> {
         let of_cnn = |cnn: &csdfc_plan::plan::Cnn| {
@@ -144,6 +172,8 @@ impl Plan {
         self.plan.cnns.iter().flat_map(of_cnn).collect()
     }
 
+    /// The plans that the search saw of which none is better than another in both memory and time, by falling memory.
+    /// There are more of them with `pareto=True`.
     #[getter]
     fn front(&self) -> Vec<Point> {
         let point =
@@ -151,6 +181,7 @@ impl Plan {
         self.plan.pareto.iter().map(point).collect()
     }
 
+    /// What lies where in the arena, and when.
     fn memory_map(&self, py: Python<'_>) -> PyResult<Vec<Place>> {
         let timeline = py.detach(|| call::timeline(&self.plan)).map_err(failed)?;
         let place = |(number, place): (usize, &csdfc_plan::timeline::Place)| Place {
@@ -168,15 +199,29 @@ impl Plan {
         Ok(timeline.places.iter().enumerate().map(place).collect())
     }
 
+    /// Runs a frame in memory of exactly the planned size, and returns the outputs by name.
+    ///
+    /// `inputs` is an array if the CNN has one input, or a dictionary of arrays by name, in the shapes and element types
+    /// of `Plan.inputs`: those of the model, such as float32 of `(1, C, H, W)`. 16-bit floats are widened. `cnn` is the
+    /// name of the CNN, if the plan has several. A frame of a stream is a hop: it goes on where the last one ended.
+    ///
+    /// The first frame reads the model and packs its weights. Other threads of Python run meanwhile.
+    ///
+    /// Raises `Error` if an input is missing, or of another shape or element type than the CNN takes, or the model cannot
+    /// be read.
     #[pyo3(signature = (inputs, *, cnn = None))]
     fn run<'py>(&self, inputs: &Bound<'py, PyAny>, cnn: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
         self.frames.run(&self.plan, &self.folder, inputs, cnn)
     }
 
+    /// Begins anew: forgets what streams and states keep of the frames so far.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         self.frames.reset(py, &self.plan, &self.folder)
     }
 
+    /// Has the plan checked: a replay finds nothing wrong, and its layers are those of its models.
+    ///
+    /// Raises `Error`, with all that is wrong.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         match py.detach(|| call::check(&self.plan, &self.folder)).map_err(failed)?.as_slice() {
             [] => Ok(()),
@@ -184,20 +229,35 @@ impl Plan {
         }
     }
 
+    /// Writes the plan as a page for a browser, as `csdfc report` does. The page is one file.
     fn report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let page = || call::write(&path, call::page(&self.plan)?.as_bytes());
         py.detach(page).map_err(failed)
     }
 
+    /// Writes the plan as a Rust crate into a folder, as `csdfc emit` does. Other files of the folder are left alone. With
+    /// `image_files`, its program also takes PNG and JPEG files, by the crate `image`.
     #[pyo3(signature = (folder, *, crate_name = None, image_files = false))]
-    fn emit(&self, py: Python<'_>, folder: PathBuf, crate_name: Option<String>, image_files: bool) -> PyResult<()> {
-        py.detach(|| call::emit(&self.plan, &self.folder, &folder, crate_name, image_files)).map_err(failed)
+    fn emit(
+        &self,
+        py: Python<'_>,
+        folder: PathBuf,
+        crate_name: Option<String>,
+        image_files: bool,
+    ) -> PyResult<()> {
+        let emit = || call::emit(&self.plan, &self.folder, &folder, crate_name, image_files);
+        let (emitted, warnings) = py.detach(|| call::with_warnings(emit));
+        warn(py, warnings)?;
+        emitted.map_err(failed)
     }
 
+    /// The plan as `csdfc plan -o` writes it. Paths of models start from the current folder.
     fn to_json(&self) -> String {
         self.plan.to_json()
     }
 
+    /// Writes the plan to a file, for `Plan.load` and for `csdfc check`, `run`, `report` and `emit`: RON if the name ends in
+    /// `.ron`, JSON otherwise. Paths of models start from its folder.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let mut plan = Data::clone(&self.plan);
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -274,18 +334,19 @@ pub fn with_plan(py: Python<'_>, error: PyErr, name: &str, plan: Data) -> PyErr 
     set.map_or_else(|failed| failed, |()| error)
 }
 
-/// What it would take to meet constraints.
+/// Another plan that was made because constraints are not met.
 #[pyclass(frozen, module = "csdfc")]
 pub struct Remedy(csdfc_plan::remedy::Remedy);
 
 #[pymethods]
 impl Remedy {
+    /// What differs from what was asked.
     #[getter]
     fn means(&self) -> &str {
         &self.0.means
     }
 
-    /// As keywords of `csdfc.plan`.
+    /// Keywords of `plan` that make it, in place of those of the same names: `plan(model, **(mine | remedy.options))`.
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let options = PyDict::new(py);
@@ -307,16 +368,19 @@ impl Remedy {
         Ok(options)
     }
 
+    /// Its bytes.
     #[getter]
     fn total(&self) -> u64 {
         self.0.total
     }
 
+    /// Its frames per second, by CNN.
     #[getter]
     fn fps(&self) -> BTreeMap<String, f64> {
         self.0.fps.clone()
     }
 
+    /// Whether it meets the constraints.
     #[getter]
     fn met(&self) -> bool {
         self.0.met
@@ -337,27 +401,31 @@ fn number_or_text<'py>(py: Python<'py>, value: &str) -> PyResult<Bound<'py, PyAn
     }
 }
 
-/// A packing.
+/// Offsets for buffers of which some are in use at the same time.
 #[pyclass(frozen, module = "csdfc")]
 pub struct Packing(pub Solution);
 
 #[pymethods]
 impl Packing {
+    /// The offset of each buffer, in bytes, in the order in which the buffers were given.
     #[getter]
     fn offsets(&self) -> Vec<u64> {
         self.0.packing.offsets.clone()
     }
 
+    /// The end of the highest buffer.
     #[getter]
     fn bytes(&self) -> u64 {
         self.0.packing.bytes
     }
 
+    /// No packing takes fewer bytes than this.
     #[getter]
     fn bound(&self) -> u64 {
         self.0.bound
     }
 
+    /// Whether no packing is smaller.
     #[getter]
     fn proven(&self) -> bool {
         self.0.proven()
@@ -376,9 +444,13 @@ impl Packing {
 /// A quantized model on disk, and how much it errs.
 #[pyclass(frozen, get_all, module = "csdfc")]
 pub struct Quantized {
+    /// The ONNX file, a `pathlib.Path`.
     path: PathBuf,
+    /// Frames that it was calibrated with.
     frames: usize,
+    /// The error of each output: the norm of all changes, divided by the norm of the output.
     outputs: BTreeMap<String, f64>,
+    /// The error of each layer's tensor, with all layers before it on integers; `None` if it keeps floats.
     layers: BTreeMap<String, Option<f64>>,
 }
 

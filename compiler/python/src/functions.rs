@@ -10,10 +10,34 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::classes::{Packing, Plan, Quantized, unmet, with_plan};
-use super::errors::{Error, failed};
+use super::errors::{Error, failed, warn};
 use super::interrupt::{self, Interrupted};
 use super::options::{self, arguments};
 
+/// Plans a model (`FILE.onnx`, `FILE.tflite`, `builtin:NAME`), several models that take turns in one arena, or an
+/// application file (`FILE.ron`), and has the plan checked.
+///
+/// Each option is that of the same name of `csdfc plan`, and `csdfc plan --help` says more about it. Where the command takes
+/// `NAME=VALUE` several times, give a dictionary.
+///
+/// `mem` is the most bytes that parameters, buffers and workspace may take together: a number, a text such as `"2MB"` or
+/// `"512KiB"`, or `"min"` for as few as there are with all weights in memory (`weights="streamed"`: fewer). `ram` names
+/// the memories of a board that has several, and `flash` is the most flash for the parameters. `fps` is the fewest frames
+/// per second and `latency` the longest time of a frame, in seconds or as a text such as `"40ms"`: of every CNN, or of
+/// single ones by name. `device` is the device whose times count: a name that csdfc knows, or the file of a profile.
+///
+/// `precision` is that of weights and tensors. With `"auto"`, `max_error` is the largest error of an output, which is
+/// measured on the frames of `calibrate` (`.npy` files or folders), or on `random` ones. `weights` says where weights are.
+/// `shape` is that of an input whose dimensions the model leaves open, and `value` makes an input a constant.
+/// With `input`, such as `"u8:hwc:rgb,mean=127.5,scale=0.0078"`, an input is handed over as bytes of an image.
+///
+/// `budget` is how long to search: a time such as `"10s"`, or a number of choices. `from_front` is a front or a plan from
+/// which the search starts (`--from`), and `pick` takes one of its plans. With `pareto`, the search also looks for plans
+/// that take less memory or less time, for `Plan.front`.
+///
+/// Raises `Unmet` if no plan meets these, and `Error` if an option is wrong, or the model cannot be read or planned. Ctrl-C
+/// raises `KeyboardInterrupt`, which has the best plan so far as `plan`, if there is one. What the command would warn of is a
+/// `CsdfcWarning`.
 #[pyfunction]
 #[pyo3(
     signature = (model, **options),
@@ -23,15 +47,16 @@ pub fn plan(py: Python<'_>, model: &Bound<'_, PyAny>, options: Option<&Bound<'_,
     let mut call = arguments("plan", options::PLAN, options)?;
     call.push("--".into());
     call.extend(models(model)?);
-    match interrupt::work(py, move |stop| call::plan(call, stop)) {
-        Ok(planned) => {
+    match interrupt::work(py, move |stop| call::with_warnings(|| call::plan(call, stop))) {
+        Ok((planned, warnings)) => {
+            warn(py, warnings)?;
             let call::Planned { plan, unmet: text } = planned.map_err(failed)?;
             match text {
                 None => Plan::here(plan),
                 Some(text) => Err(unmet(py, text, plan)),
             }
         }
-        Err(Interrupted { error, answer: Some(Ok(planned)) }) => {
+        Err(Interrupted { error, answer: Some((Ok(planned), _)) }) => {
             Err(with_plan(py, error, "plan", planned.plan))
         }
         Err(Interrupted { error, .. }) => {
@@ -49,6 +74,12 @@ fn models(model: &Bound<'_, PyAny>) -> PyResult<Vec<OsString>> {
     model.try_iter()?.map(|model| Ok(model?.extract::<PathBuf>()?.into_os_string())).collect()
 }
 
+/// Quantizes a model to 8-bit integers and writes it to `path`, an ONNX file, as `csdfc quantize` does.
+///
+/// `calibrate` is a `.npy` file of float32 in the model's dimensions, a folder of such files, or several of these; without
+/// them, `random` is a number of random frames. Layers whose own error is above `keep_above` keep floats.
+///
+/// Raises `Error` if an option is wrong, or the model or a frame cannot be read or does not fit.
 #[pyfunction]
 #[pyo3(
     signature = (model, path, **options),
@@ -63,11 +94,16 @@ pub fn quantize(
     let mut call = arguments("quantize", options::QUANTIZE, options)?;
     // The model is written here, and not if somebody has interrupted the work.
     call.extend(["--output=-".into(), "--".into(), model.into_os_string()]);
-    let quantized = interrupt::work(py, move |_| call::quantize(call))?.map_err(failed)?;
+    let (quantized, warnings) = interrupt::work(py, move |_| call::with_warnings(|| call::quantize(call)))?;
+    warn(py, warnings)?;
+    let quantized = quantized.map_err(failed)?;
     py.detach(|| call::write(&path, &quantized.onnx)).map_err(failed)?;
     Ok(Quantized::new(path, &quantized.report))
 }
 
+/// Measures how long the layers of a model take on this machine, as `csdfc profile` does, and returns the path of the device
+/// profile, a `pathlib.Path`: `device_out`, or that of this machine, which `plan(…, device="host")` reads. After Ctrl-C,
+/// what has been measured so far is saved as soon as the layer under way is done, and the next call goes on there.
 #[pyfunction]
 #[pyo3(
     signature = (model, **options),
@@ -76,10 +112,16 @@ pub fn quantize(
 pub fn profile(py: Python<'_>, model: PathBuf, options: Option<&Bound<'_, PyDict>>) -> PyResult<PathBuf> {
     let mut call = arguments("profile", options::PROFILE, options)?;
     call.extend(["--".into(), model.into_os_string()]);
-    let profiled = interrupt::work(py, move |stop| call::profile(call, stop))?.map_err(failed)?;
-    Ok(profiled.path)
+    let (profiled, warnings) =
+        interrupt::work(py, move |stop| call::with_warnings(|| call::profile(call, stop)))?;
+    warn(py, warnings)?;
+    Ok(profiled.map_err(failed)?.path)
 }
 
+/// Packs buffers by address, with proof. Each buffer is `(lower, upper, size)`: when it begins to be in use, when it is
+/// in use no more, and its bytes. `steps` limits the search; the default takes some ten seconds at most.
+///
+/// Raises `Error` if there are more than 5000 buffers, or sizes add up to 2^62 bytes or more.
 #[pyfunction]
 #[pyo3(signature = (buffers, *, steps = 1_000_000_000))]
 pub fn pack(py: Python<'_>, buffers: &Bound<'_, PyAny>, steps: u64) -> PyResult<Packing> {
@@ -101,6 +143,7 @@ pub fn pack(py: Python<'_>, buffers: &Bound<'_, PyAny>, steps: u64) -> PyResult<
     Ok(Packing(interrupt::work(py, packed)?))
 }
 
+/// The command `csdfc`, with the arguments of this process. It exits.
 #[pyfunction]
 pub fn main(py: Python<'_>) -> PyResult<()> {
     let arguments: Vec<OsString> = py.import("sys")?.getattr("argv")?.extract()?;

@@ -1,5 +1,5 @@
-//! The Python module `csdfc`: the command, and plans that are made, looked at and run. `csdfc.pyi` has its types and its
-//! documentation.
+//! The Python module `csdfc`: the command, and plans that are made, looked at and run. `csdfc.pyi` has its types and the
+//! same texts, which a test compares.
 //!
 //! `functions`, `classes` and `errors` are what the module offers. Keyword arguments become options of the command line
 //! (`options`). Work that takes long goes on in threads, so that Ctrl-C is seen (`interrupt`), and frames in the thread of
@@ -14,13 +14,13 @@ mod options;
 
 use pyo3::prelude::*;
 
-/// The module.
+/// Plans the memory of CNNs on edge boards, and runs the plans.
 #[pymodule]
 mod csdfc {
     #[pymodule_export]
     use super::classes::{Layer, Packing, Place, Plan, Point, Quantized, Remedy};
     #[pymodule_export]
-    use super::errors::{Error, Unmet};
+    use super::errors::{CsdfcWarning, Error, Unmet};
     #[pymodule_export]
     use super::functions::{main, pack, plan, profile, quantize};
     use super::*;

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+import warnings
 import xml.etree.ElementTree
 from pathlib import Path
 
@@ -116,6 +117,22 @@ class Plans(InFolder):
                 csdfc.plan(**arguments)
         with self.assertRaises(TypeError):
             csdfc.plan(7)
+
+    def test_what_the_command_would_warn_of_is_a_warning(self):
+        with self.assertWarnsRegex(csdfc.CsdfcWarning, "^5 workers share each firing, but device generic has 4 cores$"):
+            plan = csdfc.plan("builtin:lenet5", threads=5)
+        with self.assertWarnsRegex(csdfc.CsdfcWarning, "^the plan's frame rates are modelled, by device generic") as warned:
+            plan.emit(self.folder / "crate")
+        self.assertEqual(Path(warned.filename).name, Path(__file__).name)
+        with self.assertRaises(csdfc.Unmet) as raised:
+            csdfc.plan("builtin:lenet5", mem="5kB")
+        with self.assertWarnsRegex(csdfc.CsdfcWarning, "a limit that it was asked to keep: memory ≤ 5.00 kB"):
+            raised.exception.nearest.emit(self.folder / "nearest")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            csdfc.plan("builtin:lenet5", mem="min")
+            with self.assertRaises(csdfc.CsdfcWarning):
+                csdfc.plan("builtin:lenet5", threads=5)
 
     def test_the_licences_come_along(self):
         names = {file.name for file in importlib.metadata.files("csdfc")}
@@ -761,6 +778,26 @@ class Stubs(unittest.TestCase):
         for node in ast.walk(self.tree):
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
                 self.assertTrue(ast.get_docstring(node), node.name)
+
+    def test_help_shows_the_texts_of_the_stub(self):
+        self.assertEqual(inspect.getdoc(csdfc), ast.get_docstring(self.tree))
+        for node in self.tree.body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+                found = getattr(csdfc, node.name)
+                self.assertEqual(inspect.cleandoc(found.__doc__), ast.get_docstring(node), node.name)
+                for item in node.body:
+                    if isinstance(item, ast.FunctionDef) and not item.name.startswith("_"):
+                        text = getattr(found, item.name).__doc__
+                        self.assertEqual(inspect.cleandoc(text), ast.get_docstring(item), f"{node.name}.{item.name}")
+
+    def test_nothing_public_lacks_a_text(self):
+        public = [getattr(csdfc, name) for name in dir(csdfc) if not name.startswith("_") and name != "csdfc"]
+        self.assertGreater(len(public), 10)
+        for item in public:
+            self.assertTrue(item.__doc__, item)
+            for name in vars(item) if isinstance(item, type) else []:
+                if not name.startswith("_"):
+                    self.assertTrue(getattr(item, name).__doc__, f"{item.__name__}.{name}")
 
 
 class Packings(unittest.TestCase):

@@ -46,6 +46,9 @@ pub enum NoBaseline {
     /// Nothing is left to replace.
     #[error("no convolution has a smaller primitive left")]
     NothingSmaller,
+    /// Somebody asked for the end.
+    #[error("interrupted before it was known")]
+    Stopped,
 }
 
 /// A selection of a family's primitives.
@@ -175,6 +178,7 @@ fn legalised(
     }
     match budget::least_within_budget(problem, &fixed, Axis::Time, None) {
         Ok(least) => Ok(least.selection),
+        Err(Nothing::Stopped) => Err(NoBaseline::Stopped),
         Err(Nothing::NoPath | Nothing::Unknown | Nothing::OverBudget(_)) => Err(NoBaseline::NoPath),
     }
 }

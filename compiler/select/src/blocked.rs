@@ -37,7 +37,7 @@ pub struct Blocked {
 const MAX_EDGES: usize = 8;
 
 /// Edges that together leave no selection, although there would be one without any one of them. If there are more than
-/// 8, the last 8.
+/// 8, or somebody asks for the end, the last of them.
 pub fn blocked(problem: &Problem<'_>, allowed: &Allowed) -> Vec<Blocked> {
     let mut core: Vec<usize> = Vec::new();
     let mut rest: Vec<usize> = (0..problem.paths.len()).collect();
@@ -46,7 +46,8 @@ pub fn blocked(problem: &Problem<'_>, allowed: &Allowed) -> Vec<Blocked> {
         let is_possible = |count: &usize| {
             let edges: Vec<usize> = core.iter().chain(&rest[..*count]).copied().collect();
             let model = Model::of_edges(problem, allowed, &edges, MAX_CELLS);
-            model.tree.messages(&model.weighed(Weights::TIME)).bound < u128::MAX
+            let messages = model.tree.messages_until(&model.weighed(Weights::TIME), problem.stop);
+            messages.is_none_or(|messages| messages.bound < u128::MAX)
         };
         let counts: Vec<usize> = (0..=rest.len()).collect();
         let shortest = counts.partition_point(is_possible);

@@ -9,8 +9,8 @@
 //! that keeps to the budget and costs at most a certain amount. This amount starts next to the bound, and rises until a
 //! selection is found. Few sums are left then, because few selections lie so near to the hull.
 //!
-//! If elimination is not exact, or there is too much to enumerate, the bound still holds. The selection is then the
-//! best that was met on the way, improved by [`crate::descent`].
+//! If elimination is not exact, there is too much to enumerate, or somebody asks for the end, the bound still holds. The
+//! selection is then the best that was met on the way, improved by [`crate::descent`].
 //!
 //! ```
 //! use csdfc_select::budget::{Nothing, least_within_budget};
@@ -53,6 +53,8 @@ pub enum Nothing {
     NoPath,
     /// None was found. It is not known whether there is one.
     Unknown,
+    /// Somebody asked for the end before one was found.
+    Stopped,
     /// None keeps to the budget. This one takes the least of the limited quantity.
     OverBudget(Least),
 }
@@ -122,7 +124,7 @@ pub fn solve_within(
     if tightest.other > budget {
         let bound = (tightest.bound >> 64) as u64;
         if bound <= budget {
-            return Err(Nothing::Unknown);
+            return Err(unknown(problem));
         }
         return Err(Nothing::OverBudget(Least { selection: tightest.selection, bound }));
     }
@@ -136,7 +138,10 @@ pub fn solve_within(
         let own_weight = u128::from(over.other - within.other);
         let other_weight = u128::from(within.own - over.own);
         let weights = axis.weights(own_weight, other_weight);
-        let found = lightest(problem, model, axis, weights)?;
+        let found = match lightest(problem, model, axis, weights) {
+            Err(Nothing::Stopped) => return Ok(best),
+            found => found?,
+        };
         let of_budget = other_weight * u128::from(budget);
         best.bound = best.bound.max(found.bound.saturating_sub(of_budget).div_ceil(own_weight) as u64);
         if found.other <= budget && (found.own, found.other) < best_cost {
@@ -166,14 +171,20 @@ pub fn solve_within(
     Ok(best)
 }
 
+/// Why nothing is known.
+fn unknown(problem: &Problem<'_>) -> Nothing {
+    if problem.stop.is_asked() { Nothing::Stopped } else { Nothing::Unknown }
+}
+
 /// The lightest selection, or a light one if elimination is not exact.
 fn lightest(problem: &Problem<'_>, model: &Model, axis: Axis, weights: Weights) -> Result<Lightest, Nothing> {
     let tables = model.weighed(weights);
-    let messages = model.tree.messages(&tables);
+    let messages = model.tree.messages_until(&tables, problem.stop).ok_or(Nothing::Stopped)?;
     if messages.bound == u128::MAX {
         return Err(Nothing::NoPath);
     }
-    let found = model.tree.search(&tables, &messages, STEPS).ok_or(Nothing::Unknown)?;
+    let found = model.tree.search(&tables, &messages, STEPS, problem.stop);
+    let found = found.ok_or(unknown(problem))?;
     let selection = model.selection(&found.values, weights).ok_or(Nothing::Unknown)?;
     let cost = problem.cost(&selection).ok_or(Nothing::Unknown)?;
     let bound = if found.optimal { weights.weighted(cost.time, cost.memory) } else { messages.bound };
@@ -196,8 +207,9 @@ struct Enumeration {
 fn enumerate(problem: &Problem<'_>, model: &Model, task: &Enumeration, best: &mut Least) {
     let Enumeration { axis, budget, weights, best_cost, mut work } = *task;
     let tables = model.weighed(weights);
-    let messages = model.tree.messages(&tables);
-    let least_with = model.tree.least_with(&tables, &messages);
+    let stop = problem.stop;
+    let Some(messages) = model.tree.messages_until(&tables, stop) else { return };
+    let Some(least_with) = model.tree.least_with(&tables, &messages, stop) else { return };
     let (own_weight, other_weight) = match axis {
         Axis::Time => (weights.time, weights.memory),
         Axis::Memory => (weights.memory, weights.time),
@@ -215,8 +227,8 @@ fn enumerate(problem: &Problem<'_>, model: &Model, task: &Enumeration, best: &mu
             most: own_weight * u128::from(most) + other_weight * u128::from(budget),
         };
         let limits = match axis {
-            Axis::Time => Limits { time: most, memory: budget, work },
-            Axis::Memory => Limits { time: budget, memory: most, work },
+            Axis::Time => Limits { time: most, memory: budget, work, stop },
+            Axis::Memory => Limits { time: budget, memory: most, work, stop },
         };
         let Some(front) = undominated(model, Some(&band), limits) else { return };
         let own = |sum: &&crate::front::Sum| match axis {

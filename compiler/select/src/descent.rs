@@ -26,7 +26,7 @@ use crate::quantity::Axis;
 const ROUNDS: usize = 100;
 
 /// Changes layer after layer to the candidate that lowers `axis` most; of equal ones, to the one that lowers the other
-/// quantity most. The other quantity stays within the budget. Ends when no single change helps.
+/// quantity most. The other quantity stays within the budget. Ends when no single change helps, or somebody asks for the end.
 pub fn descend(
     problem: &Problem<'_>,
     allowed: &Allowed,
@@ -41,6 +41,9 @@ pub fn descend(
     }
     let Some(mut cost) = problem.cost(&selection) else { return selection };
     for _ in 0..ROUNDS {
+        if problem.stop.is_asked() {
+            break;
+        }
         let before = cost;
         for layer in 0..selection.len() {
             let Some(own) = part(problem, &incident[layer], &selection, layer) else { return selection };

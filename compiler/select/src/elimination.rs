@@ -18,18 +18,21 @@
 //!
 //! ```
 //! use csdfc_select::elimination::Tree;
+//! use csdfc_select::stop::Stop;
 //!
 //! // The times of the first layer, of the second, and of the conversion from one layout to another.
 //! let tables = [vec![90, 40], vec![70, 80], vec![0, 5, 50, 0]];
 //! let tree = Tree::new(vec![2, 2], &[&[0], &[1], &[0, 1]], 1 << 18);
 //! let messages = tree.messages(&tables);
 //! assert_eq!(messages.bound, 40 + 80);
-//! let found = tree.search(&tables, &messages, 1000).ok_or("nothing is possible")?;
+//! let found = tree.search(&tables, &messages, 1000, Stop::never()).ok_or("nothing is possible")?;
 //! assert_eq!((found.values, found.optimal), (vec![1, 1], true));
 //! # Ok::<(), &str>(())
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use crate::stop::Stop;
 
 /// Variables with more tables than this are eliminated last.
 const MANY_TABLES: usize = 64;
@@ -230,26 +233,51 @@ impl Tree {
 
     /// All messages for tables of these cells, in which `u128::MAX` is impossible.
     pub fn messages(&self, tables: &[Vec<u128>]) -> Messages {
-        let mut messages = Messages { cells: Vec::with_capacity(self.buckets.len()), bound: 0 };
-        for bucket in &self.buckets {
-            let values = self.eliminated(bucket);
-            let mut cells = vec![u128::MAX; self.message_cells(bucket)];
-            self.visit(bucket, |place, parts| {
-                let sum = messages.sum(tables, bucket, parts);
-                let cell = &mut cells[place / values];
-                *cell = sum.min(*cell);
-            });
-            if bucket.scope.len() == 1 {
-                messages.bound = messages.bound.saturating_add(cells.first().copied().unwrap_or(u128::MAX));
-            }
-            messages.cells.push(cells);
-        }
+        let mut messages = self.no_messages();
+        self.buckets.iter().for_each(|bucket| self.add_message(bucket, tables, &mut messages));
         messages
     }
 
-    /// Values that give the least sum, or a small sum after `most_steps` steps. `None` if the messages say that nothing
-    /// is possible, or nothing possible was found.
-    pub fn search(&self, tables: &[Vec<u128>], messages: &Messages, most_steps: usize) -> Option<Found> {
+    /// [`Tree::messages`], or `None` if somebody has asked for the end before they were known.
+    pub fn messages_until(&self, tables: &[Vec<u128>], stop: Stop<'_>) -> Option<Messages> {
+        let mut messages = self.no_messages();
+        for bucket in &self.buckets {
+            if stop.is_asked() {
+                return None;
+            }
+            self.add_message(bucket, tables, &mut messages);
+        }
+        Some(messages)
+    }
+
+    fn no_messages(&self) -> Messages {
+        Messages { cells: Vec::with_capacity(self.buckets.len()), bound: 0 }
+    }
+
+    /// Adds the message of a bucket to those of all buckets before it.
+    fn add_message(&self, bucket: &Bucket, tables: &[Vec<u128>], messages: &mut Messages) {
+        let values = self.eliminated(bucket);
+        let mut cells = vec![u128::MAX; self.message_cells(bucket)];
+        self.visit(bucket, |place, parts| {
+            let sum = messages.sum(tables, bucket, parts);
+            let cell = &mut cells[place / values];
+            *cell = sum.min(*cell);
+        });
+        if bucket.scope.len() == 1 {
+            messages.bound = messages.bound.saturating_add(cells.first().copied().unwrap_or(u128::MAX));
+        }
+        messages.cells.push(cells);
+    }
+
+    /// Values that give the least sum, or a small sum after `most_steps` steps, or once somebody asks for the end. `None` if
+    /// the messages say that nothing is possible, or nothing possible was found.
+    pub fn search(
+        &self,
+        tables: &[Vec<u128>],
+        messages: &Messages,
+        most_steps: usize,
+        stop: Stop<'_>,
+    ) -> Option<Found> {
         if messages.bound == u128::MAX {
             return None;
         }
@@ -289,6 +317,8 @@ impl Tree {
             };
             let Some((sum, value)) = next else { break };
             steps += 1;
+            // Even then it has the steps of a first descent.
+            let most_steps = if stop.is_asked() { 0 } else { most_steps };
             if steps > most_steps.max(2 * self.order.len()) {
                 return best.map(|(_, values)| Found { values, optimal: false });
             }
@@ -329,13 +359,21 @@ impl Tree {
     }
 
     /// For each bucket and combination of values, the least sum of all tables with these values; `u128::MAX` where there is
-    /// none. The tree must be exact.
-    pub fn least_with(&self, tables: &[Vec<u128>], messages: &Messages) -> Vec<Vec<u128>> {
+    /// none. The tree must be exact. `None` if somebody has asked for the end before they were known.
+    pub fn least_with(
+        &self,
+        tables: &[Vec<u128>],
+        messages: &Messages,
+        stop: Stop<'_>,
+    ) -> Option<Vec<Vec<u128>>> {
         // For each cell of a bucket's message, the least sum of all tables that are not below the bucket.
         let mut outside: Vec<Vec<u128>> =
             messages.cells.iter().map(|cells| vec![u128::MAX; cells.len()]).collect();
         let mut least: Vec<Vec<u128>> = vec![Vec::new(); self.buckets.len()];
         for (at, bucket) in self.buckets.iter().enumerate().rev() {
+            if stop.is_asked() {
+                return None;
+            }
             let own = match bucket.scope.len() {
                 // There are only other components besides it.
                 1 => vec![messages.bound.saturating_sub(messages.cells[at][0])],
@@ -358,7 +396,7 @@ impl Tree {
             });
             least[at] = all;
         }
-        least
+        Some(least)
     }
 
     /// Values of the variable that a bucket eliminates.

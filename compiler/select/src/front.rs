@@ -6,6 +6,7 @@
 use crate::elimination::{Messages, Source};
 use crate::model::{Model, Point, Weights};
 use crate::problem::Selection;
+use crate::stop::Stop;
 
 /// Which sums are looked for.
 #[derive(Debug)]
@@ -24,13 +25,15 @@ pub struct SumRange<'m> {
 
 /// Limits on the sums that are looked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct Limits<'s> {
     /// Maximum time.
     pub time: u64,
     /// Maximum memory.
     pub memory: u64,
     /// Maximum number of pairs that may be looked at.
     pub work: u64,
+    /// When to give up before that.
+    pub stop: Stop<'s>,
 }
 
 /// A point of a front.
@@ -62,12 +65,15 @@ enum Trace {
     Both(usize, usize),
 }
 
+/// Pairs that are sorted at a time: it takes some tenths of a second.
+const SORTED_AT_ONCE: usize = 1 << 22;
+
 /// The candidates of nothing.
 const NO_TRACE: usize = 0;
 
-/// All undominated sums of a model within limits. Of equal sums, the first is taken. `None` if there is too much work.
-/// The model's tree must be exact.
-pub fn undominated(model: &Model, band: Option<&SumRange<'_>>, limits: Limits) -> Option<Front> {
+/// All undominated sums of a model within limits. Of equal sums, the first is taken. `None` if there is too much work,
+/// or somebody asks for the end. The model's tree must be exact.
+pub fn undominated(model: &Model, band: Option<&SumRange<'_>>, limits: Limits<'_>) -> Option<Front> {
     let mut fronts = Fronts { model, band, limits, work: 0, traces: vec![Trace::None] };
     let tables = fronts.leaves();
     let mut messages: Vec<Vec<Vec<Sum>>> = Vec::with_capacity(model.tree.buckets.len());
@@ -128,7 +134,7 @@ struct Known<'m> {
 struct Fronts<'m> {
     model: &'m Model,
     band: Option<&'m SumRange<'m>>,
-    limits: Limits,
+    limits: Limits<'m>,
     work: u64,
     traces: Vec<Trace>,
 }
@@ -197,7 +203,15 @@ impl Fronts<'_> {
             return None;
         }
         let mut pairs = Vec::new();
+        let mut most_pairs = SORTED_AT_ONCE;
         for (i, a) in one.iter().enumerate() {
+            if self.limits.stop.is_asked() {
+                return None;
+            }
+            if pairs.len() > most_pairs {
+                keep_undominated(&mut pairs);
+                most_pairs = SORTED_AT_ONCE.max(2 * pairs.len());
+            }
             for (j, b) in other.iter().enumerate() {
                 let (time, memory) = (a.time + b.time, a.memory + b.memory);
                 let light = self.band.is_none_or(|band| band.weights.weighted(time, memory) <= most);
@@ -206,24 +220,33 @@ impl Fronts<'_> {
                 }
             }
         }
-        pairs.sort_unstable();
-        let mut sums = Vec::new();
-        let mut lowest = None;
+        keep_undominated(&mut pairs);
+        let mut sums = Vec::with_capacity(pairs.len());
         for (time, memory, i, j) in pairs {
-            if lowest.is_none_or(|lowest| memory < lowest) {
-                lowest = Some(memory);
-                let trace = match (one[i].trace, other[j].trace) {
-                    (NO_TRACE, trace) | (trace, NO_TRACE) => trace,
-                    (a, b) => {
-                        self.traces.push(Trace::Both(a, b));
-                        self.traces.len() - 1
-                    }
-                };
-                sums.push(Sum { time, memory, trace });
-            }
+            let trace = match (one[i].trace, other[j].trace) {
+                (NO_TRACE, trace) | (trace, NO_TRACE) => trace,
+                (a, b) => {
+                    self.traces.push(Trace::Both(a, b));
+                    self.traces.len() - 1
+                }
+            };
+            sums.push(Sum { time, memory, trace });
         }
         Some(sums)
     }
+}
+
+/// Keeps the undominated pairs of a time and a memory by rising time; of equal ones, that of the first places.
+fn keep_undominated(pairs: &mut Vec<(u64, u64, usize, usize)>) {
+    pairs.sort_unstable();
+    let mut lowest = None;
+    pairs.retain(|(_, memory, ..)| {
+        let is_lower = lowest.is_none_or(|lowest| *memory < lowest);
+        if is_lower {
+            lowest = Some(*memory);
+        }
+        is_lower
+    });
 }
 
 /// Keeps the undominated sums by rising time; of equal ones, the first.

@@ -31,6 +31,7 @@
 //! | [`mod@blocked`] | why there is no selection at all |
 //! | [`quantity`] | the quantities that are minimised and limited |
 //! | `query` | what is asked and answered |
+//! | [`stop`] | the end of a search, if somebody asks for it |
 //!
 //! Every answer has a bound. It equals the answer, unless the graph is so dense that a table of the elimination would
 //! have more than 2^18 cells, which takes more than 11 variables of three layouts. In that case, a search goes on from
@@ -79,6 +80,7 @@ mod program;
 pub mod quantity;
 mod query;
 pub mod scale;
+pub mod stop;
 mod workspace;
 
 pub use instance::{Instance, InstanceError};

@@ -22,6 +22,7 @@
 use crate::conversions::Paths;
 use crate::instance::{Instance, InstanceError, LayerKind, Layout};
 use crate::scale::Scale;
+use crate::stop::Stop;
 
 /// An instance, ready to be solved.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub struct Problem<'a> {
     pub candidates: Vec<Vec<Candidate>>,
     /// Chains of conversions for each edge.
     pub paths: Vec<Paths>,
+    /// When searches for a selection end with the best so far.
+    pub stop: Stop<'a>,
 }
 
 /// A way to compute a layer.
@@ -132,7 +135,12 @@ impl<'a> Problem<'a> {
             Paths::new(&routines.collect::<Vec<_>>())
         });
         let paths = paths.collect();
-        Ok(Problem { instance, times, memories, candidates, paths })
+        Ok(Problem { instance, times, memories, candidates, paths, stop: Stop::never() })
+    }
+
+    /// The same, but searches end with the best so far once somebody asks.
+    pub fn stopped_by(self, stop: Stop<'a>) -> Self {
+        Problem { stop, ..self }
     }
 
     /// All candidates of all layers.

@@ -61,6 +61,8 @@ pub enum Answer {
     NoBaseline(NoBaseline),
     /// No selection was found, but there may be one: the graph is too dense for an exact answer.
     Unknown,
+    /// Somebody asked for the end before a selection was found.
+    Stopped,
 }
 
 /// A selection.
@@ -136,7 +138,8 @@ impl Budgets {
     }
 }
 
-/// Answers a query.
+/// Answers a query. If somebody asks for the end ([`Problem::stopped_by`]), the exact method and the baselines give the best
+/// selection that they have by then, and the bound says what is known of the optimum. The integer program goes on.
 ///
 /// # Errors
 /// When the integer program, if that is the method, fails or disagrees with the exact method.
@@ -146,6 +149,7 @@ pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramErr
     let exact = |allowed: &Allowed| exact(problem, allowed, query, &budgets);
     let baseline = |selection: Result<Selection, NoBaseline>| {
         Ok(match selection {
+            Err(NoBaseline::Stopped) => Answer::Stopped,
             Err(why) => Answer::NoBaseline(why),
             Ok(selection) => judged(problem, query.minimise, &budgets, selection, exact(&all)),
         })
@@ -202,23 +206,30 @@ pub fn answer(problem: &Problem<'_>, query: &Query) -> Result<Answer, ProgramErr
 }
 
 /// The undominated selections within the budgets: memory and time, or workspace and time if that is minimised. The method
-/// does not matter.
+/// does not matter. If somebody asks for the end, those that were found by then.
 ///
 /// # Errors
 /// The answer to the query, where that is no selection.
 pub fn front(problem: &Problem<'_>, query: &Query) -> Result<FrontAnswer, Answer> {
     let budgets = Budgets::new(problem, query);
-    match exact(problem, &problem.all(), query, &budgets) {
-        Answer::Met(_) => {}
+    let found = match exact(problem, &problem.all(), query, &budgets) {
+        Answer::Met(found) => found,
         other => return Err(other),
-    }
+    };
     let allowed = problem.within_workspace(&problem.all(), budgets.workspace.unwrap_or(u64::MAX));
     let front = match query.minimise {
         Quantity::Workspace => workspace::front(problem, &allowed, budgets.memory),
         Quantity::Time | Quantity::Memory => memory_front(problem, &allowed),
     };
-    let (mut points, complete) =
-        front.map_err(|nothing| unmet(problem, &allowed, query.minimise, nothing))?;
+    let (mut points, complete) = match front {
+        Err(Nothing::Stopped) => (Vec::new(), false),
+        front => front.map_err(|nothing| unmet(problem, &allowed, query.minimise, nothing))?,
+    };
+    if problem.stop.is_asked() && !complete {
+        let of = if query.minimise == Quantity::Workspace { Quantity::Workspace } else { Quantity::Memory };
+        points.push((of.amount(&found.cost), found.cost.time));
+        keep_undominated(&mut points);
+    }
     points.retain(|(memory, time)| {
         let memory_holds =
             query.minimise == Quantity::Workspace || budgets.memory.is_none_or(|budget| *memory <= budget);
@@ -228,20 +239,24 @@ pub fn front(problem: &Problem<'_>, query: &Query) -> Result<FrontAnswer, Answer
 }
 
 /// All undominated pairs of a memory and a time, by rising memory. If there are too many, the pairs that are found at
-/// evenly spaced budgets.
+/// evenly spaced budgets, or by the time that somebody asks for the end.
 fn memory_front(problem: &Problem<'_>, allowed: &Allowed) -> Result<(Vec<(u64, u64)>, bool), Nothing> {
     let model = Model::new(problem, allowed);
-    let limits = Limits { time: u64::MAX, memory: u64::MAX, work: FRONT_WORK };
+    let cost = |least: &budget::Least| {
+        problem.cost(&least.selection).map(|cost| (cost.memory, cost.time)).ok_or(Nothing::Unknown)
+    };
+    // The ends of the front, which are there if somebody asks for the end.
+    let fastest = cost(&budget::solve(problem, &model, Axis::Time, None)?)?;
+    let smallest = match budget::solve(problem, &model, Axis::Memory, None) {
+        Err(Nothing::Stopped) => return Ok((vec![fastest], false)),
+        smallest => cost(&smallest?)?,
+    };
+    let limits = Limits { time: u64::MAX, memory: u64::MAX, work: FRONT_WORK, stop: problem.stop };
     if model.tree.is_exact()
         && let Some(front) = front::undominated(&model, None, limits)
     {
         return Ok((front.points.iter().rev().map(|sum| (sum.memory, sum.time)).collect(), true));
     }
-    let cost = |least: &budget::Least| {
-        problem.cost(&least.selection).map(|cost| (cost.memory, cost.time)).ok_or(Nothing::Unknown)
-    };
-    let fastest = cost(&budget::solve(problem, &model, Axis::Time, None)?)?;
-    let smallest = cost(&budget::solve(problem, &model, Axis::Memory, None)?)?;
     let mut points = vec![fastest, smallest];
     for sample in 1..SAMPLES {
         let memory = smallest.0 + (fastest.0.saturating_sub(smallest.0)) / SAMPLES * sample;
@@ -250,6 +265,12 @@ fn memory_front(problem: &Problem<'_>, allowed: &Allowed) -> Result<(Vec<(u64, u
             points.push(cost(&least)?);
         }
     }
+    keep_undominated(&mut points);
+    Ok((points, false))
+}
+
+/// Keeps the undominated pairs of a memory and a time, by rising memory.
+fn keep_undominated(points: &mut Vec<(u64, u64)>) {
     points.sort_unstable();
     let mut fastest = None;
     points.retain(|(_, time)| {
@@ -259,7 +280,6 @@ fn memory_front(problem: &Problem<'_>, allowed: &Allowed) -> Result<(Vec<(u64, u
         }
         faster
     });
-    Ok((points, false))
 }
 
 fn exact(problem: &Problem<'_>, allowed: &Allowed, query: &Query, budgets: &Budgets) -> Answer {
@@ -287,7 +307,7 @@ fn exact(problem: &Problem<'_>, allowed: &Allowed, query: &Query, budgets: &Budg
         Err(nothing) => {
             // If no candidates are left within the workspace, the workspace is too small.
             if budgets.workspace.is_some()
-                && !matches!(nothing, Nothing::OverBudget(_))
+                && matches!(nothing, Nothing::NoPath | Nothing::Unknown)
                 && let Ok(least) = workspace::least_workspace(problem, allowed, None, None)
             {
                 return match chosen(problem, least.selection, |_| least.bound, vec![]) {
@@ -316,6 +336,7 @@ fn unmet(problem: &Problem<'_>, allowed: &Allowed, quantity: Quantity, nothing: 
     match nothing {
         Nothing::NoPath => Answer::Blocked(blocked(problem, allowed)),
         Nothing::Unknown => Answer::Unknown,
+        Nothing::Stopped => Answer::Stopped,
         Nothing::OverBudget(nearest) => match chosen(problem, nearest.selection, |_| nearest.bound, vec![]) {
             Answer::Met(nearest) => Answer::Unmet { quantity, nearest },
             other => other,

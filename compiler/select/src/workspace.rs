@@ -33,7 +33,9 @@ pub fn least_workspace(
     };
     let mut best = fastest(u64::MAX)?;
     if !in_time(&best) {
-        return Err(Nothing::OverBudget(best));
+        // If somebody has asked for the end, a faster selection may exist.
+        let is_proven = time.is_some_and(|limit| best.bound > limit) || !problem.stop.is_asked();
+        return Err(if is_proven { Nothing::OverBudget(best) } else { Nothing::Stopped });
     }
     let values = values(problem, allowed);
     // Every workspace below this was shown to be too small.
@@ -45,12 +47,13 @@ pub fn least_workspace(
         let middle = low + (high - low) / 2;
         match fastest(values[middle]) {
             Ok(least) if in_time(&least) => (best, high) = (least, middle),
+            Err(Nothing::Stopped) => return Ok(Least { selection: best.selection, bound }),
             found => {
                 // If elimination is not exact, a selection that was not found may exist.
                 let excluded = match &found {
                     Ok(least) => time.is_some_and(|limit| least.bound > limit),
                     Err(Nothing::NoPath | Nothing::OverBudget(_)) => true,
-                    Err(Nothing::Unknown) => false,
+                    Err(Nothing::Unknown | Nothing::Stopped) => false,
                 };
                 proven = proven && excluded;
                 low = middle + 1;
@@ -80,8 +83,10 @@ pub fn fastest(
     let within = problem.within_workspace(allowed, workspace);
     let fastest = budget::least_within_budget(problem, &within, Axis::Time, memory)?;
     let time = problem.cost(&fastest.selection).map(|cost| cost.time);
-    let smallest = least_workspace(problem, &within, memory, time)?;
-    Ok(Least { selection: smallest.selection, bound: fastest.bound })
+    match least_workspace(problem, &within, memory, time) {
+        Err(Nothing::Stopped) => Ok(fastest),
+        smallest => Ok(Least { selection: smallest?.selection, bound: fastest.bound }),
+    }
 }
 
 /// All undominated pairs of a workspace and a time, in whole numbers, by rising workspace, and whether they are proven to be
@@ -109,7 +114,7 @@ pub fn front(
         let Some(below) = cost.workspace.checked_sub(1) else { break };
         within = problem.within_workspace(&within, below);
         found = budget::least_within_budget(problem, &within, Axis::Time, memory);
-        complete = complete && !matches!(found, Err(Nothing::Unknown));
+        complete = complete && !matches!(found, Err(Nothing::Unknown | Nothing::Stopped));
     }
     points.reverse();
     Ok((points, complete))

@@ -12,7 +12,6 @@ pub mod pack;
 pub mod pages;
 pub mod profile;
 pub mod quantize;
-pub mod rates;
 pub mod report;
 pub mod run;
 pub mod select;
@@ -26,9 +25,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use csdfc_input::app::Origin;
-use csdfc_input::app::spec::{
-    AppSpec, CnnSpec, FpsSpec, LatencySpec, Method, Prefer, Primitives, RowsSpec, WeightsPlace,
-};
+use csdfc_input::app::rates::{FpsFloor, LatencyLimit};
+use csdfc_input::app::spec::{AppSpec, CnnSpec, Method, Prefer, Primitives, RowsSpec, WeightsPlace};
 use csdfc_input::device;
 use csdfc_network::pass::Precision;
 use csdfc_network::suggest::clip;
@@ -37,7 +35,6 @@ use csdfc_planner::strategy::Strategy;
 
 use self::budget::SearchBudget;
 use self::load::LoadArgs;
-use self::rates::{FpsFloor, LatencyLimit};
 
 /// The `csdfc` command.
 #[derive(Debug, Parser)]
@@ -55,7 +52,7 @@ use self::rates::{FpsFloor, LatencyLimit};
   csdfc analyze graph.xml --pareto                    storage and throughput of a dataflow graph
 
 Exit codes: 0 done, 1 an error in the input or the command line, 2 the answer is no (constraints not met, plan refused),
-3 a bug in csdfc.")]
+3 a bug in csdfc, 130 interrupted before there was a result.")]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -495,30 +492,10 @@ impl PlanArgs {
         self.stream.apply(spec, origin)?;
         self.state.apply(spec, origin)?;
         self.memory.apply(spec, origin);
-        if self.fps.iter().any(|floor| floor.cnn.is_none()) {
-            spec.constraints.fps = FpsSpec::default();
-        }
-        for FpsFloor { cnn, fps } in &self.fps {
-            match cnn {
-                None => spec.constraints.fps.every = Some(*fps),
-                Some(cnn) => {
-                    spec.constraints.fps.of.insert(cnn.clone(), *fps);
-                }
-            }
-            origin.replaced.push(("fps", "--fps"));
-        }
-        if self.latency.iter().any(|limit| limit.cnn.is_none()) {
-            spec.constraints.latency = LatencySpec::default();
-        }
-        for LatencyLimit { cnn, latency } in &self.latency {
-            match cnn {
-                None => spec.constraints.latency.every = Some(*latency),
-                Some(cnn) => {
-                    spec.constraints.latency.of.insert(cnn.clone(), *latency);
-                }
-            }
-            origin.replaced.push(("latency", "--latency"));
-        }
+        spec.constraints.fps.write_over(&self.fps);
+        origin.replaced.extend(self.fps.iter().map(|_| ("fps", "--fps")));
+        spec.constraints.latency.write_over(&self.latency);
+        origin.replaced.extend(self.latency.iter().map(|_| ("latency", "--latency")));
         if let Some(method) = self.method {
             spec.search.method = Some(method);
             spec.rows = RowsSpec::Default;

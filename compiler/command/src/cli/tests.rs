@@ -1,4 +1,5 @@
 use clap::CommandFactory;
+use csdfc_input::app::spec::FpsSpec;
 use csdfc_input::units::{MemoryGoal, Nanoseconds};
 
 use super::*;

@@ -1,6 +1,7 @@
 //! The names by which the command line knows values of types that know nothing of it.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use csdfc_input::app::names::{Names, PRECISIONS, WEIGHTS};
 use csdfc_input::app::primitive_name::UnknownPrimitive;
 use csdfc_input::app::spec::{Method, Prefer, Primitives, WeightsPlace};
 use csdfc_network::pass::Precision;
@@ -8,9 +9,6 @@ use csdfc_offload::Unit;
 use csdfc_planner::strategy::Strategy;
 use csdfc_precision::quantize::Ranges;
 use csdfc_select::Quantity;
-
-/// Values with their names and what help says of them. A name of which it says nothing is an older name, which help hides.
-type Names<T> = &'static [(T, &'static str, &'static str)];
 
 const METHODS: Names<Method> = &[
     (Method::None, "none", "Layer by layer, every edge in a buffer of its own"),
@@ -48,37 +46,6 @@ const METHODS: Names<Method> = &[
 const PREFERENCES: Names<Prefer> = &[
     (Prefer::Fps, "fps", "The plan with the most frames per second"),
     (Prefer::Memory, "memory", "The plan that takes the least memory"),
-];
-
-const PRECISIONS: Names<Precision> = &[
-    (Precision::Fp32, "fp32", "32-bit floats"),
-    (
-        Precision::Half,
-        "half",
-        "Weights and tensors are stored as 16-bit floats, where the operator has such a kernel; sums are 32-bit floats",
-    ),
-    (
-        Precision::Mixed,
-        "mixed",
-        "W8A16: weights are 8-bit integers with a 32-bit scale for each output channel, tensors 16-bit floats",
-    ),
-    (Precision::Mixed, "w8a16", "The same as mixed"),
-    (
-        Precision::Auto,
-        "auto",
-        "Chooses one for each layer: fp32 where possible, less only as constraints need and --max-error allows",
-    ),
-];
-
-const WEIGHTS: Names<WeightsPlace> = &[
-    (WeightsPlace::Auto, "auto", "In memory where they fit; those that do not fit are streamed"),
-    (WeightsPlace::Resident, "resident", "In memory, all the time"),
-    (
-        WeightsPlace::Streamed,
-        "streamed",
-        "In a file or in flash: each frame reads them, piece by piece, into the arena",
-    ),
-    (WeightsPlace::Streamed, "paged", ""),
 ];
 
 const RANGES: Names<Ranges> = &[

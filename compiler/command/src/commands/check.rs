@@ -15,7 +15,8 @@ use crate::report;
 /// Maximum number of violations of a refused plan that are shown.
 const VIOLATION_LINES: usize = 20;
 
-/// Checks a plan: its replay finds nothing wrong, and its layers are those of its models.
+/// Checks a plan: its replay finds nothing wrong, and its layers are those of its models. A plan that is safe passes even if
+/// it misses limits that it was asked to keep; they are printed.
 ///
 /// # Errors
 /// When the plan or a model cannot be read, or a model is not the one that the plan was made from.
@@ -25,8 +26,8 @@ pub fn check(args: &CheckArgs) -> Result<Outcome, Error> {
     let text = match (args.format, &verdict) {
         (Format::Text, Ok(report)) => report::check::accepted(&plan, report),
         (Format::Text, Err(violations)) => report::check::refused(&name, violations, VIOLATION_LINES),
-        (Format::Json, verdict) => output::json(&report::check::verdict(verdict))?,
-        (Format::Ron, verdict) => output::ron(&report::check::verdict(verdict))?,
+        (Format::Json, verdict) => output::json(&report::check::verdict(&plan, verdict))?,
+        (Format::Ron, verdict) => output::ron(&report::check::verdict(&plan, verdict))?,
     };
     output::print(&text)?;
     Ok(if verdict.is_ok() { Outcome::Yes } else { Outcome::No })

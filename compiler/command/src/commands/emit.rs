@@ -13,6 +13,7 @@ use super::output;
 use super::read::read_plan;
 use crate::cli::EmitArgs;
 use crate::error::{Error, Outcome};
+use crate::report;
 
 /// Emits a plan: a crate, an update, or both.
 ///
@@ -23,6 +24,7 @@ pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
     let (plan, _, models) = read_plan(&args.plan)?;
     let networks = reload::reload(&plan, &models)?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);
+    warn_if_missed(&plan);
     if let Some(file) = &args.update {
         let update = csdfc_emit::emit_update(&plan, &parameters, args.number)?;
         output::write_file(file, &update)?;
@@ -32,7 +34,24 @@ pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
     let options = Options { crate_name: args.crate_name.clone(), image_files: args.image_files };
     let files = tracing::info_span!("emit").in_scope(|| csdfc_emit::emit(&plan, &parameters, &options))?;
     write_crate(folder, &files)?;
-    super::device::warn_if_modelled(&plan);
+    warn_of_crate(&plan);
+    tracing::info!(files = files.len(), "emitted");
+    output::print(&next_steps(&plan, folder))?;
+    Ok(Outcome::Yes)
+}
+
+/// Warns of each limit that the plan was asked to keep and does not keep. `csdfc plan` ends with exit code 2 then, but
+/// writes the plan all the same.
+pub(crate) fn warn_if_missed(plan: &Plan) {
+    for limit in report::limits::missed(plan) {
+        tracing::warn!("the plan misses a limit that it was asked to keep: {limit}");
+    }
+}
+
+/// Warns of what a crate does otherwise than its plan says: frame rates that are modelled, and processors that it does not
+/// use.
+pub(crate) fn warn_of_crate(plan: &Plan) {
+    super::device::warn_if_modelled(plan);
     for partition in plan.partitions.iter().filter(|partition| partition.processor != "cpu") {
         tracing::warn!(
             "partition {} is planned for the {}: the crate runs it as one more thread of the CPU",
@@ -40,9 +59,6 @@ pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
             partition.processor
         );
     }
-    tracing::info!(files = files.len(), "emitted");
-    output::print(&next_steps(&plan, folder))?;
-    Ok(Outcome::Yes)
 }
 
 /// What can be done with a crate that has just been emitted.

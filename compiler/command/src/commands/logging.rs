@@ -1,10 +1,15 @@
-//! The log, which goes to standard error while a command works.
+//! The log, which goes to standard error while a command works; warnings as data, for other programs.
 
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber, subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::FmtSpan;
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::status;
@@ -52,4 +57,36 @@ pub fn start(global: &Global) -> Result<(), Error> {
     // The only error is that a log was started before.
     let _ = tracing_subscriber::registry().with(filter).with(log).try_init();
     Ok(())
+}
+
+/// The warnings of a piece of work.
+#[derive(Debug, Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl<S: Subscriber> Layer<S> for Warnings {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut message = Message(String::new());
+        event.record(&mut message);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(message.0);
+    }
+}
+
+/// The text of an event.
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}
+
+/// Does work, and returns what it warns of besides what it returns. Only warnings of this thread count.
+pub fn with_warnings<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    let warnings = Warnings::default();
+    let log = tracing_subscriber::registry().with(LevelFilter::WARN).with(warnings.clone());
+    let done = subscriber::with_default(log, work);
+    let texts = std::mem::take(&mut *warnings.0.lock().unwrap_or_else(PoisonError::into_inner));
+    (done, texts)
 }

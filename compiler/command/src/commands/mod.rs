@@ -14,7 +14,7 @@ mod hops;
 mod images;
 mod inspect;
 pub(crate) mod invoke;
-mod logging;
+pub(crate) mod logging;
 mod offload;
 pub(crate) mod output;
 mod outputs;

@@ -1,12 +1,13 @@
 //! `csdfc offload`: maps a layer, or every convolution of a model, onto an accelerator that computes it in steps.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use csdfc_input::app::resolve::Cnn;
 use csdfc_network::suggest;
 use csdfc_offload::files::{self, FORMS, Form};
 use csdfc_offload::model::{self as mapping, NamedLayer, convolutions};
-use csdfc_offload::optimise::{self, Answer, Budget};
+use csdfc_offload::optimise::{self, Answer, Budget, Effort};
 use csdfc_offload::problem::Options;
 use csdfc_offload::shapes::{self, HEURISTICS};
 use csdfc_offload::simulate::{Data, Rules, Trace, convolve, simulate};
@@ -82,7 +83,8 @@ fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outc
             watch::Budget::Evaluations(steps) => Budget::Work(steps),
             watch::Budget::Time(time) => Budget::Time(time),
         };
-        match mapping::map(&named.spec, &accelerator, &options, budget, args.seed) {
+        let effort = Effort { budget, stop: Some(watch.stop) };
+        match mapping::map(&named.spec, &accelerator, &options, effort, args.seed) {
             Ok((problem, answer)) => report.add(cnn, &named.name, LayerReport::new(&problem, &answer)),
             Err(error) => report.fail(cnn, &named.name, &error),
         }
@@ -120,10 +122,11 @@ fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Outcome, Error>
     };
     let convolution = Convolution::new(spec)?;
     let problem = Problem::new(convolution, accelerator, &options(args, Unit::Pixels))?;
-    let answer =
-        by_name(&problem, &args.strategy, args.budget.map_or(Budget::Default, Budget::from), args.seed)?;
+    let stop = watcher::ctrl_c();
+    let budget = args.budget.map_or(Budget::Default, Budget::from);
+    let answer = by_name(&problem, &args.strategy, Effort { budget, stop: Some(stop) }, args.seed)?;
     let mut report = LayerReport::new(&problem, &answer);
-    let replayed = replay(args, &problem, &answer, report.met)?;
+    let replayed = replay_unless_stopped(args, &problem, &answer, report.met, stop)?;
     if let Some(Replayed { violation, simulated, .. }) = &replayed {
         (report.violation, report.simulated) = (violation.clone(), *simulated);
     }
@@ -152,6 +155,27 @@ fn layer(args: &OffloadArgs, accelerator: Accelerator) -> Result<Outcome, Error>
         Format::Ron => output::ron(&report)?,
     })?;
     Ok(if report.met { Outcome::Yes } else { Outcome::No })
+}
+
+/// [`replay`], which Ctrl-C ends. After a search that it has cut short, only what takes no time is replayed.
+fn replay_unless_stopped(
+    args: &OffloadArgs,
+    problem: &Problem,
+    answer: &Answer,
+    met: bool,
+    stop: &AtomicBool,
+) -> Result<Option<Replayed>, Error> {
+    if stop.load(Ordering::Relaxed) && !args.simulate && args.trace.is_none() {
+        return replay(args, problem, answer, met);
+    }
+    let (args, problem, answer) = (args.clone(), problem.clone(), answer.clone());
+    match watcher::unless_stopped(stop, move || replay(&args, &problem, &answer, met)) {
+        Err(Error::Interrupted) => {
+            tracing::warn!("interrupted: the strategy was not replayed");
+            Ok(None)
+        }
+        replayed => replayed,
+    }
 }
 
 /// The result of the simulator for a strategy.
@@ -208,13 +232,13 @@ fn replay(
 }
 
 /// The strategy that `--strategy` names. If no strategy of that kind keeps the bounds, the nearest one.
-fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<Answer, Error> {
+fn by_name(problem: &Problem, name: &str, effort: Effort<'_>, seed: u64) -> Result<Answer, Error> {
     match name {
-        "best" => match optimise::optimise(problem, budget, seed) {
+        "best" => match optimise::optimise(problem, effort, seed) {
             Err(OffloadError::Unmet { .. }) => return Ok(heuristic(problem, optimise::nearest(problem))),
             answer => return Ok(answer?),
         },
-        "exact" => return Ok(optimise::prove(problem, budget)?),
+        "exact" => return Ok(optimise::prove(problem, effort)?),
         "program" => {
             let patches = problem.convolution.patches();
             if (program::SOLVED_PATCHES + 1..=program::MAX_PATCHES).contains(&patches) {
@@ -224,12 +248,13 @@ fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<A
                     program::SOLVED_PATCHES
                 );
             }
-            return Ok(optimise::by_program(problem, budget)?);
+            return Ok(optimise::by_program(problem, effort)?);
         }
         _ => {}
     }
     if let Some((_, kind)) = HEURISTICS.iter().find(|(known, _)| *known == name) {
-        let strategy = shapes::best(problem, *kind).unwrap_or_else(|_| shapes::unbounded(problem, *kind));
+        let strategy = shapes::best_until(problem, *kind, effort.stop)
+            .unwrap_or_else(|_| shapes::unbounded(problem, *kind));
         return Ok(heuristic(problem, strategy));
     }
     let path = Path::new(name);
@@ -255,7 +280,7 @@ fn by_name(problem: &Problem, name: &str, budget: Budget, seed: u64) -> Result<A
 }
 
 fn heuristic(problem: &Problem, strategy: Strategy) -> Answer {
-    Answer { strategy, bound: bound::lower_bound(problem), stopped_by_time: false }
+    Answer { strategy, bound: bound::lower_bound(problem), stopped: None }
 }
 
 /// The form of a strategy's file, by its name.

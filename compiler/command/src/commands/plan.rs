@@ -63,19 +63,8 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     }
     let footprint = report::board::footprint(&chosen.planned.plan, &chosen.device)?;
     let text = unmet(&chosen, footprint.as_ref(), &args.words);
+    warn_of(&chosen);
     let Chosen { application, device, planned: driver::Planned { plan, .. }, accuracies, .. } = chosen;
-    for cnn in &application.cnns {
-        for input in &cnn.model.unused_inputs {
-            warn!("no output of {} depends on its input {input}: the plan has no such input", cnn.name);
-        }
-    }
-    let cores = device.processors.values().map(|processor| processor.cores).max().unwrap_or(1);
-    if application.threads as u64 > cores {
-        warn!(
-            "{} workers share each firing, but device {} has {cores} cores",
-            application.threads, device.name
-        );
-    }
     let lost = precision::explain::errors(&accuracies);
     lost.lines().for_each(|line| info!("{line}"));
 
@@ -103,6 +92,22 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
     // If standard error is closed, nobody reads the message. The exit code says it too.
     let _ = writeln!(std::io::stderr(), "csdfc: {text}");
     Ok(Outcome::No)
+}
+
+/// Warns of inputs that the plan does not have, and of workers that the device has no cores for.
+pub(crate) fn warn_of(Chosen { application, device, .. }: &Chosen) {
+    for cnn in &application.cnns {
+        for input in &cnn.model.unused_inputs {
+            warn!("no output of {} depends on its input {input}: the plan has no such input", cnn.name);
+        }
+    }
+    let cores = device.processors.values().map(|processor| processor.cores).max().unwrap_or(1);
+    if application.threads as u64 > cores {
+        warn!(
+            "{} workers share each firing, but device {} has {cores} cores",
+            application.threads, device.name
+        );
+    }
 }
 
 /// The plan of an application, with all that was chosen for it, and what it would take if constraints are not met. Paths of

@@ -4,25 +4,29 @@ use csdfc_input::export::export;
 use csdfc_planner::open;
 use csdfc_precision::quantize::{self, Options, Quantized};
 
-use super::{frames, output};
+use super::{frames, output, watcher};
 use crate::cli::Format;
 use crate::cli::load::LoadArgs;
 use crate::cli::quantize::{QuantizeArgs, Scheme};
 use crate::error::{Error, Outcome};
 use crate::report::quantize as report;
 
-/// Quantizes a model.
+/// Quantizes a model. Ctrl-C ends it, and nothing is written.
 ///
 /// # Errors
 /// When csdfc cannot write the scheme, the model or a frame cannot be read or does not fit, the model cannot be
 /// quantized, or a result cannot be written.
 pub fn quantize(args: &QuantizeArgs) -> Result<Outcome, Error> {
-    let quantized = quantized(args)?;
-    output::write_file(&args.output, &export(&quantized.network)?)?;
+    let task = args.clone();
+    let (onnx, result) = watcher::unless_stopped(watcher::ctrl_c(), move || {
+        let quantized = quantized(&task)?;
+        Ok((export(&quantized.network)?, quantized.report))
+    })?;
+    output::write_file(&args.output, &onnx)?;
     output::print(&match args.format {
-        Format::Text => report::text(&quantized.report),
-        Format::Json => output::json(&quantized.report)?,
-        Format::Ron => output::ron(&quantized.report)?,
+        Format::Text => report::text(&result),
+        Format::Json => output::json(&result)?,
+        Format::Ron => output::ron(&result)?,
     })?;
     Ok(Outcome::Yes)
 }

@@ -13,12 +13,13 @@ use csdfc_planner::saved::identity;
 use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::Watch;
 use csdfc_planner::selection::{CostTable, Modelled, cost_table};
+use csdfc_select::stop::Stop;
 use csdfc_select::{
     Answer, Instance, InstanceError, Method, Problem, ProgramError, Quantity, Query, answer, front,
 };
 use serde::Serialize;
 
-use super::{output, read};
+use super::{output, read, watcher};
 use crate::cli::Format;
 use crate::cli::select::SelectArgs;
 use crate::error::{Error, Outcome};
@@ -30,8 +31,8 @@ const KIB: f64 = 1024.0;
 /// Nanoseconds of a microsecond, in which instances state times.
 const MICROSECOND: f64 = 1000.0;
 
-/// Selects primitives for a network, and prints the selection. The answer is no if no selection keeps to a budget, or
-/// layouts cannot be converted.
+/// Selects primitives for a network, and prints the selection. Ctrl-C ends the search with the best selection so far. The
+/// answer is no if no selection keeps to a budget, or layouts cannot be converted.
 ///
 /// # Errors
 /// When the application or the instance cannot be read or contradicts itself, or the result cannot be written.
@@ -63,7 +64,9 @@ pub fn select(args: &SelectArgs) -> Result<Outcome, Error> {
         return Ok(Outcome::Yes);
     }
     let instance = &table.instance;
+    let stop = watcher::ctrl_c();
     let problem = Problem::new(instance, args.pass_converts).map_err(|error| wrong(&name, &error))?;
+    let problem = problem.stopped_by(Stop::by(stop));
     let query = query(args, instance);
     let _span = tracing::info_span!("select").entered();
     if args.front {
@@ -77,7 +80,27 @@ pub fn select(args: &SelectArgs) -> Result<Outcome, Error> {
             Err(why) => return report_answer(args, &problem, &query, &why, table.modelled),
         }
     }
-    let answer = answer(&problem, &query).map_err(|error| match error {
+    let answer = match query.method {
+        Method::Program => {
+            // The solver knows nothing of Ctrl-C, and has nothing before its end.
+            let (instance, name, pass_converts) = (instance.clone(), name.clone(), args.pass_converts);
+            watcher::unless_stopped(stop, move || {
+                let problem = Problem::new(&instance, pass_converts).map_err(|error| wrong(&name, &error))?;
+                answer(&problem, &query).map_err(program_failed)
+            })?
+        }
+        _ => answer(&problem, &query).map_err(program_failed)?,
+    };
+    if let (Some(path), Some(target), Answer::Met(chosen)) = (&args.plan_out, target, &answer) {
+        let cnn = &target.application.cnns[target.cnn];
+        let selected = table.selected(cnn, &problem, &chosen.selection).cnn;
+        output::write(path, &planned(target, selected, path)?.to_json())?;
+    }
+    report_answer(args, &problem, &query, &answer, table.modelled)
+}
+
+fn program_failed(error: ProgramError) -> Error {
+    match error {
         ProgramError::Infeasible => {
             Error::Bug("the exact method finds what the integer program denies".into())
         }
@@ -85,13 +108,7 @@ pub fn select(args: &SelectArgs) -> Result<Outcome, Error> {
             message: other.to_string(),
             help: Some("`--method exact` needs no integer program".into()),
         },
-    })?;
-    if let (Some(path), Some(target), Answer::Met(chosen)) = (&args.plan_out, target, &answer) {
-        let cnn = &target.application.cnns[target.cnn];
-        let selected = table.selected(cnn, &problem, &chosen.selection).cnn;
-        output::write(path, &planned(target, selected, path)?.to_json())?;
     }
-    report_answer(args, &problem, &query, &answer, table.modelled)
 }
 
 fn wrong(name: &str, error: &InstanceError) -> Error {

@@ -8,6 +8,8 @@ use csdfc_plan::check::Report;
 use csdfc_plan::plan::Plan;
 use serde::Serialize;
 
+use super::limits;
+
 /// A verdict as data.
 #[derive(Debug, Serialize)]
 pub struct Verdict<'a> {
@@ -15,15 +17,18 @@ pub struct Verdict<'a> {
     pub accepted: bool,
     /// The counts of the replay, if it is safe.
     pub replayed: Option<&'a Report>,
+    /// The limits that it was asked to keep and does not keep, if it is safe.
+    pub missed: Option<Vec<String>>,
     /// The violations, if it is not safe.
     pub violations: &'a [String],
 }
 
-/// The verdict as data.
-pub fn verdict(verdict: &Result<Report, Vec<String>>) -> Verdict<'_> {
+/// The verdict on a plan as data.
+pub fn verdict<'a>(plan: &Plan, verdict: &'a Result<Report, Vec<String>>) -> Verdict<'a> {
     Verdict {
         accepted: verdict.is_ok(),
         replayed: verdict.as_ref().ok(),
+        missed: verdict.is_ok().then(|| limits::missed(plan)),
         violations: verdict.as_ref().err().map_or(&[], Vec::as_slice),
     }
 }
@@ -37,9 +42,11 @@ pub fn accepted(plan: &Plan, report: &Report) -> String {
         ),
         None => String::new(),
     };
+    let missed: String =
+        limits::missed(plan).iter().map(|limit| format!("  limit NOT met: {limit}\n")).collect();
     format!(
         "{}: safe\n  replayed {} firings, {} rows written, {} rows read, each found intact\n  \
-         {} in {}; all stated sums are right\n  every layer matches its model\n{claimed}",
+         {} in {}; all stated sums are right\n  every layer matches its model\n{claimed}{missed}",
         plan.application,
         grouped(report.firings),
         grouped(report.rows_written),

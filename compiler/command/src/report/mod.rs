@@ -4,6 +4,7 @@ pub mod analyze;
 pub mod board;
 pub mod check;
 pub mod inspect;
+pub mod limits;
 pub mod offload;
 pub mod pack;
 pub mod plan;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use csdfc_input::units::grouped;
 use csdfc_offload::problem::Cost;
-use csdfc_offload::{Answer, Groups, OffloadError, Problem, Unit};
+use csdfc_offload::{Answer, Groups, OffloadError, Problem, Stopped, Unit};
 use csdfc_planner::explain::table::table;
 use serde::Serialize;
 
@@ -54,7 +54,7 @@ pub struct LayerReport {
     pub violation: Option<String>,
     /// Whether the strategy was executed on data, and gave the results of the direct convolution.
     pub simulated: bool,
-    /// `time` if the clock ended the search, so that another run may find another strategy.
+    /// What ended the search, so that another run may find another strategy: `time`, or `asked` after Ctrl-C.
     pub stopped: Option<&'static str>,
     /// The patches of each step of a pass, numbered row by row.
     pub groups: Groups,
@@ -193,7 +193,10 @@ impl LayerReport {
             nearest: (!problem.admits(&cost)).then(|| nearest(problem, &cost)),
             violation: None,
             simulated: false,
-            stopped: answer.stopped_by_time.then_some("time"),
+            stopped: answer.stopped.map(|why| match why {
+                Stopped::Time => "time",
+                Stopped::Asked => "asked",
+            }),
             groups: answer.strategy.groups.clone(),
         }
     }
@@ -272,11 +275,9 @@ pub fn layer_text(problem: &Problem, report: &LayerReport) -> String {
     if report.simulated {
         rows.push(vec!["simulated".into(), "step by step: the results are those of the convolution".into()]);
     }
-    if report.stopped.is_some() {
-        rows.push(vec![
-            "stopped".into(),
-            "when the time was up: another run may find another strategy".into(),
-        ]);
+    if let Some(why) = report.stopped {
+        let when = if why == "asked" { "by Ctrl-C" } else { "when the time was up" };
+        rows.push(vec!["stopped".into(), format!("{when}: another run may find another strategy")]);
     }
     text.push_str(&table(&rows, &[]));
     text.push('\n');

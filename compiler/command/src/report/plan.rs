@@ -13,6 +13,7 @@ use csdfc_planner::explain::limits;
 use csdfc_planner::explain::table::table;
 
 use super::analyze::counted;
+use super::limits::{self as asked, Limit, basis};
 
 /// Points of the front that the table shows.
 const FRONT_LINES: usize = 8;
@@ -264,22 +265,6 @@ fn in_flight(plan: &Plan, cnn: usize) -> String {
     )
 }
 
-/// The word for a frame rate, by the origin of the times of its layers.
-fn basis<'l>(layers: impl IntoIterator<Item = &'l Layer>) -> &'static str {
-    let (mut measured, mut modelled) = (false, false);
-    for layer in layers.into_iter().filter(|layer| !matches!(layer.operator, Operator::Input(_))) {
-        match layer.time.map(|time| time.basis) {
-            Some(TimeBasis::Measured | TimeBasis::Interpolated) => measured = true,
-            Some(TimeBasis::Modelled) | None => modelled = true,
-        }
-    }
-    match (measured, modelled) {
-        (true, false) => "measured",
-        (true, true) => "measured in part",
-        (false, _) => "modelled",
-    }
-}
-
 /// On a device that was measured: the layers whose time was not, and the primitives of convolutions.
 fn primitives(plan: &Plan) -> String {
     let layers: Vec<&Layer> = plan.cnns.iter().flat_map(|cnn| &cnn.layers).collect();
@@ -384,32 +369,8 @@ fn share_of_turns(plan: &Plan) -> Option<String> {
 }
 
 fn constraints(plan: &Plan) -> String {
-    let asked = &plan.constraints;
-    let mut lines = Vec::new();
-    if let Some(limit) = asked.memory {
-        let verdict = if plan.memory.total <= limit { "met" } else { "NOT met" };
-        lines.push(format!("memory ≤ {}: {verdict}", units::bytes(limit)));
-    }
-    for region in &plan.regions {
-        let verdict = if region.bytes <= region.limit { "met" } else { "NOT met" };
-        lines.push(format!("{} ≤ {}: {verdict}", region.name, units::bytes(region.limit)));
-    }
-    if let Some(limit) = asked.flash {
-        let verdict = if plan.memory.parameters_stored <= limit { "met" } else { "NOT met" };
-        lines.push(format!("parameters in flash ≤ {}: {verdict}", units::bytes(limit)));
-    }
-    // In the order of the CNNs, as everywhere.
-    for cnn in &plan.cnns {
-        let (name, basis) = (&cnn.name, basis(&cnn.layers));
-        if let Some(floor) = asked.fps.get(name) {
-            let verdict = if cnn.fps >= *floor { "met" } else { "NOT met" };
-            lines.push(format!("{name} ≥ {floor} fps ({basis}): {verdict}"));
-        }
-        if let Some(most) = asked.latency_ns.get(name) {
-            let verdict = if cnn.latency_ns <= *most { "met" } else { "NOT met" };
-            lines.push(format!("{name} latency ≤ {} ({basis}): {verdict}", units::time(*most)));
-        }
-    }
+    let line = |limit: Limit| format!("{}: {}", limit.asked, if limit.met { "met" } else { "NOT met" });
+    let mut lines: Vec<String> = asked::limits(plan).into_iter().map(line).collect();
     lines.extend(share_of_turns(plan));
     if lines.is_empty() {
         lines.push("no constraint was given".into());

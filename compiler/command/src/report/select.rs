@@ -12,6 +12,9 @@ use serde::Serialize;
 /// Maximum number of points of a front that are shown to people.
 const POINTS: usize = 40;
 
+/// What ended a search, if it was Ctrl-C.
+const ASKED: &str = "asked";
+
 /// An answer as data.
 #[derive(Debug, Serialize)]
 pub struct SelectReport {
@@ -51,6 +54,9 @@ pub struct SelectReport {
     /// The selections of all families.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bars: Vec<BaselineReport>,
+    /// `asked` if Ctrl-C ended the search before all was known, so that another run may find more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<&'static str>,
     /// Layers and edges whose times are modelled, of a network on a device.
     #[serde(skip_serializing_if = "Modelled::is_empty")]
     pub modelled: Modelled,
@@ -143,6 +149,9 @@ pub struct FrontReport {
     pub complete: bool,
     /// The points, by rising memory or workspace.
     pub front: Vec<FrontPoint>,
+    /// `asked` if Ctrl-C ended the search before all was known, so that another run may find more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<&'static str>,
     /// Layers and edges whose times are modelled, of a network on a device.
     #[serde(skip_serializing_if = "Modelled::is_empty")]
     pub modelled: Modelled,
@@ -196,8 +205,10 @@ impl SelectReport {
             layouts: BTreeMap::new(),
             conversions: Vec::new(),
             bars: Vec::new(),
+            stopped: None,
             modelled: Modelled::default(),
         };
+        let is_asked = problem.stop.is_asked();
         let name = |layer: usize| problem.instance.layers[layer].name.clone();
         match answer {
             Answer::Met(chosen) => {
@@ -210,7 +221,8 @@ impl SelectReport {
             }
             Answer::Unmet { quantity, nearest } => {
                 report.take(problem, nearest);
-                let exact = matches!(query.method, Method::Exact | Method::Program);
+                // A search that was cut short does not know what is possible.
+                let exact = matches!(query.method, Method::Exact | Method::Program) && !is_asked;
                 let least = value(problem, *quantity, quantity.amount(&nearest.cost));
                 report.unmet = report.budgets.limit(*quantity).map(|budget| Unmet {
                     quantity: *quantity,
@@ -233,7 +245,9 @@ impl SelectReport {
                     "csdfc found no selection, but the graph is too dense to prove that there is none".into(),
                 );
             }
+            Answer::Stopped => report.reason = Some("no selection was found before Ctrl-C".into()),
         }
+        report.stopped = (is_asked && !report.optimal).then_some(ASKED);
         report
     }
 
@@ -294,6 +308,7 @@ impl FrontReport {
             budgets: Budgets::new(query),
             complete: front.complete,
             front: front.points.iter().map(point).collect(),
+            stopped: (problem.stop.is_asked() && !front.complete).then_some(ASKED),
             modelled: Modelled::default(),
         }
     }
@@ -387,6 +402,7 @@ pub fn text(problem: &Problem<'_>, report: &SelectReport) -> String {
             let _ = writeln!(text, "{}", report.reason.as_deref().unwrap_or("no selection"));
         }
     }
+    text.push_str(stopped_text(report.stopped));
     for edge in &report.blocked {
         let pairs: Vec<String> =
             edge.no_path.iter().map(|[from, to]| format!("from {from} to {to}")).collect();
@@ -436,6 +452,14 @@ pub fn text(problem: &Problem<'_>, report: &SelectReport) -> String {
     text
 }
 
+/// Says that there may be more.
+fn stopped_text(stopped: Option<&'static str>) -> &'static str {
+    match stopped {
+        Some(_) => "stopped by Ctrl-C: another run may find more\n",
+        None => "",
+    }
+}
+
 /// Says that times were not measured.
 fn modelled_text(modelled: &Modelled) -> String {
     let Modelled { layers, edges } = modelled;
@@ -471,6 +495,7 @@ pub fn front_text(report: &FrontReport) -> String {
     let all = if report.complete { "these are all" } else { "there may be more between them" };
     let memory = if report.minimised == Quantity::Workspace { "workspace" } else { "memory" };
     let mut text = format!("{count} trade-offs of {memory} and time; {all}\n");
+    text.push_str(stopped_text(report.stopped));
     let shown = count.min(POINTS);
     if shown < count {
         let _ = writeln!(text, "{shown} of them follow; --format json prints all");

@@ -13,6 +13,8 @@ use std::str::FromStr;
 
 use csdfc_emit::{EmitError, ModuleOptions};
 use csdfc_input::app::name::default_name;
+use csdfc_input::app::names::{self, UnknownName};
+use csdfc_input::app::rates::LatencyLimit;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::FpsSpec;
 use csdfc_input::device::{self, DeviceProfile};
@@ -55,6 +57,9 @@ pub struct Build {
     ram: Option<String>,
     flash: Option<String>,
     fps: Option<f64>,
+    latency: Vec<String>,
+    precision: Option<String>,
+    weights: Option<String>,
     device: Option<String>,
     module: Option<String>,
     std: bool,
@@ -101,6 +106,9 @@ impl Build {
             ram: None,
             flash: None,
             fps: None,
+            latency: Vec::new(),
+            precision: None,
+            weights: None,
             device: None,
             module: None,
             std: true,
@@ -138,6 +146,49 @@ impl Build {
     /// Fewest frames per second, of every CNN.
     pub fn fps(mut self, fewest: impl Into<f64>) -> Self {
         self.fps = Some(fewest.into());
+        self
+    }
+
+    /// Longest time from a frame's first input to its last output, as `--latency` of `csdfc plan` takes it: `40ms` for
+    /// every CNN, `cnn2=40ms` for one. The units are `ns`, `us`, `ms` and `s`. Call it again for another CNN.
+    ///
+    /// ```
+    /// let plan = csdfc::Build::new("builtin:lenet5").latency("40ms").plan()?;
+    /// assert_eq!(plan.constraints.latency_ns["lenet5"], 40_000_000);
+    /// assert!(plan.cnns[0].latency_ns <= 40_000_000);
+    /// # Ok::<(), csdfc::BuildError>(())
+    /// ```
+    pub fn latency(mut self, longest: impl Into<String>) -> Self {
+        self.latency.push(longest.into());
+        self
+    }
+
+    /// Precision of the weights and tensors of every CNN, as `--precision` of `csdfc plan` takes it: `fp32`, `half`, or
+    /// `mixed`, which is also called `w8a16`. A precision that the application states for a single layer stays as it is.
+    /// A build script has no frames on which errors could be measured, so `auto` is an error.
+    ///
+    /// ```
+    /// let of = |precision| csdfc::Build::new("builtin:lenet5").precision(precision).memory("min").plan();
+    /// let (floats, halves) = (of("fp32")?, of("half")?);
+    /// assert!(10 * halves.memory.total < 6 * floats.memory.total);
+    /// # Ok::<(), csdfc::BuildError>(())
+    /// ```
+    pub fn precision(mut self, precision: impl Into<String>) -> Self {
+        self.precision = Some(precision.into());
+        self
+    }
+
+    /// Where weights are kept, as `--weights` of `csdfc plan` takes it: `resident` in memory, all the time; `streamed`
+    /// from a store, block by block; `auto`, the default, in memory where they fit.
+    ///
+    /// ```
+    /// let plan = csdfc::Build::new("builtin:lenet5").weights("streamed").memory("min").plan()?;
+    /// assert!(plan.store.is_some());
+    /// assert!(plan.memory.total < 30_000);
+    /// # Ok::<(), csdfc::BuildError>(())
+    /// ```
+    pub fn weights(mut self, place: impl Into<String>) -> Self {
+        self.weights = Some(place.into());
         self
     }
 
@@ -267,9 +318,13 @@ impl Build {
             ("--ram", &self.ram),
             ("--flash", &self.flash),
             ("--fps", &fps),
+            ("--precision", &self.precision),
+            ("--weights", &self.weights),
             ("--device", &self.device),
         ];
-        let given = options.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value.clone()?]));
+        let options = options.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let latencies = self.latency.iter().map(|latency| ("--latency", latency));
+        let given = options.chain(latencies).map(|(name, value)| [name.to_owned(), value.clone()]);
         let plan = ["csdfc".to_owned(), "plan".to_owned(), self.source.clone()];
         plan.into_iter().chain(given.flatten()).collect()
     }
@@ -298,6 +353,19 @@ impl Build {
                 return Err(Error::Input { message, help: None });
             }
             constraints.fps = FpsSpec { every: Some(fps), of: BTreeMap::new() };
+        }
+        let limits: Vec<LatencyLimit> =
+            self.latency.iter().map(|text| parsed(text)).collect::<Result<_, _>>()?;
+        constraints.latency.write_over(&limits);
+        opened.origin.replaced.extend(limits.iter().map(|_| ("latency", "Build::latency")));
+        if let Some(name) = &self.precision {
+            let precision = names::find(names::PRECISIONS, name, "precision").map_err(unknown)?;
+            opened.spec.cnns.iter_mut().for_each(|cnn| cnn.precision = precision);
+            opened.origin.replaced.push(("precision", "Build::precision"));
+        }
+        if let Some(name) = &self.weights {
+            opened.spec.weights = names::find(names::WEIGHTS, name, "place of weights").map_err(unknown)?;
+            opened.origin.replaced.push(("weights", "Build::weights"));
         }
         if let Some(device) = &self.device {
             opened.spec.device = Some(device::from_here(device));
@@ -332,6 +400,11 @@ impl Build {
 /// What a text stands for.
 fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, Error> {
     text.parse().map_err(|error: T::Err| Error::Input { message: error.to_string(), help: None })
+}
+
+/// A name that nothing has, with those that there are.
+fn unknown(error: UnknownName) -> Error {
+    Error::Input { message: error.to_string(), help: Some(error.help) }
 }
 
 /// Files next to the models that hold weights.

@@ -9,6 +9,7 @@ mod loads;
 mod overlaps;
 mod state;
 
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use rand::rngs::ChaCha8Rng;
@@ -16,6 +17,7 @@ use rand::{Rng, SeedableRng};
 
 use self::state::{Candidate, Change};
 use super::problem::Problem;
+use super::stop::is_asked;
 use super::strategy::Groups;
 
 /// Probability that a change is accepted at the start if it costs one more load, for cold and for warm chains.
@@ -32,11 +34,13 @@ const PER_LOOK: u64 = 4096;
 
 /// How long to anneal.
 #[derive(Debug, Clone, Copy)]
-pub struct Schedule {
+pub struct Schedule<'s> {
     /// Changes proposed.
     pub changes: u64,
     /// When to stop at the latest.
     pub deadline: Option<Instant>,
+    /// Once this is true, the chain ends.
+    pub stop: Option<&'s AtomicBool>,
     /// Seed of all random choices.
     pub seed: u64,
     /// Whether changes for the worse are accepted more freely.
@@ -46,8 +50,8 @@ pub struct Schedule {
 /// The best groups seen on the way from these groups: among those that keep the problem's bounds, the ones of the
 /// shortest duration.
 ///
-/// Deterministic in the seed unless a deadline cuts it.
-pub fn anneal(problem: &Problem, start: &Groups, schedule: &Schedule) -> Groups {
+/// Deterministic in the seed unless a deadline or somebody cuts it.
+pub fn anneal(problem: &Problem, start: &Groups, schedule: &Schedule<'_>) -> Groups {
     let mut random = ChaCha8Rng::seed_from_u64(schedule.seed);
     let mut state = Candidate::new(problem, start);
     let mut best = (state.energy(), start.clone());
@@ -59,7 +63,8 @@ pub fn anneal(problem: &Problem, start: &Groups, schedule: &Schedule) -> Groups 
         if number % per_copy == 0 && state.energy() < best.0 {
             best = (state.energy(), state.groups());
         }
-        if number % PER_LOOK == 0 && schedule.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        let is_late = || schedule.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if number % PER_LOOK == 0 && (is_late() || is_asked(schedule.stop)) {
             break;
         }
         let progress = number as f64 / schedule.changes as f64;

@@ -12,11 +12,13 @@ mod states;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use self::grid::Reflection;
 use self::states::{States, hash};
 use super::problem::Problem;
+use super::stop::is_asked;
 use super::strategy::Groups;
 
 pub use self::grid::{Grid, MAX_PATCHES};
@@ -40,20 +42,22 @@ pub struct ExactAnswer {
 
 /// Limits of a search.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct Limits<'s> {
     /// Maximum number of groups tried.
     pub work: u64,
     /// Maximum number of states kept.
     pub states: usize,
     /// When to stop at the latest.
     pub deadline: Option<Instant>,
+    /// Once this is true, the search ends.
+    pub stop: Option<&'s AtomicBool>,
 }
 
 /// Searches for groups of a duration below `to_beat`. `None` if the method does not apply: for more than
 /// [`MAX_PATCHES`] patches, more classes of pixels than fit its sets, or filters that are loaded in passes.
 ///
 /// If the search ends within its limits and finds nothing, `bound` is `to_beat`.
-pub fn search(problem: &Problem, to_beat: u64, limits: Limits) -> Option<ExactAnswer> {
+pub fn search(problem: &Problem, to_beat: u64, limits: Limits<'_>) -> Option<ExactAnswer> {
     let grid = Grid::new(problem)?;
     // Without the bound on loads there are fewer states, and the result mostly keeps the bound anyway.
     let free = Search::<0>::new(problem, &grid, None, limits).run(to_beat);
@@ -99,7 +103,7 @@ struct Search<'a, const N: usize> {
     reached: Vec<Reached<N>>,
     states: States,
     heap: BinaryHeap<(Reverse<u64>, u32, Reverse<u32>)>,
-    limits: Limits,
+    limits: Limits<'a>,
     work: u64,
     /// Whether a limit has ended the search.
     is_cut: bool,
@@ -118,7 +122,7 @@ struct Expansion<const N: usize> {
 }
 
 impl<'a, const N: usize> Search<'a, N> {
-    fn new(problem: &'a Problem, grid: &'a Grid, most_drops: Option<u32>, limits: Limits) -> Self {
+    fn new(problem: &'a Problem, grid: &'a Grid, most_drops: Option<u32>, limits: Limits<'a>) -> Self {
         Search {
             problem,
             grid,
@@ -197,7 +201,10 @@ impl<'a, const N: usize> Search<'a, N> {
     }
 
     fn is_over(&self) -> bool {
-        let late = || self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let late = || {
+            is_asked(self.limits.stop)
+                || self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        };
         self.work >= self.limits.work
             || self.reached.len() >= self.limits.states
             || self.work.is_multiple_of(PER_LOOK) && late()

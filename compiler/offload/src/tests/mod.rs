@@ -4,6 +4,7 @@ mod figures;
 mod mutations;
 mod optima;
 mod random;
+mod stopped;
 
 use std::collections::BTreeSet;
 

@@ -5,7 +5,7 @@ use crate::exact::{self, Limits};
 use crate::optimise::{Budget, optimise};
 use crate::{bound, program};
 
-const LIMITS: Limits = Limits { work: 50_000_000, states: 1_000_000, deadline: None };
+const LIMITS: Limits<'_> = Limits { work: 50_000_000, states: 1_000_000, deadline: None, stop: None };
 
 /// The least duration over every strategy there is, by exhaustion.
 fn least(problem: &Problem) -> Option<u64> {
@@ -117,7 +117,7 @@ fn the_program_agrees_with_the_exact_search() {
         let mem = (draw.number(0, 1) == 1).then_some(cost.memory);
         let problem =
             Problem { reload, accelerator: Accelerator { mem, ..free.accelerator.clone() }, ..free };
-        let solved = program::solve(&problem, &start, std::time::Duration::from_secs(60)).unwrap();
+        let solved = program::solve(&problem, &start, std::time::Duration::from_secs(60), None).unwrap();
         let searched = exact::search(&problem, cost.duration, LIMITS).unwrap();
         let duration = |groups: &Groups| plain_duration(&problem, groups).unwrap();
         let best = solved.groups.as_ref().map_or(cost.duration, duration);

@@ -7,6 +7,7 @@ mod draw;
 mod fronts;
 mod large;
 mod sizes;
+mod stopped;
 mod traps;
 mod wide;
 

@@ -180,9 +180,21 @@ fn of_equal_times_the_least_workspace_is_on_the_front() {
 
 #[test]
 fn what_is_too_much_to_enumerate_has_a_bound() {
-    // Time and memory of all primitives lie on one line, so that hardly any sum beats another.
+    let instance = on_a_line(40);
+    let problem = Problem::new(&instance, false).unwrap();
+    let model = Model::new(&problem, &problem.all());
+    let budget = problem.memories.whole(1234.567);
+    let least = solve_within(&problem, &model, Axis::Time, Some(budget), 100_000).unwrap();
+    let cost = problem.cost(&least.selection).unwrap();
+    assert!(cost.memory <= budget && least.bound <= cost.time);
+    assert!(least.bound < cost.time, "this was meant to be too much");
+    assert!(cost.time - least.bound < cost.time / 1000);
+}
+
+/// Layers of which time and memory of all primitives lie on one line, so that hardly any sum beats another.
+pub fn on_a_line(layers: usize) -> Instance {
     let mut random = crate::draw::random(5000);
-    let layers: Vec<Value> = (0..40)
+    let layers: Vec<Value> = (0..layers)
         .map(|at| {
             let options: Vec<Value> = (0..12)
                 .map(|_| {
@@ -193,15 +205,7 @@ fn what_is_too_much_to_enumerate_has_a_bound() {
             layer(&format!("l{at}"), "conv", &options)
         })
         .collect();
-    let instance = instance(&layers, &[]);
-    let problem = Problem::new(&instance, false).unwrap();
-    let model = Model::new(&problem, &problem.all());
-    let budget = problem.memories.whole(1234.567);
-    let least = solve_within(&problem, &model, Axis::Time, Some(budget), 100_000).unwrap();
-    let cost = problem.cost(&least.selection).unwrap();
-    assert!(cost.memory <= budget && least.bound <= cost.time);
-    assert!(least.bound < cost.time, "this was meant to be too much");
-    assert!(cost.time - least.bound < cost.time / 1000);
+    instance(&layers, &[])
 }
 
 #[test]
