@@ -13,6 +13,7 @@ mod offload;
 mod onnx;
 mod pack;
 mod pages;
+mod part;
 mod precision;
 mod profile;
 mod quantized;
