@@ -14,6 +14,7 @@ mod offload;
 mod onnx;
 mod pack;
 mod pages;
+mod part;
 mod precision;
 mod profile;
 mod quantized;

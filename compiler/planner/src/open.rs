@@ -171,6 +171,7 @@ impl Opened {
             folder: &self.folder,
             shapes: &cnn.shapes,
             values: &cnn.values,
+            part: &cnn.part,
             fusion: Fusion::None,
         };
         let loaded = load::load_as_stated(&request).map_err(|source| Error::Model {

@@ -56,6 +56,7 @@ use csdfc_input::app::spec::AppSpec;
 use csdfc_input::device::DeviceProfile;
 use csdfc_network::Network;
 use csdfc_network::pass::Precision;
+use csdfc_plan::plan::ModelPart;
 use csdfc_planner::driver::Planned;
 use csdfc_planner::error::Error as PlannerError;
 use csdfc_planner::open::Opened;
@@ -178,13 +179,14 @@ struct Models<'a> {
     loaded: RefCell<Vec<(Model, Loaded)>>,
 }
 
-/// A model as the application names it, and the shapes and values of its inputs.
-type Model = (String, BTreeMap<String, Vec<usize>>, BTreeMap<String, f64>);
+/// A model as the application names it, the shapes and values of its inputs, and the part that is planned.
+type Model = (String, BTreeMap<String, Vec<usize>>, BTreeMap<String, f64>, ModelPart);
 
 impl Models<'_> {
     fn resolve(&self, spec: &AppSpec) -> Result<Application, Error> {
         let mut load = |request: &load::ModelRequest<'_>| {
-            let model = (request.model.to_owned(), request.shapes.clone(), request.values.clone());
+            let (model, part) = (request.model.to_owned(), request.part.clone());
+            let model = (model, request.shapes.clone(), request.values.clone(), part);
             if let Some(loaded) = self.find(&model) {
                 return Ok(loaded);
             }
@@ -203,7 +205,8 @@ impl Models<'_> {
     /// The network of a CNN as it was loaded, with the inputs that the application gives it.
     fn network(&self, cnn: usize, application: &Application) -> Network {
         let spec = &self.opened.spec.cnns[cnn];
-        let loaded = self.find(&(spec.model.clone(), spec.shapes.clone(), spec.values.clone()));
+        let model = (spec.model.clone(), spec.shapes.clone(), spec.values.clone(), spec.part.clone());
+        let loaded = self.find(&model);
         let mut network = loaded.map(|loaded| loaded.network).unwrap_or_default();
         for layer in network.layers.iter_mut().filter(|layer| layer.is_input()) {
             let bound = &application.cnns[cnn].network;

@@ -21,6 +21,13 @@ pub struct LoadArgs {
     /// An input that is one number in every frame, such as a sampling rate. It becomes a constant
     #[arg(long = "value", value_name = "[CNN/]INPUT=NUMBER")]
     pub values: Vec<InputValue>,
+    /// Take the part of the model that begins at these tensors: they become inputs, in place of what computes them. Their
+    /// shapes are those that the model states, or of --shape
+    #[arg(long = "inputs", id = "part_inputs", value_name = "[CNN/]TENSOR,...", value_delimiter = ',', hide_short_help = true)]
+    pub inputs: Vec<String>,
+    /// Take the part of the model that ends at these tensors: they are its outputs, in place of the model's own
+    #[arg(long = "outputs", id = "part_outputs", value_name = "[CNN/]TENSOR,...", value_delimiter = ',', hide_short_help = true)]
+    pub outputs: Vec<String>,
 }
 
 /// `INPUT=1,3,224,224`.
@@ -59,6 +66,16 @@ impl LoadArgs {
             let (cnn, input) = super::cnn_of(spec, input, "--value", "INPUT=…")?;
             cnn.values.insert(input, *value);
             origin.replaced.push(("values", "--value"));
+        }
+        for tensor in &self.inputs {
+            let (cnn, tensor) = super::cnn_of(spec, tensor, "--inputs", "TENSOR")?;
+            cnn.part.inputs.push(tensor);
+            origin.replaced.push(("part", "--inputs"));
+        }
+        for tensor in &self.outputs {
+            let (cnn, tensor) = super::cnn_of(spec, tensor, "--outputs", "TENSOR")?;
+            cnn.part.outputs.push(tensor);
+            origin.replaced.push(("part", "--outputs"));
         }
         Ok(())
     }

@@ -6,10 +6,12 @@
 //!
 //! use csdfc_input::app::load::{ModelRequest, load, load_as_stated};
 //! use csdfc_network::pass::Fusion;
+//! use csdfc_plan::plan::ModelPart;
 //!
 //! let (model, folder) = ("builtin:resnet8", Path::new(""));
 //! let (shapes, values) = (&BTreeMap::new(), &BTreeMap::new());
-//! let request = ModelRequest { model, folder, shapes, values, fusion: Fusion::Full };
+//! let part = &ModelPart::default();
+//! let request = ModelRequest { model, folder, shapes, values, part, fusion: Fusion::Full };
 //! let [stated, fused] = [load_as_stated(&request)?, load(&request)?];
 //! // Batch norms and activations became part of the convolutions before them.
 //! assert!(fused.network.layers.len() < stated.network.layers.len());
@@ -26,6 +28,7 @@ use crate::builtin;
 use crate::import::{self, ImportOptions, Imported};
 use csdfc_network::Network;
 use csdfc_network::pass::{self, Fusion};
+use csdfc_plan::plan::ModelPart;
 
 /// What to load.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +41,8 @@ pub struct ModelRequest<'a> {
     pub shapes: &'a BTreeMap<String, Vec<usize>>,
     /// The numbers that inputs are in every frame, by name.
     pub values: &'a BTreeMap<String, f64>,
+    /// The part of it to load.
+    pub part: &'a ModelPart,
     /// How much to fuse.
     pub fusion: Fusion,
 }
@@ -64,6 +69,8 @@ pub struct ModelSource {
     pub sha256: String,
     /// The numbers that inputs are in every frame, by name.
     pub values: BTreeMap<String, f64>,
+    /// The part of it that the network is.
+    pub part: ModelPart,
     /// Inputs of the file on which none of its outputs depends. The network does not have them.
     pub unused_inputs: Vec<String>,
 }
@@ -76,8 +83,10 @@ pub enum LoadError {
     #[error("a model is a file that ends in .onnx or .tflite, or `builtin:NAME`")]
     #[diagnostic(help("the built-in networks are {}", builtin::NAMES.join(", ")))]
     Kind,
-    /// Shapes were given for a built-in.
-    #[error("the inputs of a built-in network have fixed shapes, and no fixed values")]
+    /// Shapes, values or a part were given for a built-in.
+    #[error(
+        "the inputs of a built-in network have fixed shapes, and no fixed values, and it is planned as a whole"
+    )]
     BuiltinShape,
     /// The importer or the built-in networks refuse it.
     #[error(transparent)]
@@ -102,7 +111,7 @@ pub fn load(request: &ModelRequest) -> Result<Loaded, LoadError> {
 pub fn load_as_stated(request: &ModelRequest) -> Result<Loaded, LoadError> {
     let name = request.model.to_string();
     let (network, source) = match request.model.strip_prefix("builtin:") {
-        Some(_) if !(request.shapes.is_empty() && request.values.is_empty()) => {
+        Some(_) if !(request.shapes.is_empty() && request.values.is_empty() && request.part.is_whole()) => {
             return Err(LoadError::BuiltinShape);
         }
         Some(builtin) => {
@@ -112,11 +121,15 @@ pub fn load_as_stated(request: &ModelRequest) -> Result<Loaded, LoadError> {
         }
         None if is_model_file(request.model) => {
             let file = request.folder.join(request.model);
-            let options = ImportOptions { shapes: request.shapes.clone(), values: request.values.clone() };
+            let options = ImportOptions {
+                shapes: request.shapes.clone(),
+                values: request.values.clone(),
+                part: request.part.clone(),
+            };
             let Imported { network, bytes, sha256, unused_inputs } =
                 import::import(&file, &options).map_err(|error| LoadError::Refused(Box::new(error)))?;
-            let values = request.values.clone();
-            (network, ModelSource { name, file: Some(file), bytes, sha256, values, unused_inputs })
+            let (values, part) = (request.values.clone(), request.part.clone());
+            (network, ModelSource { name, file: Some(file), bytes, sha256, values, part, unused_inputs })
         }
         None => return Err(LoadError::Kind),
     };

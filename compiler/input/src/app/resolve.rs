@@ -434,8 +434,8 @@ fn bind_cnn(
     load: &mut dyn FnMut(&ModelRequest) -> Result<Loaded, LoadError>,
 ) -> Result<Cnn, AppFault> {
     let at = |field: &str| [path, &[PathStep::from(field)]].concat();
-    let CnnSpec { model, shapes, values, .. } = spec;
-    let request = ModelRequest { model, folder, shapes, values, fusion };
+    let CnnSpec { model, shapes, values, part, .. } = spec;
+    let request = ModelRequest { model, folder, shapes, values, part, fusion };
     let Loaded { network, source } = load(&request).map_err(|error| {
         let fault = AppFault::new(&at("model"), format!("cannot load `{}`", clip(&spec.model)), "this model");
         let help = error.help().map(|help| help.to_string());

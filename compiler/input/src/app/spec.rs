@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use csdfc_network::pass::Precision;
 use csdfc_network::suggest;
 use csdfc_plan::operator::{CameraLayout, ColorOrder};
-use csdfc_plan::plan::StorageModel;
+use csdfc_plan::plan::{ModelPart, StorageModel};
 use ron::error::SpannedError;
 use ron::extensions::Extensions;
 use serde::Deserialize;
@@ -225,6 +225,9 @@ pub struct CnnSpec {
     /// Inputs that are one number in every frame, by name. The network has them as constants.
     #[serde(default)]
     pub values: BTreeMap<String, f64>,
+    /// The part of the model that is planned: `(inputs: ["features"], outputs: ["boxes"])`.
+    #[serde(default)]
+    pub part: ModelPart,
     /// If its inputs never end, how they are cut into hops.
     #[serde(default)]
     pub stream: Option<StreamSpec>,
@@ -440,6 +443,7 @@ impl AppSpec {
                 inputs: BTreeMap::new(),
                 shapes: BTreeMap::new(),
                 values: BTreeMap::new(),
+                part: ModelPart::default(),
                 stream: None,
                 states: BTreeMap::new(),
             }],

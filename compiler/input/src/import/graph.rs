@@ -28,6 +28,16 @@ pub(super) fn names_read(node: &NodeProto) -> impl Iterator<Item = &str> {
     node.input.iter().map(String::as_str).filter(|name| !name.is_empty()).chain(inner)
 }
 
+/// Help for a model that cannot be planned as a whole: the option for the part that ends at these tensors, unless they are
+/// too many to be a head that was cut off.
+pub(super) fn part_before(tensors: &[&str]) -> String {
+    const MOST: usize = 8;
+    match tensors.len() {
+        1..=MOST => format!("; --outputs {} takes the part of the model before that", tensors.join(",")),
+        _ => String::new(),
+    }
+}
+
 /// The names that a graph reads and does not define.
 fn captured(graph: &GraphProto) -> Vec<&str> {
     let infos = graph.input.iter().filter_map(|info| info.name.as_deref());
@@ -244,6 +254,7 @@ impl<'a> Graph<'a> {
             UnsupportedNode { node: format!("{path}{}", label(node)), operator }
         });
         let nodes: Vec<UnsupportedNode> = nodes.collect();
+        let before = if path.is_empty() { self.before(order, &unsupported) } else { Vec::new() };
         let is_fused = |node: &UnsupportedNode| node.operator.starts_with("com.microsoft");
         let help = match nodes.iter().any(is_fused) {
             true => "ONNX Runtime fused operators when it optimised the model; save it anew with \
@@ -253,7 +264,37 @@ impl<'a> Graph<'a> {
                 format!("csdfc reads {} operators of ONNX: docs/guide/src/operators.md", ops::SUPPORTED.len())
             }
         };
+        let help = format!("{help}{}", part_before(&before));
         Err(ImportError::Unsupported { model: self.model.to_string(), nodes, help })
+    }
+
+    /// The tensors that these nodes, or what depends on them, read of the part of the graph before them, and the outputs that
+    /// do not depend on them.
+    fn before(&self, order: &[usize], unsupported: &[usize]) -> Vec<&'a str> {
+        // Shapes are known beforehand, so what depends on them alone is a constant.
+        let of_shapes = [Some("Shape"), Some("Size")];
+        let mut is_frame: BTreeSet<&str> = self.inputs.clone();
+        let mut is_after: BTreeSet<&str> = BTreeSet::new();
+        let mut before: Vec<&'a str> = Vec::new();
+        for &index in order {
+            let node = &self.nodes[index];
+            let depends =
+                unsupported.contains(&index) || names_read(node).any(|name| is_after.contains(name));
+            if depends {
+                let computed = names_read(node)
+                    .filter(|name| is_frame.contains(name) && self.producers.contains_key(name));
+                before.extend(computed);
+                is_after.extend(node.output.iter().map(String::as_str));
+            } else if names_read(node).any(|name| is_frame.contains(name))
+                && !of_shapes.contains(&node.op_type.as_deref())
+            {
+                is_frame.extend(node.output.iter().map(String::as_str));
+            }
+        }
+        before.extend(self.outputs.iter().filter(|name| is_frame.contains(**name)));
+        let mut seen = BTreeSet::new();
+        before.retain(|name| seen.insert(*name));
+        before
     }
 
     /// The inputs that are read. The flag says whether only Transposes to channels-first read the input.

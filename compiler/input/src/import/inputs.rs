@@ -211,7 +211,7 @@ pub(super) fn one_frame<T>(
         Err(stated @ ImportError::Batch { .. }) => Err(with_help(&build, options, stated)),
         // Perhaps a batch of 1 is given, but nodes count with the larger one that the model states.
         Err(why @ ImportError::Node { .. }) if !options.shapes.is_empty() => {
-            match build(&ImportOptions::default()) {
+            match build(&ImportOptions { shapes: BTreeMap::new(), ..options.clone() }) {
                 Err(ImportError::Batch { model, input, batch, one, .. })
                     if [Some(&one), None].contains(&options.shapes.get(&input)) =>
                 {

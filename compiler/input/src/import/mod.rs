@@ -2,6 +2,7 @@
 //! in which layers see tensors. It fuses nothing.
 //!
 //! 1. The bytes are proved well-formed and decoded (`wire`, `messages`).
+//!    If a part of the model is asked for, other tensors become its inputs and outputs (`cut`).
 //! 2. The nodes that the outputs depend on are put in order (`graph`).
 //! 3. Each node in turn is imported (`importer`). Bodies and functions are imported in place of the nodes that run them
 //!    (`control`). Each other node is turned into layers, a view or a constant by its row of a table (`ops`). `builder` keeps the network.
@@ -30,6 +31,7 @@ pub(crate) mod attribute;
 mod builder;
 mod constant;
 mod control;
+mod cut;
 mod error;
 mod fold;
 mod graph;
@@ -53,6 +55,7 @@ pub use ops::SUPPORTED;
 pub use tflite::SUPPORTED as SUPPORTED_BY_TFLITE;
 
 use csdfc_network::Network;
+use csdfc_plan::plan::ModelPart;
 
 /// Options for what a model leaves open.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -62,6 +65,8 @@ pub struct ImportOptions {
     pub shapes: BTreeMap<String, Vec<usize>>,
     /// Inputs all of whose elements are one number in every frame, by name. The network has it as a constant.
     pub values: BTreeMap<String, f64>,
+    /// The part of the model that is imported.
+    pub part: ModelPart,
 }
 
 /// A model, imported.
@@ -134,7 +139,10 @@ fn import_named(
         // The file is read three times, so that it need not be in memory together with its weights.
         let mut hash = Sha256::new();
         let bytes = std::io::copy(&mut source, &mut hash).map_err(cannot)?;
-        let proto = wire::decode(source).map_err(|reason| not_a_model(model, reason))?;
+        let mut proto = wire::decode(source).map_err(|reason| not_a_model(model, reason))?;
+        if let Some(graph) = &mut proto.proto.graph {
+            cut::cut(model, graph, &options.part)?;
+        }
         (
             bytes,
             hash.finalize(),
@@ -143,6 +151,8 @@ fn import_named(
     };
     let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     tracing::debug!(layers = network.layers.len(), "imported");
+    // Whoever takes a part of a model leaves inputs out on purpose.
+    let unused_inputs = if options.part.is_whole() { unused_inputs } else { Vec::new() };
     Ok(Imported { network, bytes, sha256, unused_inputs })
 }
 

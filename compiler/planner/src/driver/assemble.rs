@@ -179,6 +179,7 @@ impl Parts<'_> {
                 bytes: source.model.bytes,
                 sha256: source.model.sha256.clone(),
                 values: source.model.values.clone(),
+                part: source.model.part.clone(),
             },
             fps: design_point.fps(),
             latency_ns: design_point.latency(),

@@ -111,6 +111,7 @@ fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<Str
             folder,
             shapes: &shapes,
             values: &cnn.model.values,
+            part: &cnn.model.part,
             fusion,
         };
         let loaded = load::load(&request).map_err(|error| Error::Model {

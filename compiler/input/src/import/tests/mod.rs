@@ -18,6 +18,7 @@ mod messages;
 mod models;
 mod mutated;
 mod operators;
+mod parts;
 mod products;
 mod quantized;
 mod selection;

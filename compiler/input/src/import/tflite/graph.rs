@@ -8,11 +8,11 @@ use rten_onnx::onnx::{
     DataType, Dimension, NodeProto, TensorShapeProto, TypeProto, TypeProtoTensor, ValueInfoProto,
 };
 
-use super::dilated;
 use super::op::{Op, Operand};
 use super::schema::{File, Model, Operator as Stated};
 use super::variables::{self, Access, Key, Variables};
 use super::{SUPPORTED, ops};
+use super::{cut, dilated};
 use crate::import::ImportOptions;
 use crate::import::builder::{Builder, MAX_LAYERS, Names, NodeName};
 use crate::import::error::{Fault, ImportError, UnsupportedNode};
@@ -32,8 +32,9 @@ pub(in crate::import) fn build(
     options: &ImportOptions,
 ) -> Result<(Network, Vec<String>), ImportError> {
     let file = File { bytes, path };
-    let stated = Model::read(bytes)
+    let mut stated = Model::read(bytes)
         .map_err(|fault| ImportError::NotTflite { model: model.to_string(), reason: fault.reason })?;
+    cut::cut(model, &mut stated, &options.part)?;
     let graph = Graph { model, stated: &stated, file };
     let name = |operator: &Stated| {
         let label = graph.label(operator);

@@ -1,6 +1,7 @@
 //! TFLite models become networks.
 //!
 //! 1. The flatbuffer is read, table by table (`flat`, `schema`, `codes`, `sparse`).
+//!    If a part of the model is asked for, other tensors become its inputs and outputs (`cut`).
 //! 2. The operators that the outputs depend on are imported in the file's order, in which each comes after its operands
 //!    (`graph`).
 //! 3. Chains that are one dilated convolution are found (`dilated`), since only whole they can be imported.
@@ -10,6 +11,7 @@
 //! Floats stay in the file until somebody reads them. Nothing here knows of layers.
 
 mod codes;
+mod cut;
 mod dilated;
 mod flat;
 mod graph;

@@ -103,6 +103,7 @@ impl Plan {
                 bytes: 0,
                 sha256: String::new(),
                 values: BTreeMap::new(),
+                part: ModelPart::default(),
             },
             fps: 12.5,
             latency_ns: 80_000_000,

@@ -6,6 +6,7 @@ mod hostile;
 mod integers;
 mod names;
 mod operators;
+mod parts;
 
 use std::fmt::Write;
 

@@ -1,0 +1,63 @@
+//! Parts of models.
+
+use csdfc_network::Network;
+use csdfc_plan::plan::ModelPart;
+
+use super::Model;
+use crate::import::error::ImportError;
+use crate::import::{ImportOptions, import_bytes};
+
+/// `t0` → `t1` → `t2` and `t3`, the halves of it, → `t4`, their sum.
+fn model() -> Model {
+    let mut model = Model::default();
+    let x = model.input(&[1, 4]);
+    let [a] = [model.made(&[1, 4])];
+    let [b, c, y] = [0; 3].map(|_| model.made(&[1, 2]));
+    let axis = model.ints(&[], &[1]);
+    model.operator("RELU", &[x], &[a], &[]);
+    model.operator("SPLIT", &[axis, a], &[b, c], &[(0, super::Field::Int(2))]);
+    model.operator("ADD", &[b, c], &[y], &[]);
+    model.outputs = vec![y];
+    model
+}
+
+fn import(inputs: &[&str], outputs: &[&str]) -> Result<Network, ImportError> {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
+    let options = ImportOptions {
+        part: ModelPart { inputs: names(inputs), outputs: names(outputs) },
+        ..ImportOptions::default()
+    };
+    import_bytes(&model().bytes(), None, &options).map(|imported| imported.network)
+}
+
+/// The names of a network's inputs and outputs, and the number of its other layers.
+fn ends(network: &Network) -> (Vec<&str>, Vec<&str>, usize) {
+    let inputs = network.layers.iter().filter(|layer| layer.is_input()).map(|layer| layer.name.as_str());
+    let inputs: Vec<&str> = inputs.collect();
+    let outputs = network.outputs.iter().map(|output| output.name.as_str()).collect();
+    let others = network.layers.len() - inputs.len();
+    (inputs, outputs, others)
+}
+
+#[test]
+fn other_tensors_are_inputs_and_outputs() {
+    assert_eq!(ends(&import(&[], &[]).unwrap()).0, ["t0"]);
+    let whole = ends(&import(&[], &[]).unwrap()).2;
+    let first = import(&[], &["t1"]).unwrap();
+    assert_eq!(ends(&first), (vec!["t0"], vec!["t1"], 1));
+    let rest = import(&["t1"], &[]).unwrap();
+    assert_eq!(ends(&rest), (vec!["t1"], vec!["t4"], whole - 1));
+    // The operator that computes `t2` is still needed for `t3`.
+    let of_half = import(&["t2"], &[]).unwrap();
+    assert_eq!((ends(&of_half).0, ends(&of_half).1), (vec!["t0", "t2"], vec!["t4"]));
+}
+
+#[test]
+fn what_no_operator_computes_is_refused() {
+    for (name, reason) in [("t9", "tensor t9: no node computes"), ("t5", "tensor t5: no node computes")] {
+        for error in [import(&[name], &[]), import(&[], &[name])] {
+            let error = error.unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+    }
+}
