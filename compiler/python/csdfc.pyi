@@ -111,7 +111,8 @@ class Plan:
     def report(self, path: _Path) -> None:
         """Writes the plan as a page for a browser, as `csdfc report` does. The page is one file."""
     def emit(self, folder: _Path, *, crate_name: str | None = None, image_files: bool = False) -> None:
-        """Writes the plan as a Rust crate into a folder, as `csdfc emit` does. Other files of the folder are left alone."""
+        """Writes the plan as a Rust crate into a folder, as `csdfc emit` does. Other files of the folder are left alone. With
+        `image_files`, its program also takes PNG and JPEG files, by the crate `image`."""
     def to_json(self) -> str:
         """The plan as `csdfc plan -o` writes it. Paths of models start from the current folder."""
     def save(self, path: _Path) -> None:

@@ -51,7 +51,7 @@ fn every_command_makes_the_plan_of_its_line_of_all_networks() {
     let built_in = csdfc_input::builtin::NAMES.iter().map(|name| format!("builtin:{name}"));
     let mut models: Vec<String> = built_in.collect();
     if let Ok(folder) = std::fs::read_dir("../shared/models") {
-        let paths = folder.filter_map(|entry| Some(entry.ok()?.path().canonicalize().ok()?));
+        let paths = folder.filter_map(|entry| entry.ok()?.path().canonicalize().ok());
         let onnx = paths.filter(|path| path.extension().is_some_and(|extension| extension == "onnx"));
         models.extend(onnx.map(|path| path.display().to_string()));
     }

@@ -23,10 +23,22 @@ pub struct LoadArgs {
     pub values: Vec<InputValue>,
     /// Take the part of the model that begins at these tensors: they become inputs, in place of what computes them. Their
     /// shapes are those that the model states, or of --shape
-    #[arg(long = "inputs", id = "part_inputs", value_name = "[CNN/]TENSOR,...", value_delimiter = ',', hide_short_help = true)]
+    #[arg(
+        long = "inputs",
+        id = "part_inputs",
+        value_name = "[CNN/]TENSOR,...",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub inputs: Vec<String>,
     /// Take the part of the model that ends at these tensors: they are its outputs, in place of the model's own
-    #[arg(long = "outputs", id = "part_outputs", value_name = "[CNN/]TENSOR,...", value_delimiter = ',', hide_short_help = true)]
+    #[arg(
+        long = "outputs",
+        id = "part_outputs",
+        value_name = "[CNN/]TENSOR,...",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub outputs: Vec<String>,
 }
 
