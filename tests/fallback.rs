@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Mutex;
 
 use csdfc_input::app::{Application, MemoryGoal};
 use csdfc_input::device::DeviceProfile;
@@ -21,9 +21,9 @@ fn refuse(application: &Application, count: usize) -> (Planned, Vec<Plan>) {
 }
 
 fn refuse_from(start: &Start, application: &Application, count: usize) -> (Planned, Vec<Plan>) {
-    let offered = RefCell::new(Vec::new());
+    let offered = Mutex::new(Vec::new());
     let validate = |plan: &Plan| {
-        let mut offered = offered.borrow_mut();
+        let mut offered = offered.lock().unwrap();
         offered.push(plan.clone());
         if offered.len() <= count { Err(Refused(format!("refusal {}", offered.len()))) } else { Ok(()) }
     };
@@ -31,7 +31,7 @@ fn refuse_from(start: &Start, application: &Application, count: usize) -> (Plann
     let paths = application.cnns.iter().map(|cnn| cnn.model.name.clone()).collect();
     let outcome =
         driver::plan_from(start, application, &device, paths, &Watch::unwatched(), &validate).unwrap();
-    (outcome, offered.into_inner())
+    (outcome, offered.into_inner().unwrap())
 }
 
 fn smallest(text: &str) -> Application {

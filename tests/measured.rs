@@ -148,8 +148,8 @@ fn a_plan_is_picked_with_its_primitives() {
     let plan = planned(&application, &device).plan;
     let saved = SavedFront::new(&plan);
     assert_eq!(saved.cnns[0].primitives.len(), 13);
-    let again =
-        planned(&saved.with_primitives(Application { rows: RowsChoice::None, ..case() }), &device).plan;
+    let application = Application { rows: RowsChoice::None, ..case() };
+    let again = planned(&saved.application_for(1, application), &device).plan;
     assert_eq!(again.to_json(), plan.to_json());
 }
 
