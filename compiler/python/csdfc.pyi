@@ -232,6 +232,8 @@ def plan(
     weights: str | None = None,
     shape: str | Sequence[int] | Mapping[str, int | Sequence[int]] | None = None,
     value: Mapping[str, float] | None = None,
+    inputs: str | Iterable[str] | None = None,
+    outputs: str | Iterable[str] | None = None,
     input: str | Mapping[str, str] | None = None,
     no_fuse: bool = False,
     stream: str | Iterable[str] | Mapping[str, int | None] | None = None,
@@ -268,6 +270,7 @@ def plan(
     `precision` is that of weights and tensors. With `"auto"`, `max_error` is the largest error of an output, which is
     measured on the frames of `calibrate` (`.npy` files or folders), or on `random` ones. `weights` says where weights are.
     `shape` is that of an input whose dimensions the model leaves open, and `value` makes an input a constant.
+    `inputs` and `outputs` are names of tensors at which the part of the model that is planned begins and ends.
     With `input`, such as `"u8:hwc:rgb,mean=127.5,scale=0.0078"`, an input is handed over as bytes of an image.
 
     `budget` is how long to search: a time such as `"10s"`, or a number of choices. `from_front` is a front or a plan from
@@ -308,6 +311,8 @@ def profile(
     store: _Path | None = None,
     shape: str | Sequence[int] | Mapping[str, int | Sequence[int]] | None = None,
     value: Mapping[str, float] | None = None,
+    inputs: str | Iterable[str] | None = None,
+    outputs: str | Iterable[str] | None = None,
     no_fuse: bool = False,
 ) -> Path:
     """Measures how long the layers of a model take on this machine, as `csdfc profile` does, and returns the path of the device

@@ -264,7 +264,7 @@ fn one_model() {
     let mut program = Command::new(emitted.folder().join("target/debug/emitted"));
     let ran = program.arg("photo.png").output().expect("the program");
     let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(!ran.status.success() && said.contains("photo.png: the input takes no pixels"), "{said}");
+    assert!(!ran.status.success() && said.contains("photo.png: the input takes no image file"), "{said}");
 }
 
 /// Raw files: frames by rows, from a file or standard input to a file or standard output.

@@ -20,6 +20,7 @@ pub mod file;
 pub mod format;
 mod older;
 pub mod operator;
+pub mod part;
 pub mod plan;
 pub mod remedy;
 pub mod shape;

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::{Element, Format, Layout, Quantization};
 use crate::operator::Operator;
+use crate::part::ModelPart;
 use crate::shape::Shape;
 
 pub use constraints::Constraints;
@@ -255,25 +256,6 @@ pub struct Model {
     /// The part of the model that is planned.
     #[serde(default, skip_serializing_if = "ModelPart::is_whole")]
     pub part: ModelPart,
-}
-
-/// A part of a model: what lies between some of its tensors.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ModelPart {
-    /// Names of tensors that are inputs in place of what computes them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub inputs: Vec<String>,
-    /// Names of tensors that are the outputs; none if these are the model's own.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub outputs: Vec<String>,
-}
-
-impl ModelPart {
-    /// Whether it is the whole model.
-    pub fn is_whole(&self) -> bool {
-        self.inputs.is_empty() && self.outputs.is_empty()
-    }
 }
 
 /// A network output.

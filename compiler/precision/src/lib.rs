@@ -56,7 +56,7 @@ use csdfc_input::app::spec::AppSpec;
 use csdfc_input::device::DeviceProfile;
 use csdfc_network::Network;
 use csdfc_network::pass::Precision;
-use csdfc_plan::plan::ModelPart;
+use csdfc_plan::part::ModelPart;
 use csdfc_planner::driver::Planned;
 use csdfc_planner::error::Error as PlannerError;
 use csdfc_planner::open::Opened;

@@ -45,6 +45,8 @@ pub const PLAN: &[(&str, Takes)] = &[
     ("weights", Takes::One),
     ("shape", Takes::Dimensions),
     ("value", Takes::Named),
+    ("inputs", Takes::Several),
+    ("outputs", Takes::Several),
     ("input", Takes::Named),
     ("no_fuse", Takes::Flag),
     ("stream", Takes::Named),
@@ -86,6 +88,8 @@ pub const PROFILE: &[(&str, Takes)] = &[
     ("store", Takes::One),
     ("shape", Takes::Dimensions),
     ("value", Takes::Named),
+    ("inputs", Takes::Several),
+    ("outputs", Takes::Several),
     ("no_fuse", Takes::Flag),
 ];
 

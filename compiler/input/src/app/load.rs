@@ -6,7 +6,7 @@
 //!
 //! use csdfc_input::app::load::{ModelRequest, load, load_as_stated};
 //! use csdfc_network::pass::Fusion;
-//! use csdfc_plan::plan::ModelPart;
+//! use csdfc_plan::part::ModelPart;
 //!
 //! let (model, folder) = ("builtin:resnet8", Path::new(""));
 //! let (shapes, values) = (&BTreeMap::new(), &BTreeMap::new());
@@ -28,7 +28,7 @@ use crate::builtin;
 use crate::import::{self, ImportOptions, Imported};
 use csdfc_network::Network;
 use csdfc_network::pass::{self, Fusion};
-use csdfc_plan::plan::ModelPart;
+use csdfc_plan::part::ModelPart;
 
 /// What to load.
 #[derive(Debug, Clone, Copy)]

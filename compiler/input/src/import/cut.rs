@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use csdfc_plan::plan::ModelPart;
+use csdfc_plan::part::ModelPart;
 use rten_onnx::onnx::{DataType, GraphProto, TypeProto, TypeProtoTensor, ValueInfoProto};
 
 use super::error::ImportError;

@@ -55,7 +55,7 @@ pub use ops::SUPPORTED;
 pub use tflite::SUPPORTED as SUPPORTED_BY_TFLITE;
 
 use csdfc_network::Network;
-use csdfc_plan::plan::ModelPart;
+use csdfc_plan::part::ModelPart;
 
 /// Options for what a model leaves open.
 #[derive(Debug, Clone, Default, PartialEq)]

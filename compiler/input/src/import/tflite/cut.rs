@@ -1,6 +1,6 @@
 //! A part of a TFLite model: other tensors become its inputs and outputs.
 
-use csdfc_plan::plan::ModelPart;
+use csdfc_plan::part::ModelPart;
 
 use super::schema::Model;
 use crate::import::cut::unknown;

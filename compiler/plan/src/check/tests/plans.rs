@@ -6,6 +6,7 @@ use crate::format::{Format, Layout};
 use crate::operator::{
     Concat, Conv, ElementWise, Function, Input, InputElement, Operator, Reduce, ReduceFunction,
 };
+use crate::part::ModelPart;
 use crate::plan::*;
 use crate::shape::Shape;
 

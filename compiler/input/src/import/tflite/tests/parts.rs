@@ -1,7 +1,7 @@
 //! Parts of models.
 
 use csdfc_network::Network;
-use csdfc_plan::plan::ModelPart;
+use csdfc_plan::part::ModelPart;
 
 use super::Model;
 use crate::import::error::ImportError;
