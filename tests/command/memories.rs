@@ -52,6 +52,23 @@ fn code_and_stack_are_said_before_anything_is_compiled() {
     let lacks = plan(&[&board[..], &[&parameters]].concat());
     assert_eq!(lacks.code, 2);
     assert!(lacks.stderr.contains("the parameters and the smaller code take"), "{}", lacks.stderr);
+    // Whoever takes the plan on is told, too.
+    assert_eq!(plan(&[&board[..], &[&parameters, "-o", "lacks.json"]].concat()).code, 2);
+    let checked = run(folder.path(), &["check", "lacks.json"]);
+    assert!(checked.code == 0 && checked.stdout.contains("the smaller code take"), "{}", checked.stdout);
+    let emitted = run(folder.path(), &["emit", "lacks.json", "-o", "crate"]);
+    assert!(emitted.code == 0 && emitted.stderr.contains("the smaller code take"), "{}", emitted.stderr);
+    // Kernels of which csdfc does not know the code.
+    let half = plan(&[&board[..], &["1MB", "--precision", "half"]].concat());
+    assert!(
+        half.stdout.contains("the code, the flash and the stack are larger than that"),
+        "{}",
+        half.stdout
+    );
+    // Without its memories, all is counted as one RAM, and how to name them is said.
+    let hint = "--ram dtcm,sram,sram_d2 names the memories of device stm32h7, and leaves parameters in flash";
+    assert!(plan(&["--device", "stm32h7", "--mem", "1MB"]).stdout.contains(hint));
+    assert!(!plan(&["--device", "stm32h7", "--ram", "sram"]).stdout.contains("names the memories"));
     // Nobody knows the processor.
     assert!(!plan(&["--ram", "1MB@sram"]).stdout.contains("thumbv7em"));
 }

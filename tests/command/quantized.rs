@@ -33,3 +33,17 @@ fn a_quantized_model_is_planned_and_run_and_its_scales_are_its_own() {
         assert!(said.join(" ").contains(words), "{command}: {}", said.join(" "));
     }
 }
+
+/// A lower precision makes no tensor of integers smaller, so nobody is told to try it.
+#[test]
+fn a_model_of_integers_gets_no_advice_on_precisions() {
+    let folder = folder();
+    let quantized = ["quantize", "builtin:lenet5", "-o", "int8.onnx", "--random", "1"];
+    assert_eq!(run(folder.path(), &quantized).code, 0);
+    for limits in [&["--ram", "1kB@ram", "--flash", "1kB"][..], &["--mem", "1kB"]] {
+        let ended = run(folder.path(), &[&["plan", "int8.onnx"], limits].concat());
+        assert_eq!(ended.code, 2, "{}", ended.stderr);
+        let asks_for = ["half", "--precision", "quantize"].map(|word| ended.stderr.contains(word));
+        assert_eq!(asks_for, [false; 3], "{}", ended.stderr);
+    }
+}

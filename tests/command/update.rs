@@ -37,4 +37,11 @@ fn a_model_trained_again_has_an_update_for_the_old_crate() {
     std::fs::write(path("again.onnx"), std::fs::read(path("first.onnx")).unwrap()).unwrap();
     fails(folder.path(), &["emit", "again.json", "--update", "again.update"]);
     assert!(std::fs::read(path("again.update")).unwrap() == again);
+
+    // If all weights are read from a store, there is nothing to update.
+    done(&["plan", "first.onnx", "--weights", "streamed", "-o", "streamed.json"]);
+    done(&["emit", "streamed.json", "-o", "streamed"]);
+    let error = fails(folder.path(), &["emit", "streamed.json", "--update", "streamed.update"]);
+    assert!(error.contains("an update would have none") && !path("streamed.update").exists(), "{error}");
+    assert!(!std::fs::read_to_string(path("streamed/README.md")).unwrap().contains("--update"));
 }

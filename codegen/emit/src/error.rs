@@ -62,6 +62,11 @@ pub enum EmitError {
         /// The name.
         name: String,
     },
+    /// An update would have no weights.
+    #[error(
+        "all weights are read from a store, so an update would have none: emit the crate anew, and give the board its `store.bin`"
+    )]
+    NoWeights,
     /// The program is to take files of images, and has nowhere to take them.
     #[error(
         "no input takes the pixels of an image file: plan with `--input u8`, for an input of 1 or 3 channels, or emit without `--image-files`"

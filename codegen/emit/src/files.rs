@@ -110,6 +110,11 @@ impl Crate<'_> {
         self.models.first().map_or(&[], |model| &model.regions)
     }
 
+    /// Whether there are weights that an update can bring: not those that are read from a store.
+    pub(super) fn has_updates(&self) -> bool {
+        !self.packed.weights.is_empty() || !self.is_streamed()
+    }
+
     /// Whether weights of a model are read from a store.
     pub(super) fn is_streamed(&self) -> bool {
         self.models.iter().any(Model::is_streamed)

@@ -105,12 +105,13 @@ pub fn emit_module(
 /// file or from flash. The higher the number, the newer.
 ///
 /// # Errors
-/// As [`emit`].
+/// As [`emit`], and when no weights are in memory.
 pub fn emit_update(plan: &Plan, parameters: &Parameters<'_>, number: u64) -> Result<Vec<u8>, EmitError> {
     let name = Options::default().name_for(plan)?;
-    with_crate(plan, Some(parameters), name, true, |krate| {
-        update::bytes(krate.plan_hash, number, &krate.packed.weights)
-    })
+    with_crate(plan, Some(parameters), name, true, |krate| match krate.has_updates() {
+        true => Ok(update::bytes(krate.plan_hash, number, &krate.packed.weights)),
+        false => Err(EmitError::NoWeights),
+    })?
 }
 
 /// Binds the layers of a plan to kernels, and hands on the crate that calls them. Without `parameters`, its weights have only

@@ -36,7 +36,9 @@ impl Crate<'_> {
             text += &self.on_streamed_weights();
         }
         text += &self.on_threads();
-        text += ON_UPDATES;
+        if self.has_updates() {
+            text += ON_UPDATES;
+        }
         let (header, library) = (capi::header_path(&self.name), self.library_name());
         let _ = write!(
             text,

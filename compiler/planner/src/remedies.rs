@@ -37,6 +37,7 @@ use csdfc_plan::remedy::Remedy;
 
 use crate::driver::Planned;
 use crate::error::Error;
+use crate::explain::shortfall::has_floats;
 use crate::open::Opened;
 use crate::search::watch::Watch;
 
@@ -65,7 +66,7 @@ pub fn remedies(
     if !opened.spec.has_auto_precision() {
         remedies.extend(search.smallest(opened, &[], "")?);
     }
-    for (precision, option, name) in PRECISIONS {
+    for (precision, option, name) in PRECISIONS.into_iter().filter(|_| has_floats(nearest)) {
         let mut lower = opened.clone();
         if lower.spec.cnns.iter().all(|cnn| !is_lower(precision, cnn.precision)) {
             continue;

@@ -78,7 +78,8 @@ pub fn plan(args: &PlanArgs) -> Result<Outcome, Error> {
         output::print(&match (&explanation, args.format) {
             (None, Format::Text) => {
                 let board = footprint.as_ref().map(|of| "\n".to_owned() + &report::board::text(&plan, of));
-                report::plan::text(&plan) + &board.unwrap_or_default() + left_out(&application) + &lost
+                let left_out = left_out(&application).to_owned() + &unused_memories(&application, &device);
+                report::plan::text(&plan) + &board.unwrap_or_default() + &left_out + &lost
             }
             (None, Format::Json) => plan.to_json(),
             (None, Format::Ron) => plan.to_ron(),
@@ -170,7 +171,7 @@ pub(crate) fn unmet(chosen: &Chosen, footprint: Option<&Footprint>, words: &[Str
             let text = "the outputs have too large an error with the chosen primitives; plan with --primitives fixed";
             return Some(format!("{text}\n  {}", lost.trim_end()));
         }
-        return report::board::lacks(&planned.plan, footprint?);
+        return report::board::lacks(&planned.plan, footprint?).map(|lack| format!("not met: {lack}"));
     };
     let mut lines = vec![shortfall::text(&planned.plan, nearest)];
     if !accuracies.is_empty() {
@@ -188,6 +189,19 @@ fn left_out(application: &Application) -> &'static str {
     match is_min && application.may_be_streamed.is_some() {
         true => "all weights are in memory: --weights streamed takes less of it, and more time\n",
         false => "",
+    }
+}
+
+/// How to use the memories of a board, if none is named.
+fn unused_memories(application: &Application, device: &DeviceProfile) -> String {
+    let names: Vec<&str> = device.memories.iter().map(|memory| memory.name.as_str()).collect();
+    match names.is_empty() || !application.constraints.memories.is_empty() {
+        true => String::new(),
+        false => format!(
+            "parameters are in RAM here: --ram {} names the memories of device {}, and leaves parameters in flash\n",
+            names.join(","),
+            device.name
+        ),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a plan takes on a microcontroller beside its arena.
 
+use std::path::Path;
+
 use csdfc_emit::EmitError;
 use csdfc_emit::footprint::{Footprint, KernelCalls, footprints};
 use csdfc_input::device::DeviceProfile;
@@ -32,9 +34,16 @@ pub fn text(plan: &Plan, footprint: &Footprint) -> String {
     ];
     if !uncounted.is_empty() {
         let all: Vec<&str> = uncounted.iter().map(String::as_str).collect();
-        rows.push(vec!["  not counted".into(), String::new(), all.join(", ")]);
+        let more = format!("{}: so the code, the flash and the stack are larger than that", all.join(", "));
+        rows.push(vec!["  not counted".into(), String::new(), more]);
     }
     table(&rows, &[1])
+}
+
+/// What the plan lacks of flash with its code, if csdfc knows its device and the code for it.
+pub fn lacks_on_its_device(plan: &Plan) -> Option<String> {
+    let device = DeviceProfile::find(&plan.device.name, Path::new("")).ok()?;
+    lacks(plan, &footprint(plan, &device).ok()??)
 }
 
 /// What a plan lacks of flash, however it is compiled, in words.
@@ -43,7 +52,7 @@ pub fn lacks(plan: &Plan, footprint: &Footprint) -> Option<String> {
     let limit = plan.constraints.flash?;
     (parameters + code > limit).then(|| {
         format!(
-            "not met: flash of {}; the parameters and the smaller code take {} + {} = {}",
+            "flash of {}: the parameters and the smaller code take {} + {} = {}",
             units::bytes(limit),
             grouped(parameters),
             grouped(code),

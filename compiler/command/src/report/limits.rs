@@ -4,6 +4,8 @@ use csdfc_input::units;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Layer, Plan, TimeBasis};
 
+use super::board;
+
 /// One limit, and what the plan has of it.
 #[derive(Debug)]
 pub struct Limit {
@@ -48,7 +50,9 @@ pub fn limits(plan: &Plan) -> Vec<Limit> {
 /// The limits that the plan does not keep, each in words.
 pub fn missed(plan: &Plan) -> Vec<String> {
     let missed = limits(plan).into_iter().filter(|limit| !limit.met);
-    missed.map(|limit| format!("{}: the plan has {}", limit.asked, limit.has)).collect()
+    let missed = missed.map(|limit| format!("{}: the plan has {}", limit.asked, limit.has));
+    // The limit of flash counts the parameters alone, since a plan has no code.
+    missed.chain(board::lacks_on_its_device(plan)).collect()
 }
 
 /// The word for a frame rate, by the origin of the times of its layers.

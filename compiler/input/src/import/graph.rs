@@ -28,14 +28,26 @@ pub(super) fn names_read(node: &NodeProto) -> impl Iterator<Item = &str> {
     node.input.iter().map(String::as_str).filter(|name| !name.is_empty()).chain(inner)
 }
 
-/// Help for a model that cannot be planned as a whole: the option for the part that ends at these tensors, unless they are
-/// too many to be a head that was cut off.
-pub(super) fn part_before(tensors: &[&str]) -> String {
-    const MOST: usize = 8;
-    match tensors.len() {
-        1..=MOST => format!("; --outputs {} takes the part of the model before that", tensors.join(",")),
-        _ => String::new(),
+/// Help for a model that cannot be planned as a whole, with the option for the part that ends at these tensors.
+pub(super) fn with_part_before(help: Option<String>, tensors: &[&str]) -> Option<String> {
+    let option = part_before(tensors);
+    match help {
+        Some(help) => Some(help + &option),
+        None => option.strip_prefix("; ").map(str::to_owned),
     }
+}
+
+/// The option for the part that ends at these tensors, unless they are too many to be a head that was cut off.
+fn part_before(tensors: &[&str]) -> String {
+    const MOST: usize = 8;
+    let names = tensors.join(",");
+    if !(1..=MOST).contains(&tensors.len()) || tensors.iter().any(|name| name.contains([',', '\''])) {
+        return String::new();
+    }
+    // Names of TFLite have semicolons, which a shell would take for its own.
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:,".contains(c);
+    let quote = if names.chars().all(is_plain) { "" } else { "'" };
+    format!("; --outputs {quote}{names}{quote} takes the part of the model before that")
 }
 
 /// The names that a graph reads and does not define.
@@ -264,7 +276,7 @@ impl<'a> Graph<'a> {
                 format!("csdfc reads {} operators of ONNX: docs/guide/src/operators.md", ops::SUPPORTED.len())
             }
         };
-        let help = format!("{help}{}", part_before(&before));
+        let help = help + &part_before(&before);
         Err(ImportError::Unsupported { model: self.model.to_string(), nodes, help })
     }
 

@@ -11,7 +11,7 @@ use super::ImportOptions;
 use super::builder::{Builder, MAX_LAYERS, NodeName};
 use super::constant;
 use super::error::{Fault, ImportError, OnnxError};
-use super::graph::{Graph, Stored, first_output, label, names_read, part_before, without_dead_layers};
+use super::graph::{Graph, Stored, first_output, label, names_read, with_part_before, without_dead_layers};
 use super::inputs::{self, InputSeat};
 use super::messages::{Function, Model, referred};
 use super::node::{Node, Value};
@@ -327,15 +327,12 @@ impl<'a> Importer<'a> {
             true => names_read(node).filter(is_computed).collect(),
             false => Vec::new(),
         };
-        let help = fault.help.map(|help| help + &part_before(&before));
-        let of_part = part_before(&before);
-        let help = help.or_else(|| of_part.strip_prefix("; ").map(str::to_owned));
         ImportError::Node {
             model: self.model.to_string(),
             node: format!("{}{}", scope.path, label(node)),
             operator: node.op_type.clone().unwrap_or_default(),
             reason: fault.reason,
-            help,
+            help: with_part_before(fault.help, &before),
         }
     }
 }

@@ -21,6 +21,7 @@
 use std::collections::BTreeMap;
 
 use csdfc_input::units;
+use csdfc_plan::format::Element;
 use csdfc_plan::plan::{Plan, Region, Tensor};
 
 use crate::search::{Rate, Shortfall};
@@ -61,7 +62,9 @@ pub fn text(plan: &Plan, nearest: &Shortfall) -> String {
     if !lacking.is_empty() {
         lines.extend(lacking);
         lines.push(largest(plan).unwrap_or_else(|| {
-            "half precision or 8-bit integers make tensors smaller; --mem min says how much one memory must have".into()
+            let lower =
+                if has_floats(plan) { "half precision or 8-bit integers make tensors smaller; " } else { "" };
+            format!("{lower}the line `buffers` of --mem min says how much one memory must have")
         }));
     }
     lines.extend(asked.flash.and_then(|limit| flash(plan, limit)));
@@ -85,6 +88,12 @@ pub fn text(plan: &Plan, nearest: &Shortfall) -> String {
     lines.join("\n  ")
 }
 
+/// Whether tensors in the arena have floats. If none has, no lower precision makes the network smaller.
+pub(crate) fn has_floats(plan: &Plan) -> bool {
+    let in_arena = plan.tensors.iter().filter(|tensor| !tensor.external);
+    in_arena.map(|tensor| tensor.format.element).any(|element| matches!(element, Element::F32 | Element::F16))
+}
+
 /// What a memory lacks.
 fn lack(region: &Region) -> Option<String> {
     let lacking = region.bytes.checked_sub(region.limit).filter(|bytes| *bytes > 0)?;
@@ -103,10 +112,11 @@ fn largest(plan: &Plan) -> Option<String> {
     let tensor =
         plan.tensors.iter().max_by_key(|tensor| ring(tensor)).filter(|tensor| ring(tensor) > most)?;
     Some(format!(
-        "`{}/{}` alone takes {}, more than any memory has; half precision or 8-bit integers make it smaller",
+        "`{}/{}` alone takes {}, more than any memory has{}",
         tensor.cnn,
         tensor.producer,
-        units::bytes(ring(tensor))
+        units::bytes(ring(tensor)),
+        if has_floats(plan) { "; half precision or 8-bit integers make it smaller" } else { "" }
     ))
 }
 
@@ -115,9 +125,12 @@ fn flash(plan: &Plan, limit: u64) -> Option<String> {
     let stored = plan.memory.parameters_stored;
     let lacking = stored.checked_sub(limit).filter(|bytes| *bytes > 0)?;
     Some(format!(
-        "flash lacks {}: the parameters take {}; --precision half or mixed, or 8-bit integers (csdfc quantize), make them \
-         smaller",
+        "flash lacks {}: the parameters take {}{}",
         units::bytes(lacking),
-        units::bytes(stored)
+        units::bytes(stored),
+        match has_floats(plan) {
+            true => "; --precision half or mixed, or 8-bit integers (csdfc quantize), make them smaller",
+            false => "",
+        }
     ))
 }

@@ -52,6 +52,24 @@ fn other_tensors_are_inputs_and_outputs() {
     assert_eq!((ends(&of_half).0, ends(&of_half).1), (vec!["t0", "t2"], vec!["t4"]));
 }
 
+/// The outputs that do not depend on it are among them.
+#[test]
+fn a_model_ends_before_what_cannot_be_imported() {
+    let mut model = Model::default();
+    let x = model.input(&[1, 4]);
+    let named = super::Tensor { name: Some("a;relu"), shape: vec![1, 4], ..super::Tensor::default() };
+    let a = model.tensor(named);
+    let [b, c, y] = [0; 3].map(|_| model.made(&[1, 4]));
+    model.operator("RELU", &[x], &[a], &[]);
+    model.operator("LOGISTIC", &[a], &[b], &[]);
+    model.operator("UNIQUE", &[a], &[c], &[]);
+    model.operator("ADD", &[c, b], &[y], &[]);
+    model.outputs = vec![y, b];
+    let error = model.import().unwrap_err();
+    let help = miette::Diagnostic::help(&error).unwrap().to_string();
+    assert!(help.ends_with("; --outputs 'a;relu,t2' takes the part of the model before that"), "{help}");
+}
+
 #[test]
 fn what_no_operator_computes_is_refused() {
     for (name, reason) in [("t9", "tensor t9: no node computes"), ("t5", "tensor t5: no node computes")] {
