@@ -2,6 +2,7 @@
 
 use csdfc_command::npy;
 use csdfc_plan::format::Element;
+use csdfc_plan::plan::Plan;
 use csdfc_runtime::run::{Data, Value};
 
 use super::{fails, folder, run};
@@ -101,4 +102,46 @@ fn frames_come_from_files_and_bad_ones_are_named() {
     }
     let error = run(path, &["quantize", "builtin:lenet5", "-o", "out.onnx"]);
     assert!(error.code == 1 && error.stderr.contains("--calibrate"), "{}", error.stderr);
+}
+
+/// A slip of the keyboard must not cost anybody a model.
+#[test]
+fn what_is_read_is_not_written_over() {
+    let folder = folder();
+    let done = |args: &[&str]| {
+        let ended = run(folder.path(), args);
+        assert_eq!(ended.code, 0, "{args:?}: {}", ended.stderr);
+    };
+    done(&["inspect", "builtin:lenet5", "--onnx", "net.onnx"]);
+    std::fs::write(folder.path().join("app.ron"), "(cnns: [(model: \"net.onnx\")])").unwrap();
+    done(&["plan", "net.onnx", "-o", "plan.json"]);
+    done(&["run", "plan.json", "--random", "1", "--output", "outputs"]);
+    let names: Vec<String> = std::fs::read_dir(folder.path().join("outputs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let output = names[0].trim_end_matches(".npy");
+    std::fs::write(folder.path().join("frame.raw"), vec![0; 32 * 32 * 4]).unwrap();
+    let input = Plan::from_json(&std::fs::read_to_string(folder.path().join("plan.json")).unwrap()).unwrap();
+    let input = format!("{}=frame.raw", input.cnns[0].inputs[0]);
+    let before = std::fs::read(folder.path().join("net.onnx")).unwrap();
+    for args in [
+        &["plan", "net.onnx", "-o", "net.onnx"][..],
+        &["plan", "app.ron", "-o", "./net.onnx"],
+        &["plan", "app.ron", "-o", "app.ron"],
+        &["plan", "net.onnx", "--pareto", "new.json", "-o", "new.json"],
+        &["report", "plan.json", "-o", "plan.json"],
+        &["quantize", "net.onnx", "--random", "1", "-o", "net.onnx"],
+        &["inspect", "net.onnx", "--onnx", "net.onnx"],
+        &["emit", "plan.json", "--update", "plan.json"],
+        &["run", "plan.json", "--input", &input, "--output", &format!("{output}=frame.raw")],
+    ] {
+        let error = fails(folder.path(), args);
+        assert!(error.contains("written over") || error.contains("written twice"), "{args:?}: {error}");
+    }
+    assert!(std::fs::read(folder.path().join("net.onnx")).unwrap() == before);
+    assert_eq!(std::fs::read(folder.path().join("frame.raw")).unwrap(), vec![0; 32 * 32 * 4]);
+    // A front may take the place of the one that the search starts from.
+    done(&["plan", "net.onnx", "--pareto", "front.json"]);
+    done(&["plan", "net.onnx", "--from", "front.json", "--pareto", "front.json"]);
 }

@@ -21,6 +21,7 @@ use crate::report;
 /// When the plan or a model cannot be read, a layer cannot be emitted, a file of the folder is not csdfc's, or one
 /// cannot be written.
 pub fn emit(args: &EmitArgs) -> Result<Outcome, Error> {
+    output::expect_apart(args.update.as_deref(), [args.plan.as_path()])?;
     let (plan, _, models) = read_plan(&args.plan)?;
     let networks = reload::reload(&plan, &models)?;
     let parameters = |cnn, layer, parameter| networks.parameter(cnn, layer, parameter);

@@ -1,5 +1,7 @@
 //! `csdfc inspect`: the layers of an application and what they need; a model as an ONNX file.
 
+use std::path::PathBuf;
+
 use csdfc_input::export::export;
 use csdfc_plan::plan::StorageModel;
 use csdfc_planner::open::Opened;
@@ -16,6 +18,8 @@ use crate::report;
 /// When the application cannot be read, analysed or written as a model, or standard output cannot be written.
 pub fn inspect(args: &InspectArgs, mut app: Opened) -> Result<Outcome, Error> {
     if let Some(file) = &args.onnx {
+        let models: Vec<PathBuf> = app.spec.cnns.iter().map(|cnn| app.folder.join(&cnn.model)).collect();
+        output::expect_apart([file.as_path()], models.iter().map(PathBuf::as_path))?;
         output::write_file(file, &export(&app.network_as_stated()?)?)?;
     }
     let own = app.resolve()?;

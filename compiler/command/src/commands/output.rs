@@ -76,6 +76,37 @@ pub fn check(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Checks that no file that is to be written is also read, or written twice. Devices and pipes may be.
+///
+/// # Errors
+/// When one is.
+pub fn expect_apart<'p>(
+    written: impl IntoIterator<Item = &'p Path>,
+    read: impl IntoIterator<Item = &'p Path>,
+) -> Result<(), Error> {
+    let known = |path: &'p Path| match std::fs::metadata(path) {
+        _ if path.as_os_str() == "-" => None,
+        Ok(meta) if !meta.is_file() => None,
+        Ok(_) => path.canonicalize().ok(),
+        Err(_) => Some(path.to_owned()),
+    };
+    let read: Vec<_> = read.into_iter().filter_map(known).collect();
+    let mut seen = Vec::new();
+    for path in written {
+        let Some(file) = known(path) else { continue };
+        let message = match () {
+            () if read.contains(&file) => format!("{} is read, and would be written over", path.display()),
+            () if seen.contains(&file) => format!("{} would be written twice", path.display()),
+            () => {
+                seen.push(file);
+                continue;
+            }
+        };
+        return Err(Error::Input { message, help: Some("give the result a file of its own".into()) });
+    }
+    Ok(())
+}
+
 /// Writes a file, and the folders that it lies in. It appears under its name whole or not at all.
 ///
 /// # Errors

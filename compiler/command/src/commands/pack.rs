@@ -23,6 +23,7 @@ const STEPS: u64 = 1_000_000_000;
 /// # Errors
 /// When the file cannot be read, is not in the format, or contradicts itself, or the result cannot be written.
 pub fn pack(args: &PackArgs) -> Result<Outcome, Error> {
+    output::expect_apart(args.output.as_deref(), [args.file.as_path()])?;
     let (text, name) = read(&args.file)?;
     let wrong = |message: String, help: &str| Error::Input { message, help: Some(help.into()) };
     let rows = minimalloc::parse(&text)

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use csdfc_emit::footprint::Footprint;
 use csdfc_input::app::resolve::{Application, RowsChoice};
-use csdfc_input::app::spec::RowsSpec;
+use csdfc_input::app::spec::{RowsSpec, WeightsPlace};
 use csdfc_input::device::DeviceProfile;
 use csdfc_input::units::MemoryGoal;
 use csdfc_network::Network;
@@ -119,6 +119,9 @@ pub(crate) fn warn_of(Chosen { application, device, .. }: &Chosen) {
 pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Result<Chosen, Error> {
     let saved = args.front.from.as_deref().map(read_front).transpose()?;
     let mut app = open::open_all(&args.app)?;
+    let models: Vec<PathBuf> = app.spec.cnns.iter().map(|cnn| app.folder.join(&cnn.model)).collect();
+    let read = args.app.iter().map(Path::new).chain(models.iter().map(PathBuf::as_path));
+    output::expect_apart(args.output.iter().chain(&args.front.pareto).map(PathBuf::as_path), read)?;
     args.apply(&mut app.spec, &mut app.origin)?;
     if let (Some((saved, _)), Some(_)) = (&saved, args.front.pick) {
         // A picked plan leaves nothing to a method or to the rows of the file.
@@ -216,6 +219,13 @@ fn as_stated(
     let mut application = app.resolve()?;
     if let (Some((saved, _)), Some(number)) = (saved, args.front.pick) {
         application = saved.application_for(number, application);
+        let contradicted = match application.streamed {
+            Some(_) => WeightsPlace::Resident,
+            None => WeightsPlace::Streamed,
+        };
+        if args.weights == Some(contradicted) {
+            warn!("--weights has no effect: weights are where those of plan {number} are");
+        }
     }
     let device = DeviceProfile::find(&application.device, &app.folder)?;
     let start = match saved {

@@ -1,5 +1,7 @@
 //! `csdfc quantize`: frames from files or a seed, a quantized model, and a report of its errors.
 
+use std::path::Path;
+
 use csdfc_input::export::export;
 use csdfc_planner::open;
 use csdfc_precision::quantize::{self, Options, Quantized};
@@ -17,6 +19,7 @@ use crate::report::quantize as report;
 /// When csdfc cannot write the scheme, the model or a frame cannot be read or does not fit, the model cannot be
 /// quantized, or a result cannot be written.
 pub fn quantize(args: &QuantizeArgs) -> Result<Outcome, Error> {
+    output::expect_apart([args.output.as_path()], [Path::new(&args.model)])?;
     let task = args.clone();
     let (onnx, result) = watcher::unless_stopped(watcher::ctrl_c(), move || {
         let quantized = quantized(&task)?;

@@ -1,6 +1,6 @@
 //! `csdfc report`: a plan, or two, as a page for people, and its modelled frame as a trace.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use csdfc_plan::plan::Plan;
 use csdfc_plan::timeline::{self, Timeline};
@@ -35,7 +35,10 @@ pub fn report(args: &ReportArgs) -> Result<Outcome, Error> {
             help: Some("give the plan whose trace you want".into()),
         });
     }
-    let plans: Vec<(Plan, Timeline)> = args.plans.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
+    let read = args.plans.iter().chain(&args.front).map(PathBuf::as_path);
+    output::expect_apart(page.into_iter().chain(trace), read)?;
+    let plans: Vec<(Plan, Timeline)> =
+        args.plans.iter().map(|path| self::read(path)).collect::<Result<_, _>>()?;
     let front = args.front.as_deref().map(read_front).transpose()?;
     if let (Some(path), Some((plan, timeline))) = (trace, plans.first()) {
         output::write(path, &trace::json(plan, timeline)?)?;

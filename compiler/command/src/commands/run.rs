@@ -30,6 +30,10 @@ use crate::{npy, trace};
 /// # Errors
 /// When the plan, a model, an input or a reference cannot be read or does not fit, or a result cannot be written.
 pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
+    let written =
+        args.outputs.iter().filter(|output| !output.name.is_empty()).map(|output| output.file.as_path());
+    let read = args.inputs.iter().map(|input| input.file.as_path()).chain([args.plan.as_path()]);
+    output::expect_apart(written.chain(args.trace.as_deref()), read.chain(args.labels.as_deref()))?;
     let (plan, _, folder) = read_plan(&args.plan)?;
     if args.dump.is_some() || args.compare_layers.is_some() {
         expect_whole_layers(&plan)?;

@@ -151,6 +151,14 @@ fn import_named(
     };
     let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     tracing::debug!(layers = network.layers.len(), "imported");
+    if let Some(name) = options.part.inputs.iter().find(|name| unused_inputs.contains(name)) {
+        return Err(ImportError::Tensor {
+            model: model.to_string(),
+            tensor: name.clone(),
+            reason: "no output of the part depends on it, so it cannot be an input".into(),
+            help: Some("give outputs that come after it, or leave it out".into()),
+        });
+    }
     // Whoever takes a part of a model leaves inputs out on purpose.
     let unused_inputs = if options.part.is_whole() { unused_inputs } else { Vec::new() };
     Ok(Imported { network, bytes, sha256, unused_inputs })

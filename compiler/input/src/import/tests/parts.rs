@@ -82,6 +82,7 @@ fn what_is_no_tensor_is_refused() {
         (part(&[], &["x"]), "output x: it is an input of the network", "remove it"),
         (part(&["b"], &["b"]), "output b: it is an input of the network", "remove it"),
         (part(&[], &["dims"]), "output dims: it is a constant", "remove it"),
+        (part(&["b"], &["a"]), "tensor b: no output of the part depends on it", "come after it"),
     ] {
         let mut model = model();
         model.graph().value_info.push(value("b", DataType::FLOAT, &[1, 4, 2]));
