@@ -30,17 +30,22 @@ def seeded(architecture: Architecture) -> tuple[nn.Module, tuple[Tensor, ...]]:
                 parameter.add_(0.1 * torch.randn_like(parameter))
         net.eval()
         norms = [part for part in net.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
-        momenta = [norm.momentum for norm in norms]
         for norm in norms:
             norm.momentum = 1.0
             norm.train()
         if norms:
-            for _ in range(2):
-                net(*(torch.rand(2, *shape[1:]) * 2 - 1 for shape in architecture.shapes))
-        for norm, momentum in zip(norms, momenta, strict=True):
-            norm.momentum = momentum
-            norm.eval()
+            net(*(_varied(shape) for shape in architecture.shapes))
     return net.eval(), tuple(torch.rand(shape) * 2 - 1 for shape in architecture.shapes)
+
+
+def _varied(shape: tuple[int, ...]) -> Tensor:
+    """Noise that differs in strength and mean, on coarse patterns: after noise alone, the channels of deep layers would hardly vary,
+    and batch norms would make much of what little they do."""
+    batch, channels, *size = 8, *shape[1:]
+    around = torch.randn(batch, channels, *([1] * len(size)))
+    if len(size) == 2:
+        around = around + F.interpolate(torch.randn(batch, channels, 4, 4), size, mode="bilinear")
+    return (torch.rand(batch, channels, *size) * 2 - 1) * torch.rand(batch, *([1] * len(shape[1:]))) + around
 
 
 # Blocks.
