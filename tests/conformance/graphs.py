@@ -107,6 +107,27 @@ MODELS = {
             b = com.microsoft.FusedMatMul <transA = 1> (x, a)
             y = com.microsoft.FusedMatMul <transB = 1> (b, weights)
         }""", {"weights": [4, 5]}),
+    "quotients of indices": ("""
+        g (float[1, 40] x) => (float[1, 5] y) {
+            count = Constant <value = int64[1] {5}> ()
+            seven = Constant <value = int64 {7}> ()
+            less = Constant <value = int64 {-3}> ()
+            many = Constant <value = int64 {20}> ()
+            best, at = TopK (x, count)
+            row = Div (at, seven)
+            column = Mod (at, seven)
+            below = Sub (at, many)
+            up = Div (below, less)
+            left = Mod (below, less)
+            rest = Mod <fmod = 1> (below, less)
+            a = Add (row, column)
+            b = Add (up, left)
+            c = Add (a, b)
+            d = Add (c, rest)
+            e = Mul (d, row)
+            f = Cast <to = 1> (e)
+            y = Add (best, f)
+        }""", {}),
     "an output listed twice": ("""
         g (float[1, 6] x) => (float[1, 6] y, float[1, 6] y) { y = Relu (x) }""", {}),
 }

@@ -226,7 +226,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("Mean", binary::mean),
     arithmetic("Min"),
     function("Mish"),
-    constants("Mod", arithmetic::modulo),
+    from_both_formats("Mod", binary::modulo, arithmetic::modulo),
     arithmetic("Mul"),
     function("Neg"),
     tensors("NonMaxSuppression", reduce::non_max_suppression),
