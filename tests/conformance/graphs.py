@@ -128,6 +128,25 @@ MODELS = {
             f = Cast <to = 1> (e)
             y = Add (best, f)
         }""", {}),
+    "parts at computed places": ("""
+        g (float[1, 3, 4, 5] x) => (float[1, 3, 2] y, float[2, 4, 5] z) {
+            flat = Constant <value = int64[3] {1, 3, 20}> ()
+            two = Constant <value = int64[1] {2}> ()
+            last = Constant <value = int64[1] {-1}> ()
+            five = Constant <value = int64 {5}> ()
+            zero = Constant <value = int64[1, 3, 2, 1] {0, 0, 0, 0, 0, 0}> ()
+            channel = Constant <value = int64[1, 3, 2, 1] {0, 0, 1, 1, -1, -1}> ()
+            lines = Reshape (x, flat)
+            best, at = TopK (lines, two)
+            row = Div (at, five)
+            column = Mod (at, five)
+            rows = Unsqueeze (row, last)
+            columns = Unsqueeze (column, last)
+            places = Concat <axis = -1> (zero, channel, rows, columns)
+            y = GatherND (x, places)
+            some = Constant <value = int64[2, 2] {0, 2, 0, -3}> ()
+            z = GatherND (x, some)
+        }""", {}),
     "an output listed twice": ("""
         g (float[1, 6] x) => (float[1, 6] y, float[1, 6] y) { y = Relu (x) }""", {}),
 }

@@ -71,6 +71,7 @@ fn attributes_of(operator: &str) -> (bool, &'static [&'static str]) {
             "transB",
         ],
         "FusedMatMul" => &["alpha", "transA", "transB", "transBatchA", "transBatchB"],
+        "GatherND" => &["batch_dims"],
         "Gelu" => &["approximate"],
         "Gemm" => &["alpha", "beta", "transA", "transB"],
         "GlobalLpPool" => &["p"],

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use csdfc_plan::operator::{GatherElements, Operator};
 
 use super::layout::{MAX_PARTS, joined, take, tensor_of};
+use super::parts::{cut, dims, part, reshaped};
 use super::{logic, reshape};
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, count};
@@ -73,6 +74,47 @@ pub(super) fn gather_elements(builder: &mut Builder, node: &Node) -> Result<Tens
             elements(builder, node, x, indices, axis)
         }
     }
+}
+
+/// `GatherND`: a `Gather` from the tensor with the dimensions that are indexed, and those of batches, as one.
+pub(super) fn gather_nd(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
+    let (Some(x), Some(indices)) = (node.input(0).cloned(), node.input(1).cloned()) else {
+        return fault!("an operand is missing");
+    };
+    let (from, own) = (dims(&x).to_vec(), dims(&indices).to_vec());
+    let batches = usize::try_from(node.int("batch_dims", 0)?).unwrap_or(usize::MAX);
+    let Some((&depth, outer)) = own.split_last() else { return fault!("its indices are a scalar") };
+    let indexed = batches.saturating_add(depth);
+    if depth == 0 || indexed > from.len() || batches > outer.len() || outer[..batches] != from[..batches] {
+        return fault!("its indices are {own:?} in {from:?}, of which {batches} dimensions are batches");
+    }
+    let places = if outer.is_empty() { vec![1] } else { outer.to_vec() };
+    let number = |value: usize| Value::from(Constant::ints([], vec![value as i64]));
+    let mut place: Option<Value> = None;
+    if batches > 0 {
+        let count = count(&from[..batches])?;
+        let each = (0..outer.len()).map(|axis| if axis < batches { from[axis] } else { 1 });
+        place = Some(Constant::ints(each.collect::<Vec<_>>(), (0..count as i64).collect()).into());
+    }
+    for (at, size) in from[batches..indexed].iter().enumerate() {
+        let index = cut(builder, node, &indices, outer.len(), [at, at + 1])?;
+        let index = reshaped(builder, node, &index, places.clone())?;
+        let is_below = part(builder, node, "Less", [index.clone(), number(0)])?;
+        let from_end = part(builder, node, "Add", [index.clone(), number(*size)])?;
+        let index = part(builder, node, "Where", [is_below, from_end, index])?;
+        place = Some(match place {
+            None => index,
+            Some(place) => {
+                let place = part(builder, node, "Mul", [place, number(*size)])?;
+                part(builder, node, "Add", [place, index])?
+            }
+        });
+    }
+    let Some(place) = place else { return fault!("it indexes nothing") };
+    let (merged, inner) = from.split_at(indexed);
+    let parts = reshaped(builder, node, &x, [&[count(merged)?][..], inner].concat())?;
+    let found = part(builder, node, "Gather", [parts, place])?;
+    Ok(vec![reshaped(builder, node, &found, [outer, inner].concat())?])
 }
 
 /// The help for indices that are not known at import.

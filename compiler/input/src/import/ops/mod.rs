@@ -195,6 +195,11 @@ const ROWS: &[OperatorRow] = &[
     OperatorRow { name: "GRU", import: Import::Many(recurrent::gru), fold: Fold::Kernels },
     from_both_formats("Gather", gather::gather, index::gather),
     tensors("GatherElements", gather::gather_elements),
+    OperatorRow {
+        name: "GatherND",
+        import: Import::Many(gather::gather_nd),
+        fold: Fold::Many(gather::gather_nd),
+    },
     function("Gelu"),
     tensors("Gemm", dense::gemm),
     tensors("GlobalAveragePool", pool::global_pool),
