@@ -147,6 +147,24 @@ MODELS = {
             some = Constant <value = int64[2, 2] {0, 2, 0, -3}> ()
             z = GatherND (x, some)
         }""", {}),
+    "convolutions of windows": ("""
+        g (float[1, 2, 8, 8] x) => (float[1, 4, 8, 8] y, float[4, 2, 8] z) {
+            cut = Constant <value = int64[6] {1, 2, 2, 4, 2, 4}> ()
+            batch = Constant <value = int64[4] {4, 2, 4, 4}> ()
+            back = Constant <value = int64[6] {1, 2, 2, 4, 4, 4}> ()
+            whole = Constant <value = int64[4] {1, 4, 8, 8}> ()
+            line = Constant <value = int64[3] {4, 2, 16}> ()
+            a = Reshape (x, cut)
+            b = Transpose <perm = [0, 2, 4, 1, 3, 5]> (a)
+            windows = Reshape (b, batch)
+            c = Conv <pads = [1, 1, 1, 1]> (windows, w)
+            d = Relu (c)
+            e = Reshape (d, back)
+            f = Transpose <perm = [0, 3, 1, 4, 2, 5]> (e)
+            y = Reshape (f, whole)
+            lines = Reshape (windows, line)
+            z = Conv <strides = [2], pads = [1, 1]> (lines, v)
+        }""", {"w": [4, 2, 3, 3], "v": [2, 2, 3]}),
     "an output listed twice": ("""
         g (float[1, 6] x) => (float[1, 6] y, float[1, 6] y) { y = Relu (x) }""", {}),
 }
