@@ -165,6 +165,16 @@ MODELS = {
             lines = Reshape (windows, line)
             z = Conv <strides = [2], pads = [1, 1]> (lines, v)
         }""", {"w": [4, 2, 3, 3], "v": [2, 2, 3]}),
+    "tables": ("""
+        g (float[1, 12] x) => (float[1, 3, 4] y, float[1, 3] z, float[1, 3] w) {
+            three = Constant <value = int64[1] {3}> ()
+            numbers = Constant <value = int64[1, 12] {5, 3, 9, 1, 0, 7, 2, 8, 4, 6, 11, 10}> ()
+            best, at = TopK (x, three)
+            y = Gather (table, at)
+            z = GatherElements <axis = 1> (line, at)
+            n = GatherElements <axis = 1> (numbers, at)
+            w = Cast <to = 1> (n)
+        }""", {"table": [12, 4], "line": [1, 12]}),
     "an output listed twice": ("""
         g (float[1, 6] x) => (float[1, 6] y, float[1, 6] y) { y = Relu (x) }""", {}),
 }
