@@ -175,6 +175,21 @@ MODELS = {
             n = GatherElements <axis = 1> (numbers, at)
             w = Cast <to = 1> (n)
         }""", {"table": [12, 4], "line": [1, 12]}),
+    "what is no number": ("""
+        g (float[1, 8] x) => (float[1, 8] y, float[1, 8] z) {
+            zero = Constant <value = float {0.0}> ()
+            one = Constant <value = float {1.0}> ()
+            root = Sqrt (x)
+            is_none = IsNaN (root)
+            y = Where (is_none, zero, root)
+            up = Relu (x)
+            large = Div (one, up)
+            is_large = IsInf (large)
+            w = Where (is_large, one, large)
+            less = IsInf <detect_positive = 0> (large)
+            v = Cast <to = 1> (less)
+            z = Add (v, w)
+        }""", {}),
     "an output listed twice": ("""
         g (float[1, 6] x) => (float[1, 6] y, float[1, 6] y) { y = Relu (x) }""", {}),
 }

@@ -213,6 +213,8 @@ const ROWS: &[OperatorRow] = &[
     function("HardSwish"),
     from_both_formats("Identity", reshape::identity, reshape::identity_constant),
     tensors("InstanceNormalization", normalise::instance_norm),
+    tensors("IsInf", logic::is_infinite),
+    tensors("IsNaN", logic::is_nan),
     tensors("LRN", normalise::lrn),
     OperatorRow { name: "LSTM", import: Import::Many(recurrent::lstm), fold: Fold::Kernels },
     tensors("LayerNormalization", normalise::layer_norm),
