@@ -190,6 +190,12 @@ MODELS = {
             v = Cast <to = 1> (less)
             z = Add (v, w)
         }""", {}),
+    "bytes of classes": ("""
+        g (float[1, 300, 2, 3] x) => (float[1, 2, 3] y) {
+            class = ArgMax <axis = 1, keepdims = 0> (x)
+            bytes = Cast <to = 2> (class)
+            y = Cast <to = 1> (bytes)
+        }""", {}),
     "an output listed twice": ("""
         g (float[1, 6] x) => (float[1, 6] y, float[1, 6] y) { y = Relu (x) }""", {}),
 }
