@@ -196,6 +196,16 @@ MODELS = {
             bytes = Cast <to = 2> (class)
             y = Cast <to = 1> (bytes)
         }""", {}),
+    "queries that are constants": ("""
+        g (float[1, 6, 8] x) => (float[1, 2, 5, 6] y, float[1, 4, 5, 8] z, float[2, 3, 8] w) {
+            cut = Constant <value = int64[4] {1, 6, 2, 4}> ()
+            heads = Reshape (x, cut)
+            keys = Transpose <perm = [0, 2, 3, 1]> (heads)
+            scores = MatMul (queries, keys)
+            y = Softmax <axis = -1> (scores)
+            z = MatMul (many, x)
+            w = MatMul (two, x)
+        }""", {"queries": [1, 2, 5, 4], "many": [1, 4, 5, 6], "two": [2, 3, 6]}),
     "an output listed twice": ("""
         g (float[1, 6] x) => (float[1, 6] y, float[1, 6] y) { y = Relu (x) }""", {}),
 }
