@@ -39,8 +39,8 @@ def seeded(architecture: Architecture) -> tuple[nn.Module, tuple[Tensor, ...]]:
 
 
 def _varied(shape: tuple[int, ...]) -> Tensor:
-    """Noise that differs in strength and mean, on coarse patterns: after noise alone, the channels of deep layers would hardly vary,
-    and batch norms would make much of what little they do."""
+    """Noise that differs in strength and mean, on coarse patterns. After noise alone, the channels of deep layers would hardly
+    vary, and batch norms would make much of what little they do."""
     batch, channels, *size = 8, *shape[1:]
     around = torch.randn(batch, channels, *([1] * len(size)))
     if len(size) == 2:
@@ -389,7 +389,8 @@ class Yolo(nn.Module):
         super().__init__()
         self.body, self.bins, self.count = body, bins, count
         mix = lambda i, o: nn.Sequential(conv(i, i, 3, g=i), conv(i, o)) if light else conv(i, o, 3)
-        self.box = nn.ModuleList(nn.Sequential(conv(c, 16, 3), conv(16, 16, 3), nn.Conv2d(16, 4 * bins, 1)) for c in Pyramid.SIZES)
+        box = lambda c: nn.Sequential(conv(c, 16, 3), conv(16, 16, 3), nn.Conv2d(16, 4 * bins, 1))
+        self.box = nn.ModuleList(box(c) for c in Pyramid.SIZES)
         self.cls = nn.ModuleList(nn.Sequential(mix(c, 16), mix(16, 16), nn.Conv2d(16, self.CLASSES, 1)) for c in Pyramid.SIZES)
         self.dfl = nn.Conv2d(bins, 1, 1, bias=False)
         self.dfl.weight.data[:] = torch.arange(bins).view(1, bins, 1, 1).float()
@@ -435,10 +436,12 @@ def deformable(value: Tensor, shapes: list[tuple[int, int]], where: Tensor, weig
 
 
 class RtDetr(nn.Module):
-    """Queries chosen among the places of three levels, and a decoder that looks at few places for each."""
+    """Queries chosen among the places of three levels, and a decoder that looks at few places for each. With `look_up`, the
+    anchors of the chosen places are taken from a table, as ultralytics has it."""
 
-    def __init__(self, queries: int = 20, dim: int = 32, heads: int = 4, points: int = 4, classes: int = 5):
+    def __init__(self, look_up: bool, queries: int = 20, dim: int = 32, heads: int = 4, points: int = 4, classes: int = 5):
         super().__init__()
+        self.look_up = look_up
         self.queries, self.dim, self.heads, self.points, self.levels = queries, dim, heads, points, 3
         self.body = Pyramid(C3)
         self.flat = nn.ModuleList(conv(c, dim, act=None) for c in Pyramid.SIZES)
@@ -475,9 +478,10 @@ class RtDetr(nn.Module):
         memory = torch.cat([level.flatten(2).permute(0, 2, 1) for level in levels], 1)
         anchors, valid = self.anchors(shapes)
         found = self.enc(valid.to(memory.dtype) * memory)
-        classes, boxes = self.enc_class(found), self.enc_box(found) + anchors
+        classes, boxes = self.enc_class(found), self.enc_box(found)
         index = torch.topk(classes.max(-1).values, self.queries, dim=1)[1]
-        reference = boxes.gather(dim=1, index=index.unsqueeze(-1).repeat(1, 1, 4)).sigmoid()
+        reference = (boxes if self.look_up else boxes + anchors).gather(dim=1, index=index.unsqueeze(-1).repeat(1, 1, 4))
+        reference = (reference + anchors[0, index] if self.look_up else reference).sigmoid()
         target = found.gather(dim=1, index=index.unsqueeze(-1).repeat(1, 1, self.dim))
         for at in range(2):
             place = self.place(reference)
@@ -495,6 +499,49 @@ class RtDetr(nn.Module):
             inverse = torch.log(r.clip(min=1e-5) / (1 - r).clip(min=1e-5))
             reference = (self.box[at](target) + inverse).sigmoid()
         return reference, self.score(target)
+
+
+class Detr(nn.Module):
+    """Learned queries, which attend to the places of an image. The masks let everything be seen, as those of transformers do
+    for one image."""
+
+    def __init__(self, queries: int = 10, dim: int = 32, heads: int = 4, classes: int = 5):
+        super().__init__()
+        self.heads, self.body, self.flat = heads, Light([16, 24, 32], nn.ReLU), nn.Conv2d(32, dim, 1)
+        self.place, self.queries = nn.Parameter(torch.randn(1, 9, dim)), nn.Parameter(torch.randn(1, queries, dim))
+        linear = lambda count: nn.ModuleList(nn.Linear(dim, dim) for _ in range(count))
+        self.q, self.k, self.v, self.o = linear(3), linear(3), linear(3), linear(3)
+        self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(3))
+        self.ffn = nn.Sequential(nn.Linear(dim, 2 * dim), nn.ReLU(), nn.Linear(2 * dim, dim))
+        self.score, self.box = nn.Linear(dim, classes + 1), nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, 4))
+
+    def attend(self, at: int, x: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        split = lambda x: x.view(x.shape[0], x.shape[1], self.heads, -1).transpose(1, 2)
+        mask = torch.ones(1, 1, query.shape[1], key.shape[1], dtype=torch.bool)
+        found = F.scaled_dot_product_attention(split(self.q[at](query)), split(self.k[at](key)), split(self.v[at](value)), mask)
+        return self.norms[at](x + self.o[at](found.transpose(1, 2).flatten(2)))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        x = self.flat(self.body(x)[2]).flatten(2).transpose(1, 2)
+        memory = self.attend(0, x, x + self.place, x + self.place, x)
+        target = torch.zeros_like(self.queries)
+        target = self.attend(1, target, target + self.queries, target + self.queries, target)
+        target = target.expand(x.shape[0], -1, -1)
+        target = self.attend(2, target, target + self.queries, memory + self.place, memory)
+        target = target + self.ffn(target)
+        return self.score(target), self.box(target).sigmoid()
+
+
+class YoloClasses(nn.Module):
+    """YOLO26 for segmentation: the class of each pixel, in bytes."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.out = Pyramid(c3k2, attend=True), nn.Sequential(conv(16, 16, 3), nn.Conv2d(16, 5, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = F.interpolate(self.out(self.body(x)[0]), scale_factor=8, mode="bilinear", align_corners=False)
+        return scores.argmax(1).to(torch.uint8)
 
 
 class SsdHead(nn.Module):
@@ -536,7 +583,8 @@ class NanoDet(nn.Module):
         self.flat = nn.ModuleList(conv(c, 24, act=act) for c in (16, 24, 32))
         self.down = nn.ModuleList(separable(24, 24, 2, 5, act) for _ in range(2))
         self.merge = nn.ModuleList(separable(48, 24, 1, 5, act) for _ in range(4))
-        self.head = nn.ModuleList(nn.Sequential(separable(24, 24, 1, 5, act), nn.Conv2d(24, self.classes + 32, 1)) for _ in range(3))
+        head = lambda: nn.Sequential(separable(24, 24, 1, 5, act), nn.Conv2d(24, self.classes + 32, 1))
+        self.head = nn.ModuleList(head() for _ in range(3))
         self.register_buffer("project", torch.linspace(0, 7, 8))
 
     def forward(self, x: Tensor):
@@ -592,7 +640,8 @@ class RetinaFace(nn.Module):
             found.append(F.relu(torch.cat([self.three[at](x), self.five_on[at](five), self.seven[at](five)], 1)))
         outs = []
         for heads, n in zip(self.heads, (4, 2, 10)):
-            outs.append(torch.cat([h(x).permute(0, 2, 3, 1).contiguous().view(x.shape[0], -1, n) for h, x in zip(heads, found)], 1))
+            rows = [head(x).permute(0, 2, 3, 1).contiguous().view(x.shape[0], -1, n) for head, x in zip(heads, found)]
+            outs.append(torch.cat(rows, 1))
         return outs[0], F.softmax(outs[1], dim=-1), outs[2]
 
 
@@ -635,7 +684,8 @@ class MoveNet(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.body = nn.Sequential(conv(3, 16, 3, 2, act=nn.ReLU6), separable(16, 24, 2, act=nn.ReLU6), separable(24, 24, act=nn.ReLU6))
+        act = nn.ReLU6
+        self.body = nn.Sequential(conv(3, 16, 3, 2, act=act), separable(16, 24, 2, act=act), separable(24, 24, act=act))
         self.heads = nn.ModuleList(nn.Sequential(separable(24, 24), nn.Conv2d(24, n, 1)) for n in (1, 17, 34, 34))
         y, x = torch.meshgrid(torch.arange(self.SIDE).float(), torch.arange(self.SIDE).float(), indexing="ij")
         self.register_buffer("y", y)
@@ -688,7 +738,8 @@ class PpOcr(nn.Module):
         act = nn.Hardswish
         self.convs = nn.Sequential(conv(3, 16, 3, 2, act=act), separable(16, 24, act=act), separable(24, 32, (2, 1), act=act),
                                    separable(32, 48, (2, 1), 5, act=act))
-        self.gate = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(48, 12, 1), nn.ReLU(), nn.Conv2d(12, 48, 1), nn.Hardsigmoid())
+        self.gate = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(48, 12, 1), nn.ReLU(), nn.Conv2d(12, 48, 1),
+                                  nn.Hardsigmoid())
         self.narrow, self.wide = conv(48, 24, 3), conv(24, 48)
         self.blocks, self.norm = nn.Sequential(Block(24, act=nn.SiLU), Block(24, act=nn.SiLU)), nn.LayerNorm(24)
         self.merge, self.out = conv(96, 24, 3), nn.Linear(24, 40)
@@ -782,7 +833,8 @@ class SrGan(nn.Module):
         self.first = nn.Sequential(nn.Conv2d(3, 16, 9, 1, 4), nn.PReLU())
         block = lambda: nn.Sequential(conv(16, 16, 3, act=None), nn.PReLU(), conv(16, 16, 3, act=None))
         self.blocks, self.last = nn.ModuleList(block() for _ in range(4)), conv(16, 16, 3, act=None)
-        self.up = nn.Sequential(*(part for _ in range(2) for part in (nn.Conv2d(16, 64, 3, 1, 1), nn.PixelShuffle(2), nn.PReLU())))
+        larger = lambda: nn.Sequential(nn.Conv2d(16, 64, 3, 1, 1), nn.PixelShuffle(2), nn.PReLU())
+        self.up = nn.Sequential(larger(), larger())
         self.out = nn.Conv2d(16, 3, 9, 1, 4)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -833,8 +885,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     "ghostnet": of_timm("ghostnet_050", 96),
     "shufflenet": of_torchvision("shufflenet_v2_x0_5", 96),
     "regnet": of_timm("regnety_002", 96),
-    "resnext": Architecture(lambda: timm.models.ResNet(timm.models.resnet.Bottleneck, [1, 1, 1, 1], num_classes=10, cardinality=32,
-                                                       base_width=4), image(96)),
+    "resnext": Architecture(lambda: timm.models.ResNet(timm.models.resnet.Bottleneck, [1, 1, 1, 1], num_classes=10,
+                                                       cardinality=32, base_width=4), image(96)),
     "deit": of_timm("deit_tiny_patch16_224", 64, img_size=64, depth=3),
     "swin": of_timm("swin_tiny_patch4_window7_224", 112, img_size=112, embed_dim=24, depths=(2, 2), num_heads=(2, 4)),
     "tinyvit": of_timm("tiny_vit_5m_224", 224, depths=(1, 1, 2, 1)),
@@ -851,7 +903,10 @@ ARCHITECTURES: dict[str, Architecture] = {
     "yolo_v10": Architecture(lambda: Yolo(Pyramid(C2f, attend=True), light=True, count=20), image(96)),
     "yolo_11": Architecture(lambda: Yolo(Pyramid(c3k2, attend=True), light=True), image(96)),
     "yolo_26": Architecture(lambda: Yolo(Pyramid(c3k2, attend=True), bins=1, light=True, count=20), image(96)),
-    "rt_detr": Architecture(RtDetr, image(96)),
+    "yolo_26_classes": Architecture(YoloClasses, image(96)),
+    "rt_detr": Architecture(lambda: RtDetr(False), image(96)),
+    "rt_detr_look_up": Architecture(lambda: RtDetr(True), image(96)),
+    "detr": Architecture(Detr, image(96)),
     "ssdlite": Architecture(SsdHead, image(320)),
     "nanodet": Architecture(lambda: NanoDet(False), image(96)),
     "picodet": Architecture(lambda: NanoDet(True), image(96)),

@@ -16,7 +16,7 @@ import re
 import resource
 import sys
 import warnings
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -67,7 +67,7 @@ def export(name: str, exporter: str, file: Path) -> None:
     net, inputs = seeded(ARCHITECTURES[name])
     options = {"external_data": False, "verbose": False} if EXPORTERS[exporter] else {}
     beside = file.with_suffix(".part")
-    with warnings.catch_warnings(), torch.no_grad(), redirect_stdout(StringIO()):
+    with warnings.catch_warnings(), torch.no_grad(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         warnings.simplefilter("ignore")
         torch.onnx.export(net, inputs, str(beside), dynamo=EXPORTERS[exporter], **options)
     beside.rename(file)
