@@ -23,21 +23,21 @@ FLOORS = {"light": {"light (plans)": 9}, "tflite": {"tflite operators": 288, "tf
 UNAVAILABLE = 75
 
 
-def enter_environment(packages=tuple(PACKAGES), name="venv"):
+def enter_environment():
     """Goes on in an environment that has the packages at their versions, made if need be."""
-    if all(installed(*package.split("==")) for package in packages):
+    if all(installed(*package.split("==")) for package in PACKAGES):
         return
-    venv = WORK / name
+    venv = WORK / "venv"
     python = venv / "bin" / "python"
     if Path(sys.prefix) == venv:
         sys.exit(f"{venv} lacks packages: remove it and start again")
     complete = venv / "complete"
     # An environment of other packages, made before, is made anew.
-    if not complete.exists() or complete.read_text().split() != list(packages):
+    if not complete.exists() or complete.read_text().split() != PACKAGES:
         subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
-        if subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=False).returncode != 0:
+        if subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=False).returncode != 0:
             sys.exit(UNAVAILABLE)
-        complete.write_text("\n".join(packages) + "\n")
+        complete.write_text("\n".join(PACKAGES) + "\n")
     os.execv(python, [str(python), *sys.argv])
 
 
