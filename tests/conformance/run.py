@@ -23,21 +23,21 @@ FLOORS = {"light": {"light (plans)": 9}, "tflite": {"tflite operators": 288, "tf
 UNAVAILABLE = 75
 
 
-def enter_environment():
+def enter_environment(packages=tuple(PACKAGES), name="venv"):
     """Goes on in an environment that has the packages at their versions, made if need be."""
-    if all(installed(*package.split("==")) for package in PACKAGES):
+    if all(installed(*package.split("==")) for package in packages):
         return
-    venv = WORK / "venv"
+    venv = WORK / name
     python = venv / "bin" / "python"
     if Path(sys.prefix) == venv:
         sys.exit(f"{venv} lacks packages: remove it and start again")
     complete = venv / "complete"
     # An environment of other packages, made before, is made anew.
-    if not complete.exists() or complete.read_text().split() != PACKAGES:
+    if not complete.exists() or complete.read_text().split() != list(packages):
         subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
-        if subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=False).returncode != 0:
+        if subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=False).returncode != 0:
             sys.exit(UNAVAILABLE)
-        complete.write_text("\n".join(PACKAGES) + "\n")
+        complete.write_text("\n".join(packages) + "\n")
     os.execv(python, [str(python), *sys.argv])
 
 
