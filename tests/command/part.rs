@@ -55,6 +55,9 @@ fn two_parts_are_the_whole() {
     std::fs::write(folder.path().join("app.ron"), app).unwrap();
     done(&["plan", "app.ron", "-o", "app.json"]);
     assert_eq!(model("app.json"), model("first.json"));
+    // An option takes the place of what the file says.
+    done(&["plan", "app.ron", "--outputs", &a, "-o", "less.json"]);
+    assert_eq!(model("less.json").part.outputs, std::slice::from_ref(&a));
 
     done(&["run", "whole.json", "--random", "1", "--output", "whole"]);
     done(&["run", "first.json", "--random", "1", "--output", "first"]);

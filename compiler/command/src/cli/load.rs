@@ -5,6 +5,7 @@ use std::str::FromStr;
 use clap::Args;
 use csdfc_input::app::Origin;
 use csdfc_input::app::spec::AppSpec;
+use csdfc_plan::part::ModelPart;
 
 use crate::error::Error;
 
@@ -41,6 +42,9 @@ pub struct LoadArgs {
     )]
     pub outputs: Vec<String>,
 }
+
+/// The tensors at which a part begins, or those at which it ends.
+type EndOfPart = fn(&mut ModelPart) -> &mut Vec<String>;
 
 /// `INPUT=1,3,224,224`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,15 +83,19 @@ impl LoadArgs {
             cnn.values.insert(input, *value);
             origin.replaced.push(("values", "--value"));
         }
-        for tensor in &self.inputs {
-            let (cnn, tensor) = super::cnn_of(spec, tensor, "--inputs", "TENSOR")?;
-            cnn.part.inputs.push(tensor);
-            origin.replaced.push(("part", "--inputs"));
-        }
-        for tensor in &self.outputs {
-            let (cnn, tensor) = super::cnn_of(spec, tensor, "--outputs", "TENSOR")?;
-            cnn.part.outputs.push(tensor);
-            origin.replaced.push(("part", "--outputs"));
+        let ends: [(_, _, EndOfPart); 2] = [
+            (&self.inputs, "--inputs", |part| &mut part.inputs),
+            (&self.outputs, "--outputs", |part| &mut part.outputs),
+        ];
+        for (tensors, option, end) in ends {
+            for tensor in tensors {
+                end(&mut super::cnn_of(spec, tensor, option, "TENSOR")?.0.part).clear();
+            }
+            for tensor in tensors {
+                let (cnn, tensor) = super::cnn_of(spec, tensor, option, "TENSOR")?;
+                end(&mut cnn.part).push(tensor);
+                origin.replaced.push(("part", option));
+            }
         }
         Ok(())
     }
