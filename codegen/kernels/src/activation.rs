@@ -100,45 +100,10 @@ impl Activation {
         }
     }
 
-    /// Whether the crate has code for it.
-    #[inline(always)]
-    fn is_in_crate(self) -> bool {
-        match self {
-            Activation::Elu { .. }
-            | Activation::Selu { .. }
-            | Activation::Sigmoid
-            | Activation::Swish
-            | Activation::Tanh
-            | Activation::Erf
-            | Activation::Gelu { .. }
-            | Activation::Mish
-            | Activation::Exp => features::EXPONENTIALS,
-            Activation::Softplus | Activation::Log => features::LOGARITHMS,
-            Activation::Sin | Activation::Cos => features::SINES,
-            Activation::None
-            | Activation::Relu
-            | Activation::Clip { .. }
-            | Activation::LeakyRelu { .. }
-            | Activation::PRelu
-            | Activation::HardSigmoid { .. }
-            | Activation::HardSwish
-            | Activation::Softsign
-            | Activation::Sqrt
-            | Activation::Abs
-            | Activation::Neg
-            | Activation::Sign
-            | Activation::Reciprocal
-            | Activation::Floor
-            | Activation::Ceil
-            | Activation::Round
-            | Activation::ThresholdedRelu { .. } => true,
-        }
-    }
-
     /// [`Activation::apply_all`] in whatever instruction set the caller is compiled for.
     #[inline(always)]
     fn apply_portable(self, values: &mut [f32], slopes: &[f32]) {
-        assert!(self.is_in_crate(), "an activation of another crate");
+        use features::{EXPONENTIALS, LOGARITHMS, SINES};
         match self {
             Activation::None => {}
             Activation::Relu => for_each_value(values, |x| clip(x, 0.0, f32::INFINITY)),
@@ -154,41 +119,47 @@ impl Activation {
                 }
             }
             Activation::Elu { alpha } => {
-                for_each_value(values, |x| if x < 0.0 { alpha * (math::exp(x) - 1.0) } else { x });
+                for_each_value_with(EXPONENTIALS, values, |x| {
+                    if x < 0.0 { alpha * (math::exp(x) - 1.0) } else { x }
+                });
             }
             Activation::Selu { alpha, gamma } => {
-                for_each_value(values, |x| gamma * if x > 0.0 { x } else { alpha * math::exp(x) - alpha });
+                for_each_value_with(EXPONENTIALS, values, |x| {
+                    gamma * if x > 0.0 { x } else { alpha * math::exp(x) - alpha }
+                });
             }
-            Activation::Sigmoid => for_each_value(values, math::sigmoid),
+            Activation::Sigmoid => for_each_value_with(EXPONENTIALS, values, math::sigmoid),
             Activation::HardSigmoid { alpha, beta } => {
                 for_each_value(values, |x| clip(alpha * x + beta, 0.0, 1.0))
             }
             Activation::HardSwish => for_each_value(values, |x| x * clip(x * (1.0 / 6.0) + 0.5, 0.0, 1.0)),
-            Activation::Swish => for_each_value(values, |x| x * math::sigmoid(x)),
-            Activation::Tanh => for_each_value(values, math::tanh),
-            Activation::Erf => for_each_value(values, math::erf),
+            Activation::Swish => for_each_value_with(EXPONENTIALS, values, |x| x * math::sigmoid(x)),
+            Activation::Tanh => for_each_value_with(EXPONENTIALS, values, math::tanh),
+            Activation::Erf => for_each_value_with(EXPONENTIALS, values, math::erf),
             Activation::Gelu { tanh: false } => {
-                for_each_value(values, |x| 0.5 * x * (1.0 + math::erf(x * core::f32::consts::FRAC_1_SQRT_2)));
+                for_each_value_with(EXPONENTIALS, values, |x| {
+                    0.5 * x * (1.0 + math::erf(x * core::f32::consts::FRAC_1_SQRT_2))
+                });
             }
             Activation::Gelu { tanh: true } => {
                 const SQRT_2_OVER_PI: f32 = 0.797_884_6;
-                for_each_value(values, |x| {
+                for_each_value_with(EXPONENTIALS, values, |x| {
                     0.5 * x * (1.0 + math::tanh(SQRT_2_OVER_PI * (x + 0.044_715 * (x * x * x))))
                 });
             }
-            Activation::Mish => for_each_value(values, |x| x * math::tanh_softplus(x)),
-            Activation::Softplus => for_each_value(values, math::softplus),
+            Activation::Mish => for_each_value_with(EXPONENTIALS, values, |x| x * math::tanh_softplus(x)),
+            Activation::Softplus => for_each_value_with(LOGARITHMS, values, math::softplus),
             Activation::Softsign => for_each_value(values, |x| x / (1.0 + x.abs())),
             Activation::Sqrt => for_each_value(values, math::sqrt),
-            Activation::Exp => for_each_value(values, math::exp),
-            Activation::Log => for_each_value(values, math::log),
+            Activation::Exp => for_each_value_with(EXPONENTIALS, values, math::exp),
+            Activation::Log => for_each_value_with(LOGARITHMS, values, math::log),
             Activation::Abs => for_each_value(values, f32::abs),
             Activation::Neg => for_each_value(values, |x| -x),
             Activation::Sign => {
                 for_each_value(values, |x| if x == 0.0 || x.is_nan() { x } else { 1f32.copysign(x) })
             }
-            Activation::Sin => for_each_value(values, math::sin),
-            Activation::Cos => for_each_value(values, math::cos),
+            Activation::Sin => for_each_value_with(SINES, values, math::sin),
+            Activation::Cos => for_each_value_with(SINES, values, math::cos),
             Activation::Reciprocal => for_each_value(values, |x| 1.0 / x),
             Activation::Floor => for_each_value(values, math::floor),
             Activation::Ceil => for_each_value(values, math::ceil),
@@ -212,6 +183,14 @@ fn for_each_value(values: &mut [f32], f: impl Fn(f32) -> f32) {
     for x in values {
         *x = f(*x);
     }
+}
+
+/// [`for_each_value`] with a function that only crates of some models have. Each arm of a `match` asks for itself: if one test
+/// before it asks for all, it depends on the compiler's version and on chance whether it leaves the arms' code out.
+#[inline(always)]
+fn for_each_value_with(is_in_crate: bool, values: &mut [f32], f: impl Fn(f32) -> f32) {
+    assert!(is_in_crate, "an activation of another crate");
+    for_each_value(values, f);
 }
 
 /// Sigmoids, or what [`Activation::Swish`] makes of them: a function of its own, so that no other has the groups on its stack.
