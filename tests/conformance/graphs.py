@@ -107,6 +107,105 @@ MODELS = {
             b = com.microsoft.FusedMatMul <transA = 1> (x, a)
             y = com.microsoft.FusedMatMul <transB = 1> (b, weights)
         }""", {"weights": [4, 5]}),
+    "quotients of indices": ("""
+        g (float[1, 40] x) => (float[1, 5] y) {
+            count = Constant <value = int64[1] {5}> ()
+            seven = Constant <value = int64 {7}> ()
+            less = Constant <value = int64 {-3}> ()
+            many = Constant <value = int64 {20}> ()
+            best, at = TopK (x, count)
+            row = Div (at, seven)
+            column = Mod (at, seven)
+            below = Sub (at, many)
+            up = Div (below, less)
+            left = Mod (below, less)
+            rest = Mod <fmod = 1> (below, less)
+            a = Add (row, column)
+            b = Add (up, left)
+            c = Add (a, b)
+            d = Add (c, rest)
+            e = Mul (d, row)
+            f = Cast <to = 1> (e)
+            y = Add (best, f)
+        }""", {}),
+    "parts at computed places": ("""
+        g (float[1, 3, 4, 5] x) => (float[1, 3, 2] y, float[2, 4, 5] z) {
+            flat = Constant <value = int64[3] {1, 3, 20}> ()
+            two = Constant <value = int64[1] {2}> ()
+            last = Constant <value = int64[1] {-1}> ()
+            five = Constant <value = int64 {5}> ()
+            zero = Constant <value = int64[1, 3, 2, 1] {0, 0, 0, 0, 0, 0}> ()
+            channel = Constant <value = int64[1, 3, 2, 1] {0, 0, 1, 1, -1, -1}> ()
+            lines = Reshape (x, flat)
+            best, at = TopK (lines, two)
+            row = Div (at, five)
+            column = Mod (at, five)
+            rows = Unsqueeze (row, last)
+            columns = Unsqueeze (column, last)
+            places = Concat <axis = -1> (zero, channel, rows, columns)
+            y = GatherND (x, places)
+            some = Constant <value = int64[2, 2] {0, 2, 0, -3}> ()
+            z = GatherND (x, some)
+        }""", {}),
+    "convolutions of windows": ("""
+        g (float[1, 2, 8, 8] x) => (float[1, 4, 8, 8] y, float[4, 2, 8] z) {
+            cut = Constant <value = int64[6] {1, 2, 2, 4, 2, 4}> ()
+            batch = Constant <value = int64[4] {4, 2, 4, 4}> ()
+            back = Constant <value = int64[6] {1, 2, 2, 4, 4, 4}> ()
+            whole = Constant <value = int64[4] {1, 4, 8, 8}> ()
+            line = Constant <value = int64[3] {4, 2, 16}> ()
+            a = Reshape (x, cut)
+            b = Transpose <perm = [0, 2, 4, 1, 3, 5]> (a)
+            windows = Reshape (b, batch)
+            c = Conv <pads = [1, 1, 1, 1]> (windows, w)
+            d = Relu (c)
+            e = Reshape (d, back)
+            f = Transpose <perm = [0, 3, 1, 4, 2, 5]> (e)
+            y = Reshape (f, whole)
+            lines = Reshape (windows, line)
+            z = Conv <strides = [2], pads = [1, 1]> (lines, v)
+        }""", {"w": [4, 2, 3, 3], "v": [2, 2, 3]}),
+    "tables": ("""
+        g (float[1, 12] x) => (float[1, 3, 4] y, float[1, 3] z, float[1, 3] w) {
+            three = Constant <value = int64[1] {3}> ()
+            numbers = Constant <value = int64[1, 12] {5, 3, 9, 1, 0, 7, 2, 8, 4, 6, 11, 10}> ()
+            best, at = TopK (x, three)
+            y = Gather (table, at)
+            z = GatherElements <axis = 1> (line, at)
+            n = GatherElements <axis = 1> (numbers, at)
+            w = Cast <to = 1> (n)
+        }""", {"table": [12, 4], "line": [1, 12]}),
+    "what is no number": ("""
+        g (float[1, 8] x) => (float[1, 8] y, float[1, 8] z) {
+            zero = Constant <value = float {0.0}> ()
+            one = Constant <value = float {1.0}> ()
+            root = Sqrt (x)
+            is_none = IsNaN (root)
+            y = Where (is_none, zero, root)
+            up = Relu (x)
+            large = Div (one, up)
+            is_large = IsInf (large)
+            w = Where (is_large, one, large)
+            less = IsInf <detect_positive = 0> (large)
+            v = Cast <to = 1> (less)
+            z = Add (v, w)
+        }""", {}),
+    "bytes of classes": ("""
+        g (float[1, 300, 2, 3] x) => (float[1, 2, 3] y) {
+            class = ArgMax <axis = 1, keepdims = 0> (x)
+            bytes = Cast <to = 2> (class)
+            y = Cast <to = 1> (bytes)
+        }""", {}),
+    "queries that are constants": ("""
+        g (float[1, 6, 8] x) => (float[1, 2, 5, 6] y, float[1, 4, 5, 8] z, float[2, 3, 8] w) {
+            cut = Constant <value = int64[4] {1, 6, 2, 4}> ()
+            heads = Reshape (x, cut)
+            keys = Transpose <perm = [0, 2, 3, 1]> (heads)
+            scores = MatMul (queries, keys)
+            y = Softmax <axis = -1> (scores)
+            z = MatMul (many, x)
+            w = MatMul (two, x)
+        }""", {"queries": [1, 2, 5, 4], "many": [1, 4, 5, 6], "two": [2, 3, 6]}),
     "an output listed twice": ("""
         g (float[1, 6] x) => (float[1, 6] y, float[1, 6] y) { y = Relu (x) }""", {}),
 }

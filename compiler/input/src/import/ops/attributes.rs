@@ -71,6 +71,7 @@ fn attributes_of(operator: &str) -> (bool, &'static [&'static str]) {
             "transB",
         ],
         "FusedMatMul" => &["alpha", "transA", "transB", "transBatchA", "transBatchB"],
+        "GatherND" => &["batch_dims"],
         "Gelu" => &["approximate"],
         "Gemm" => &["alpha", "beta", "transA", "transB"],
         "GlobalLpPool" => &["p"],
@@ -78,6 +79,7 @@ fn attributes_of(operator: &str) -> (bool, &'static [&'static str]) {
         "GroupNormalization" => &["epsilon", "num_groups", "stash_type"],
         "HardSigmoid" => &["alpha", "beta"],
         "InstanceNormalization" => &["epsilon"],
+        "IsInf" => &["detect_negative", "detect_positive"],
         "LayerNormalization" => &["axis", "epsilon", "stash_type"],
         "GRU" => &[
             "activation_alpha",

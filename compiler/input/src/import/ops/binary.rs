@@ -4,6 +4,7 @@ use csdfc_plan::operator::{Binary, BinaryFunction, ConstantOperand, Operator};
 use rten_onnx::onnx::DataType;
 
 use super::logic;
+use super::parts::{number, part, tensor};
 use crate::import::builder::Builder;
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
@@ -13,6 +14,9 @@ use crate::import::node::{Node, Tensor, Value, with_operands};
 /// `Add`, `Sub`, `Mul`, `Div`, `Pow`, and `Sum`, `Max`, `Min` of any number of operands, as a chain of pairs.
 pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let function = of_node(node)?;
+    if let (BinaryFunction::Div, Some(element)) = (function, whole_numbers(builder, node)) {
+        return quotient(builder, node, element);
+    }
     if let Some(element) = exact_integers(builder, node, function) {
         let numbers = (0..node.inputs.len()).map(|index| logic::numbers(builder, node, index).map(Some));
         let numbers = numbers.collect::<Result<_, _>>()?;
@@ -37,13 +41,68 @@ pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
 /// below.
 fn exact_integers(builder: &Builder, node: &Node, function: BinaryFunction) -> Option<DataType> {
     use BinaryFunction::{Add, Max, Min, Mul, Sub};
+    whole_numbers(builder, node).filter(|_| matches!(function, Add | Sub | Mul | Max | Min))
+}
+
+/// The type of an operand's integers, if they are indices or counts.
+fn whole_numbers(builder: &Builder, node: &Node) -> Option<DataType> {
     let element = node.inputs.iter().flatten().find_map(|input| match input {
         Value::Tensor(x) if builder.has_indices(x) => Some(DataType::INT64),
         Value::Tensor(x) => x.integers,
         Value::Constant(_) => None,
     });
-    let is_exact = matches!(element, Some(DataType::INT32 | DataType::INT64));
-    element.filter(|_| is_exact && matches!(function, Add | Sub | Mul | Max | Min))
+    element.filter(|element| matches!(*element, DataType::INT32 | DataType::INT64))
+}
+
+/// `Div` of integers: the quotient, rounded towards 0.
+fn quotient(builder: &mut Builder, node: &Node, element: DataType) -> Result<Tensor, Fault> {
+    let [a, b] = [logic::numbers(builder, node, 0)?, logic::numbers(builder, node, 1)?];
+    let mut sign = part(builder, node, "Sign", [a.clone()])?;
+    let size = part(builder, node, "Abs", [a])?;
+    let mut divisor = b;
+    if !is_positive(&divisor)? {
+        let other = part(builder, node, "Sign", [divisor.clone()])?;
+        sign = part(builder, node, "Mul", [sign, other])?;
+        divisor = part(builder, node, "Abs", [divisor])?;
+    }
+    let size = rounded_down(builder, node, size, divisor)?;
+    Ok(tensor(part(builder, node, "Mul", [size, sign])?)?.as_integers(element))
+}
+
+/// `Mod` of integers: what `Div` leaves over, with the sign of the divisor, or with `fmod` that of the dividend.
+pub(super) fn modulo(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let Some(element) = whole_numbers(builder, node) else {
+        return fault!("it computes on floats; csdfc takes a Mod of integers");
+    };
+    let [a, b] = [logic::numbers(builder, node, 0)?, logic::numbers(builder, node, 1)?];
+    let times = if node.flag("fmod", false)? {
+        Value::from(quotient(builder, node, element)?.as_floats())
+    } else if is_positive(&b)? {
+        rounded_down(builder, node, a.clone(), b.clone())?
+    } else {
+        let sign = part(builder, node, "Sign", [b.clone()])?;
+        let dividend = part(builder, node, "Mul", [a.clone(), sign])?;
+        let divisor = part(builder, node, "Abs", [b.clone()])?;
+        rounded_down(builder, node, dividend, divisor)?
+    };
+    let whole = part(builder, node, "Mul", [times, b])?;
+    Ok(tensor(part(builder, node, "Sub", [a, whole])?)?.as_integers(element))
+}
+
+/// Whether a divisor is known, and positive.
+fn is_positive(divisor: &Value) -> Result<bool, Fault> {
+    match divisor {
+        Value::Constant(divisor) => Ok(divisor.to_floats()?.iter().all(|size| *size > 0.0)),
+        Value::Tensor(_) => Ok(false),
+    }
+}
+
+/// How often a positive integer goes into another one, rounded down. Half of 1 is added to the dividend, which does not change
+/// the result: a quotient that is rounded, or computed by a reciprocal, stays on its side of the next integer.
+fn rounded_down(builder: &mut Builder, node: &Node, dividend: Value, divisor: Value) -> Result<Value, Fault> {
+    let dividend = part(builder, node, "Add", [dividend, number(0.5)])?;
+    let quotient = part(builder, node, "Div", [dividend, divisor])?;
+    part(builder, node, "Floor", [quotient])
 }
 
 /// `Mean`: the sum of the operands, divided by their number.

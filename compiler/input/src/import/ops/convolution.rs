@@ -2,15 +2,20 @@
 
 use csdfc_plan::operator::{Conv, ConvTranspose, Operator};
 
+use super::layout::{MAX_PARTS, joined, take};
 use super::{computed_filters, line};
 use crate::import::builder::Builder;
 use crate::import::error::{Fault, fault};
+use crate::import::fold::index::Range;
 use crate::import::node::{Node, Tensor, Value, pair};
 
 /// `Conv`: 2-D or 1-D.
 pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     if line::reads(node) {
         return line::of_windows(builder, node, conv);
+    }
+    if let Some(made) = one_by_one(builder, node, conv)? {
+        return Ok(made);
     }
     if let Some(Value::Tensor(filters)) = node.input(1) {
         return computed_filters::conv(builder, node, filters);
@@ -62,6 +67,9 @@ impl Windows {
 pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     if line::reads(node) {
         return line::of_windows(builder, node, conv_transpose);
+    }
+    if let Some(made) = one_by_one(builder, node, conv_transpose)? {
+        return Ok(made);
     }
     let x = node.tensor(0)?;
     let input = one_image(x)?;
@@ -118,6 +126,30 @@ pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tenso
         activation: None,
     });
     builder.layer(node, operator, &[x], [filters].into_iter().chain(bias).collect())
+}
+
+/// What a node makes of a batch of images, if its first operand is one that the network computes: of each image by itself, and
+/// joined. All share their filters.
+fn one_by_one(
+    builder: &mut Builder,
+    node: &Node,
+    operator: fn(&mut Builder, &Node) -> Result<Tensor, Fault>,
+) -> Result<Option<Tensor>, Fault> {
+    let Some(Value::Tensor(x)) = node.input(0) else { return Ok(None) };
+    let &[images, _, _, _] = x.dims() else { return Ok(None) };
+    if !(2..=MAX_PARTS).contains(&images) {
+        return Ok(None);
+    }
+    let mut made = Vec::with_capacity(images);
+    for start in 0..images {
+        let mut ranges = Range::whole(x.dims());
+        ranges[0] = Range { start, step: 1, length: 1 };
+        let image = take(builder, node, x, &ranges)?;
+        let mut inputs = node.inputs.clone();
+        inputs[0] = Some(image.into());
+        made.push(operator(builder, &Node { inputs, ..*node })?);
+    }
+    Ok(Some(joined(builder, node, 0, &made)?))
 }
 
 /// Height and width of the image that a convolution reads. An input has a batch of 1, but a view may have another

@@ -88,9 +88,21 @@ pub(super) fn mat_mul(builder: &mut Builder, node: &Node) -> Result<Tensor, Faul
     }
 }
 
-/// A constant matrix times a tensor, computed as (Bᵀ · Aᵀ)ᵀ: the tensor's matrices are transposed, multiplied by the
-/// transposed constant, and the product is transposed.
+/// A constant matrix, or several, times a tensor, computed as (Bᵀ · Aᵀ)ᵀ: the tensor's matrices are transposed, multiplied by
+/// the transposed constant, and the product is transposed.
 fn of_constant(builder: &mut Builder, node: &Node, a: &Constant, b: &Tensor) -> Result<Tensor, Fault> {
+    // The last two dimensions exchanged.
+    let turned = |rank: usize| {
+        let mut perm: Vec<usize> = (0..rank).collect();
+        perm.swap(rank - 2, rank - 1);
+        perm
+    };
+    if a.dims.len() > 2 && b.rank() > 1 {
+        let columns = builder.transpose(node, b, turned(b.rank()))?;
+        let product = by_constant(builder, node, &columns, &a.transposed(&turned(a.dims.len()))?)?;
+        let perm = turned(product.rank());
+        return builder.transpose(node, &product, perm);
+    }
     let weights = a.weights()?;
     let (&[units, inner], true) = (weights.dims.as_slice(), b.rank() > 1) else {
         return Err(Fault::new(format!(
@@ -100,11 +112,10 @@ fn of_constant(builder: &mut Builder, node: &Node, a: &Constant, b: &Tensor) -> 
         ))
         .help("csdfc multiplies a constant matrix by tensors of two dimensions or more"));
     };
-    let mut perm: Vec<usize> = (0..b.rank()).collect();
-    perm.swap(b.rank() - 2, b.rank() - 1);
-    let columns = builder.transpose(node, b, perm.clone())?;
+    let columns = builder.transpose(node, b, turned(b.rank()))?;
     let operator = Operator::Gemm(Gemm { inner, units, transposed: true, bias: false, activation: None });
     let product = builder.layer(node, operator, &[&columns], vec![weights])?;
+    let perm = turned(product.rank());
     builder.transpose(node, &product, perm)
 }
 

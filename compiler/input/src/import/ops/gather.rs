@@ -5,18 +5,26 @@ use std::collections::BTreeSet;
 use csdfc_plan::operator::{GatherElements, Operator};
 
 use super::layout::{MAX_PARTS, joined, take, tensor_of};
+use super::parts::{cut, dims, part, reshaped};
 use super::{logic, reshape};
 use crate::import::builder::Builder;
-use crate::import::constant::{Constant, count};
+use crate::import::constant::{Constant, Data, count};
 use crate::import::error::{Fault, fault};
 use crate::import::fold::index::Range;
 use crate::import::node::{self, Node, Tensor, Value, axis, with_operands};
 use csdfc_network::operators;
+use rten_onnx::onnx::DataType;
 
 /// `Gather`. By constant indices, it is a slice for each run of indices at equal distances.
 pub(super) fn gather(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
-    if let (Some(Value::Tensor(_)), Some(Value::Tensor(_))) = (node.input(0), node.input(1)) {
-        return by_tensor(builder, node);
+    match (node.input(0), node.input(1)) {
+        (Some(Value::Tensor(_)), Some(Value::Tensor(_))) => return by_tensor(builder, node),
+        (Some(Value::Constant(table)), Some(Value::Tensor(indices))) if is_table(table) => {
+            let table = as_tensor(builder, node, indices, table)?;
+            let inputs = vec![Some(table.into()), Some(indices.clone().into())];
+            return by_tensor(builder, &Node { inputs, ..*node });
+        }
+        _ => {}
     }
     let indices = node.constant(1, "indices").map_err(|fault| fault.help(LOOKUP_HELP))?;
     let x = node.tensor(0)?;
@@ -66,6 +74,11 @@ pub(super) fn gather_elements(builder: &mut Builder, node: &Node) -> Result<Tens
             let indices = tensor_of(builder, node, x, &numbers)?;
             elements(builder, node, x, &indices, axis)
         }
+        (Some(Value::Constant(table)), Some(Value::Tensor(indices))) if is_table(table) => {
+            let axis = axis(node.int("axis", 0)?, table.dims.len())?;
+            let table = as_tensor(builder, node, indices, table)?;
+            elements(builder, node, &table, indices, axis)
+        }
         _ => {
             let indices = node.tensor(1)?;
             let x = node.tensor(0).map_err(|fault| fault.help(LOOKUP_HELP))?;
@@ -73,6 +86,78 @@ pub(super) fn gather_elements(builder: &mut Builder, node: &Node) -> Result<Tens
             elements(builder, node, x, indices, axis)
         }
     }
+}
+
+/// `GatherND`: a `Gather` from the tensor with the dimensions that are indexed, and those of batches, as one.
+pub(super) fn gather_nd(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
+    let (Some(x), Some(indices)) = (node.input(0).cloned(), node.input(1).cloned()) else {
+        return fault!("an operand is missing");
+    };
+    let (from, own) = (dims(&x).to_vec(), dims(&indices).to_vec());
+    let batches = usize::try_from(node.int("batch_dims", 0)?).unwrap_or(usize::MAX);
+    let Some((&depth, outer)) = own.split_last() else { return fault!("its indices are a scalar") };
+    let indexed = batches.saturating_add(depth);
+    if depth == 0 || indexed > from.len() || batches > outer.len() || outer[..batches] != from[..batches] {
+        return fault!("its indices are {own:?} in {from:?}, of which {batches} dimensions are batches");
+    }
+    let places = if outer.is_empty() { vec![1] } else { outer.to_vec() };
+    let number = |value: usize| Value::from(Constant::ints([], vec![value as i64]));
+    let mut place: Option<Value> = None;
+    if batches > 0 {
+        let count = count(&from[..batches])?;
+        let each = (0..outer.len()).map(|axis| if axis < batches { from[axis] } else { 1 });
+        place = Some(Constant::ints(each.collect::<Vec<_>>(), (0..count as i64).collect()).into());
+    }
+    for (at, size) in from[batches..indexed].iter().enumerate() {
+        let index = cut(builder, node, &indices, outer.len(), [at, at + 1])?;
+        let index = reshaped(builder, node, &index, places.clone())?;
+        let is_below = part(builder, node, "Less", [index.clone(), number(0)])?;
+        let from_end = part(builder, node, "Add", [index.clone(), number(*size)])?;
+        let index = part(builder, node, "Where", [is_below, from_end, index])?;
+        place = Some(match place {
+            None => index,
+            Some(place) => {
+                let place = part(builder, node, "Mul", [place, number(*size)])?;
+                part(builder, node, "Add", [place, index])?
+            }
+        });
+    }
+    let Some(place) = place else { return fault!("it indexes nothing") };
+    let (merged, inner) = from.split_at(indexed);
+    let parts = reshaped(builder, node, &x, [&[count(merged)?][..], inner].concat())?;
+    let found = part(builder, node, "Gather", [parts, place])?;
+    Ok(vec![reshaped(builder, node, &found, [outer, inner].concat())?])
+}
+
+/// The most elements of a constant that becomes a tensor, since the network computes the indices by which it is looked up.
+const MAX_TABLE: usize = 1 << 18;
+
+/// Whether a constant may become such a tensor: floats hold its elements.
+fn is_table(constant: &Constant) -> bool {
+    let is_held = match &constant.data {
+        Data::Ints(values) => values.iter().all(|value| value.unsigned_abs() <= 1 << 24),
+        Data::Floats(_) | Data::Bools(_) => true,
+    };
+    is_held && (1..=MAX_TABLE).contains(&constant.elements())
+}
+
+/// A constant as a tensor, made from an element of some tensor.
+fn as_tensor(
+    builder: &mut Builder,
+    node: &Node,
+    some: &Tensor,
+    constant: &Constant,
+) -> Result<Tensor, Fault> {
+    let floats = builder.without_indices(some)?.as_floats();
+    let one = first_element(builder, node, &floats)?;
+    let one = builder.reshape(node, &one, vec![1; constant.dims.len()])?;
+    let numbers = Constant::floats(constant.dims.clone(), constant.to_floats()?);
+    let made = tensor_of(builder, node, &one, &numbers)?;
+    Ok(match constant.data {
+        Data::Floats(_) => made,
+        Data::Ints(_) => made.as_integers(constant.stored.unwrap_or(DataType::INT64)),
+        Data::Bools(_) => made.as_integers(DataType::BOOL),
+    })
 }
 
 /// The help for indices that are not known at import.

@@ -4,7 +4,7 @@ use csdfc_plan::operator::{Concat, DepthToSpace, Function, Operator, Pad, PadMod
 
 use super::{binary, element_wise};
 use crate::import::builder::Builder;
-use crate::import::constant::Constant;
+use crate::import::constant::{Constant, Data};
 use crate::import::error::{Fault, fault};
 use crate::import::fold::index::{Range, slice_ranges, split_sizes};
 use crate::import::node::{Node, Tensor, Value, axes, axis};
@@ -27,7 +27,16 @@ pub(super) fn concat(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
             Some(Value::Tensor(tensor)) => tensors.push(tensor.clone()),
             // An empty part adds nothing.
             Some(Value::Constant(constant)) if constant.elements() == 0 => {}
-            Some(Value::Constant(constant)) => tensors.push(tensor_of(builder, node, some, constant)?),
+            Some(Value::Constant(constant)) => {
+                // Floats hold integers and truth values.
+                let some = builder.without_indices(some)?;
+                let numbers = match constant.data {
+                    Data::Bools(_) => Constant::floats(constant.dims.clone(), constant.to_floats()?),
+                    _ => constant.clone(),
+                };
+                let made = tensor_of(builder, node, &some.as_floats(), &numbers)?;
+                tensors.push(Tensor { integers: some.integers, ..made });
+            }
             None => return fault!("operand {i} is missing"),
         }
     }

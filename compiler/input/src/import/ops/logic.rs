@@ -1,9 +1,9 @@
 //! Comparisons, functions of truth values, and choices by them. Floats hold truth values: 1 and 0.
 
-use csdfc_plan::operator::{Operator, Where};
+use csdfc_plan::operator::{Function, Operator, Where};
 use rten_onnx::onnx::DataType;
 
-use super::binary;
+use super::{binary, element_wise};
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data};
 use crate::import::error::{Fault, fault};
@@ -34,6 +34,26 @@ pub(super) fn logic(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault>
     };
     let made = binary::binary(builder, &with_operands(node, function, sides, None))?;
     if node.operator == "Xor" { not(builder, node, made.into()) } else { truth(Ok(made)) }
+}
+
+/// `IsNaN`: whether each element differs from itself.
+pub(super) fn is_nan(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = numbers(builder, node, 0)?;
+    let same = binary::binary(builder, &with_operands(node, "Equal", [x.clone(), x].map(Some), None))?;
+    not(builder, node, same.into())
+}
+
+/// `IsInf`: whether each element, its size, or its negative is ∞.
+pub(super) fn is_infinite(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = node.tensor(0)?.clone();
+    let infinity = |value: f32| Some(Constant::floats([], vec![value]));
+    let (x, value) = match (node.flag("detect_negative", true)?, node.flag("detect_positive", true)?) {
+        (true, true) => (element_wise::layer(builder, node, &x, Function::Abs)?, f32::INFINITY),
+        (false, true) => (x, f32::INFINITY),
+        (true, false) => (x, f32::NEG_INFINITY),
+        (false, false) => return fault!("it detects neither ∞ nor −∞"),
+    };
+    truth(binary::binary(builder, &with_operands(node, "Equal", [Some(x.into())], infinity(value))))
 }
 
 /// Whether each element is 0.

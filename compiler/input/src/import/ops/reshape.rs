@@ -122,6 +122,11 @@ fn cast_to(builder: &mut Builder, node: &Node, to: DataType) -> Result<Tensor, F
             logic::not(builder, node, is_zero.as_floats().into())
         }
         (None, DataType::INT32 | DataType::INT64) => Ok(truncated(builder, node, x)?.as_integers(to)),
+        // The upper bits are lost.
+        (Some(DataType::INT32 | DataType::INT64), DataType::UINT8 | DataType::UINT16) => {
+            let range = Constant::ints([], vec![if to == DataType::UINT8 { 1 << 8 } else { 1 << 16 }]);
+            Ok(tensor(part(builder, node, "Mod", [x.clone().into(), range.into()])?)?.as_integers(to))
+        }
         (from, to) => {
             let from = from.unwrap_or(DataType::FLOAT);
             fault!("a tensor of {} cannot become {}", type_name(from), type_name(to))
