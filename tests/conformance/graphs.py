@@ -206,6 +206,31 @@ MODELS = {
             z = MatMul (many, x)
             w = MatMul (two, x)
         }""", {"queries": [1, 2, 5, 4], "many": [1, 4, 5, 6], "two": [2, 3, 6]}),
+    "heads of attention": ("""
+        g (float[1, 9, 8] x) => (float[1, 9, 8] y, float[1, 9, 4, 2] z) {
+            cut = Constant <value = int64[4] {1, 9, 2, 4}> ()
+            pairs = Constant <value = int64[4] {1, 9, 4, 2}> ()
+            whole = Constant <value = int64[3] {1, 9, 8}> ()
+            a = MatMul (x, q)
+            b = Reshape (a, cut)
+            queries = Transpose <perm = [0, 2, 1, 3]> (b)
+            c = MatMul (x, k)
+            d = Reshape (c, cut)
+            keys = Transpose <perm = [0, 2, 3, 1]> (d)
+            e = MatMul (x, v)
+            f = Reshape (e, cut)
+            values = Transpose <perm = [0, 2, 1, 3]> (f)
+            scores = MatMul (queries, keys)
+            shares = Softmax <axis = -1> (scores)
+            made = MatMul (shares, values)
+            back = Transpose <perm = [0, 2, 1, 3]> (made)
+            joined = Reshape (back, whole)
+            y = MatMul (joined, o)
+            images = Reshape (y, pairs)
+            turned = Transpose <perm = [0, 1, 3, 2]> (images)
+            twice = Transpose <perm = [0, 1, 3, 2]> (turned)
+            z = Relu (twice)
+        }""", {name: [8, 8] for name in "qkvo"}),
     "an output listed twice": ("""
         g (float[1, 6] x) => (float[1, 6] y, float[1, 6] y) { y = Relu (x) }""", {}),
 }

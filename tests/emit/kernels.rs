@@ -405,8 +405,7 @@ fn layout() -> Vec<Group> {
         Operator::DepthToSpace(DepthToSpace { block: 2, depth_first: false }),
         Operator::SpaceToDepth(SpaceToDepth { block: 2 }),
     ];
-    let transposes =
-        [[0, 1, 3, 2], [0, 3, 2, 1]].map(|perm| Operator::Transpose(Transpose { perm: perm.into() }));
+    let transposes = [[0, 1, 3, 2], [0, 3, 2, 1]].map(|perm| Operator::Transpose(Transpose::new(perm)));
     let mut groups = both(["pad_rows", "pad"], 1, pads);
     groups.extend(both(["slice_rows", "slice"], 1, slices));
     groups.extend(both(["concat_rows", "concat"], 3, concats));

@@ -271,7 +271,7 @@ fn grow(network: &mut Network, random: &mut Choices<'_>) {
             (Operator::Gemm(gemm), vec![Operand { layer: x.layer, shape }])
         }
         14 => match (random.pick(0, 2), x.shape.rank()) {
-            (0, 4) => (Operator::Transpose(Transpose { perm: vec![0, 1, 3, 2] }), vec![x]),
+            (0, 4) => (Operator::Transpose(Transpose::new([0, 1, 3, 2])), vec![x]),
             (1, rank) if rank > 0 => {
                 let axes = vec![random.pick(0, rank - 1)];
                 (Operator::Softmax(Softmax { axes, log: false }), vec![x])

@@ -232,7 +232,7 @@ fn in_order_of_inputs(mut network: Network) -> Network {
             name: names.unique(format!("{}_copy", state.output)),
             output: names.unique(format!("{}_copy", own.output)),
             onnx_nodes: Vec::new(),
-            operator: Operator::Transpose(Transpose { perm: (0..shape.rank()).collect() }),
+            operator: Operator::Transpose(Transpose::new((0..shape.rank()).collect::<Vec<_>>())),
             inputs: vec![made],
             parameters: Vec::new(),
             shape: shape.clone(),

@@ -73,7 +73,7 @@ pub fn lines() -> Vec<Group> {
             sliced(inner),
             padded(rows, PadMode::Edge),
             padded(inner, PadMode::Constant { value: None }),
-            Operator::Transpose(Transpose { perm: swapped }),
+            Operator::Transpose(Transpose::new(swapped)),
             gemm(true, None),
             gemm(false, slopes(&with(rows, own[rows]))),
         ];

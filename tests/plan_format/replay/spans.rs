@@ -15,7 +15,11 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
         return Ok(None);
     };
     let height = output.rows() as i64;
-    if !keeps_rows(own, seen) || axis != output_axis || height == 1 {
+    let made_from = match layer.op.as_str() {
+        "transpose" => at(&layer.attributes, "perm", output_axis)? as usize,
+        _ => output_axis,
+    };
+    if !keeps_rows(own, seen) || axis != made_from || height == 1 {
         return Ok(None);
     }
     let (attributes, rows) = (&layer.attributes, seen.rows() as i64);
@@ -33,7 +37,9 @@ pub fn spans(layer: &Layer, own: &Shape, operand: usize) -> Result<Option<Vec<Sp
         "binary" | "where" | "mat_mul" if seen.dims.len() != output.dims.len() => None,
         "lrn" if axis == 1 && !seen.is_image() => None,
         "instance_norm" if axis == 1 && !seen.is_image() => same(),
-        "element_wise" | "batch_norm" | "binary" | "where" | "gemm" | "lrn" | "convert" => same(),
+        "element_wise" | "batch_norm" | "binary" | "where" | "gemm" | "lrn" | "transpose" | "convert" => {
+            same()
+        }
         "mat_mul" | "recurrent" if operand == 0 => same(),
         "softmax" | "reduce" if !works_on(list(attributes, "axes")?, axis) => same(),
         "arg_max" | "top_k" | "gather_elements" if number(attributes, "axis")? != axis as u64 => same(),

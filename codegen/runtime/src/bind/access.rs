@@ -3,6 +3,7 @@
 use csdfc_kernels::elements::{Dims, ElementShape, MAX_RANK};
 use csdfc_kernels::rows::RowShape;
 
+use csdfc_plan::operator::Operator;
 use csdfc_plan::shape::{Order, Shape};
 
 use crate::error::LayerError;
@@ -63,9 +64,9 @@ impl Operand<'_> {
         is_whole.then_some(Input { shape, fold: rows, into: 1 })
     }
 
-    /// The operand element by element, of a layer with this output.
-    pub(super) fn elements(&self, output: &Shape) -> Result<Input<View>, LayerError> {
-        let by_rows = self.own.keeps_rows(self.seen) && self.seen.row_axis() == output.row_axis();
+    /// The operand element by element, of a layer with this operator and output.
+    pub(super) fn elements(&self, operator: &Operator, output: &Shape) -> Result<Input<View>, LayerError> {
+        let by_rows = self.own.keeps_rows(self.seen) && self.seen.row_axis() == operator.row_source(output);
         let rows = self.own.rows();
         if !self.own.is_image() && !by_rows && self.ring_rows.is_multiple_of(rows) {
             // No kernel needs only a part of it.

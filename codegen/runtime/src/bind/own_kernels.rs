@@ -112,7 +112,8 @@ impl Site<'_> {
 
     /// The same, of elements that were chosen.
     pub(super) fn elements(&self, kernel: Kernel<ByElements>) -> Result<Choice, LayerError> {
-        let inputs = self.inputs.iter().map(|x| x.elements(self.output)).collect::<Result<_, _>>()?;
+        let inputs =
+            self.inputs.iter().map(|x| x.elements(self.operator, self.output)).collect::<Result<_, _>>()?;
         let output = access::elements(self.output, self.output.order, self.output, self.ring_rows)?.shape;
         Ok(Choice::new(Form::Elements(ElementCall { kernel, inputs, output })))
     }

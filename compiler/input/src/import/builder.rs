@@ -397,8 +397,8 @@ impl Builder {
         let tensor = match own.rank() != 4 || *own == shape {
             true => tensor.clone(),
             false => {
-                let perm = (0..tensor.rank()).collect();
-                self.add(node.index, Operator::Transpose(Transpose { perm }), &[tensor], Vec::new())?
+                let perm: Vec<usize> = (0..tensor.rank()).collect();
+                self.add(node.index, Operator::Transpose(Transpose::new(perm)), &[tensor], Vec::new())?
             }
         };
         self.view(node, &tensor, shape)
@@ -410,7 +410,7 @@ impl Builder {
         let &[steps, 1, _] = tensor.dims() else { return None };
         let layer = self.network.layer(tensor.operand.layer);
         let (from, perm, replaced) = match (&layer.operator, layer.inputs.as_slice()) {
-            (Operator::Transpose(Transpose { perm }), [from]) => {
+            (Operator::Transpose(Transpose { perm, .. }), [from]) => {
                 (from, perm.clone(), layer.onnx_nodes.as_slice())
             }
             _ => (&tensor.operand, (0..tensor.rank()).collect(), &[][..]),
@@ -467,7 +467,7 @@ impl Builder {
             let dims = perm.iter().map(|axis| seen.dims[*axis]).collect();
             return self.reshape(node, tensor, dims);
         }
-        self.layer(node, Operator::Transpose(Transpose { perm }), &[tensor], Vec::new())
+        self.layer(node, Operator::Transpose(Transpose::new(perm)), &[tensor], Vec::new())
     }
 
     /// The tensor as it is.
@@ -505,10 +505,10 @@ impl Builder {
         if let Some(moved) = self.moved.get(&key) {
             return Ok(Tensor { integers: tensor.integers, ..moved.clone() });
         }
-        let perm = (0..tensor.rank()).collect();
+        let perm: Vec<usize> = (0..tensor.rank()).collect();
         // The layer does the work of the last view.
         let index = tensor.views.last().copied().unwrap_or(node.index);
-        let moved = self.add(index, Operator::Transpose(Transpose { perm }), &[tensor], Vec::new())?;
+        let moved = self.add(index, Operator::Transpose(Transpose::new(perm)), &[tensor], Vec::new())?;
         self.moved.insert(key, moved.clone());
         Ok(moved)
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use csdfc_plan::operator::{Concat, Pad, PadMode, Slice, Transpose};
-use csdfc_plan::shape::Shape;
+use csdfc_plan::shape::{Order, Shape};
 
 use super::facts::{RowAccess, ShapeError, bounded, dimension, fail, image, window};
 
@@ -68,14 +68,19 @@ pub(super) fn pad_shape(pad: &Pad, x: &Shape) -> Result<Shape, ShapeError> {
     Ok(output)
 }
 
-/// The output is channels-first for either order of the input. (A permutation that only relabels dimensions is a view.)
+/// Only an image has an order of its dimensions. (A permutation that only relabels dimensions is a view.)
 pub(super) fn transpose_shape(transpose: &Transpose, x: &Shape) -> Result<Shape, ShapeError> {
     let mut seen = transpose.perm.clone();
     seen.sort_unstable();
     if !seen.iter().copied().eq(0..x.rank()) {
         return fail(format!("{:?} does not permute the dimensions of {x}", transpose.perm));
     }
-    Ok(Shape::new(transpose.perm.iter().map(|&axis| x.dims[axis]).collect::<Vec<_>>()))
+    let dims = transpose.perm.iter().map(|&axis| x.dims[axis]).collect();
+    let output = Shape { dims, order: transpose.order };
+    if output.order == Order::ChannelsLast && !output.is_image() {
+        return fail(format!("{output} is no image, so its channels cannot be last"));
+    }
+    Ok(output)
 }
 
 pub(super) fn depth_to_space_shape(block: usize, x: &Shape) -> Result<Shape, ShapeError> {

@@ -187,8 +187,10 @@ pub fn row_access(
     index: usize,
 ) -> RowAccess {
     let Some(x) = inputs.get(index) else { return RowAccess::Whole };
-    let (Some(row), Some(output_row)) = (x.row_axis(), output.row_axis()) else { return RowAccess::Whole };
-    if row != output_row || !own.keeps_rows(x) {
+    let (Some(row), Some(source)) = (x.row_axis(), operator.row_source(output)) else {
+        return RowAccess::Whole;
+    };
+    if row != source || !own.keeps_rows(x) {
         return RowAccess::Whole;
     }
     let rows = [x.rows(), output.rows()];
@@ -213,6 +215,7 @@ pub fn row_access(
         | Operator::Recurrent(_)
         | Operator::Binary(_)
         | Operator::Where(_)
+        | Operator::Transpose(_)
         | Operator::Convert => row_local(rows),
         Operator::Reduce(reduce) => along_axes(&reduce.axes, row, rows),
         Operator::ArgMax(arg_max) => along_axes(&[arg_max.axis], row, rows),
@@ -227,7 +230,6 @@ pub fn row_access(
         Operator::SpaceToDepth(s2d) => window(s2d.block, s2d.block, 1, 0),
         Operator::Resize(resize) => resize::resize_rows(resize, rows),
         Operator::Input(_)
-        | Operator::Transpose(_)
         | Operator::InstanceNorm(_)
         | Operator::NonMaxSuppression(_)
         | Operator::GridSample(_)
@@ -263,7 +265,7 @@ fn expect_inputs(operator: &Operator, inputs: &[Shape]) -> Result<(), ShapeError
     if !(least..=most).contains(&inputs.len()) {
         return fail(format!("{} takes {least} inputs, got {}", operator.kind(), inputs.len()));
     }
-    // A Transpose accepts any order, since it brings dimensions back to channels first.
+    // A Transpose accepts any order, since it states that of its output.
     let any_order = operator.keeps_order(inputs) || matches!(operator, Operator::Transpose(_));
     let last = inputs.iter().find(|shape| shape.rank() == 4 && shape.order == Order::ChannelsLast);
     match last {

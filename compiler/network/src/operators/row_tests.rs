@@ -100,7 +100,28 @@ fn row_local_or_whole() {
     check(&Operator::MatMul, &[x.clone(), Shape::image(4, 5, 7)], &["1/1/1/0", "whole"]);
     let gemm = Gemm { inner: 5, units: 3, transposed: false, bias: false, activation: None };
     check(&Operator::Gemm(gemm), std::slice::from_ref(&x), &["1/1/1/0"]);
-    check(&Operator::Transpose(Transpose { perm: vec![0, 3, 2, 1] }), &[x], &["whole"]);
+}
+
+/// A Transpose keeps the rows of an image, if they stay rows.
+#[test]
+fn transposes() {
+    let (first, last) = (Shape::image(4, 8, 5), Shape { dims: vec![1, 4, 8, 5], order: Order::ChannelsLast });
+    let read = |x: &Shape, perm: [usize; 4], order| {
+        let transpose = Transpose { order, ..Transpose::new(perm) };
+        access(&Operator::Transpose(transpose), std::slice::from_ref(x), 0)
+    };
+    let rows = "1/1/1/0";
+    for (perm, from_first, from_last) in [
+        ([0, 3, 2, 1], [rows, "whole"], ["whole", "whole"]),
+        ([0, 2, 1, 3], ["whole", rows], [rows, "whole"]),
+        ([0, 1, 3, 2], ["whole", "whole"], ["whole", rows]),
+        ([0, 1, 2, 3], [rows, "whole"], ["whole", rows]),
+    ] {
+        for (x, expected) in [(&first, from_first), (&last, from_last)] {
+            let found = [Order::ChannelsFirst, Order::ChannelsLast].map(|order| read(x, perm, order));
+            assert_eq!(found, expected, "{perm:?} of {x:?}");
+        }
+    }
 }
 
 /// Only a view of the same rows, columns and channels has its tensor's rows.

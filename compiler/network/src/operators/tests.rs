@@ -186,8 +186,13 @@ fn moving_elements() {
     assert_eq!(shape(pad(PadMode::Edge, 10, -2), &[&[4]]), "12");
     assert_eq!(shape(pad(PadMode::Reflect, 4, 0), &[&[4]]), "reflecting pads of dimension 0 must be below 4");
     assert_eq!(shape(pad(PadMode::Edge, i64::MIN, i64::MIN), &[&[4]]), "pad crops all of dimension 0 of 4");
-    let transpose = |perm: &[usize]| Operator::Transpose(Transpose { perm: perm.to_vec() });
+    let transpose = |perm: &[usize]| Operator::Transpose(Transpose::new(perm));
     assert_eq!(shape(transpose(&[0, 2, 1]), &[&[1, 2, 3]]), "1×3×2");
+    let last = Transpose { order: Order::ChannelsLast, ..Transpose::new([0, 2, 1]) };
+    assert_eq!(
+        shape(Operator::Transpose(last), &[&[1, 2, 3]]),
+        "1×3×2 is no image, so its channels cannot be last"
+    );
     assert_eq!(
         shape(transpose(&[0, 2, 2]), &[&[1, 2, 3]]),
         "[0, 2, 2] does not permute the dimensions of 1×2×3"

@@ -49,7 +49,7 @@ fn copy(network: &mut Network, names: &mut Names, reader: &Layer, operand: Opera
         name: unique(&reader.name),
         output: unique(&network.layer(operand.layer).output),
         onnx_nodes: Vec::new(),
-        operator: Operator::Transpose(Transpose { perm: (0..shape.rank()).collect() }),
+        operator: Operator::Transpose(Transpose::new((0..shape.rank()).collect::<Vec<_>>())),
         inputs: vec![operand],
         parameters: Vec::new(),
         shape: shape.clone(),

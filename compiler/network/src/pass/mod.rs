@@ -141,7 +141,7 @@ impl Fusion {
 ///     convolution adds to its sums. (This comes after all passes that change filters or find epilogues of additions.)
 /// 11. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
 ///
-/// At every level, layers on which no output depends are removed. If no kernel can read an operand as it lies, a layer
+/// At every level, layers on which no output depends are removed, and Transposes that can go by rows do. If no kernel can read an operand as it lies, a layer
 /// of its own moves it. Then layers between 8-bit integers compute on integers ([`integers`], [`fuse_integers`]), and other
 /// layers keep narrower weights as the model's file has them.
 pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
@@ -168,7 +168,8 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
         let span = tracing::info_span!("pass", name, layers = network.layers.len());
         network = span.in_scope(|| pass(network));
     }
-    let network = integers::integers(copies::copies(rewrite::drop_dead(network)));
+    let network = copies::copies(transposes::by_rows(rewrite::drop_dead(network)));
+    let network = integers::integers(network);
     narrow::weights(fuse_integers(network, fusion))
 }
 

@@ -81,7 +81,7 @@ enum Moved<'a> {
 
 fn moved(layer: &Layer) -> Option<Moved<'_>> {
     match (&layer.operator, layer.inputs.as_slice()) {
-        (Operator::Transpose(Transpose { perm }), [_]) => Some(Moved::Permuted(perm)),
+        (Operator::Transpose(Transpose { perm, .. }), [_]) => Some(Moved::Permuted(perm)),
         (Operator::Resize(resize), [x]) => Some(Moved::Repeated(repetition(resize, &x.shape)?)),
         _ => None,
     }

@@ -1,9 +1,10 @@
-//! Transposes that undo each other.
+//! Transposes that undo each other, and Transposes that keep rows.
 
 use csdfc_plan::operator::{Operator, Reduce, Transpose};
 use csdfc_plan::shape::{Order, Shape};
 
 use super::rewrite::drop_dead;
+use crate::operators::RowAccess;
 use crate::{Layer, LayerId, Network, Operand, operators};
 
 /// Lets layers read what a Transpose reads, if it undoes the Transpose before it, or if they reduce what it moves. TFLite's
@@ -33,6 +34,53 @@ pub(super) fn undone(mut network: Network) -> Network {
         }
     }
     drop_dead(network)
+}
+
+/// Lets Transposes read and make images whose rows stay rows, where nobody can tell the difference. So attention goes by
+/// rows: `[1, T, H · d]`, whose rows are the T tokens, becomes `[1, H, T, d]` and back, and each token is a row of both.
+///
+/// A tensor that is no image lies in the order of its dimensions. Seen as a channels-last image it has the same elements
+/// at the same places, but other rows. So may what a Transpose makes, if all its readers see it in another rank.
+pub(super) fn by_rows(mut network: Network) -> Network {
+    for id in network.ids() {
+        let layer = network.layer(id);
+        let (Operator::Transpose(transpose), [read]) = (&layer.operator, layer.inputs.as_slice()) else {
+            continue;
+        };
+        let own = &network.layer(read.layer).shape;
+        let is_free = |own: &Shape, seen: &Shape| !own.is_image() && seen.is_image();
+        let operands = network.layers.iter().flat_map(|layer| &layer.inputs);
+        let operands = operands.chain(network.outputs.iter().map(|output| &output.operand));
+        let is_read_flat = operands.filter(|operand| operand.layer == id).all(|seen| seen.shape.rank() != 4);
+        let seen = orders(&read.shape, is_free(own, &read.shape));
+        let made = orders(&layer.shape, layer.shape.is_image() && is_read_flat);
+        let pairs = seen.iter().flat_map(|seen| made.iter().map(move |made| (seen, made)));
+        let found = pairs.into_iter().find_map(|(seen, made)| {
+            let operator = Operator::Transpose(Transpose { order: made.order, ..transpose.clone() });
+            let access = operators::row_access(&operator, own, std::slice::from_ref(seen), made, 0);
+            (access != RowAccess::Whole).then(|| (operator, seen.clone(), made.clone()))
+        });
+        if let Some((operator, seen, made)) = found {
+            let layer = &mut network.layers[id.0];
+            layer.operator = operator;
+            layer.inputs[0].shape = seen;
+            layer.shape = made;
+        }
+    }
+    network
+}
+
+/// The shape, and if it may have either order, the same dimensions in the other.
+fn orders(shape: &Shape, either: bool) -> Vec<Shape> {
+    let mut all = vec![shape.clone()];
+    if either {
+        let order = match shape.order {
+            Order::ChannelsFirst => Order::ChannelsLast,
+            Order::ChannelsLast => Order::ChannelsFirst,
+        };
+        all.push(Shape { order, ..shape.clone() });
+    }
+    all
 }
 
 /// The tensor before two Transposes that undo each other, if the operand can be a view of it, and the nodes between.
@@ -89,7 +137,8 @@ impl Source {
     /// What the Transpose reads that makes this operand.
     fn new(network: &Network, operand: &Operand) -> Option<Source> {
         let layer = network.layer(operand.layer);
-        let (Operator::Transpose(Transpose { perm }), [read]) = (&layer.operator, layer.inputs.as_slice())
+        let (Operator::Transpose(Transpose { perm, .. }), [read]) =
+            (&layer.operator, layer.inputs.as_slice())
         else {
             return None;
         };

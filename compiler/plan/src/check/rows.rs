@@ -28,7 +28,12 @@ pub(super) fn spans(
     let (Some(axis), Some(_), Some(out_axis)) = (seen.row_axis(), own.row_axis(), output.row_axis()) else {
         return None;
     };
-    if !is_kept || axis != out_axis || output.rows() == 1 {
+    // A permutation of an image's dimensions keeps its rows, if they stay rows.
+    let is_row = match operator {
+        Operator::Transpose(transpose) => transpose.perm.get(out_axis) == Some(&axis),
+        _ => axis == out_axis,
+    };
+    if !is_kept || !is_row || output.rows() == 1 {
         return None;
     }
     let (rows, height) = (seen.rows() as i64, output.rows() as i64);
@@ -50,6 +55,7 @@ pub(super) fn spans(
         | Operator::BatchNorm(_)
         | Operator::Lrn(_)
         | Operator::Gemm(_)
+        | Operator::Transpose(_)
         | Operator::Convert => same,
         // Dimensions are counted from the last, so that axes of other ranks are not the same.
         Operator::Binary(_) | Operator::Where(_) | Operator::MatMul if seen.rank() != output.rank() => None,
@@ -92,7 +98,6 @@ pub(super) fn spans(
         | Operator::GridSample(_)
         | Operator::GatherElements(_)
         | Operator::MaxUnpool(_)
-        | Operator::Transpose(_)
         | Operator::InstanceNorm(_) => None,
     }
 }
@@ -140,7 +145,7 @@ mod tests {
     use super::*;
     use crate::operator::{
         ArgMax, Binary, BinaryFunction, Concat, DepthToSpace, InstanceNorm, Lrn, Reduce, ReduceFunction,
-        Slice, Softmax, SpaceToDepth,
+        Slice, Softmax, SpaceToDepth, Transpose,
     };
 
     fn table(operator: &Operator, inputs: &[&Shape], operand: usize, output: &Shape) -> Option<Vec<Span>> {
@@ -244,6 +249,36 @@ mod tests {
             for operator in [Operator::Reduce(reduce), Operator::ArgMax(arg_max)] {
                 assert_eq!(table(&operator, &[&image], 0, &image), expected, "{operator:?}");
             }
+        }
+    }
+
+    /// By the definition: a row of the output has elements of one row of the input alone.
+    #[test]
+    fn transposes_keep_rows_that_stay_rows() {
+        let shape = |dims: &[usize], order| Shape { dims: dims.to_vec(), order };
+        let orders = [Order::ChannelsFirst, Order::ChannelsLast];
+        for (perm, from, to) in
+            [[0, 1, 2, 3], [0, 1, 3, 2], [0, 2, 1, 3], [0, 2, 3, 1], [0, 3, 1, 2], [0, 3, 2, 1]]
+                .into_iter()
+                .flat_map(|perm| orders.map(|from| orders.map(|to| (perm, from, to))).concat())
+        {
+            let x = shape(&[1, 2, 3, 4], from);
+            let y = shape(&perm.map(|axis| x.dims[axis]), to);
+            let (row, made) = (x.row_axis().unwrap(), y.row_axis().unwrap());
+            let mut read = vec![NOTHING; y.rows()];
+            for index in 0..24 {
+                let at = [0, index / 12, index / 4 % 3, index % 4];
+                let span = &mut read[at[perm[made]]];
+                let from = at[row] as i64;
+                *span = if *span == NOTHING {
+                    (from, from + 1)
+                } else {
+                    (span.0.min(from), span.1.max(from + 1))
+                };
+            }
+            let expected = Some(read).filter(|rows| rows.iter().all(|(start, end)| start + 1 == *end));
+            let transpose = Operator::Transpose(Transpose { perm: perm.to_vec(), order: to });
+            assert_eq!(table(&transpose, &[&x], 0, &y), expected, "{transpose:?} of {x:?}");
         }
     }
 

@@ -177,7 +177,13 @@ pub(super) fn output_shape(
             if axes != (0..x.rank()).collect::<Vec<_>>() {
                 return fail(format!("{:?} is no permutation of {} dimensions", transpose.perm, x.rank()));
             }
-            Ok(Shape::new(transpose.perm.iter().map(|&axis| x.dims[axis]).collect::<Vec<_>>()))
+            let made = transpose.perm.iter().map(|&axis| x.dims[axis]).collect::<Vec<_>>();
+            match transpose.order {
+                Order::ChannelsLast if made.len() != 4 || made[0] != 1 => fail(format!(
+                    "{made:?} are no image's dimensions, of which the last could be the channels"
+                )),
+                order => Ok(Shape { dims: made, order }),
+            }
         }
         Operator::Softmax(softmax) => axes(x, &softmax.axes).map(|()| x.clone()),
         Operator::DepthToSpace(blocks) => {

@@ -28,7 +28,7 @@ pub use windows::{
 use serde::{Deserialize, Serialize};
 
 use crate::format::Quantization;
-use crate::shape::Shape;
+use crate::shape::{Order, Shape};
 
 /// What a layer computes. Shapes are those of ONNX; `[y, x]` pairs are height first; `pads` are
 /// `[top, left, bottom, right]`. In a plan: `"op": "conv", "attributes": {…}`.
@@ -440,6 +440,20 @@ pub enum PadMode {
 pub struct Transpose {
     /// `output.dims[i] = input.dims[perm[i]]`.
     pub perm: Vec<usize>,
+    /// Which dimension of the output counts the rows, if the output is an image.
+    #[serde(default, skip_serializing_if = "is_channels_first")]
+    pub order: Order,
+}
+
+impl Transpose {
+    /// To an output that is channels-first.
+    pub fn new(perm: impl Into<Vec<usize>>) -> Self {
+        Transpose { perm: perm.into(), order: Order::ChannelsFirst }
+    }
+}
+
+fn is_channels_first(order: &Order) -> bool {
+    *order == Order::ChannelsFirst
 }
 
 /// Attributes of [`Operator::Softmax`].
@@ -568,6 +582,16 @@ impl Operator {
             Operator::DepthToSpace(_) => "depth_to_space",
             Operator::SpaceToDepth(_) => "space_to_depth",
             Operator::Convert => "convert",
+        }
+    }
+
+    /// The dimension of an operand that becomes the one that counts the output's rows, if the operator moves no rows
+    /// itself: the same one, but for a Transpose. `None` if the output is not made of rows.
+    pub fn row_source(&self, output: &Shape) -> Option<usize> {
+        let row = output.row_axis()?;
+        match self {
+            Operator::Transpose(transpose) => transpose.perm.get(row).copied(),
+            _ => Some(row),
         }
     }
 

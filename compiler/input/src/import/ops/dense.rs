@@ -52,8 +52,7 @@ pub(super) fn gemm(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> 
         _ => {
             let mut b = node.tensor(1)?.clone();
             if transposed {
-                let perm = vec![1, 0];
-                b = builder.layer(node, Operator::Transpose(Transpose { perm }), &[&b], Vec::new())?;
+                b = builder.layer(node, Operator::Transpose(Transpose::new([1, 0])), &[&b], Vec::new())?;
             }
             let product = builder.layer(node, Operator::MatMul, &[&a, &b], Vec::new())?;
             (times(builder, node, product, alpha)?, false)

@@ -19,6 +19,7 @@ mod movements;
 mod operands;
 mod pools;
 mod spellings;
+mod transposes;
 
 /// A network under construction; layers are called `0`, `1`, … and their tensors `t0`, `t1`, ….
 #[derive(Default)]

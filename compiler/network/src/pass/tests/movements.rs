@@ -25,8 +25,8 @@ impl Builder {
         id
     }
 
-    fn transpose(&mut self, x: LayerId, seen: Shape, perm: &[usize]) -> LayerId {
-        self.of_view(Operator::Transpose(Transpose { perm: perm.to_vec() }), x, seen)
+    pub(super) fn transpose(&mut self, x: LayerId, seen: Shape, perm: &[usize]) -> LayerId {
+        self.of_view(Operator::Transpose(Transpose::new(perm)), x, seen)
     }
 }
 
@@ -170,7 +170,7 @@ fn other_movements_stay() {
         (&[1, 4, 2, 3, 8], &[0, 1, 3, 2, 4], &[1, 4, 6, 8]),
     ] {
         let operators = becomes(&spelt(false, &[Moved::Transpose(dims, perm)], seen));
-        assert_eq!(operators, [Operator::Transpose(Transpose { perm: perm.to_vec() })]);
+        assert_eq!(operators, [Operator::Transpose(Transpose::new(perm))]);
     }
     let resized = becomes(&spelt(false, &[Moved::Repeat([1, 4, 6, 8], [2, 2])], &[1, 4, 12, 16]));
     assert!(matches!(resized.as_slice(), [Operator::Resize(_)]));

@@ -55,7 +55,7 @@ fn images_in_the_other_order_are_pooled_by_rows() {
     let mut b = Builder::default();
     let x = b.input(&[1, 2, 24, 32]);
     let x = b.function(Function::Relu, x);
-    let y = b.add(Operator::Transpose(Transpose { perm: vec![0, 2, 3, 1] }), &[x]);
+    let y = b.add(Operator::Transpose(Transpose::new([0, 2, 3, 1])), &[x]);
     let reduce = Reduce { function: ReduceFunction::Mean, axes: vec![1, 2], keep_dims: true };
     let y = b.add(Operator::Reduce(reduce), &[y]);
     b.output(y);

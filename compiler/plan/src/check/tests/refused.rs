@@ -91,7 +91,7 @@ fn resized(plan: &mut Plan, tensor: usize, rows: u64) {
 
 /// Has the reader of the first ring take it whole: a transpose and back.
 fn read_whole(plan: &mut Plan) {
-    let swap = Operator::Transpose(crate::operator::Transpose { perm: vec![0, 1, 3, 2] });
+    let swap = Operator::Transpose(crate::operator::Transpose::new([0, 1, 3, 2]));
     plan.cnns[0].layers[2].operator = swap;
 }
 

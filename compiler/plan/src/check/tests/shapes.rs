@@ -249,10 +249,17 @@ fn axes() {
     assert_eq!(concat(0, &[&[2, 3], &[2, 4]]), None);
     assert_eq!(concat(2, &[&[2, 3], &[2, 3]]), None);
     assert_eq!(concat(1, &[&[2, 3], &[2, 3, 1]]), None);
-    let transpose = |perm: &[usize]| of(Operator::Transpose(Transpose { perm: perm.to_vec() }), &[2, 3, 4]);
+    let transpose = |perm: &[usize]| of(Operator::Transpose(Transpose::new(perm)), &[2, 3, 4]);
     assert_eq!(transpose(&[2, 0, 1]), Some(vec![4, 2, 3]));
     assert_eq!(transpose(&[2, 0]), None);
     assert_eq!(transpose(&[2, 0, 0]), None);
+    let last = |perm: &[usize], dims: &[usize]| {
+        of(Operator::Transpose(Transpose { order: Order::ChannelsLast, ..Transpose::new(perm) }), dims)
+    };
+    assert_eq!(last(&[0, 2, 1, 3], &[1, 2, 3, 4]), Some(vec![1, 3, 2, 4]));
+    // No images.
+    assert_eq!(last(&[1, 2, 0, 3], &[1, 2, 3, 4]), None);
+    assert_eq!(last(&[0, 2, 1], &[1, 2, 3]), None);
 }
 
 #[test]
