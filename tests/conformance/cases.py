@@ -25,6 +25,8 @@ MANY_OUTPUTS = {"Attention", "DynamicQuantizeLinear", "GRU", "LSTM", "RNN", "Spl
 # Operators whose data may be 8-bit integers, and those that make integers.
 READ_INTEGERS = {"ConvInteger", "DequantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul"}
 MAKE_INTEGERS = {"ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "QLinearConv", "QLinearMatMul", "QuantizeLinear"}
+# Integers and truth values that csdfc has as floats.
+WHOLE = ("int32", "int64", "bool")
 # Operators that make truth values, which csdfc has as floats.
 MAKE_TRUTH = {"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Xor"}
 
@@ -122,10 +124,16 @@ def _forms(model, inputs, outputs, tolerance):
             raise Unclaimed(f"its data are {values[names[0]].dtype}")
         floats = names[:1]
         notes.append("the input's integers are handed over as floats")
+    whole = []
     if not floats:
-        raise Unclaimed("no input is float32")
+        whole = [name for name in names if name in values and values[name].dtype in WHOLE]
+        floats = whole
+        notes.append("the inputs' integers are handed over as floats")
+    if not floats:
+        raise Unclaimed(f"no input is float32, {', '.join(WHOLE)}")
     for name, array in expected.items():
-        if array.dtype != np.float32 and not _is_index(model, name) and not _is_integer(model, name):
+        is_whole = bool(whole) and array.dtype in WHOLE
+        if array.dtype != np.float32 and not is_whole and not _is_index(model, name) and not _is_integer(model, name):
             raise Unclaimed(f"an output is {array.dtype}")
     forms = []
     several = [node for node in model.graph.node if node.op_type in SEVERAL and len(set(node.input) & set(floats)) > 1]

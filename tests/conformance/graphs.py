@@ -206,6 +206,32 @@ MODELS = {
             z = MatMul (many, x)
             w = MatMul (two, x)
         }""", {"queries": [1, 2, 5, 4], "many": [1, 4, 5, 6], "two": [2, 3, 6]}),
+    "classes, sums and triangles": ("""
+        g (float[1, 5, 6] x) => (float[1, 5, 6] y, float[1, 4, 5] z, float[1, 5, 6] w, float[1, 5, 6] u, float[1, 5, 6] t) {
+            axis = Constant <value = int64 {2}> ()
+            rows = Constant <value = int64 {-2}> ()
+            depth = Constant <value = int64 {4}> ()
+            values = Constant <value = float[2] {-1.0, 2.0}> ()
+            minus = Constant <value = int64 {-3}> ()
+            zero = Constant <value = float {0.0}> ()
+            diagonal = Constant <value = int64 {1}> ()
+            best = ArgMax <axis = 2, keepdims = 0> (x)
+            place = Add (best, minus)
+            z = OneHot <axis = 1> (place, depth, values)
+            up = Greater (x, zero)
+            mask = Cast <to = 7> (up)
+            counts = CumSum <exclusive = 1> (mask, axis)
+            y = Cast <to = 1> (counts)
+            upper = Trilu (x, diagonal)
+            w = CumSum <reverse = 1> (upper, rows)
+            lower = Trilu <upper = 0> (x)
+            u = Hardmax (lower)
+            s = Sinh (lower)
+            c = Cosh (upper)
+            v = Tan (x)
+            a = Add (s, c)
+            t = Add (a, v)
+        }""", {}),
     "heads of attention": ("""
         g (float[1, 9, 8] x) => (float[1, 9, 8] y, float[1, 9, 4, 2] z) {
             cut = Constant <value = int64[4] {1, 9, 2, 4}> ()

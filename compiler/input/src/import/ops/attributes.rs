@@ -38,7 +38,8 @@ fn attributes_of(operator: &str) -> (bool, &'static [&'static str]) {
         "Cast" => &["to", "saturate", "round_mode"],
         "CastLike" => &["saturate", "round_mode"],
         "Clip" => &["min", "max"],
-        "Concat" | "Flatten" | "Gather" | "GatherElements" | "LogSoftmax" | "OneHot" | "Softmax" => &["axis"],
+        "Concat" | "Flatten" | "Gather" | "GatherElements" | "Hardmax" | "LogSoftmax" | "OneHot"
+        | "Softmax" => &["axis"],
         "Constant" => &[
             "sparse_value",
             "value",
@@ -106,6 +107,7 @@ fn attributes_of(operator: &str) -> (bool, &'static [&'static str]) {
         "LpPool" => return (true, &["ceil_mode", "p"]),
         "MaxUnpool" => &["kernel_shape", "pads", "strides"],
         "MaxPool" => return (true, &["ceil_mode", "storage_order"]),
+        "MeanVarianceNormalization" => &["axes"],
         "Mod" => &["fmod"],
         "NonMaxSuppression" => &["center_point_box"],
         "Pad" => &["mode", "pads", "value"],
@@ -149,6 +151,7 @@ fn attributes_of(operator: &str) -> (bool, &'static [&'static str]) {
         "Squeeze" | "Unsqueeze" => &["axes"],
         "TopK" => &["axis", "k", "largest", "sorted"],
         "Transpose" => &["perm"],
+        "RotaryEmbedding" => &["interleaved", "num_heads", "rotary_embedding_dim"],
         "Trilu" => &["upper"],
         "Upsample" => &["mode", "scales"],
         reduction if reduction.starts_with("Reduce") => &["axes", "keepdims", "noop_with_empty_axes"],

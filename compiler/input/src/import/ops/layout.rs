@@ -156,9 +156,45 @@ pub(super) fn pad(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
         }
         "reflect" => PadMode::Reflect,
         "edge" => PadMode::Edge,
-        other => return fault!("mode {other} is not supported; constant, reflect and edge are"),
+        "wrap" => return wrapped(builder, node, x, &before, &after),
+        other => return fault!("mode {other} is unknown"),
     };
     builder.layer(node, Operator::Pad(Pad { mode, before, after }), &[x], Vec::new())
+}
+
+/// A `Pad` that goes on with the other end of each dimension.
+fn wrapped(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    before: &[i64],
+    after: &[i64],
+) -> Result<Tensor, Fault> {
+    let mut made = x.clone();
+    for (axis, (&before, &after)) in before.iter().zip(after).enumerate() {
+        let size = made.dims()[axis];
+        let (Ok(before), Ok(after)) = (usize::try_from(before), usize::try_from(after)) else {
+            return fault!("mode wrap crops dimension {axis}; csdfc only pads in this mode");
+        };
+        if before.max(after) > size {
+            return fault!("mode wrap pads dimension {axis}, which is {size}, with {}", before.max(after));
+        }
+        let end = |builder: &mut Builder, start: usize, length: usize| {
+            let mut ranges = Range::whole(made.dims());
+            ranges[axis] = Range { start, step: 1, length };
+            take(builder, node, &made, &ranges)
+        };
+        let mut parts = Vec::with_capacity(3);
+        if before > 0 {
+            parts.push(end(builder, size - before, before)?);
+        }
+        parts.push(made.clone());
+        if after > 0 {
+            parts.push(end(builder, 0, after)?);
+        }
+        made = joined(builder, node, axis, &parts)?;
+    }
+    Ok(made)
 }
 
 pub(super) fn depth_to_space(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {

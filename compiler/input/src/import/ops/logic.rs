@@ -90,6 +90,12 @@ pub(super) fn choose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     Ok(Tensor { integers: integers.flatten(), ..chosen })
 }
 
+/// The type of a tensor's integers or truth values, if floats hold them.
+pub(super) fn whole_numbers(builder: &Builder, x: &Tensor) -> Option<DataType> {
+    let element = if builder.has_indices(x) { Some(DataType::INT64) } else { x.integers };
+    element.filter(|element| matches!(*element, DataType::INT32 | DataType::INT64 | DataType::BOOL))
+}
+
 /// Operand `index` as floats, which hold integers and truth values.
 pub(super) fn numbers(builder: &mut Builder, node: &Node, index: usize) -> Result<Value, Fault> {
     match node.input(index) {

@@ -3,6 +3,7 @@
 mod attention;
 mod attributes;
 pub(super) mod binary;
+mod composed;
 mod computed_filters;
 mod convolution;
 mod dense;
@@ -168,8 +169,8 @@ const ROWS: &[OperatorRow] = &[
     tensors("ConvInteger", integers::conv),
     tensors("ConvTranspose", convolution::conv_transpose),
     function("Cos"),
-    constants("Cosh", arithmetic::only_of_constants),
-    constants("CumSum", patterns::cumulative_sum),
+    from_both_formats("Cosh", composed::hyperbolic_cosine, arithmetic::only_of_constants),
+    from_both_formats("CumSum", composed::cumulative_sum, patterns::cumulative_sum),
     tensors("DepthToSpace", layout::depth_to_space),
     from_both_formats("DequantizeLinear", quantized::dequantize, quantized::dequantize_constant),
     arithmetic("Div"),
@@ -211,6 +212,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("GroupNormalization", normalise::group_norm),
     function("HardSigmoid"),
     function("HardSwish"),
+    tensors("Hardmax", composed::hard_max),
     from_both_formats("Identity", reshape::identity, reshape::identity_constant),
     tensors("InstanceNormalization", normalise::instance_norm),
     tensors("IsInf", logic::is_infinite),
@@ -231,6 +233,7 @@ const ROWS: &[OperatorRow] = &[
     OperatorRow { name: "MaxPool", import: Import::Many(pool::max_pool), fold: Fold::Kernels },
     tensors("MaxUnpool", pool::max_unpool),
     tensors("Mean", binary::mean),
+    tensors("MeanVarianceNormalization", composed::mean_variance),
     arithmetic("Min"),
     function("Mish"),
     from_both_formats("Mod", binary::modulo, arithmetic::modulo),
@@ -239,7 +242,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("NonMaxSuppression", reduce::non_max_suppression),
     constants("NonZero", patterns::non_zero),
     from_both_formats("Not", logic::logic, arithmetic::logic),
-    constants("OneHot", patterns::one_hot),
+    from_both_formats("OneHot", composed::one_hot, patterns::one_hot),
     from_both_formats("Or", logic::logic, arithmetic::logic),
     tensors("PRelu", element_wise::p_relu),
     tensors("Pad", layout::pad),
@@ -274,6 +277,7 @@ const ROWS: &[OperatorRow] = &[
     function("Relu"),
     from_both_formats("Reshape", reshape::reshape, reshape::reshape_constant),
     tensors("Resize", resize::resize),
+    tensors("RotaryEmbedding", composed::rotary_embedding),
     function("Round"),
     tensors("ScatterND", gather::scatter_nd),
     function("Selu"),
@@ -282,7 +286,7 @@ const ROWS: &[OperatorRow] = &[
     function("Sigmoid"),
     function("Sign"),
     function("Sin"),
-    constants("Sinh", arithmetic::only_of_constants),
+    from_both_formats("Sinh", composed::hyperbolic_sine, arithmetic::only_of_constants),
     constants("Size", fold::size),
     OperatorRow {
         name: "SkipLayerNormalization",
@@ -305,13 +309,13 @@ const ROWS: &[OperatorRow] = &[
     arithmetic("Sub"),
     arithmetic("Sum"),
     tensors("Swish", element_wise::swish),
-    constants("Tan", arithmetic::only_of_constants),
+    from_both_formats("Tan", composed::tangent, arithmetic::only_of_constants),
     function("Tanh"),
     function("ThresholdedRelu"),
     from_both_formats("Tile", reshape::tile, index::tile),
     OperatorRow { name: "TopK", import: Import::Many(reduce::top_k), fold: Fold::Kernels },
     from_both_formats("Transpose", layout::transpose, index::transpose),
-    constants("Trilu", patterns::triangle),
+    from_both_formats("Trilu", composed::triangle, patterns::triangle),
     from_both_formats("Unsqueeze", reshape::unsqueeze, reshape::unsqueeze_constant),
     tensors("Upsample", resize::upsample),
     from_both_formats("Where", logic::choose, index::select),

@@ -2,7 +2,7 @@
 
 use csdfc_plan::operator::{ArgMax, Function, NonMaxSuppression, Operator, Reduce, ReduceFunction, TopK};
 
-use super::{element_wise, layout, line};
+use super::{element_wise, layout, line, logic};
 use crate::import::builder::{Builder, FROM_LAST, is_channels_last};
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
@@ -14,9 +14,14 @@ pub(super) fn reduce(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     let function = of_node(node)?;
     let Some(axes) = reduced_axes(node, x.rank())? else { return builder.identity(node, x) };
     let keep_dims = node.flag("keepdims", true)?;
-    in_either_order(builder, node, x, &axes, keep_dims, |axes, keep_dims| {
+    // Integers whose sums, least and greatest are integers again.
+    let is_exact = matches!(function, ReduceFunction::Sum | ReduceFunction::Max | ReduceFunction::Min);
+    let whole = logic::whole_numbers(builder, x).filter(|_| is_exact);
+    let x = if whole.is_some() { &builder.without_indices(x)?.as_floats() } else { x };
+    let made = in_either_order(builder, node, x, &axes, keep_dims, |axes, keep_dims| {
         Operator::Reduce(Reduce { function: function.clone(), axes, keep_dims })
-    })
+    })?;
+    Ok(Tensor { integers: whole.or(made.integers), ..made })
 }
 
 /// `ArgMin`: where the greatest of all negated elements is.
@@ -36,6 +41,13 @@ pub(super) fn arg_max(builder: &mut Builder, node: &Node) -> Result<Tensor, Faul
     })
 }
 
+/// Where the first of the greatest elements along a dimension are, which stays.
+pub(super) fn greatest(builder: &mut Builder, node: &Node, x: &Tensor, axis: usize) -> Result<Tensor, Fault> {
+    in_either_order(builder, node, x, &[axis], true, |axes, keep_dims| {
+        Operator::ArgMax(ArgMax { axis: axes[0], keep_dims, select_last: false, floats: false })
+    })
+}
+
 /// `TopK`: the elements, and their indices of 64 bits. They are sorted, whether or not the model asks for that.
 pub(super) fn top_k(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let x = node.tensor(0)?;
@@ -49,12 +61,14 @@ pub(super) fn top_k(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fa
         [count] if count > 0 => usize::try_from(count).unwrap_or(usize::MAX),
         _ => return fault!("it takes {given:?} elements"),
     };
-    let mut found = Vec::new();
-    for indices in [false, true] {
+    let whole = logic::whole_numbers(builder, x);
+    let x = if whole.is_some() { &builder.without_indices(x)?.as_floats() } else { x };
+    let mut made = |indices| {
         let operator = Operator::TopK(TopK { axis, count, largest, indices, floats: false });
-        found.push(Value::Tensor(builder.layer(node, operator, &[x], Vec::new())?));
-    }
-    Ok(found)
+        builder.layer(node, operator, &[x], Vec::new())
+    };
+    let (elements, indices) = (made(false)?, made(true)?);
+    Ok([Tensor { integers: whole.or(elements.integers), ..elements }, indices].map(Value::Tensor).into())
 }
 
 /// `NonMaxSuppression`. The output has the largest possible number of rows. Rows beyond the boxes that it keeps are −1.
