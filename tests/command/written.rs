@@ -104,6 +104,21 @@ fn frames_come_from_files_and_bad_ones_are_named() {
     assert!(error.code == 1 && error.stderr.contains("--calibrate"), "{}", error.stderr);
 }
 
+#[test]
+fn a_run_that_fails_leaves_no_output() {
+    let folder = folder();
+    let path = folder.path();
+    let planned = run(path, &["plan", "builtin:lenet5", "-o", "plan.json"]);
+    assert_eq!(planned.code, 0, "{}", planned.stderr);
+    std::fs::write(path.join("short.raw"), vec![0; 32 * 32 * 4 - 1]).unwrap();
+    std::fs::write(path.join("frame.bmp"), vec![0; 32 * 32 * 4]).unwrap();
+    for (input, words) in [("short.raw", "short.raw"), ("frame.bmp", "takes no pixels")] {
+        let error = fails(path, &["run", "plan.json", "--input", input, "--output", "out.raw"]);
+        assert!(error.contains(words), "{input}: {error}");
+        assert!(!path.join("out.raw").exists(), "{input}");
+    }
+}
+
 /// A slip of the keyboard must not cost anybody a model.
 #[test]
 fn what_is_read_is_not_written_over() {
@@ -134,6 +149,8 @@ fn what_is_read_is_not_written_over() {
         &["quantize", "net.onnx", "--random", "1", "-o", "net.onnx"],
         &["inspect", "net.onnx", "--onnx", "net.onnx"],
         &["emit", "plan.json", "--update", "plan.json"],
+        &["analyze", "net.onnx", "--dot", "net.onnx"],
+        &["select", "net.onnx", "--plan-out", "net.onnx"],
         &["run", "plan.json", "--input", &input, "--output", &format!("{output}=frame.raw")],
     ] {
         let error = fails(folder.path(), args);

@@ -125,10 +125,14 @@ pub fn is_npy(path: &str) -> bool {
     path.ends_with(".npy")
 }
 
+/// Extensions of images. Those after the first three are refused: their bytes are no raw frames either.
+const EXTENSIONS: [&str; 12] =
+    ["png", "jpg", "jpeg", "avif", "bmp", "gif", "heic", "pgm", "ppm", "tif", "tiff", "webp"];
+
 /// Whether a file is an image, by its name.
 pub fn is_image(path: &str) -> bool {
     let extension = Path::new(path).extension().map(|extension| extension.to_ascii_lowercase());
-    extension.is_some_and(|extension| ["png", "jpg", "jpeg"].iter().any(|known| extension == *known))
+    extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
 }
 
 /// An input: the frame of a `.npy` file or of an image again and again, or the frames of a raw file.

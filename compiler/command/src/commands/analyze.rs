@@ -1,6 +1,6 @@
 //! `csdfc analyze`: the dataflow analyses on a graph from a file, or on the partitions of an application.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -30,6 +30,8 @@ const MAX_BYTES: u64 = 64 << 20;
 /// # Errors
 /// When it cannot be read, the graph is inconsistent or too large, or a file cannot be written.
 pub fn analyze(args: &AnalyzeArgs) -> Result<Outcome, Error> {
+    let written = args.dot.iter().chain(&args.sdf3).map(PathBuf::as_path);
+    output::expect_apart(written, [Path::new(&args.source)])?;
     let (targets, is_application) = targets(args)?;
     let exported = export(args, &targets)?;
     if exported {

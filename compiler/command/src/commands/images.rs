@@ -8,10 +8,14 @@ use csdfc_runtime::run::{Data, Value, input_dims};
 
 use crate::error::Error;
 
+/// Extensions of images. Those after the first three are refused: their bytes are no raw frames either.
+const EXTENSIONS: [&str; 12] =
+    ["png", "jpg", "jpeg", "avif", "bmp", "gif", "heic", "pgm", "ppm", "tif", "tiff", "webp"];
+
 /// Whether a file is an image, by its name.
 pub(super) fn is_image(path: &Path) -> bool {
     let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
-    extension.is_some_and(|extension| ["png", "jpg", "jpeg"].iter().any(|known| extension == *known))
+    extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
 }
 
 /// The pixels of an image for an input of this shape, which takes bytes: in red, green and blue, or in grey if it has one

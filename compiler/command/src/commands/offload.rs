@@ -1,6 +1,6 @@
 //! `csdfc offload`: maps a layer, or every convolution of a model, onto an accelerator that computes it in steps.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use csdfc_input::app::resolve::Cnn;
@@ -43,6 +43,11 @@ const ALWAYS_REPLAYED: u64 = 1 << 20;
 /// # Errors
 /// When a file cannot be read or written, or the layer cannot be offloaded at all.
 pub fn offload(args: &OffloadArgs) -> Result<Outcome, Error> {
+    let written = args.output.iter().chain(&args.trace).chain(&args.picture).map(PathBuf::as_path);
+    output::expect_apart(
+        written,
+        args.app.iter().map(Path::new).chain(args.accelerator.accelerator.as_deref()),
+    )?;
     let accelerator = accelerator(args)?;
     if args.group.is_none() && accelerator.pe.is_none() {
         return Err(Error::Input {

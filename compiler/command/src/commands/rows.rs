@@ -3,12 +3,14 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use csdfc_plan::operator::{CameraLayout, Input, InputElement};
 use csdfc_plan::shape::Shape;
 use csdfc_planner::error::Error;
 use csdfc_runtime::run::{FrameRows, InputRow, OutputRow, WholeFrame};
+
+use super::output;
 
 /// Whether a file holds frames without a header.
 pub(super) fn is_raw(path: &Path) -> bool {
@@ -114,27 +116,32 @@ impl RawInput {
 
 /// An output whose frames are written row by row.
 pub(super) struct RawOutput {
-    name: String,
-    file: BufWriter<Box<dyn Write>>,
+    path: PathBuf,
+    /// Made when the first row is there: a run that fails before leaves no file.
+    file: Option<BufWriter<Box<dyn Write>>>,
     as_bytes: bool,
     /// A row as it is in the file.
     row: Vec<u8>,
 }
 
 impl RawOutput {
-    /// Makes a file; `-` is standard output. With `as_bytes`, floats are multiplied by 255 and rounded to the nearest.
+    /// A file that will be made; `-` is standard output. With `as_bytes`, floats are multiplied by 255 and rounded to the
+    /// nearest.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it could not be made.
     pub fn create(path: &Path, as_bytes: bool) -> Result<Self, Error> {
-        let (name, file): (String, Box<dyn Write>) = match path.as_os_str() == "-" {
-            true => ("standard output".into(), Box::new(io::stdout())),
-            false => {
-                let file = File::create(path).map_err(|error| Error::write(path, error))?;
-                (path.display().to_string(), Box::new(file))
-            }
+        output::check(path)?;
+        Ok(RawOutput { path: path.to_owned(), file: None, as_bytes, row: Vec::new() })
+    }
+
+    fn file(&mut self) -> io::Result<&mut BufWriter<Box<dyn Write>>> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None if self.path.as_os_str() == "-" => BufWriter::new(Box::new(io::stdout()) as Box<dyn Write>),
+            None => BufWriter::new(Box::new(File::create(&self.path)?) as Box<dyn Write>),
         };
-        Ok(RawOutput { name, file: BufWriter::new(file), as_bytes, row: Vec::new() })
+        Ok(self.file.insert(file))
     }
 
     fn write_row(&mut self, row: OutputRow<'_>) -> io::Result<()> {
@@ -145,7 +152,10 @@ impl RawOutput {
             (OutputRow::I64(row), false) => self.row.extend(row.iter().flat_map(|i| i.to_le_bytes())),
             (OutputRow::I64(row), true) => self.row.extend(row.iter().map(|i| *i.clamp(&0, &255) as u8)),
         }
-        self.file.write_all(&self.row)
+        let row = std::mem::take(&mut self.row);
+        let written = self.file()?.write_all(&row);
+        self.row = row;
+        written
     }
 
     /// Ends a frame.
@@ -153,7 +163,7 @@ impl RawOutput {
     /// # Errors
     /// When it cannot be written.
     pub fn end_frame(&mut self) -> Result<(), Error> {
-        self.file.flush().map_err(|error| Error::write(&self.name, error))
+        self.file.as_mut().map_or(Ok(()), Write::flush).map_err(|error| Error::write(&self.path, error))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `csdfc select`: primitives and layouts for the layers of a CNN, or of a bare table of costs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use csdfc_input::app::resolve::{Application, Cnn, RowsChoice};
 use csdfc_input::app::spec::Primitives;
@@ -44,6 +44,8 @@ pub fn select(args: &SelectArgs) -> Result<Outcome, Error> {
             help: Some("leave --objective out, and give --mem or --workspace".into()),
         });
     }
+    let written = args.output.iter().chain(&args.plan_out).chain(&args.instance_out).map(PathBuf::as_path);
+    output::expect_apart(written, args.app.iter().map(Path::new).chain(args.instance.as_deref()))?;
     let (table, target, name) = match (&args.app, &args.instance) {
         (Some(app), _) => {
             let target = target(args, app)?;
