@@ -78,6 +78,10 @@ class Csdfc:
             raise Failed(f"run ends with {code}: {words}")
         return [np.load(folder / "out" / file_name(name)) for name in names]
 
+    def said(self, *arguments):
+        """What a command prints."""
+        return self._process([self.program, *arguments], cwd=self.work).stdout
+
     def run_rows(self, plan, inputs, names, folder):
         """The outputs of these names as raw files of floats, of inputs that are raw files of frames."""
         shutil.rmtree(folder, ignore_errors=True)

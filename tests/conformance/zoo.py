@@ -14,7 +14,9 @@ import json
 import os
 import re
 import resource
+import statistics
 import sys
+import time
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -44,6 +46,9 @@ class Result:
     error: float = 0.0
     bytes: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    # Median milliseconds of a frame, csdfc's and ONNX Runtime's.
+    frame: tuple[float, float] | None = None
+    is_emitted: bool = False
 
     def line(self) -> str:
         said = [f"{self.name:20} {self.exporter:7} {'FAILED' if self.why else 'ok':6}"]
@@ -73,8 +78,9 @@ def export(name: str, exporter: str, file: Path) -> None:
     beside.rename(file)
 
 
-def compare(tool, file: Path, result: Result) -> None:
-    """Plans, checks and runs a model in each way, beside ONNX Runtime."""
+def compare(tool, file: Path, result: Result, emit: bool = False) -> None:
+    """Plans, checks and runs a model in each way, beside ONNX Runtime. With `emit`, the crate of the smallest plan is built
+    and gives the same bytes."""
     import numpy as np
     from csdfc import Failed, Refused
     from models import draw_inputs, start
@@ -92,17 +98,21 @@ def compare(tool, file: Path, result: Result) -> None:
             result.bytes[kind] = json.loads(plan.read_text())["memory"]["total"]
             outputs = tool.run(plan, feeds, names, tool.work / file.stem)
             for output, ours, theirs in zip(names, outputs, wanted, strict=True):
-                theirs = theirs.astype(np.float64)
                 if ours.shape != theirs.shape:
                     raise Failed(f"{output} is {list(ours.shape)}, ONNX Runtime's {list(theirs.shape)}")
-                error = float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-30))
+                error = difference(ours, theirs.astype(np.float64))
                 # What is not a number is larger than anything that is allowed.
                 result.error = error if not error <= result.error else result.error
                 if not error <= ALLOWED:
                     raise Failed(f"{output} differs by {error:.1e} of its largest element")
             if first is None:
                 first = outputs
-            elif any(one.tobytes() != other.tobytes() for one, other in zip(first, outputs, strict=True)):
+                result.frame = frame(tool, plan, session, names, feeds)
+            if emit and kind == "least":
+                inputs = json.loads(plan.read_text())["cnns"][0]["inputs"]
+                outputs += tool.run_crate(plan, [feeds[name] for name in inputs], tool.work / "crate")
+                result.is_emitted = True
+            if any(one.tobytes() != other.tobytes() for one, other in zip([*first, *first], outputs, strict=False)):
                 raise Failed("other bytes than those of the first plan")
         except (Refused, Failed) as why:
             why = str(why)
@@ -112,12 +122,73 @@ def compare(tool, file: Path, result: Result) -> None:
     result.why = "; ".join(whys)
 
 
+def frame(tool, plan: Path, session, names, feeds) -> tuple[float, float]:
+    """The median time of a frame, csdfc's and ONNX Runtime's, one worker each."""
+    frames = 9
+    said = tool.said("run", plan, "--random", "1", "--frames", str(frames))
+    ours = re.search(r"([\d.]+) (ms|µs|s) a frame", said)
+    theirs = []
+    for _ in range(frames):
+        before = time.perf_counter()
+        session.run(names, feeds)
+        theirs.append(1e3 * (time.perf_counter() - before))
+    unit = {"s": 1e3, "ms": 1.0, "µs": 1e-3}
+    return float(ours[1]) * unit[ours[2]], statistics.median(theirs)
+
+
+def table(results: list[Result], machine: str) -> str:
+    """A page of what was found."""
+    lines = ["# A zoo of architectures", "",
+             "Made by `python3 tests/conformance/zoo.py --csdfc PATH --emit --table docs/zoo/README.md`. The architectures are those of",
+             "`tests/conformance/architectures.py`, with seeded weights, as PyTorch's two exporters write them. Each is planned in three",
+             "ways, checked, and run beside ONNX Runtime. *Error* is the largest difference, as a share of the largest element. *Memory*",
+             "is all that a plan takes, its parameters included: the fastest plan, and the smallest. *Planning* is the time for the",
+             "smallest, which the search takes most of. *Crate*: the crate of the smallest plan is built and gives the same bytes. *Frame*",
+             f"is the fastest plan's median time over ONNX Runtime's, on one thread of a {machine}.", "",
+             "| architecture | exporter | error | memory, fastest | memory, smallest | planning | crate | frame |",
+             "| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |"]
+    for result in results:
+        if result.why:
+            lines.append(f"| {result.name} | {result.exporter} | {result.why[:100]} | | | | | |")
+            continue
+        ours, theirs = result.frame
+        lines.append(f"| {result.name} | {result.exporter} | {result.error:.0e} | {result.bytes['default']:,} | {result.bytes['least']:,} | "
+                     f"{result.seconds['least']:.1f} s | {'yes' if result.is_emitted else 'not tried'} | {ours / theirs:.2f} |")
+    ratios = [result.frame[0] / result.frame[1] for result in results if not result.why]
+    names = {result.name for result in results}
+    failed = {result.name for result in results if result.why}
+    lines += ["", f"{len(names - failed)} of {len(names)} architectures pass. The median of *frame* is {statistics.median(ratios):.2f}."]
+    return "\n".join(lines) + "\n"
+
+
+def difference(ours, theirs) -> float:
+    """The largest difference, as a share of the largest element. The rows of a detector's output, of at most 8 numbers, may be
+    in another order, since rows of almost equal scores change places: then each row counts with the nearest of the other's."""
+    import numpy as np
+
+    largest = max(np.abs(theirs).max(), 1e-30)
+    error = np.abs(ours - theirs).max()
+    if not error <= ALLOWED * largest and theirs.ndim >= 2 and theirs.shape[-1] <= 8 and len(theirs) <= 1000:
+        rows = [each.reshape(-1, theirs.shape[-1]) for each in (ours, theirs)]
+        apart = np.abs(rows[0][:, None] - rows[1][None]).max(-1)
+        error = max(apart.min(0).max(), apart.min(1).max())
+    return float(error / largest)
+
+
+def machine() -> str:
+    """What the processor calls itself."""
+    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return found[1] if found else "processor without a name"
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--csdfc", type=Path, metavar="PATH", required=True, help="the command to test")
     parser.add_argument("--only", metavar="REGEX", default="", help="only architectures whose name matches")
     parser.add_argument("--exporter", action="append", choices=EXPORTERS, help="only this exporter; repeatable")
     parser.add_argument("--folder", type=Path, metavar="DIR", default=WORK / "zoo", help="where models and plans are written")
+    parser.add_argument("--emit", action="store_true", help="build the crate of each smallest plan, and compare its bytes")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="write a page of what was found")
     parser.add_argument("--least", type=int, default=0, metavar="N", help="fail if fewer architectures pass")
     return parser.parse_args()
 
@@ -145,10 +216,13 @@ def main() -> int:
             except Exception as why:  # Exporters fail in many ways, which are no fault of csdfc's.
                 print(f"{name:20} {exporter:7} not exported: {type(why).__name__}: {str(why).splitlines()[0][:200]}", flush=True)
                 continue
-            compare(tool, file, result)
+            compare(tool, file, result, given.emit and exporter == next(iter(given.exporter or EXPORTERS)))
             results.append(result)
             print(result.line(), flush=True)
     (folder / "zoo.json").write_text(json.dumps([vars(result) for result in results], indent=1) + "\n")
+    if given.table:
+        given.table.parent.mkdir(parents=True, exist_ok=True)
+        given.table.write_text(table(results, machine()))
     names = {result.name for result in results}
     failed = {result.name for result in results if result.why}
     print(f"\n{len(names) - len(failed)} of {len(names)} architectures pass; failed: {', '.join(sorted(failed)) or 'none'}")
