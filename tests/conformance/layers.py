@@ -540,13 +540,13 @@ def gather(net, operator, x):
 
 def pad(net, operator, x):
     dims = net.shapes[x]
-    modes = ["constant", "constant", "edge", "reflect"]
+    modes = ["constant", "constant", "edge", "reflect"] + ["wrap"] * (net.opset >= 19)
     mode = net.choice(modes)
     count = 2 if len(dims) > 2 and net.count(0, 3) else len(dims)
     axes = sorted(net.random.sample(range(len(dims)), net.count(1, count)))
     before, after = [0] * len(dims), [0] * len(dims)
     for axis in axes:
-        most = min(3, dims[axis] - 1) if mode == "reflect" else 3
+        most = min(3, dims[axis] - (mode == "reflect")) if mode in ("reflect", "wrap") else 3
         before[axis], after[axis] = net.count(0, most), net.count(0, most)
         if mode == "constant" and dims[axis] > 2 and net.one_in(4):
             before[axis] = -1
@@ -598,8 +598,8 @@ class Row:
 
 
 FUNCTIONS = {
-    "Abs": 7, "Ceil": 7, "Elu": 7, "Erf": 9, "Exp": 7, "Floor": 7, "Gelu": 20, "HardSigmoid": 7, "HardSwish": 14, "LeakyRelu": 7,
-    "Log": 7, "Mish": 18, "Neg": 7, "Reciprocal": 7, "Relu": 7, "Selu": 7, "Sigmoid": 7, "Softplus": 7, "Softsign": 7,
+    "Abs": 7, "Ceil": 7, "Cosh": 9, "Elu": 7, "Erf": 9, "Exp": 7, "Floor": 7, "Gelu": 20, "HardSigmoid": 7, "HardSwish": 14, "LeakyRelu": 7,
+    "Log": 7, "Mish": 18, "Neg": 7, "Reciprocal": 7, "Relu": 7, "Selu": 7, "Sigmoid": 7, "Sinh": 9, "Softplus": 7, "Softsign": 7,
     "Round": 11, "Sqrt": 7, "Swish": 24, "Tanh": 7, "ThresholdedRelu": 10,
 }
 REDUCTIONS = ["ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",

@@ -5,7 +5,11 @@ import random
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from layers import OPERATORS, divisors
+import composed
+import layers
+from layers import divisors
+
+OPERATORS = layers.OPERATORS | composed.OPERATORS
 
 OPSETS = [7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26]
 MAX_ELEMENTS = 3000
@@ -118,6 +122,13 @@ class Network:
         if operator in MAY_BE_VIEWS and all(input in self.same or input not in self.shapes for input in inputs):
             self.same.add(name)
         self._float(name, dims)
+        return name
+
+    def hidden(self, operator, inputs, **attributes):
+        """A node whose tensor of integers or truth values only the next node reads."""
+        name = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
+        self.read.update(inputs)
         return name
 
     def parts(self, operator, inputs, names, dims, **attributes):
