@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use csdfc_input::export::export;
 use csdfc_plan::plan::StorageModel;
 use csdfc_planner::saved::front::SavedFront;
-use csdfc_tests::{application, hostile, outcome, random, root};
+use csdfc_tests::{application, generate, hostile, outcome, random, root};
 use rand::RngExt;
 
-/// Changes of one file.
-const ROUNDS: u64 = 300;
+/// Changes of one file, if `PROPTEST_CASES` states no other number.
+const CHANGES: u64 = 300;
 
 const APP: &str = r#"(
   name: "app",
@@ -23,7 +24,8 @@ const APP: &str = r#"(
 /// Hands a file in, whole and changed in random places.
 fn check(reader: impl Fn(&[u8]), file: &[u8]) {
     reader(file);
-    for stream in 0..ROUNDS {
+    let stated = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    for stream in 0..stated.unwrap_or(CHANGES) {
         let mut random = random(stream);
         let mut changed = file.to_vec();
         for _ in 0..random.random_range(1..4) {
@@ -101,6 +103,15 @@ fn instances() {
 fn models() {
     // The smallest model there is to start from: an empty graph of opset 13.
     check(hostile::onnx, &[0x08, 0x08, 0x3a, 0x02, 0x0a, 0x00, 0x42, 0x02, 0x10, 0x0d]);
+    // Drawn networks, as csdfc writes them.
+    for stream in 0..4 {
+        let mut random = random(stream);
+        let bytes: Vec<u8> = (0..200).map(|_| random.random()).collect();
+        let application = generate::application(&bytes, StorageModel::Tensors);
+        let file = export(&application.cnns[0].network).unwrap_or_default();
+        assert!(!file.is_empty());
+        check(hostile::onnx, &file);
+    }
 }
 
 #[test]

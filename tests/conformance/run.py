@@ -18,7 +18,7 @@ PARTS = ["models", "emitted", "joint", "quantized", "trained", "written", "graph
 PACKAGES = ["numpy==2.4.6", "onnx==1.23.2", "onnxruntime==1.31.1", "ai-edge-litert==2.3.0", "pillow==13.0.0"]
 # Cases that pass at least where a whole part runs: one that is no longer looked at is a failure too.
 FLOORS = {"light": {"light (plans)": 9}, "tflite": {"tflite operators": 288, "tflite integers": 30}, "states": {"states": 44},
-          "suite": {"node": 1200, "pytorch-converted": 69, "pytorch-operator": 35}}
+          "suite": {"node": 1230, "pytorch-converted": 69, "pytorch-operator": 35}}
 # How `--prepare` ends where the packages cannot be had.
 UNAVAILABLE = 75
 

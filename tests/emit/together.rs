@@ -94,10 +94,10 @@ fn tight(application: &Application, case: &Case) -> (Plan, bool) {
 fn needs_all_rows(operator: &Operator) -> bool {
     match operator {
         Operator::InstanceNorm(_)
-        | Operator::Transpose(_)
         | Operator::NonMaxSuppression(_)
         | Operator::GridSample(_)
         | Operator::MaxUnpool(_) => true,
+        Operator::Transpose(transpose) => transpose.perm[2] != 2,
         Operator::TopK(top) => top.axis == 2,
         Operator::GatherElements(gather) => gather.axis == 2,
         Operator::Reduce(reduce) => reduce.axes.contains(&2),

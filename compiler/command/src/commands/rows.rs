@@ -130,7 +130,7 @@ impl RawOutput {
     ///
     /// # Errors
     /// When it could not be made.
-    pub fn create(path: &Path, as_bytes: bool) -> Result<Self, Error> {
+    pub fn new(path: &Path, as_bytes: bool) -> Result<Self, Error> {
         output::check(path)?;
         Ok(RawOutput { path: path.to_owned(), file: None, as_bytes, row: Vec::new() })
     }

@@ -400,7 +400,7 @@ impl CnnFiles {
         for output in &cnn.outputs {
             let file = file_of(outputs, &output.name);
             let raw = file.as_ref().filter(|file| is_raw(file));
-            files.raw_outputs.push(raw.map(|file| RawOutput::create(file, args.bytes)).transpose()?);
+            files.raw_outputs.push(raw.map(|file| RawOutput::new(file, args.bytes)).transpose()?);
             files.npy.push(file.filter(|file| !is_raw(file)));
         }
         Ok(files)

@@ -62,6 +62,11 @@ fn peak(plan: &Plan, witness: &PeakWitness) -> String {
     if blocks > 0 {
         rows.push(vec![String::new(), grouped(blocks), "blocks of weights".into()]);
     }
+    let rings: u64 = live.iter().filter_map(|tensor| tensor.ring).map(|ring| ring.bytes).sum();
+    if let Some(unused @ 1..) = (rings + blocks).checked_sub(witness.bytes) {
+        let why = "of rows that are not made yet, or no longer needed";
+        rows.push(vec![String::new(), format!("−{}", grouped(unused)), why.into()]);
+    }
     format!("memory peaks while {} {fire}:\n{}", firing.join(" and "), table(&rows, &[1]))
 }
 

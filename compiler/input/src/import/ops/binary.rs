@@ -44,14 +44,13 @@ fn exact_integers(builder: &Builder, node: &Node, function: BinaryFunction) -> O
     whole_numbers(builder, node).filter(|_| matches!(function, Add | Sub | Mul | Max | Min))
 }
 
-/// The type of an operand's integers, if they are indices or counts.
+/// The type of the operands' integers, if they are indices or counts.
 fn whole_numbers(builder: &Builder, node: &Node) -> Option<DataType> {
     let element = node.inputs.iter().flatten().find_map(|input| match input {
-        Value::Tensor(x) if builder.has_indices(x) => Some(DataType::INT64),
-        Value::Tensor(x) => x.integers,
+        Value::Tensor(x) => logic::whole_numbers(builder, x),
         Value::Constant(_) => None,
     });
-    element.filter(|element| matches!(*element, DataType::INT32 | DataType::INT64))
+    element.filter(|element| *element != DataType::BOOL)
 }
 
 /// `Div` of integers: the quotient, rounded towards 0.

@@ -23,6 +23,7 @@ pub(super) fn cumulative_sum(builder: &mut Builder, node: &Node) -> Result<Tenso
     if count > MAX_SUMMED {
         return fault!("it sums up {count} elements; csdfc sums up at most {MAX_SUMMED}");
     }
+    builder.charge(count * count)?;
     let (exclusive, reverse) = (node.flag("exclusive", false)?, node.flag("reverse", false)?);
     let counts = |at: usize| {
         let [from, to] = if reverse { [at % count, at / count] } else { [at / count, at % count] };

@@ -1,12 +1,10 @@
-//! Elements at indices, and elements put at indices.
-
-use std::collections::BTreeSet;
+//! Elements at indices.
 
 use csdfc_plan::operator::{GatherElements, Operator};
 
 use super::layout::{MAX_PARTS, joined, take, tensor_of};
 use super::parts::{cut, dims, part, reshaped};
-use super::{logic, reshape};
+use super::reshape;
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, Data, count};
 use crate::import::error::{Fault, fault};
@@ -142,7 +140,7 @@ fn is_table(constant: &Constant) -> bool {
 }
 
 /// A constant as a tensor, made from an element of some tensor.
-fn as_tensor(
+pub(super) fn as_tensor(
     builder: &mut Builder,
     node: &Node,
     some: &Tensor,
@@ -178,120 +176,21 @@ fn elements(
     Ok(Tensor { integers: x.integers, ..found })
 }
 
-/// `ScatterND` at constant places that are a grid: a list of indices for each of the first dimensions, in any of which the
-/// tensor is cut at these indices and joined again with the updates between.
-pub(super) fn scatter_nd(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
-    match node.text("reduction", "none")? {
-        "none" => {}
-        other => return fault!("reduction {other} is not supported"),
-    }
-    let indices = node.constant(1, "indices")?;
-    let (x, updates) = match (logic::numbers(builder, node, 0)?, logic::numbers(builder, node, 2)?) {
-        (Value::Tensor(x), Value::Tensor(updates)) => (x, updates),
-        (Value::Tensor(x), Value::Constant(updates)) => {
-            let line = Constant { dims: vec![updates.elements()], ..updates };
-            let one = first_element(builder, node, &x)?;
-            (x, tensor_of(builder, node, &one, &line)?)
-        }
-        (Value::Constant(x), Value::Tensor(updates)) => {
-            let one = first_element(builder, node, &updates)?;
-            let one = builder.reshape(node, &one, vec![1; x.dims.len()])?;
-            (tensor_of(builder, node, &one, &x)?, updates)
-        }
-        (Value::Constant(_), Value::Constant(_)) => return fault!("all its operands are constants"),
-    };
-    let lists = grid(indices, x.dims())?;
-    let mut dims: Vec<usize> = lists.iter().map(Vec::len).collect();
-    dims.extend(&x.dims()[lists.len()..]);
-    let updates = builder.reshape(node, &updates, dims)?;
-    replaced(builder, node, &x, &updates, &lists, 0)
-}
-
 /// The first element of a tensor, as a tensor of one dimension.
-fn first_element(builder: &mut Builder, node: &Node, x: &Tensor) -> Result<Tensor, Fault> {
+pub(super) fn first_element(builder: &mut Builder, node: &Node, x: &Tensor) -> Result<Tensor, Fault> {
     let one = take(builder, node, x, &vec![Range { start: 0, step: 1, length: 1 }; x.rank()])?;
     builder.reshape(node, &one, vec![1])
 }
 
-/// The tensor with `updates` at the places where the index of each dimension from `axis` on is in the list of that dimension.
-fn replaced(
-    builder: &mut Builder,
-    node: &Node,
-    x: &Tensor,
-    updates: &Tensor,
-    lists: &[Vec<usize>],
-    axis: usize,
-) -> Result<Tensor, Fault> {
-    let is_whole = |axis: usize| lists[axis].iter().copied().eq(0..x.dims()[axis]);
-    let Some(axis) = (axis..lists.len()).find(|axis| !is_whole(*axis)) else { return Ok(updates.clone()) };
-    // The part that is replaced, in the order of the tensor.
-    let mut order: Vec<usize> = (0..lists[axis].len()).collect();
-    order.sort_unstable_by_key(|place| lists[axis][*place]);
-    let sorted: Vec<usize> = order.iter().map(|place| lists[axis][*place]).collect();
-    let updates = taken(builder, node, updates, axis, &order)?;
-    let is_last = (axis + 1..lists.len()).all(is_whole);
-    let inner = match is_last {
-        true => updates,
-        false => {
-            let part = taken(builder, node, x, axis, &sorted)?;
-            replaced(builder, node, &part, &updates, lists, axis + 1)?
-        }
-    };
-    let mut parts = Vec::new();
-    let (mut at, mut used) = (0, 0);
-    while at < x.dims()[axis] {
-        let run = sorted[used..].iter().enumerate().take_while(|(i, place)| **place == at + i).count();
-        let next = sorted.get(used).copied().unwrap_or(x.dims()[axis]);
-        let (from, start, length) = if run > 0 { (&inner, used, run) } else { (x, at, next - at) };
-        let mut ranges = Range::whole(from.dims());
-        ranges[axis] = Range { start, step: 1, length };
-        parts.push(take(builder, node, from, &ranges)?);
-        (at, used) = (at + length, used + run);
-    }
-    joined(builder, node, axis, &parts)
-}
-
-/// The lists of indices whose product the places are, in row-major order.
-fn grid(indices: &Constant, dims: &[usize]) -> Result<Vec<Vec<usize>>, Fault> {
-    let &[ref outer @ .., depth] = indices.dims.as_slice() else { return fault!("its indices are a scalar") };
-    if depth > dims.len() || indices.elements() == 0 {
-        return fault!("its indices are {:?} in {dims:?}", indices.dims);
-    }
-    let all = indices.to_ints()?;
-    let (mut lists, mut repeats) = (Vec::new(), count(outer)?);
-    for (axis, size) in dims.iter().enumerate().take(depth) {
-        let column: Vec<i64> = all.iter().skip(axis).step_by(depth).copied().collect();
-        let column = places(&column, axis, *size)?;
-        let mut seen = BTreeSet::new();
-        let mut list = Vec::new();
-        for place in column {
-            if seen.insert(place) {
-                list.push(place);
-            }
-        }
-        repeats /= list.len().max(1);
-        lists.push((list, repeats));
-    }
-    let is_place = |(i, tuple): (usize, &[i64])| {
-        let each = lists.iter().zip(tuple).zip(dims);
-        each.into_iter().all(|(((list, repeats), index), size)| {
-            let place = if *index < 0 { index + *size as i64 } else { *index };
-            *repeats > 0 && list[i / repeats % list.len()] as i64 == place
-        })
-    };
-    let product: usize = lists.iter().map(|(list, _)| list.len()).product();
-    if product != count(outer)? || !all.chunks_exact(depth).enumerate().all(is_place) {
-        return Err(Fault::new("the places that it writes to are no grid")
-            .help("csdfc takes a ScatterND that assigns to a slice, with indices known at export"));
-    }
-    Ok(lists.into_iter().map(|(list, _)| list).collect())
-}
-
 /// Indices counted from 0, each within a dimension of this size.
-fn places(indices: &[i64], axis: usize, size: usize) -> Result<Vec<usize>, Fault> {
-    let outside =
-        |index: &i64| Fault::new(format!("index {index} is out of range: dimension {axis} is {size}"));
-    indices.iter().map(|index| node::axis(*index, size).map_err(|_| outside(index))).collect()
+pub(super) fn places(indices: &[i64], axis: usize, size: usize) -> Result<Vec<usize>, Fault> {
+    indices.iter().map(|index| place_of(*index, axis, size)).collect()
+}
+
+/// An index counted from 0, within a dimension of this size.
+pub(super) fn place_of(index: i64, axis: usize, size: usize) -> Result<usize, Fault> {
+    let outside = |_| Fault::new(format!("index {index} is out of range: dimension {axis} is {size}"));
+    node::axis(index, size).map_err(outside)
 }
 
 /// The parts of a tensor at these places along a dimension.

@@ -6,6 +6,7 @@ pub(super) mod binary;
 mod composed;
 mod computed_filters;
 mod convolution;
+mod deformable;
 mod dense;
 mod einsum;
 pub(super) mod element_wise;
@@ -13,6 +14,7 @@ mod fused;
 pub(super) mod gather;
 mod integer_types;
 pub(super) mod integers;
+mod inverse;
 pub(super) mod layout;
 pub(super) mod line;
 mod logic;
@@ -24,6 +26,8 @@ pub(super) mod recurrent;
 pub(super) mod reduce;
 mod reshape;
 mod resize;
+mod scatter;
+mod signal;
 
 use super::builder::Builder;
 use super::constant::Constant;
@@ -139,16 +143,16 @@ static TABLE: &[OperatorRow] = ROWS;
 
 const ROWS: &[OperatorRow] = &[
     function("Abs"),
-    constants("Acos", arithmetic::only_of_constants),
-    constants("Acosh", arithmetic::only_of_constants),
+    from_both_formats("Acos", inverse::inverse, arithmetic::only_of_constants),
+    from_both_formats("Acosh", inverse::inverse, arithmetic::only_of_constants),
     arithmetic("Add"),
     from_both_formats("And", logic::logic, arithmetic::logic),
     tensors("ArgMax", reduce::arg_max),
     tensors("ArgMin", reduce::arg_min),
-    constants("Asin", arithmetic::only_of_constants),
-    constants("Asinh", arithmetic::only_of_constants),
-    constants("Atan", arithmetic::only_of_constants),
-    constants("Atanh", arithmetic::only_of_constants),
+    from_both_formats("Asin", inverse::inverse, arithmetic::only_of_constants),
+    from_both_formats("Asinh", inverse::inverse, arithmetic::only_of_constants),
+    from_both_formats("Atan", inverse::inverse, arithmetic::only_of_constants),
+    from_both_formats("Atanh", inverse::inverse, arithmetic::only_of_constants),
     OperatorRow { name: "Attention", import: Import::Many(attention::attention), fold: Fold::Kernels },
     tensors("AveragePool", pool::pool),
     tensors("BatchNormalization", normalise::batch_norm),
@@ -171,6 +175,8 @@ const ROWS: &[OperatorRow] = &[
     function("Cos"),
     from_both_formats("Cosh", composed::hyperbolic_cosine, arithmetic::only_of_constants),
     from_both_formats("CumSum", composed::cumulative_sum, patterns::cumulative_sum),
+    tensors("DFT", signal::dft),
+    tensors("DeformConv", deformable::deform_conv),
     tensors("DepthToSpace", layout::depth_to_space),
     from_both_formats("DequantizeLinear", quantized::dequantize, quantized::dequantize_constant),
     arithmetic("Div"),
@@ -279,7 +285,9 @@ const ROWS: &[OperatorRow] = &[
     tensors("Resize", resize::resize),
     tensors("RotaryEmbedding", composed::rotary_embedding),
     function("Round"),
-    tensors("ScatterND", gather::scatter_nd),
+    tensors("STFT", signal::stft),
+    tensors("ScatterElements", scatter::scatter_elements),
+    tensors("ScatterND", scatter::scatter_nd),
     function("Selu"),
     constants("Shape", fold::shape),
     tensors("Shrink", element_wise::shrink),
