@@ -144,7 +144,7 @@ def table(results: list[Result], machine: str) -> str:
              "ways, checked, and run beside ONNX Runtime. *Error* is the largest difference, as a share of the largest element. *Memory*",
              "is all that a plan takes, its parameters included: the fastest plan, and the smallest. *Planning* is the time for the",
              "smallest, which the search takes most of. *Crate*: the crate of the smallest plan is built and gives the same bytes. *Frame*",
-             f"is the fastest plan's median time over ONNX Runtime's, on one thread of a {machine}.", "",
+             f"is the fastest plan's median time over ONNX Runtime's, on one thread of this processor: {machine}.", "",
              "| architecture | exporter | error | memory, fastest | memory, smallest | planning | crate | frame |",
              "| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |"]
     for result in results:
