@@ -136,6 +136,10 @@ def frame(tool, plan: Path, session, names, feeds) -> tuple[float, float]:
     return float(ours[1]) * unit[ours[2]], statistics.median(theirs)
 
 
+def grouped(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
 def table(results: list[Result], machine: str) -> str:
     """A page of what was found."""
     lines = ["# A zoo of architectures", "",
@@ -152,7 +156,7 @@ def table(results: list[Result], machine: str) -> str:
             lines.append(f"| {result.name} | {result.exporter} | {result.why[:100]} | | | | | |")
             continue
         ours, theirs = result.frame
-        lines.append(f"| {result.name} | {result.exporter} | {result.error:.0e} | {result.bytes['default']:,} | {result.bytes['least']:,} | "
+        lines.append(f"| {result.name} | {result.exporter} | {result.error:.0e} | {grouped(result.bytes['default'])} | {grouped(result.bytes['least'])} | "
                      f"{result.seconds['least']:.1f} s | {'yes' if result.is_emitted else 'not tried'} | {ours / theirs:.2f} |")
     ratios = [result.frame[0] / result.frame[1] for result in results if not result.why]
     names = {result.name for result in results}

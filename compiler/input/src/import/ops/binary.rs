@@ -97,7 +97,7 @@ fn is_positive(divisor: &Value) -> Result<bool, Fault> {
 }
 
 /// How often a positive integer goes into another one, rounded down. Half of 1 is added to the dividend, which does not change
-/// the result: a quotient that is rounded, or computed by a reciprocal, stays on its side of the next integer.
+/// the result below 2²³: a quotient that is rounded, or computed by a reciprocal, stays on its side of the next integer.
 fn rounded_down(builder: &mut Builder, node: &Node, dividend: Value, divisor: Value) -> Result<Value, Fault> {
     let dividend = part(builder, node, "Add", [dividend, number(0.5)])?;
     let quotient = part(builder, node, "Div", [dividend, divisor])?;

@@ -27,7 +27,7 @@ pub(super) fn deform_conv(builder: &mut Builder, node: &Node) -> Result<Tensor, 
     let (groups, parts) = (groups?, parts?);
     if groups == 0
         || parts == 0
-        || channels != groups * of_group
+        || groups.checked_mul(of_group) != Some(channels)
         || channels % parts != 0
         || units % groups != 0
     {
@@ -46,23 +46,24 @@ pub(super) fn deform_conv(builder: &mut Builder, node: &Node) -> Result<Tensor, 
     }
     let values = filters.to_floats()?;
     let bias = node.optional(3, "bias")?.map(Constant::weights).transpose()?;
+    let size = channels / parts;
+    let cuts = (0..parts).map(|of| cut(builder, node, &x.clone().into(), 1, [of * size, (of + 1) * size]));
+    let images = cuts.map(|image| tensor(image?)).collect::<Result<Vec<_>, _>>()?;
     let mut made: Option<Tensor> = None;
     for tap in 0..taps {
         let (tap_y, tap_x) = (tap / kernel_x, tap % kernel_x);
         let mut sampled = Vec::with_capacity(parts);
-        for of in 0..parts {
+        for (of, image) in images.iter().enumerate() {
             let at = of * taps + tap;
-            let y = positions(rows, stride[0], tap_y * dilation[0], top, height);
+            let y = positions(rows, [stride[0], tap_y, dilation[0]], top, height);
             let y = place(builder, node, &offsets, 2 * at, &y, 2)?;
-            let x_of = positions(columns, stride[1], tap_x * dilation[1], left, width);
+            let x_of = positions(columns, [stride[1], tap_x, dilation[1]], left, width);
             let x_of = place(builder, node, &offsets, 2 * at + 1, &x_of, 3)?;
             let grid = grid(builder, node, &x, [x_of, y], [1, rows, columns, 1])?;
-            let size = channels / parts;
-            let own = tensor(cut(builder, node, &x.clone().into(), 1, [of * size, (of + 1) * size])?)?;
             let (mode, padding) = (SampleMode::Linear, SamplePadding::Zeros);
             let sample = GridSample { mode, padding, align_corners: false };
             let mut samples =
-                builder.layer(node, Operator::GridSample(sample), &[&own, &grid], Vec::new())?;
+                builder.layer(node, Operator::GridSample(sample), &[image, &grid], Vec::new())?;
             if let Some(mask) = &mask {
                 let factor = cut(builder, node, mask, 1, [at, at + 1])?;
                 samples = tensor(part(builder, node, "Mul", [samples.into(), factor])?)?;
@@ -97,8 +98,9 @@ pub(super) fn deform_conv(builder: &mut Builder, node: &Node) -> Result<Tensor, 
 
 /// Where a tap is without an offset, for each place of an axis of so many pixels: the middle of pixel p is (2·p + 1) / size − 1
 /// of a grid from −1 to 1. Also the step of a pixel there.
-fn positions(count: usize, stride: usize, tap: usize, pad: i64, size: usize) -> (Vec<f32>, f32) {
-    let at = |place: usize| (place * stride + tap) as f64 - pad as f64;
+fn positions(count: usize, of_window: [usize; 3], pad: i64, size: usize) -> (Vec<f32>, f32) {
+    let [stride, tap, dilation] = of_window.map(|value| value as f64);
+    let at = |place: usize| place as f64 * stride + tap * dilation - pad as f64;
     let places = (0..count).map(|place| ((2.0 * at(place) + 1.0) / size as f64 - 1.0) as f32);
     (places.collect(), 2.0 / size as f32)
 }

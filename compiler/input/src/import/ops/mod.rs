@@ -3,7 +3,6 @@
 mod attention;
 mod attributes;
 pub(super) mod binary;
-mod composed;
 mod computed_filters;
 mod convolution;
 mod deformable;
@@ -14,25 +13,27 @@ mod fused;
 pub(super) mod gather;
 mod integer_types;
 pub(super) mod integers;
-mod inverse;
 pub(super) mod layout;
 pub(super) mod line;
 mod logic;
 mod normalise;
 mod parts;
+mod patterns;
 mod pool;
 mod quantized;
 pub(super) mod recurrent;
 pub(super) mod reduce;
 mod reshape;
 mod resize;
+mod rotary;
 mod scatter;
 mod signal;
+mod trigonometry;
 
 use super::builder::Builder;
 use super::constant::Constant;
 use super::error::{Fault, fault};
-use super::fold::{self, arithmetic, index, kernels, patterns};
+use super::fold::{self, arithmetic, index, kernels};
 use super::node::{Node, Tensor, Value};
 
 /// The ONNX operators that are imported, by name.
@@ -143,16 +144,16 @@ static TABLE: &[OperatorRow] = ROWS;
 
 const ROWS: &[OperatorRow] = &[
     function("Abs"),
-    from_both_formats("Acos", inverse::inverse, arithmetic::only_of_constants),
-    from_both_formats("Acosh", inverse::inverse, arithmetic::only_of_constants),
+    from_both_formats("Acos", trigonometry::inverse, arithmetic::only_of_constants),
+    from_both_formats("Acosh", trigonometry::inverse, arithmetic::only_of_constants),
     arithmetic("Add"),
     from_both_formats("And", logic::logic, arithmetic::logic),
     tensors("ArgMax", reduce::arg_max),
     tensors("ArgMin", reduce::arg_min),
-    from_both_formats("Asin", inverse::inverse, arithmetic::only_of_constants),
-    from_both_formats("Asinh", inverse::inverse, arithmetic::only_of_constants),
-    from_both_formats("Atan", inverse::inverse, arithmetic::only_of_constants),
-    from_both_formats("Atanh", inverse::inverse, arithmetic::only_of_constants),
+    from_both_formats("Asin", trigonometry::inverse, arithmetic::only_of_constants),
+    from_both_formats("Asinh", trigonometry::inverse, arithmetic::only_of_constants),
+    from_both_formats("Atan", trigonometry::inverse, arithmetic::only_of_constants),
+    from_both_formats("Atanh", trigonometry::inverse, arithmetic::only_of_constants),
     OperatorRow { name: "Attention", import: Import::Many(attention::attention), fold: Fold::Kernels },
     tensors("AveragePool", pool::pool),
     tensors("BatchNormalization", normalise::batch_norm),
@@ -173,8 +174,8 @@ const ROWS: &[OperatorRow] = &[
     tensors("ConvInteger", integers::conv),
     tensors("ConvTranspose", convolution::conv_transpose),
     function("Cos"),
-    from_both_formats("Cosh", composed::hyperbolic_cosine, arithmetic::only_of_constants),
-    from_both_formats("CumSum", composed::cumulative_sum, patterns::cumulative_sum),
+    from_both_formats("Cosh", trigonometry::hyperbolic_cosine, arithmetic::only_of_constants),
+    from_both_formats("CumSum", patterns::cumulative_sum, fold::patterns::cumulative_sum),
     tensors("DFT", signal::dft),
     tensors("DeformConv", deformable::deform_conv),
     tensors("DepthToSpace", layout::depth_to_space),
@@ -192,7 +193,7 @@ const ROWS: &[OperatorRow] = &[
     function("Erf"),
     function("Exp"),
     from_both_formats("Expand", reshape::expand, index::expand),
-    constants("EyeLike", patterns::eye_like),
+    constants("EyeLike", fold::patterns::eye_like),
     tensors("FastGelu", fused::gelu),
     from_both_formats("Flatten", reshape::flatten, reshape::flatten_constant),
     function("Floor"),
@@ -218,7 +219,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("GroupNormalization", normalise::group_norm),
     function("HardSigmoid"),
     function("HardSwish"),
-    tensors("Hardmax", composed::hard_max),
+    tensors("Hardmax", patterns::hard_max),
     from_both_formats("Identity", reshape::identity, reshape::identity_constant),
     tensors("InstanceNormalization", normalise::instance_norm),
     tensors("IsInf", logic::is_infinite),
@@ -239,16 +240,16 @@ const ROWS: &[OperatorRow] = &[
     OperatorRow { name: "MaxPool", import: Import::Many(pool::max_pool), fold: Fold::Kernels },
     tensors("MaxUnpool", pool::max_unpool),
     tensors("Mean", binary::mean),
-    tensors("MeanVarianceNormalization", composed::mean_variance),
+    tensors("MeanVarianceNormalization", normalise::mean_variance),
     arithmetic("Min"),
     function("Mish"),
     from_both_formats("Mod", binary::modulo, arithmetic::modulo),
     arithmetic("Mul"),
     function("Neg"),
     tensors("NonMaxSuppression", reduce::non_max_suppression),
-    constants("NonZero", patterns::non_zero),
+    constants("NonZero", fold::patterns::non_zero),
     from_both_formats("Not", logic::logic, arithmetic::logic),
-    from_both_formats("OneHot", composed::one_hot, patterns::one_hot),
+    from_both_formats("OneHot", patterns::one_hot, fold::patterns::one_hot),
     from_both_formats("Or", logic::logic, arithmetic::logic),
     tensors("PRelu", element_wise::p_relu),
     tensors("Pad", layout::pad),
@@ -283,7 +284,7 @@ const ROWS: &[OperatorRow] = &[
     function("Relu"),
     from_both_formats("Reshape", reshape::reshape, reshape::reshape_constant),
     tensors("Resize", resize::resize),
-    tensors("RotaryEmbedding", composed::rotary_embedding),
+    tensors("RotaryEmbedding", rotary::rotary_embedding),
     function("Round"),
     tensors("STFT", signal::stft),
     tensors("ScatterElements", scatter::scatter_elements),
@@ -294,7 +295,7 @@ const ROWS: &[OperatorRow] = &[
     function("Sigmoid"),
     function("Sign"),
     function("Sin"),
-    from_both_formats("Sinh", composed::hyperbolic_sine, arithmetic::only_of_constants),
+    from_both_formats("Sinh", trigonometry::hyperbolic_sine, arithmetic::only_of_constants),
     constants("Size", fold::size),
     OperatorRow {
         name: "SkipLayerNormalization",
@@ -317,13 +318,13 @@ const ROWS: &[OperatorRow] = &[
     arithmetic("Sub"),
     arithmetic("Sum"),
     tensors("Swish", element_wise::swish),
-    from_both_formats("Tan", composed::tangent, arithmetic::only_of_constants),
+    from_both_formats("Tan", trigonometry::tangent, arithmetic::only_of_constants),
     function("Tanh"),
     function("ThresholdedRelu"),
     from_both_formats("Tile", reshape::tile, index::tile),
     OperatorRow { name: "TopK", import: Import::Many(reduce::top_k), fold: Fold::Kernels },
     from_both_formats("Transpose", layout::transpose, index::transpose),
-    from_both_formats("Trilu", composed::triangle, patterns::triangle),
+    from_both_formats("Trilu", patterns::triangle, fold::patterns::triangle),
     from_both_formats("Unsqueeze", reshape::unsqueeze, reshape::unsqueeze_constant),
     tensors("Upsample", resize::upsample),
     from_both_formats("Where", logic::choose, index::select),

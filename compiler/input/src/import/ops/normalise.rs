@@ -4,6 +4,7 @@ use csdfc_plan::operator::{
     BatchNorm, Function, InstanceNorm, Lrn, Operator, Reduce, ReduceFunction, Softmax,
 };
 
+use super::parts::{number, part, tensor};
 use super::{binary, element_wise, reduce};
 use crate::import::builder::{Builder, is_channels_last};
 use crate::import::constant::Constant;
@@ -124,6 +125,21 @@ pub(super) fn group_norm(builder: &mut Builder, node: &Node) -> Result<Tensor, F
         }
     };
     per_channel(builder, node, &y, &each(scale)?, Some(&each(bias)?))
+}
+
+/// `MeanVarianceNormalization`: mean 0 and variance 1 over some dimensions.
+pub(super) fn mean_variance(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    const EPSILON: f32 = 1e-9;
+    let x = Value::from(node.tensor(0)?.clone());
+    let axes = node.ints("axes")?.unwrap_or(&[0, 2, 3]);
+    let axes = Value::from(Constant::ints([axes.len()], axes.to_vec()));
+    let mean = part(builder, node, "ReduceMean", [x.clone(), axes.clone()])?;
+    let centred = part(builder, node, "Sub", [x, mean])?;
+    let squares = part(builder, node, "Mul", [centred.clone(), centred.clone()])?;
+    let variance = part(builder, node, "ReduceMean", [squares, axes])?;
+    let deviation = part(builder, node, "Sqrt", [variance])?;
+    let deviation = part(builder, node, "Add", [deviation, number(EPSILON)])?;
+    tensor(part(builder, node, "Div", [centred, deviation])?)
 }
 
 /// `LpNormalization`: elements divided by their norm along an axis; zeros stay.

@@ -175,7 +175,7 @@ fn updated(builder: &mut Builder, node: &Node, of_places: &[Vec<usize>]) -> Resu
         let elements = dims(&value).iter().product();
         match reshaped(builder, node, &value, vec![elements])? {
             Value::Tensor(line) => Ok(line),
-            Value::Constant(line) => as_tensor(builder, node, &some, &line),
+            Value::Constant(line) => Ok(as_tensor(builder, node, &some, &line)?.as_floats()),
         }
     };
     let (line, updates) = (flat(0)?, flat(2)?);

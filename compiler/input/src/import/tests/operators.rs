@@ -337,6 +337,19 @@ fn suppressions_keep_at_most_the_boxes_that_there_are() {
     refused(&with_score(1, 0.5, f32::INFINITY, 5), "the least score of a box is inf");
 }
 
+/// Integers of a tensor, and updates of it that are constants.
+#[test]
+fn integers_are_scattered() {
+    let model = Model::of(18, DataType::INT64, &[1, 4], &["y"]);
+    let stored = |name: &str, values: &[i64]| {
+        let tensor = none().ints(name, values).graph().initializer.remove(0);
+        TensorProto { dims: vec![1, values.len() as i64], ..tensor }
+    };
+    let model = model.tensor(stored("at", &[2, -1])).tensor(stored("u", &[7, 9]));
+    let model = model.node("ScatterElements", &["x", "at", "u"], &["y"], vec![int("axis", 1)]);
+    assert!(model.import().is_ok());
+}
+
 #[test]
 fn what_new_operators_refuse() {
     let image = &[1, 2, 4, 4];

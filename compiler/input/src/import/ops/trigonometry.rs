@@ -1,4 +1,4 @@
-//! Inverse trigonometric and hyperbolic functions, as the functions that csdfc has.
+//! Trigonometric and hyperbolic functions and their inverses, as the functions that csdfc has.
 
 use std::f32::consts::FRAC_PI_2;
 
@@ -19,6 +19,32 @@ const ARC_TANGENT: [f32; 9] = [
     -0.016_165_737,
     0.002_866_225_8,
 ];
+
+/// `Tan`: the sine over the cosine.
+pub(super) fn tangent(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = Value::from(node.tensor(0)?.clone());
+    let sine = part(builder, node, "Sin", [x.clone()])?;
+    let cosine = part(builder, node, "Cos", [x])?;
+    tensor(part(builder, node, "Div", [sine, cosine])?)
+}
+
+/// `Cosh`: the mean of eˣ and e⁻ˣ.
+pub(super) fn hyperbolic_cosine(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = Value::from(node.tensor(0)?.clone());
+    let up = part(builder, node, "Exp", [x.clone()])?;
+    let down = part(builder, node, "Neg", [x])?;
+    let down = part(builder, node, "Exp", [down])?;
+    let sum = part(builder, node, "Add", [up, down])?;
+    tensor(part(builder, node, "Mul", [sum, number(0.5)])?)
+}
+
+/// `Sinh`: tanh x · cosh x, which is exact near 0, where a difference of powers is not.
+pub(super) fn hyperbolic_sine(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    let x = Value::from(node.tensor(0)?.clone());
+    let cosine = hyperbolic_cosine(builder, node)?;
+    let tangent = part(builder, node, "Tanh", [x])?;
+    tensor(part(builder, node, "Mul", [cosine.into(), tangent])?)
+}
 
 /// `Acos`, `Acosh`, `Asin`, `Asinh`, `Atan` and `Atanh`.
 pub(super) fn inverse(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
