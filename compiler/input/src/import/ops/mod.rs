@@ -33,7 +33,7 @@ mod trigonometry;
 use super::builder::Builder;
 use super::constant::Constant;
 use super::error::{Fault, fault};
-use super::fold::{self, arithmetic, index, kernels};
+use super::fold::{self, arithmetic, index, kernels, patterns as constant_patterns};
 use super::node::{Node, Tensor, Value};
 
 /// The ONNX operators that are imported, by name.
@@ -175,7 +175,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("ConvTranspose", convolution::conv_transpose),
     function("Cos"),
     from_both_formats("Cosh", trigonometry::hyperbolic_cosine, arithmetic::only_of_constants),
-    from_both_formats("CumSum", patterns::cumulative_sum, fold::patterns::cumulative_sum),
+    from_both_formats("CumSum", patterns::cumulative_sum, constant_patterns::cumulative_sum),
     tensors("DFT", signal::dft),
     tensors("DeformConv", deformable::deform_conv),
     tensors("DepthToSpace", layout::depth_to_space),
@@ -193,7 +193,7 @@ const ROWS: &[OperatorRow] = &[
     function("Erf"),
     function("Exp"),
     from_both_formats("Expand", reshape::expand, index::expand),
-    constants("EyeLike", fold::patterns::eye_like),
+    constants("EyeLike", constant_patterns::eye_like),
     tensors("FastGelu", fused::gelu),
     from_both_formats("Flatten", reshape::flatten, reshape::flatten_constant),
     function("Floor"),
@@ -247,9 +247,9 @@ const ROWS: &[OperatorRow] = &[
     arithmetic("Mul"),
     function("Neg"),
     tensors("NonMaxSuppression", reduce::non_max_suppression),
-    constants("NonZero", fold::patterns::non_zero),
+    constants("NonZero", constant_patterns::non_zero),
     from_both_formats("Not", logic::logic, arithmetic::logic),
-    from_both_formats("OneHot", patterns::one_hot, fold::patterns::one_hot),
+    from_both_formats("OneHot", patterns::one_hot, constant_patterns::one_hot),
     from_both_formats("Or", logic::logic, arithmetic::logic),
     tensors("PRelu", element_wise::p_relu),
     tensors("Pad", layout::pad),
@@ -324,7 +324,7 @@ const ROWS: &[OperatorRow] = &[
     from_both_formats("Tile", reshape::tile, index::tile),
     OperatorRow { name: "TopK", import: Import::Many(reduce::top_k), fold: Fold::Kernels },
     from_both_formats("Transpose", layout::transpose, index::transpose),
-    from_both_formats("Trilu", patterns::triangle, fold::patterns::triangle),
+    from_both_formats("Trilu", patterns::triangle, constant_patterns::triangle),
     from_both_formats("Unsqueeze", reshape::unsqueeze, reshape::unsqueeze_constant),
     tensors("Upsample", resize::upsample),
     from_both_formats("Where", logic::choose, index::select),
