@@ -5,6 +5,7 @@
 mod analyze;
 mod bad_input;
 mod boxes;
+mod exported;
 mod front;
 mod guide;
 mod images;

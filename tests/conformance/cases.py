@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 OLDEST_OPSET = 7
 LARGEST_RANK = 6
 # Images, and lines.
-WINDOW_RANKS = (4, 3)
+WINDOW_RANKS = (4, 3, 5)
 OPERATORS = Path(__file__).resolve().parents[2] / "docs" / "guide" / "src" / "operators.md"
 # Operators with several operands that csdfc takes as tensors of the network.
 SEVERAL = {"Add", "Attention", "Concat", "Conv", "Div", "Einsum", "Equal", "Greater", "GreaterOrEqual", "GridSample", "Less",
@@ -187,7 +187,7 @@ def _claim_tensors(model, values, expected):
         raise Unclaimed(f"a tensor of rank above {LARGEST_RANK}")
     for node in shown.node:
         if node.op_type in WINDOWS and ranks.get(node.input[0], WINDOW_RANKS[0]) not in WINDOW_RANKS:
-            raise Unclaimed("a window that is not 1-D or 2-D")
+            raise Unclaimed("a window that is not 1-D, 2-D or 3-D")
     if any(array.size == 0 and array.ndim > 1 for array in arrays) or any(a.size == 0 for a in expected.values()):
         raise Unclaimed("a tensor without elements")
 

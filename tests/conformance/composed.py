@@ -3,7 +3,7 @@ sums, classes and places. As in layers.py, each function adds to a network, or g
 
 import numpy as np
 
-from layers import Row, divisors
+from layers import Row, divisors, reduced
 
 
 def heads(net, _, x):
@@ -28,6 +28,36 @@ def heads(net, _, x):
     y = y and net.node("MatMul", [y, values], [1, count, tokens, units // count])
     y = y and net.node("Transpose", [y], parted, perm=[0, 2, 1, 3])
     return y and net.node("Reshape", [y, net.ints(dims)], dims)
+
+
+def pixels(net, _, x):
+    """Layers of tokens that are the pixels of an image, of dimensions `[1, H, W, C]`, and then an image or tokens again."""
+    dims = net.shapes[x]
+    if dims[0] != 1 or len(dims) not in (3, 4):
+        return None
+    if len(dims) == 4:
+        image = [1, dims[2], dims[3], dims[1]]
+        y = net.node("Transpose", [x], image, perm=[0, 2, 3, 1])
+    else:
+        height = net.choice(divisors(dims[1]))
+        image = [1, height, dims[1] // height, dims[2]]
+        y = net.node("Reshape", [x, net.ints(image)], image)
+    units = image[3]
+    for _ in range(net.count(1, 3)):
+        step = net.choice(["norm", "dense", "sum", "softmax"])
+        if step == "norm" and y:
+            mean = reduced(net, "ReduceMean", y, [3], True)
+            y = mean and net.node("Sub", [y, mean], image)
+        elif step == "dense" and y:
+            y = net.node("MatMul", [y, net.weights(units, units, sums=units)], image)
+        elif step == "sum" and y:
+            y = net.node("Add", [y, net.constant(units)], image)
+        elif y:
+            y = net.node("Softmax", [y], image, axis=3)
+    if y and net.one_in(2):
+        return net.node("Transpose", [y], [1, units, *image[1:3]], perm=[0, 3, 1, 2])
+    tokens = [1, image[1] * image[2], units]
+    return y and net.node("Reshape", [y, net.ints(tokens)], tokens)
 
 
 def attention(net, operator, x):
@@ -122,7 +152,7 @@ def einsum(net, operator, x):
 
 
 OPERATORS = {
-    "heads of attention": Row(heads, 8), "Attention": Row(attention, 16, since=23), "RotaryEmbedding": Row(rotated, 16, since=23),
+    "heads of attention": Row(heads, 8), "tokens as pixels": Row(pixels, 4, since=13), "Attention": Row(attention, 16, since=23), "RotaryEmbedding": Row(rotated, 16, since=23),
     "Where": Row(bent, 3, since=9), "CumSum": Row(cumulative, 3, since=11), "Trilu": Row(triangle, 3, since=14),
     "OneHot": Row(classes, 2, since=11), "Gather of a table": Row(lambda net, _, x: classes(net, "Gather", x), 2, since=11),
     "Div of indices": Row(lambda net, _, x: classes(net, "Div", x), 1, since=13), "Mod": Row(classes, 1, since=13), "GatherND": Row(places, 2, since=12),

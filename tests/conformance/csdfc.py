@@ -111,11 +111,11 @@ class Csdfc:
             raise Failed(f"run --dump ends with {code}: {words}")
         return {unquote(file.stem): np.load(file) for file in (folder / "dump").glob("*.npy")}
 
-    def run_crate(self, plan, arrays, folder):
+    def run_crate(self, plan, arrays, folder, optimisation=1):
         """The outputs of the plan's crate, emitted anew: files in the order of its inputs, and so its outputs."""
         shutil.rmtree(folder, ignore_errors=True)
         self._call("emit", plan, "-o", folder, "--crate-name", "emitted")
-        self._cargo(folder, "build", "--release", "--offline")
+        self._cargo(folder, optimisation, "build", "--release", "--offline")
         files = []
         names = json.loads(Path(plan).read_text())["cnns"][0]["inputs"]
         for number, (name, array) in enumerate(zip(names, arrays, strict=True)):
@@ -129,9 +129,18 @@ class Csdfc:
         names = re.findall(r'arguments\.target\(\s*\d+,\s*\d+,\s*"([^"]+)"', program)
         return [np.load(folder / "out" / name) for name in names]
 
-    def _cargo(self, folder, *arguments):
-        # Bytes do not depend on the optimisation, and it builds faster.
-        environment = os.environ | {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_TARGET_DIR": str(folder / "target")}
+    def time_crate(self, folder, frames):
+        """The median milliseconds of a frame in the program that `run_crate` has built and run."""
+        files = sorted(folder.glob("in-*.npy"), key=lambda file: int(file.stem[3:]))
+        done = self._process([folder / "target" / "release" / "emitted", *files, "--frames", frames, "--output", folder / "out"])
+        median = re.search(r"median: ([\d.]+) ms", done.stdout)
+        if median is None:
+            raise Failed(f"the crate does not say how fast it is: {done.stdout}{done.stderr}")
+        return float(median[1])
+
+    def _cargo(self, folder, optimisation, *arguments):
+        # Bytes do not depend on the optimisation, and it builds faster with little.
+        environment = os.environ | {"CARGO_PROFILE_RELEASE_OPT_LEVEL": str(optimisation), "CARGO_TARGET_DIR": str(folder / "target")}
         environment.pop("RUSTFLAGS", None)
         done = self._process(["cargo", *arguments], cwd=folder, env=environment)
         if done.returncode != 0 or "warning" in done.stderr:

@@ -46,9 +46,8 @@ class Result:
     error: float = 0.0
     bytes: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    # Median milliseconds of a frame, csdfc's and ONNX Runtime's.
+    # Median milliseconds of a frame, the crate's and ONNX Runtime's.
     frame: tuple[float, float] | None = None
-    is_emitted: bool = False
 
     def line(self) -> str:
         said = [f"{self.name:20} {self.exporter:7} {'FAILED' if self.why else 'ok':6}"]
@@ -79,8 +78,8 @@ def export(name: str, exporter: str, file: Path) -> None:
 
 
 def compare(tool, file: Path, result: Result, emit: bool = False) -> None:
-    """Plans, checks and runs a model in each way, beside ONNX Runtime. With `emit`, the crate of the smallest plan is built
-    and gives the same bytes."""
+    """Plans, checks and runs a model in each way, beside ONNX Runtime. With `emit`, the crate of the fastest plan is built,
+    gives the same bytes, and is timed."""
     import numpy as np
     from csdfc import Failed, Refused
     from models import draw_inputs, start
@@ -107,11 +106,10 @@ def compare(tool, file: Path, result: Result, emit: bool = False) -> None:
                     raise Failed(f"{output} differs by {error:.1e} of its largest element")
             if first is None:
                 first = outputs
-                result.frame = frame(tool, plan, session, names, feeds)
-            if emit and kind == "least":
+            if emit and kind == "default":
                 inputs = json.loads(plan.read_text())["cnns"][0]["inputs"]
-                outputs += tool.run_crate(plan, [feeds[name] for name in inputs], tool.work / "crate")
-                result.is_emitted = True
+                outputs = [*outputs, *tool.run_crate(plan, [feeds[name] for name in inputs], tool.work / "crate", optimisation=3)]
+                result.frame = frame(tool, tool.work / "crate", session, names, feeds)
             if any(one.tobytes() != other.tobytes() for one, other in zip([*first, *first], outputs, strict=False)):
                 raise Failed("other bytes than those of the first plan")
         except (Refused, Failed) as why:
@@ -122,18 +120,44 @@ def compare(tool, file: Path, result: Result, emit: bool = False) -> None:
     result.why = "; ".join(whys)
 
 
-def frame(tool, plan: Path, session, names, feeds) -> tuple[float, float]:
-    """The median time of a frame, csdfc's and ONNX Runtime's, one worker each."""
-    frames = 9
-    said = tool.said("run", plan, "--random", "1", "--frames", str(frames))
-    ours = re.search(r"([\d.]+) (ms|µs|s) a frame", said)
-    theirs = []
-    for _ in range(frames):
-        before = time.perf_counter()
-        session.run(names, feeds)
-        theirs.append(1e3 * (time.perf_counter() - before))
-    unit = {"s": 1e3, "ms": 1.0, "µs": 1e-3}
-    return float(ours[1]) * unit[ours[2]], statistics.median(theirs)
+def pin(file: Path, folder: Path) -> None:
+    """Keeps a model for the tests of the repository, with what ONNX Runtime makes of inputs that are easy to write down."""
+    import numpy as np
+    import onnx
+    from models import draw_inputs, start
+
+    session = start(file, threads=1)
+    feeds = {name: numbered(array.shape) for name, array in draw_inputs(session, 1).items()}
+    names = [output.name for output in session.get_outputs()]
+    name = file.stem.rsplit("-", 1)[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    model = onnx.load(file)
+    # Where in its program a node comes from.
+    for part in [*model.graph.node, *model.graph.value_info]:
+        del part.metadata_props[:]
+    onnx.save(model, folder / f"{name}.onnx")
+    for number, array in enumerate(session.run(names, feeds)):
+        np.save(folder / f"{name}.{number}.npy", array.astype(np.float32))
+
+
+def numbered(dims):
+    """Numbers from -1 to 1 that follow from their places. The tests in tests/command/exported.rs make the same."""
+    import numpy as np
+
+    places = np.arange(np.prod(dims), dtype=np.int64)
+    return ((places * 7919 % 2003) / 1001.0 - 1.0).astype(np.float32).reshape(dims)
+
+
+def frame(tool, crate: Path, session, names, feeds) -> tuple[float, float]:
+    """The median times of a frame, the crate's and ONNX Runtime's, one worker each, in turns."""
+    ours, theirs = [], []
+    for _ in range(5):
+        ours.append(tool.time_crate(crate, 9))
+        for _ in range(9):
+            before = time.perf_counter()
+            session.run(names, feeds)
+            theirs.append(1e3 * (time.perf_counter() - before))
+    return statistics.median(ours), statistics.median(theirs)
 
 
 def grouped(number: int) -> str:
@@ -147,21 +171,22 @@ def table(results: list[Result], machine: str) -> str:
              "`tests/conformance/architectures.py`, with seeded weights, as PyTorch's two exporters write them. Each is planned in three",
              "ways, checked, and run beside ONNX Runtime. *Error* is the largest difference, as a share of the largest element. *Memory*",
              "is all that a plan takes, its parameters included: the fastest plan, and the smallest. *Planning* is the time for the",
-             "smallest, which the search takes most of. *Crate*: the crate of the smallest plan is built and gives the same bytes. *Frame*",
-             f"is the fastest plan's median time over ONNX Runtime's, on one thread of this processor: {machine}.", "",
-             "| architecture | exporter | error | memory, fastest | memory, smallest | planning | crate | frame |",
-             "| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |"]
+             "smallest, which the search takes most of. *Frame*: the crate of the fastest plan is built, gives the same bytes, and takes this many times as long",
+             f"as ONNX Runtime, on one thread of this processor: {machine}. Crates are built of one exporter's models.", "",
+             "| architecture | exporter | error | memory, fastest | memory, smallest | planning | frame |",
+             "| --- | --- | ---: | ---: | ---: | ---: | ---: |"]
     for result in results:
         if result.why:
-            lines.append(f"| {result.name} | {result.exporter} | {result.why[:100]} | | | | | |")
+            lines.append(f"| {result.name} | {result.exporter} | {result.why[:100]} | | | | |")
             continue
-        ours, theirs = result.frame
+        ratio = f"{result.frame[0] / result.frame[1]:.2f}" if result.frame else ""
         lines.append(f"| {result.name} | {result.exporter} | {result.error:.0e} | {grouped(result.bytes['default'])} | {grouped(result.bytes['least'])} | "
-                     f"{result.seconds['least']:.1f} s | {'yes' if result.is_emitted else 'not tried'} | {ours / theirs:.2f} |")
-    ratios = [result.frame[0] / result.frame[1] for result in results if not result.why]
+                     f"{result.seconds['least']:.1f} s | {ratio} |")
+    ratios = [result.frame[0] / result.frame[1] for result in results if result.frame]
     names = {result.name for result in results}
     failed = {result.name for result in results if result.why}
-    lines += ["", f"{len(names - failed)} of {len(names)} architectures pass. The median of *frame* is {statistics.median(ratios):.2f}."]
+    median = f" The median of *frame* is {statistics.median(ratios):.2f}." if ratios else ""
+    lines += ["", f"{len(names - failed)} of {len(names)} architectures pass.{median}"]
     return "\n".join(lines) + "\n"
 
 
@@ -191,8 +216,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", metavar="REGEX", default="", help="only architectures whose name matches")
     parser.add_argument("--exporter", action="append", choices=EXPORTERS, help="only this exporter; repeatable")
     parser.add_argument("--folder", type=Path, metavar="DIR", default=WORK / "zoo", help="where models and plans are written")
-    parser.add_argument("--emit", action="store_true", help="build the crate of each smallest plan, and compare its bytes")
+    parser.add_argument("--emit", action="store_true", help="build the crate of each fastest plan, compare its bytes and time it")
     parser.add_argument("--table", type=Path, metavar="FILE", help="write a page of what was found")
+    parser.add_argument("--pin", type=Path, metavar="DIR", help="only keep models in this folder, with ONNX Runtime's outputs")
     parser.add_argument("--least", type=int, default=0, metavar="N", help="fail if fewer architectures pass")
     return parser.parse_args()
 
@@ -220,9 +246,14 @@ def main() -> int:
             except Exception as why:  # Exporters fail in many ways, which are no fault of csdfc's.
                 print(f"{name:20} {exporter:7} not exported: {type(why).__name__}: {str(why).splitlines()[0][:200]}", flush=True)
                 continue
+            if given.pin:
+                pin(file, given.pin)
+                continue
             compare(tool, file, result, given.emit and exporter == next(iter(given.exporter or EXPORTERS)))
             results.append(result)
             print(result.line(), flush=True)
+    if given.pin:
+        return 0
     (folder / "zoo.json").write_text(json.dumps([vars(result) for result in results], indent=1) + "\n")
     if given.table:
         given.table.parent.mkdir(parents=True, exist_ok=True)

@@ -110,16 +110,15 @@ impl<I: FromIndex> ElementKernel<I> for ArgMaxElements {
         output: &mut ElementsMut<'_, I>,
     ) {
         let (&ArgMaxElements { axis, keep_dims, select_last }, input) = (self, &operands[0]);
-        let seen = input.seen;
+        let (seen, lines) = (input.seen, input.lines());
         output.fill(y, |index| {
             let mut at = *index;
             if !keep_dims {
                 at.copy_within(axis..MAX_RANK - 1, axis + 1);
             }
-            I::from_index(largest(select_last, seen.sizes[axis], |i| {
-                at[axis] = i;
-                input.at(&at)
-            }))
+            at[axis] = 0;
+            let line = lines.line(&at, axis, 1);
+            I::from_index(largest(select_last, seen.sizes[axis], |i| line.get(i)))
         });
     }
 }

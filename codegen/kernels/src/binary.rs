@@ -22,6 +22,7 @@ use super::arch::{Isa, Job, Simd};
 use super::element::{Element, PIECE, pieces};
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
+use super::lines::{Line, LineMut};
 use super::math;
 use super::pixels::pixel;
 use super::rows::{Rows, RowsMut};
@@ -110,24 +111,44 @@ impl<E: Element> ElementKernel<E, E> for Binary {
         constants: &[Elements<'_, E>],
         output: &mut ElementsMut<'_, E>,
     ) {
-        let (p, [left, right]) = (self, self.sides(operands, constants));
-        let rank = output.shape.dims.rank;
-        output.fill(y, |index| {
-            let [a, b] = [&left, &right].map(|x| x.at(&x.seen.broadcast(rank, index)).widen());
-            let value = match p.function {
-                BinaryFunction::Add => a + b,
-                BinaryFunction::Sub => a - b,
-                BinaryFunction::Mul => a * b,
-                BinaryFunction::Div => a / b,
-                BinaryFunction::Max => larger(a, b),
-                BinaryFunction::Min => smaller(a, b),
-                BinaryFunction::Pow => math::pow(a, b),
-                BinaryFunction::Equal => equal(a, b),
-                BinaryFunction::Greater => greater(a, b),
-                BinaryFunction::GreaterOrEqual => greater_or_equal(a, b),
-            };
-            E::narrow(p.activation.apply(value, 0.0))
+        let sides = self.sides(operands, constants);
+        let (lines, rank) = (sides.each_ref().map(|side| side.lines()), output.shape.dims.rank);
+        output.lines(y, |index, axis, line| {
+            let operands = lines.map(|side| side.broadcast(rank, index, axis));
+            match self.function {
+                BinaryFunction::Add => self.zip_line(operands, line, |a, b| a + b),
+                BinaryFunction::Sub => self.zip_line(operands, line, |a, b| a - b),
+                BinaryFunction::Mul => self.zip_line(operands, line, |a, b| a * b),
+                BinaryFunction::Div => self.zip_line(operands, line, |a, b| a / b),
+                BinaryFunction::Max => self.zip_line(operands, line, larger),
+                BinaryFunction::Min => self.zip_line(operands, line, smaller),
+                BinaryFunction::Pow => self.zip_line(operands, line, math::pow),
+                BinaryFunction::Equal => self.zip_line(operands, line, equal),
+                BinaryFunction::Greater => self.zip_line(operands, line, greater),
+                BinaryFunction::GreaterOrEqual => self.zip_line(operands, line, greater_or_equal),
+            }
         });
+    }
+}
+
+impl Binary {
+    /// `f` of each element of two lines, and then the activation.
+    #[inline(always)]
+    fn zip_line<E: Element>(
+        &self,
+        [left, right]: [Line<'_, '_, E>; 2],
+        mut line: LineMut<'_, E>,
+        f: impl Fn(f32, f32) -> f32,
+    ) {
+        let value = |a: E, b: E| E::narrow(self.activation.apply(f(a.widen(), b.widen()), 0.0));
+        let count = line.len();
+        if let (Some(line), Some(left), Some(right)) = (line.slice(), left.slice(count), right.slice(count)) {
+            line.iter_mut().zip(left).zip(right).for_each(|((r, a), b)| *r = value(*a, *b));
+            return;
+        }
+        for (i, r) in line.iter_mut().enumerate() {
+            *r = value(left.get(i), right.get(i));
+        }
     }
 }
 

@@ -132,12 +132,14 @@ pub fn copy_elements<T: Copy>(
     input: &Elements<'_, T>,
     output: &mut ElementsMut<'_, T>,
 ) {
-    let shape = output.shape;
-    input.seen.for_each(|index| {
+    let (rows, mut dims, input) = (output.shape.row_axis, input.seen, input.lines());
+    let along = dims.line_axis(rows);
+    let count = core::mem::replace(&mut dims.sizes[along], 1);
+    dims.for_each(|index| {
         let mut to = *index;
         to[axis] += start;
-        if shape.row_axis.is_none_or(|row| y.contains(&to[row])) {
-            *output.at(&to) = input.at(index);
+        if rows.is_none_or(|row| y.contains(&to[row])) {
+            output.line(&to, along, count).copy(&input.line(index, along, 1));
         }
     });
 }

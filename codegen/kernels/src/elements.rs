@@ -59,6 +59,19 @@ impl Dims {
         product
     }
 
+    /// Places in row-major order from one index to the next in each dimension; 0 beyond the rank.
+    pub const fn strides(&self) -> Index {
+        let mut strides = [0; MAX_RANK];
+        let mut stride = 1;
+        let mut axis = self.rank;
+        while axis > 0 {
+            axis -= 1;
+            strides[axis] = stride;
+            stride *= self.sizes[axis];
+        }
+        strides
+    }
+
     /// The place of an element in row-major order.
     #[inline]
     pub fn linear(&self, index: &Index) -> usize {
@@ -173,14 +186,7 @@ impl ElementShape {
     /// A tensor that is one row: its elements in row-major order.
     pub const fn dense(sizes: &[usize]) -> Self {
         let dims = Dims::new(sizes);
-        let mut strides = [0; MAX_RANK];
-        let mut stride = 1;
-        let mut axis = dims.rank;
-        while axis > 0 {
-            axis -= 1;
-            strides[axis] = stride;
-            stride *= dims.sizes[axis];
-        }
+        let strides = dims.strides();
         ElementShape { dims, strides, offset: 0, row_axis: None, ring_rows: 1, first: 0 }
     }
 

@@ -71,27 +71,31 @@ impl ElementKernel for GridSample {
     ) {
         let (data, places) = (&operands[0], &operands[1]);
         let rank = data.seen.rank;
-        output.fill(y, |index| {
-            let taps = |axis: usize| {
-                let mut at = *index;
-                at.copy_within(2..rank, 1);
-                at[rank - 1] = rank - 1 - axis;
-                self.taps(places.at(&at), data.seen.sizes[axis])
-            };
+        let (places, samples) = (places.lines(), data.lines());
+        // All channels of a place are sampled alike.
+        output.lines_along(1, y, |index, mut made| {
+            let mut at = *index;
+            at.copy_within(2..rank, 1);
+            at[rank - 1] = 0;
+            let place = places.line(&at, rank - 1, 1);
+            let taps = |axis: usize| self.taps(place.get(rank - 1 - axis), data.seen.sizes[axis]);
             // An image is a volume of one plane.
             let planes = if rank == 5 { taps(2) } else { [(Some(0), 1.0), NONE, NONE, NONE] };
             let (rows, columns) = (taps(rank - 2), taps(rank - 1));
-            let mut at = *index;
-            weighed(planes, |z| {
-                at[2] = z;
-                weighed(rows, |y| {
-                    at[rank - 2] = y;
-                    weighed(columns, |x| {
-                        at[rank - 1] = x;
-                        data.at(&at)
+            for (channel, made) in made.iter_mut().enumerate() {
+                let mut at = *index;
+                at[1] = channel;
+                *made = weighed(planes, |z| {
+                    at[2] = z;
+                    weighed(rows, |y| {
+                        at[rank - 2] = y;
+                        weighed(columns, |x| {
+                            at[rank - 1] = x;
+                            samples.line(&at, 1, 1).get(0)
+                        })
                     })
-                })
-            })
+                });
+            }
         });
     }
 }

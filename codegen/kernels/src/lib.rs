@@ -43,6 +43,7 @@ mod indirect;
 pub mod instance_norm;
 pub mod kernel;
 pub mod layout;
+pub mod lines;
 pub mod lrn;
 pub mod mat_mul;
 pub mod math;

@@ -115,13 +115,20 @@ impl<'a, E: Element> Matrix<'a, E> {
             Some(axis) if axes[1] == Some(axis) => unbroken(&(0..shape.dims.sizes[axis])),
             _ => true,
         };
-        let even = (own && straight).then(|| {
-            let strides = axes.map(|axis| axis.map_or(0, |axis| shape.strides[axis]));
-            let mut first = index;
-            if let Some(axis) = axes[0] {
-                first[axis] = rows.start;
-            }
-            (rows.start, shape.position(&first), strides)
+        let mut first = index;
+        if let Some(axis) = axes[0] {
+            first[axis] = rows.start;
+        }
+        let even = if own && straight {
+            Some((shape.position(&first), shape.strides))
+        } else {
+            // Seen in other dimensions, they may be even, too.
+            let place =
+                |strides: Index| first.iter().zip(&strides).map(|(i, stride)| i * stride).sum::<usize>();
+            tensor.strides().map(|strides| (shape.offset + place(strides), strides))
+        };
+        let even = even.map(|(start, strides)| {
+            (rows.start, start, axes.map(|axis| axis.map_or(0, |axis| strides[axis])))
         });
         Matrix { tensor, index, axes, even }
     }
@@ -148,6 +155,12 @@ impl<'a, E: Element> Matrix<'a, E> {
     #[inline(never)]
     fn widen<const N: usize>(&self, into: &mut [[f32; N]], row: usize, columns: Range<usize>) {
         for (i, to) in into.iter_mut().enumerate() {
+            if let Some((first, start, [down, 1])) = self.even {
+                let from = start + (row + i - first) * down + columns.start;
+                let from = self.tensor.data.slice(from, columns.len());
+                to.iter_mut().zip(from).for_each(|(x, from)| *x = from.widen());
+                continue;
+            }
             for (x, column) in to.iter_mut().zip(columns.clone()) {
                 *x = self.get(row + i, column).widen();
             }
@@ -180,21 +193,23 @@ impl<E: Element> Job for Product<'_, '_, '_, E> {
                 for first in (0..inner).step_by(CHUNK) {
                     let len = CHUNK.min(inner - first);
                     self.a.widen(&mut left[..rows], row, first..first + len);
-                    self.b.widen(&mut right[..len], first, column..column + columns);
+                    // What fits stays for all rows.
+                    if inner > CHUNK || row == self.rows.start {
+                        self.b.widen(&mut right[..len], first, column..column + columns);
+                    }
                     let block = Block { left: &left, right: &right, len, sums: &mut sums };
                     // SAFETY: this is in `Job::run`, as `call` asks.
                     unsafe { call::<S, _>(block, rows, const { S::VECTORS / panel_vectors::<S>() }) }
                 }
                 for (i, sums) in sums.iter().enumerate().take(rows) {
-                    for (j, sum) in sums.iter().enumerate().take(columns) {
-                        let mut index = self.index;
-                        for (axis, at) in self.axes.into_iter().zip([row + i, column + j]) {
-                            if let Some(axis) = axis {
-                                index[axis] = at;
-                            }
+                    let mut index = self.index;
+                    for (axis, at) in self.axes.into_iter().zip([row + i, column]) {
+                        if let Some(axis) = axis {
+                            index[axis] = at;
                         }
-                        *self.output.at(&index) = E::narrow(*sum);
                     }
+                    let mut made = self.output.line(&index, self.axes[1].unwrap_or(0), columns);
+                    made.iter_mut().zip(sums).for_each(|(r, sum)| *r = E::narrow(*sum));
                 }
             }
         }

@@ -70,13 +70,28 @@ impl<E: Element> RowKernel<E, E> for ReduceRows {
     #[inline]
     fn rows(
         &self,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
         y: Range<usize>,
         operands: &[Rows<'_, E>],
         _: &[Rows<'_, E>],
         output: &mut RowsMut<'_, E>,
     ) {
-        let (&ReduceRows { function, columns, channels }, input) = (self, operands[0]);
+        context.isa.run(ByRows { p: self, y, input: operands[0], output });
+    }
+}
+
+/// [`ReduceRows`] as work for an instruction set.
+struct ByRows<'a, 'o, 'd, E> {
+    p: &'a ReduceRows,
+    y: Range<usize>,
+    input: Rows<'a, E>,
+    output: &'o mut RowsMut<'d, E>,
+}
+
+impl<E: Element> Job for ByRows<'_, '_, '_, E> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let ByRows { p: &ReduceRows { function, columns, channels }, y, input, output } = self;
         let (shape, out) = (input.shape, output.shape);
         for y in y {
             let (row, result) = (input.row(y), output.row(y));
@@ -95,9 +110,8 @@ impl<E: Element> RowKernel<E, E> for ReduceRows {
                 }
                 (true, false) => {
                     let rows = Planes { rows: 1, row: |_| row, shape };
-                    // SAFETY: `reduce` asks for `Job::run` because of instructions, and the portable set has none but
-                    // those of the target.
-                    unsafe { rows.reduce::<Portable, E>(function, pixel_mut(result, &out, 0)) }
+                    // SAFETY: this is in `Job::run`, as `reduce` asks.
+                    unsafe { rows.reduce::<S, E>(function, pixel_mut(result, &out, 0)) }
                 }
                 (true, true) => result[0] = E::narrow(fold_slice(function, row)),
             }
@@ -190,11 +204,18 @@ impl<E: Element> ElementKernel<E, E> for ReduceElements {
             kept[rank] = axis;
             rank += 1;
         }
-        let count = reduced.elements();
+        let (count, lines) = (reduced.elements(), input.lines());
         output.fill(y, |index| {
             let mut at = [0; MAX_RANK];
             for (&axis, &i) in kept[..rank].iter().zip(index) {
                 at[axis] = i;
+            }
+            if let &[axis] = axes {
+                let line = lines.line(&at, axis, 1);
+                return E::narrow(match line.slice(count) {
+                    Some(slice) => fold_slice(function, slice),
+                    None => fold(function, count, |i| line.get(i).widen()),
+                });
             }
             E::narrow(fold(function, count, |i| {
                 for (&axis, &i) in axes.iter().zip(&reduced.index(i)) {

@@ -25,7 +25,7 @@ use core::ops::Range;
 
 use super::arch::{Job, Simd};
 use super::element::{Element, PIECE};
-use super::elements::{Elements, ElementsMut, Index};
+use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
 use super::pixels::{pixel, pixel_mut};
 use super::quantized::Requantize;
@@ -129,32 +129,35 @@ impl Resize {
         }
     }
 
-    /// Makes an element from those around it: a copy of the nearest, or `between` of four corners and their weights.
+    /// Makes elements from those around each: copies of the nearest, or `between` of four corners and their weights.
     #[inline]
-    fn element<T: Copy>(
+    fn lines<T: Copy>(
         &self,
-        index: &Index,
+        y: Range<usize>,
         input: &Elements<'_, T>,
+        output: &mut ElementsMut<'_, T>,
         between: impl Fn([f32; 4], [T; 4]) -> T,
-    ) -> T {
-        let from = input.seen.sizes;
-        let rows = Between::new(self.mode, self.rows.place(index[2]), from[2]);
-        let columns = Between::new(self.mode, self.columns.place(index[3]), from[3]);
-        let at = |y, x| {
-            let mut at = *index;
-            (at[2], at[3]) = (y, x);
-            input.at(&at)
-        };
-        if let ResizeMode::Nearest(_) = self.mode {
-            return at(rows.below, columns.below);
-        }
-        let corners = [
-            at(rows.below, columns.below),
-            at(rows.below, columns.above),
-            at(rows.above, columns.below),
-            at(rows.above, columns.above),
-        ];
-        between(columns.weights(&rows), corners)
+    ) {
+        let (from, lines) = (input.seen.sizes, input.lines());
+        output.lines_along(3, y, |index, mut made| {
+            let rows = Between::new(self.mode, self.rows.place(index[2]), from[2]);
+            let [above, beneath] = [rows.below, rows.above].map(|y| {
+                let mut at = *index;
+                at[2] = y;
+                lines.line(&at, 3, 1)
+            });
+            let columns = self.columns.places().map(|place| Between::new(self.mode, place, from[3]));
+            for (r, columns) in made.iter_mut().zip(columns) {
+                *r = match self.mode {
+                    ResizeMode::Nearest(_) => above.get(columns.below),
+                    ResizeMode::Linear => {
+                        let [a, c] = [above, beneath].map(|row| row.get(columns.below));
+                        let [b, d] = [above, beneath].map(|row| row.get(columns.above));
+                        between(columns.weights(&rows), [a, b, c, d])
+                    }
+                };
+            }
+        });
     }
 }
 
@@ -246,7 +249,7 @@ impl<E: Element> ElementKernel<E, E> for Resize {
         output: &mut ElementsMut<'_, E>,
     ) {
         let between = |weights, corners: [E; 4]| E::narrow(mix(weights, corners.map(E::widen)));
-        output.fill(y, |index| self.element(index, &operands[0], between));
+        self.lines(y, &operands[0], output, between);
     }
 }
 
@@ -261,7 +264,7 @@ impl ElementKernel<u8, u8> for Resize {
         _: &[Elements<'_, u8>],
         output: &mut ElementsMut<'_, u8>,
     ) {
-        output.fill(y, |index| self.element(index, &operands[0], mix_bytes));
+        self.lines(y, &operands[0], output, mix_bytes);
     }
 }
 

@@ -82,13 +82,13 @@ impl<T: Copy> ElementKernel<T, T> for SliceElements {
         _: &[Elements<'_, T>],
         output: &mut ElementsMut<'_, T>,
     ) {
-        let input = &operands[0];
-        output.fill(y, |index| {
+        let input = operands[0].lines();
+        output.lines(y, |index, axis, mut line| {
             let mut at = *index;
             for ((i, &start), &step) in at.iter_mut().zip(&self.starts).zip(&self.steps) {
                 *i = source(start, step, *i);
             }
-            input.at(&at)
+            line.copy(&input.line(&at, axis, self.steps[axis]));
         });
     }
 }

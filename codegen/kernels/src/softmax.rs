@@ -63,8 +63,17 @@ impl<E: Element> RowKernel<E, E> for Softmax {
                 (true, true) => context.isa.run(Slice { log, input: row, output: result }),
                 // Each channel over the columns.
                 _ => {
+                    let mut line = [0.0; PIECE];
                     for channel in 0..shape.channels {
                         let get = |x| pixel(row, &shape, x)[channel].widen();
+                        if let Some(values) = line.get_mut(..shape.width) {
+                            values.iter_mut().enumerate().for_each(|(x, value)| *value = get(x));
+                            context.isa.run(InPlace { log, values });
+                            for (x, value) in values.iter().enumerate() {
+                                pixel_mut(result, &out, x)[channel] = E::narrow(*value);
+                            }
+                            continue;
+                        }
                         let group = Group::new(log, shape.width, get);
                         for x in 0..shape.width {
                             pixel_mut(result, &out, x)[channel] = E::narrow(group.value(get(x)));
@@ -91,7 +100,7 @@ impl<E: Element> ElementKernel<E, E> for SoftmaxElements {
     #[inline]
     fn elements(
         &self,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
         y: Range<usize>,
         operands: &[Elements<'_, E>],
         _: &[Elements<'_, E>],
@@ -106,9 +115,22 @@ impl<E: Element> ElementKernel<E, E> for SoftmaxElements {
         }
         let row_axis = output.shape.row_axis;
         let is_made = |at: &Index| row_axis.is_none_or(|row| y.contains(&at[row]));
+        let lines = input.lines();
         groups.for_each(|group| {
             if row_axis.is_some_and(|row| !axes.contains(&row)) && !is_made(group) {
                 return;
+            }
+            if let &[axis] = axes
+                && row_axis != Some(axis)
+            {
+                let (count, line) = (members.sizes[0], lines.line(group, axis, 1));
+                let mut made = output.line(group, axis, count);
+                if let (Some(input), Some(output)) = (line.slice(count), made.slice()) {
+                    return context.isa.run(Slice { log, input, output });
+                }
+                let group = Group::new(log, count, |i| line.get(i).widen());
+                let values = made.iter_mut().enumerate();
+                return values.for_each(|(i, r)| *r = E::narrow(group.value(line.get(i).widen())));
             }
             let mut at = *group;
             let mut member = |i: usize| {
@@ -174,6 +196,22 @@ impl<E: Element> Job for Slice<'_, E> {
         soften(log, input, values);
         // SAFETY: this is in `Job::run`, as `keep` asks.
         unsafe { E::keep::<S>(output, &room) }
+    }
+}
+
+/// The softmax of some floats, in their place.
+struct InPlace<'a> {
+    log: bool,
+    values: &'a mut [f32],
+}
+
+impl Job for InPlace<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let mut input = [0.0; PIECE];
+        let input = &mut input[..self.values.len()];
+        input.copy_from_slice(self.values);
+        soften(self.log, input, self.values);
     }
 }
 

@@ -83,9 +83,12 @@ impl<E: Element> ElementKernel<E, E> for Where {
         output: &mut ElementsMut<'_, E>,
     ) {
         let (sides, rank) = (self.sides(operands, constants), output.shape.dims.rank);
-        output.fill(y, |index| {
-            let [c, a, b] = sides.map(|side| side.at(&side.seen.broadcast(rank, index)));
-            if c.widen() == 0.0 { b } else { a }
+        let lines = sides.each_ref().map(|side| side.lines());
+        output.lines(y, |index, axis, mut line| {
+            let [c, a, b] = lines.map(|side| side.broadcast(rank, index, axis));
+            for (i, element) in line.iter_mut().enumerate() {
+                *element = if c.get(i).widen() == 0.0 { b.get(i) } else { a.get(i) };
+            }
         });
     }
 }

@@ -38,13 +38,13 @@ impl<T: Copy> ElementKernel<T, T> for Transpose {
         _: &[Elements<'_, T>],
         output: &mut ElementsMut<'_, T>,
     ) {
-        let input = &operands[0];
-        output.fill(y, |index| {
+        let input = operands[0].lines();
+        output.lines(y, |index, axis, mut line| {
             let mut at = *index;
-            for (&axis, &i) in self.perm.iter().zip(index).take(input.seen.rank) {
+            for (&axis, &i) in self.perm.iter().zip(index).take(operands[0].seen.rank) {
                 at[axis] = i;
             }
-            input.at(&at)
+            line.copy(&input.line(&at, self.perm[axis], 1));
         });
     }
 }

@@ -18,6 +18,7 @@ mod gemm;
 mod halves;
 mod layout;
 mod layouts;
+mod lines;
 mod mat_mul;
 mod math;
 mod panel;

@@ -85,8 +85,7 @@ impl Site<'_> {
     pub(super) fn flat(&self, pixels: usize) -> Option<RowShape> {
         let (rows, channels) = (self.output.rows(), self.output.elements() / pixels.max(1));
         let is_flat = access::is_row_major(self.output, self.output.order) && pixels.is_multiple_of(rows);
-        let is_line = rows == 1 || !self.output.is_image();
-        (is_flat && is_line).then(|| RowShape::dense(rows, pixels / rows, channels, self.ring_rows))
+        is_flat.then(|| RowShape::dense(rows, pixels / rows, channels, self.ring_rows))
     }
 
     /// A kernel by rows of images, if operand and output are such.

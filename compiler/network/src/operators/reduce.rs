@@ -1,11 +1,21 @@
 //! Reductions over whole dimensions.
 
-use csdfc_plan::operator::{GatherElements, NonMaxSuppression, TopK};
+use csdfc_plan::operator::{ArgMax, GatherElements, NonMaxSuppression, Reduce, TopK};
 use csdfc_plan::shape::Shape;
 
 use super::facts::{ShapeError, fail};
 
-pub(super) fn reduce_shape(axes: &[usize], keep_dims: bool, x: &Shape) -> Result<Shape, ShapeError> {
+/// The order of dimensions stays, if all of them do.
+pub(super) fn reduce_shape(reduce: &Reduce, x: &Shape) -> Result<Shape, ShapeError> {
+    let shape = reduced_shape(&reduce.axes, reduce.keep_dims, x)?;
+    Ok(if reduce.keep_dims { Shape { order: x.order, ..shape } } else { shape })
+}
+
+pub(super) fn arg_max_shape(arg_max: &ArgMax, x: &Shape) -> Result<Shape, ShapeError> {
+    reduced_shape(&[arg_max.axis], arg_max.keep_dims, x)
+}
+
+fn reduced_shape(axes: &[usize], keep_dims: bool, x: &Shape) -> Result<Shape, ShapeError> {
     check_axes(axes, x)?;
     let dims = x.dims.iter().enumerate();
     let dims: Vec<usize> = if keep_dims {

@@ -3,10 +3,10 @@
 use csdfc_plan::operator::{BinaryFunction, ConvTranspose, Operator, Pad, PadMode, PoolKind};
 use csdfc_plan::shape::Shape;
 
-use super::rewrite::Rewrite;
+use super::rewrite::{Rewrite, drop_dead};
 use crate::operators::output_shape;
 use crate::weights::Weights;
-use crate::{Layer, Network};
+use crate::{Layer, LayerId, Network};
 
 /// Turns zero padding of height and width into an attribute of its reader, if the only reader is a convolution or a
 /// mean.
@@ -95,6 +95,74 @@ pub(super) fn affine(network: Network) -> Network {
         }
     }
     rewrite.finish()
+}
+
+/// Moves the same operations on the last dimension into the weights and the bias of the fully connected layers after them, if
+/// these are all that read the result: a layer normalization ends in such constants.
+///
+/// Weights that the model's file has as 16-bit floats or as integers stay as they are.
+pub(super) fn affine_before_products(mut network: Network) -> Network {
+    for id in (0..network.layers.len()).rev().map(LayerId) {
+        let layer = network.layer(id);
+        let Some(axis) = layer.shape.rank().checked_sub(1) else { continue };
+        let [x] = layer.inputs.as_slice() else { continue };
+        if x.shape != layer.shape || layer.operator.activation().is_some() {
+            continue;
+        }
+        let Some(affine) = affine_of(layer, &layer.shape, axis) else { continue };
+        let is_output = network.outputs.iter().any(|output| output.operand.layer == id);
+        let reads = |other: &LayerId| network.layer(*other).inputs.iter().any(|operand| operand.layer == id);
+        let readers: Vec<LayerId> = network.ids().filter(reads).collect();
+        let into =
+            |reader: &LayerId| Some((*reader, with_affine_before(network.layer(*reader), layer, &affine)?));
+        let Some(folded) = readers.iter().map(into).collect::<Option<Vec<_>>>() else { continue };
+        if is_output || folded.is_empty() {
+            continue;
+        }
+        let (x, nodes) = (x.clone(), layer.onnx_nodes.clone());
+        for (reader, (operator, parameters)) in folded {
+            let reader = &mut network.layers[reader.0];
+            (reader.operator, reader.parameters) = (operator, parameters);
+            reader.inputs = vec![x.clone()];
+            let nodes = nodes.iter().filter(|node| !reader.onnx_nodes.contains(node)).cloned();
+            let nodes: Vec<String> = nodes.collect();
+            reader.onnx_nodes.splice(..0, nodes);
+        }
+    }
+    drop_dead(network)
+}
+
+/// Operator and parameters of a fully connected layer that also does what `layer`, which it reads, does.
+fn with_affine_before(reader: &Layer, layer: &Layer, affine: &Affine) -> Option<(Operator, Vec<Weights>)> {
+    let (Operator::Gemm(gemm), [operand]) = (&reader.operator, reader.inputs.as_slice()) else { return None };
+    let [inner, outer] = if gemm.transposed { [1, 0] } else { [0, 1] };
+    let weights = reader.parameters.first()?;
+    let is_narrow = weights.scales(outer).is_some() || weights.half_scales(outer).is_some();
+    let is_scaled = weights.scale.as_ref().is_some_and(|scale| scale.axis != inner);
+    if operand.shape != layer.shape || is_narrow || is_scaled {
+        return None;
+    }
+    let mut parameters = reader.parameters.clone();
+    let mut gemm = gemm.clone();
+    if let Some(shift) = &affine.shift {
+        let mut bias =
+            if gemm.bias { values(reader.parameters.get(1)?, gemm.units)? } else { vec![0.0; gemm.units] };
+        let weights = values(weights, gemm.inner * gemm.units)?;
+        let place = |k: usize, unit: usize| {
+            if gemm.transposed { unit * gemm.inner + k } else { k * gemm.units + unit }
+        };
+        for (unit, bias) in bias.iter_mut().enumerate() {
+            let product = |(k, shift): (usize, &f32)| f64::from(*shift) * f64::from(weights[place(k, unit)]);
+            *bias = (f64::from(*bias) + shift.iter().enumerate().map(product).sum::<f64>()) as f32;
+        }
+        let places = 1..1 + usize::from(gemm.bias);
+        parameters.splice(places, [Weights::new([gemm.units], bias)]);
+        gemm.bias = true;
+    }
+    if let Some(scale) = &affine.scale {
+        parameters[0] = weights.clone().scaled(inner, scale);
+    }
+    Some((Operator::Gemm(gemm), parameters))
 }
 
 /// `scale · x + shift`, one of each per channel where present.

@@ -57,6 +57,7 @@ use csdfc_plan::plan::StorageModel;
 use crate::Network;
 
 mod camera;
+mod channels_last;
 mod columns;
 mod copies;
 mod fold;
@@ -129,30 +130,33 @@ impl Fusion {
 ///    take the `+ 3` of a spelled-out hard sigmoid for a bias.)
 /// 6. affine: no batch norm, and no addition or multiplication of per-channel or scalar constants, is the only reader
 ///    of a convolution or fully connected layer. Such layers are now part of the filters and the bias.
-/// 7. activations: no activation stands alone after a layer that can compute it as its epilogue.
-/// 8. pre-activations: no batch norm, activation or per-channel constant is read by convolutions alone. It is the
+/// 7. products: no such constants are read by fully connected layers alone. They are now part of the weights and the bias.
+/// 8. activations: no activation stands alone after a layer that can compute it as its epilogue.
+/// 9. pre-activations: no batch norm, activation or per-channel constant is read by convolutions alone. It is the
 ///    prologue of each of these.
 ///
-/// 9. pools: no global pool reads a large image that no other layer reads. It reads what a pooling of rows makes of it.
+/// 10. pools: no global pool reads a large image that no other layer reads. It reads what a pooling of rows makes of it.
 ///
 /// With [`Fusion::Full`], there are two more:
 ///
-/// 10. residuals: no addition of whole tensors is the only reader of a convolution that has no activation. The
+/// 11. residuals: no addition of whole tensors is the only reader of a convolution that has no activation. The
 ///     convolution adds to its sums. (This comes after all passes that change filters or find epilogues of additions.)
-/// 11. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
+/// 12. parts: no concat along the channels is read by dense convolutions alone. They read its operands.
 ///
-/// At every level, layers on which no output depends are removed, and Transposes that can go by rows do. If no kernel can read an operand as it lies, a layer
+/// At every level, layers on which no output depends are removed, tensors on which layers work along the last of four
+/// dimensions are channels-last, and Transposes that can go by rows do. If no kernel can read an operand as it lies, a layer
 /// of its own moves it. Then layers between 8-bit integers compute on integers ([`integers`], [`fuse_integers`]), and other
 /// layers keep narrower weights as the model's file has them.
 pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     type Pass = fn(Network) -> Network;
-    let passes: [(&str, Pass); 11] = [
+    let passes: [(&str, Pass); 12] = [
         ("move_by_rows", movements::by_rows),
         ("turn_rows", columns::of_rows),
         ("undo_transposes", transposes::undone),
         ("fold_pads", fold::pads),
         ("recognise_activations", recognise::activations),
         ("fold_affine", fold::affine),
+        ("fold_before_products", fold::affine_before_products),
         ("fuse_activations", fuse::activations),
         ("fold_before_convolutions", prologues::into_convolutions),
         ("pool_by_rows", pools::in_two),
@@ -161,19 +165,20 @@ pub fn normalise(mut network: Network, fusion: Fusion) -> Network {
     ];
     let passes = match fusion {
         Fusion::None => &[],
-        Fusion::Paper => &passes[..9],
+        Fusion::Paper => &passes[..10],
         Fusion::Full => &passes[..],
     };
     for (name, pass) in passes {
         let span = tracing::info_span!("pass", name, layers = network.layers.len());
         network = span.in_scope(|| pass(network));
     }
-    let network = copies::copies(transposes::by_rows(rewrite::drop_dead(network)));
+    let network = channels_last::lines(rewrite::drop_dead(network));
+    let network = copies::copies(transposes::by_rows(network));
     let network = integers::integers(network);
     narrow::weights(fuse_integers(network, fusion))
 }
 
-/// Applies two passes of [`normalise`] to layers that compute on integers ([`integers`]): prologues (8) and parts (11).
+/// Applies two passes of [`normalise`] to layers that compute on integers ([`integers`]): prologues (9) and parts (12).
 /// Networks without integers stay as they are.
 pub fn fuse_integers(network: Network, fusion: Fusion) -> Network {
     if fusion == Fusion::None || network.layers.iter().all(|layer| layer.quantization.is_none()) {

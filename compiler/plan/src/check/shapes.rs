@@ -139,7 +139,10 @@ pub(super) fn output_shape(
             }
             dims(&[n, c, positive(unpool.size[0])?, positive(unpool.size[1])?])
         }
-        Operator::Reduce(reduce) => reduced(x, &reduce.axes, reduce.keep_dims),
+        Operator::Reduce(reduce) => {
+            let shape = reduced(x, &reduce.axes, reduce.keep_dims)?;
+            Ok(Shape { order: if reduce.keep_dims { x.order } else { Order::ChannelsFirst }, ..shape })
+        }
         Operator::ArgMax(arg_max) => reduced(x, &[arg_max.axis], arg_max.keep_dims),
         Operator::NonMaxSuppression(suppression) => suppressed(suppression, x, inputs[1]),
         Operator::GridSample(_) => match (&x.dims[..], &inputs[1].dims[..]) {

@@ -596,9 +596,9 @@ impl Operator {
     }
 
     /// Whether inputs keep their order of dimensions through this operator. They do in functions of each element, fully
-    /// connected layers, softmax, slices, padding and conversions, and, if all inputs have the same order, in functions
-    /// of several elements, in concats and in recurrent networks. Every other operator expects and yields
-    /// channels-first tensors.
+    /// connected layers, softmax, reductions that keep the dimensions, slices, padding and conversions, and, if all inputs
+    /// have the same order, in functions of several elements, in concats and in recurrent networks. Every other operator
+    /// expects and yields channels-first tensors.
     pub fn keeps_order(&self, inputs: &[Shape]) -> bool {
         let same =
             inputs.windows(2).all(|pair| pair[0].order == pair[1].order && pair[0].rank() == pair[1].rank());
@@ -609,6 +609,7 @@ impl Operator {
             | Operator::Slice(_)
             | Operator::Pad(_)
             | Operator::Convert => true,
+            Operator::Reduce(reduce) => reduce.keep_dims,
             Operator::Binary(_) | Operator::Where(_) | Operator::Concat(_) | Operator::Recurrent(_) => same,
             _ => false,
         }

@@ -17,6 +17,9 @@ pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     if let (BinaryFunction::Div, Some(element)) = (function, whole_numbers(builder, node)) {
         return quotient(builder, node, element);
     }
+    if let (BinaryFunction::Pow, Some(x)) = (function, squared(node)?) {
+        return of_two_operands(builder, node, "Mul", &x, x.clone());
+    }
     if let Some(element) = exact_integers(builder, node, function) {
         let numbers = (0..node.inputs.len()).map(|index| logic::numbers(builder, node, index).map(Some));
         let numbers = numbers.collect::<Result<_, _>>()?;
@@ -35,6 +38,15 @@ pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
         Value::Tensor(tensor) => Ok(tensor),
         Value::Constant(_) => fault!("it has no operand that is a tensor"),
     }
+}
+
+/// The tensor that a `Pow` multiplies by itself.
+fn squared(node: &Node) -> Result<Option<Tensor>, Fault> {
+    let [Some(Value::Tensor(x)), Some(Value::Constant(exponent))] = node.inputs.as_slice() else {
+        return Ok(None);
+    };
+    let is_square = exponent.dims.len() <= x.rank() && exponent.to_floats()? == [2.0];
+    Ok(is_square.then(|| x.clone()))
 }
 
 /// The type of an operand's integers, if floats give the same result: they are exact up to 2^24, which indices and counts stay

@@ -3,19 +3,22 @@
 use csdfc_plan::operator::{Conv, ConvTranspose, Operator};
 
 use super::layout::{MAX_PARTS, joined, take};
-use super::{computed_filters, line};
+use super::{computed_filters, line, volume};
 use crate::import::builder::Builder;
 use crate::import::error::{Fault, fault};
 use crate::import::fold::index::Range;
 use crate::import::node::{Node, Tensor, Value, pair};
 
-/// `Conv`: 2-D or 1-D.
+/// `Conv`: 1-D, 2-D or 3-D.
 pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     if line::reads(node) {
         return line::of_windows(builder, node, conv);
     }
     if let Some(made) = one_by_one(builder, node, conv)? {
         return Ok(made);
+    }
+    if volume::reads(node) {
+        return volume::conv(builder, node, conv);
     }
     if let Some(Value::Tensor(filters)) = node.input(1) {
         return computed_filters::conv(builder, node, filters);
@@ -63,13 +66,16 @@ impl Windows {
     }
 }
 
-/// `ConvTranspose`: 2-D or 1-D, by constant filters.
+/// `ConvTranspose`: 1-D, 2-D or 3-D, by constant filters.
 pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     if line::reads(node) {
         return line::of_windows(builder, node, conv_transpose);
     }
     if let Some(made) = one_by_one(builder, node, conv_transpose)? {
         return Ok(made);
+    }
+    if volume::reads(node) {
+        return volume::conv_transpose(builder, node, conv_transpose);
     }
     let x = node.tensor(0)?;
     let input = one_image(x)?;
@@ -136,7 +142,7 @@ fn one_by_one(
     operator: fn(&mut Builder, &Node) -> Result<Tensor, Fault>,
 ) -> Result<Option<Tensor>, Fault> {
     let Some(Value::Tensor(x)) = node.input(0) else { return Ok(None) };
-    let &[images, _, _, _] = x.dims() else { return Ok(None) };
+    let &[images, _, _, _, ..] = x.dims() else { return Ok(None) };
     if !(2..=MAX_PARTS).contains(&images) {
         return Ok(None);
     }
@@ -168,7 +174,7 @@ pub(super) fn spatial(x: &Tensor) -> Result<[usize; 2], Fault> {
     match x.dims() {
         &[_, _, height, width] => Ok([height, width]),
         _ => Err(Fault::new(format!("its input has rank {} ({})", x.rank(), x.operand.shape))
-            .help("only lines and 2-D images are supported: tensors of rank 3 and 4")),
+            .help("csdfc takes lines, images and volumes: tensors of rank 3, 4 and 5")),
     }
 }
 
@@ -219,7 +225,7 @@ fn halves(total: usize, upper: bool) -> [usize; 2] {
 }
 
 /// Elements from the first to the last that a window of this kernel reads.
-fn extent(kernel: usize, dilation: usize) -> Result<i128, Fault> {
+pub(super) fn extent(kernel: usize, dilation: usize) -> Result<i128, Fault> {
     if kernel == 0 || dilation == 0 {
         return fault!("a kernel of size {kernel} with dilation {dilation} reads nothing");
     }

@@ -29,6 +29,7 @@ mod rotary;
 mod scatter;
 mod signal;
 mod trigonometry;
+mod volume;
 
 use super::builder::Builder;
 use super::constant::Constant;

@@ -4,19 +4,19 @@ use csdfc_plan::operator::{MaxUnpool, Operator, Pad, PadMode, Pool, PoolKind, Re
 use rten_onnx::onnx::DataType;
 
 use super::convolution::{pads, spatial};
-use super::{layout, line, logic};
+use super::{layout, line, logic, volume};
 use crate::import::builder::Builder;
 use crate::import::constant::{Constant, dimensions};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{Node, Tensor, Value, pair};
 
 /// `MaxPool`: the largest elements and, if the node has that output, their places, as floats that hold integers. There are none
-/// if places count columns first, or more than floats can.
+/// of volumes, nor if places count columns first, or more than floats can.
 pub(super) fn max_pool(builder: &mut Builder, node: &Node) -> Result<Vec<Value>, Fault> {
     let largest = pool(builder, node)?;
     let is_asked = node.proto.output.get(1).is_some_and(|name| !name.is_empty());
     let is_counted = node.tensor(0)?.operand.shape.elements() <= MAX_PLACES;
-    if !is_asked || !is_counted || node.flag("storage_order", false)? {
+    if !is_asked || !is_counted || volume::reads(node) || node.flag("storage_order", false)? {
         return Ok(vec![largest.into()]);
     }
     let places = pool(builder, &Node { operator: MAX_INDEX, inputs: node.inputs.clone(), ..*node })?;
@@ -73,10 +73,13 @@ pub(super) fn max_unpool(builder: &mut Builder, node: &Node) -> Result<Tensor, F
     builder.layer(node, Operator::Pad(Pad { mode, before, after }), &[&made], Vec::new())
 }
 
-/// `MaxPool`, `AveragePool` and `LpPool` over 2-D or 1-D windows.
+/// `MaxPool`, `AveragePool` and `LpPool` over 1-D or 2-D windows, and the first two over 3-D windows.
 pub(super) fn pool(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     if line::reads(node) {
         return line::of_windows(builder, node, pool);
+    }
+    if volume::reads(node) {
+        return volume::pool(builder, node, pool);
     }
     let x = node.tensor(0)?;
     let input = spatial(x)?;

@@ -14,6 +14,7 @@ use crate::operators::{output_shape, parameter_dims};
 use crate::weights::{WeightSource, Weights};
 use crate::{Layer, LayerId, Network, NetworkOutput, Operand};
 
+mod channels_last;
 mod interpret;
 mod movements;
 mod operands;

@@ -18,7 +18,7 @@ enum Moved {
 
 impl Builder {
     /// A layer that sees its operand in this shape.
-    fn of_view(&mut self, operator: Operator, x: LayerId, seen: Shape) -> LayerId {
+    pub(super) fn of_view(&mut self, operator: Operator, x: LayerId, seen: Shape) -> LayerId {
         let shape = crate::operators::output_shape(&operator, std::slice::from_ref(&seen)).unwrap();
         let id = self.push(operator, vec![x], Vec::new(), shape);
         self.0.layers[id.0].inputs[0].shape = seen;
