@@ -256,8 +256,12 @@ impl<'a> Frames<'_, 'a> {
 
     /// Whether the first dimension of a constant lies along that of the frames.
     fn has_own_frames(&self, constant: &Constant) -> bool {
-        let beside = ["Concat", "FusedMatMul", "MatMul", "QLinearConcat", "QLinearMatMul"];
-        let is_beside = ELEMENT_WISE.contains(&self.node.operator) || beside.contains(&self.node.operator);
+        let is_beside = match self.node.operator {
+            "Concat" | "QLinearConcat" => true,
+            // The first dimension of a matrix is one of the sum.
+            "FusedMatMul" | "MatMul" | "MatMulInteger" | "QLinearMatMul" => constant.dims.len() > 2,
+            operator => ELEMENT_WISE.contains(&operator),
+        };
         is_beside && constant.dims.len() == self.rank() && constant.dims.len() > 1
     }
 
@@ -357,10 +361,11 @@ impl<'a> Frames<'_, 'a> {
             "FusedMatMul" | "MatMul" | "MatMulInteger" => self.expect_product(0, 1),
             "QLinearMatMul" => self.expect_product(0, 3),
             "Attention" => {
-                self.expect_batched(&[0, 1, 2])?;
-                let mut others = node.inputs.iter().skip(3).flatten();
-                let is_for_all = others.all(|other| dims(other).len() < 4 || dims(other)[0] == 1);
-                self.expect_along(usize::from(is_for_all))
+                let mask = node.input(3).map_or(&[][..], dims);
+                let is_for_all = mask.len() < 4 || mask[0] == 1;
+                let has_more = node.inputs.iter().skip(4).any(Option::is_some);
+                self.expect_not(usize::from(is_for_all && !has_more))?;
+                self.expect_batched(&[0, 1, 2])
             }
             _ => self.mixed(),
         }

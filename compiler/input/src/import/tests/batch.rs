@@ -42,11 +42,30 @@ fn each_frame_is_alone() {
         .node("Transpose", &["a"], &["last"], vec![ints("perm", &[0, 2, 3, 1])])
         .ints("rows", &[-1, 3])
         .node("Reshape", &["last", "rows"], &["r"], vec![])
-        .floats("m", &[3, 5])
+        .floats("m", &[3, 4])
         .node("MatMul", &["r", "m"], &["p"], vec![])
-        .ints("all", &[4, 20])
-        .node("Reshape", &["p", "all"], &["flat"], vec![]);
-    assert_eq!(frame(&relu(model, "flat")).last(), Some(&vec![1, 20]));
+        .ints("all", &[4, 16])
+        .node("Reshape", &["p", "all"], &["flat"], vec![])
+        // A matrix with as many rows as there are frames.
+        .ints("columns", &[4, 4, 4])
+        .node("Reshape", &["flat", "columns"], &["cube"], vec![])
+        .floats("four", &[4, 4])
+        .node("MatMul", &["cube", "four"], &["seen"], vec![]);
+    assert_eq!(frame(&relu(model, "seen")).last(), Some(&vec![1, 4, 4]));
+    let model = Model::new(13, &[4, 4], &["y"]).floats("four", &[4, 4]);
+    assert_eq!(frame(&model.node("MatMul", &["x", "four"], &["y"], vec![])).last(), Some(&vec![1, 4]));
+}
+
+/// Heads of attention, and a mask that is the same for all frames.
+#[test]
+fn attention_is_within_a_frame() {
+    let attention = |inputs: &[&str]| {
+        let model = Model::new(23, &[4, 2, 3, 8], &["y"]).floats("mask", &[1, 1, 3, 3]);
+        model.node("Attention", inputs, &["y"], vec![])
+    };
+    assert_eq!(frame(&attention(&["x", "x", "x", "mask"])).last(), Some(&vec![1, 2, 3, 8]));
+    let keys = attention(&["x", "keys", "keys"]).floats("keys", &[4, 2, 3, 8]);
+    refused(&keys, "it may mix the 4 frames of the batch");
 }
 
 #[test]
