@@ -95,6 +95,7 @@ class Plan:
         `inputs` is an array if the CNN has one input, or a dictionary of arrays by name, in the shapes and element types
         of `Plan.inputs`: those of the model, such as float32 of `(1, C, H, W)`. 16-bit floats are widened. `cnn` is the
         name of the CNN, if the plan has several. A frame of a stream is a hop: it goes on where the last one ended.
+        If a call of the CNN takes several frames, arrays have them along their first dimension.
 
         The first frame reads the model and packs its weights. Other threads of Python run meanwhile.
 
@@ -231,6 +232,7 @@ def plan(
     random: int | None = None,
     weights: str | None = None,
     shape: str | Sequence[int] | Mapping[str, int | Sequence[int]] | None = None,
+    batch: int | Mapping[str, int] | None = None,
     value: Mapping[str, float] | None = None,
     inputs: str | Iterable[str] | None = None,
     outputs: str | Iterable[str] | None = None,
@@ -270,6 +272,7 @@ def plan(
     `precision` is that of weights and tensors. With `"auto"`, `max_error` is the largest error of an output, which is
     measured on the frames of `calibrate` (`.npy` files or folders), or on `random` ones. `weights` says where weights are.
     `shape` is that of an input whose dimensions the model leaves open, and `value` makes an input a constant.
+    `batch` is how many frames a call takes, one after another, of every CNN, or of single ones by name.
     `inputs` and `outputs` are names of tensors at which the part of the model that is planned begins and ends.
     With `input`, such as `"u8:hwc:rgb,mean=127.5,scale=0.0078"`, an input is handed over as bytes of an image.
 
@@ -310,6 +313,7 @@ def profile(
     only: str | None = None,
     store: _Path | None = None,
     shape: str | Sequence[int] | Mapping[str, int | Sequence[int]] | None = None,
+    batch: int | Mapping[str, int] | None = None,
     value: Mapping[str, float] | None = None,
     inputs: str | Iterable[str] | None = None,
     outputs: str | Iterable[str] | None = None,

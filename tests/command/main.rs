@@ -4,6 +4,7 @@
 
 mod analyze;
 mod bad_input;
+mod batch;
 mod boxes;
 mod exported;
 mod front;

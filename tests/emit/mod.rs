@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "what a test skipped, or measured")]
 
 mod arm;
+mod batch;
 mod build;
 mod capi;
 mod footprint;

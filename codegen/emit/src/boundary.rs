@@ -35,6 +35,34 @@ impl Model<'_> {
         source.gap();
     }
 
+    /// The number of a call's frames, and `BatchInputs` and `BatchOutputs`, all of them.
+    pub(super) fn batches(&self, source: &mut Source) {
+        source.line("/// Frames that a call takes, one after another.");
+        source.line(format!("pub const BATCH: usize = {};", self.batch()));
+        source.gap();
+        source.line("/// The frames of each input, one after another, each as in [`Inputs`].");
+        source.line("#[derive(Debug, Clone, Copy)]");
+        source.open("pub struct BatchInputs<'a> {");
+        for field in &self.inputs {
+            let elements = self.cnn().layers[field.layer].tensor.shape.elements();
+            source.comment("///", &format!("Those of `{}`.", field.name));
+            source.line(format!("pub {}: &'a [[{}; {elements}]; BATCH],", field.name, field.element()));
+        }
+        source.close("}");
+        source.gap();
+        source.line("/// Room for the frames of each output, one after another, each as in [`Outputs`].");
+        source.line("#[derive(Debug)]");
+        source.open("pub struct BatchOutputs<'a> {");
+        for field in &self.outputs {
+            let tensor = &self.cnn().layers[field.layer].tensor;
+            let (element, elements) = (tensor.format.element, tensor.shape.elements());
+            source.comment("///", &format!("Those of `{}`.", field.label));
+            source.line(format!("pub {}: &'a mut [[{element}; {elements}]; BATCH],", field.name));
+        }
+        source.close("}");
+        source.gap();
+    }
+
     /// `InputRows` and `OutputRows`, row by row.
     pub(super) fn rows(&self, source: &mut Source) {
         source.line("/// Hands over inputs. Rows are asked for from the top, each once a frame.");

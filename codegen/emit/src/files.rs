@@ -246,11 +246,17 @@ impl Crate<'_> {
                 source.line("#[cfg(feature = \"std\")]");
                 source.line(format!("pub use {}::{{InputFrames, OutputFrames}};", model.module));
             }
+            let batch = if model.batch() > 1 { "BATCH, BatchInputs, BatchOutputs, " } else { "" };
             let state = if model.keeps_state() { ", STATE_BYTES" } else { "" };
-            source.line(format!(
-                "pub use {}::{{InputRows, Inputs, Model, OutputRows, Outputs{state}}};",
-                model.module
-            ));
+            let names = format!("{batch}InputRows, Inputs, Model, OutputRows, Outputs{state}");
+            let one = format!("pub use {}::{{{names}}};", model.module);
+            if source.fits(&one) {
+                source.line(one);
+            } else {
+                source.open(format!("pub use {}::{{", model.module));
+                source.line(names + ",");
+                source.close("};");
+            }
         }
         if self.has_stages() {
             source.line("#[cfg(feature = \"std\")]");

@@ -10,7 +10,7 @@ use csdfc_plan::shape::Shape;
 use csdfc_runtime::LayerError;
 use csdfc_runtime::bind::{self, Call};
 use csdfc_runtime::bytes::Bytes;
-use csdfc_runtime::run::Parameters;
+use csdfc_runtime::run::{Parameters, batch_dims};
 use csdfc_runtime::stream::Hops;
 use csdfc_runtime::streamed::Streamed;
 use csdfc_runtime::weights;
@@ -118,6 +118,19 @@ impl<'r> Model<'r> {
     /// The CNN.
     pub fn cnn(&self) -> &'r CnnIndex<'r> {
         &self.resolved.index.cnns[self.c]
+    }
+
+    /// Frames that a call takes, one after another.
+    pub fn batch(&self) -> usize {
+        self.cnn().cnn.batch as usize
+    }
+
+    /// The dimensions of a call's frames, each of which has these dimensions.
+    pub fn call_dims(&self, frame: &[usize]) -> Vec<usize> {
+        match self.batch() {
+            1 => frame.to_vec(),
+            batch => batch_dims(frame, batch),
+        }
     }
 
     /// Whether a frame is a hop of a stream.

@@ -21,6 +21,9 @@ pub(super) fn kernels_of(models: &[Model<'_>]) -> Vec<(PathBuf, Vec<u8>)> {
 pub(super) fn write(model: &Model<'_>) -> String {
     let mut body = Source::default();
     model.frames(&mut body);
+    if model.batch() > 1 {
+        model.batches(&mut body);
+    }
     model.rows(&mut body);
     if !model.stages.is_empty() {
         stage::write_frames(&mut body);
@@ -266,6 +269,9 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     });
     source.close("}");
     source.gap();
+    if model.batch() > 1 {
+        write_infer_batch(source, model);
+    }
     if streamed {
         source.line("/// Bytes of weights that all frames so far have read from the store.");
         source.open("pub fn bytes_read(&self) -> u64 {");
@@ -276,6 +282,25 @@ fn write_model(source: &mut Source, model: &Model<'_>) {
     match model.stages.is_empty() {
         true => frame::write_infer(source, model),
         false => stage::write_infer(source, model),
+    }
+    source.close("}");
+    source.gap();
+}
+
+/// Writes the method that runs the frames of a call.
+fn write_infer_batch(source: &mut Source, model: &Model<'_>) {
+    source.line("/// Runs the frames of a call, one after another.");
+    let parameters = ["&mut self", "inputs: BatchInputs<'_>", "outputs: BatchOutputs<'_>"];
+    frame::open_fallible(source, model, "pub fn infer_batch(", &parameters);
+    source.open("for frame in 0..BATCH {");
+    let inputs = model.inputs.iter().map(|field| format!("{0}: &inputs.{0}[frame]", field.name));
+    let outputs = model.outputs.iter().map(|field| format!("{0}: &mut outputs.{0}[frame]", field.name));
+    source.list("let inputs = Inputs {", &inputs.collect::<Vec<String>>(), ";");
+    source.list("let outputs = Outputs {", &outputs.collect::<Vec<String>>(), ";");
+    source.line(format!("self.infer(inputs, outputs){};", if model.is_streamed() { "?" } else { "" }));
+    source.close("}");
+    if model.is_streamed() {
+        source.line("Ok(())");
     }
     source.close("}");
     source.gap();

@@ -286,13 +286,14 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<
         " -> Result<(), String> {",
     );
     let c = number.unwrap_or(0);
-    source.line(format!("let frames = Frames::new(arguments.frames({c}));"));
+    let batch = model.batch();
+    source.line(format!("let frames = Frames::new(arguments.frames({c}, {batch}));"));
     for (i, field) in model.inputs.iter().enumerate() {
         let shape = &model.cnn().layers[field.layer].tensor.shape;
         let layout = if field.input.camera.is_some() { "Layout::Plain".into() } else { layout(shape, shape) };
         let dims = input_dims(field.input, shape);
-        let mut taken = vec![format!("&{dims:?}")];
-        if field.input.camera.is_some() {
+        let mut taken = vec![format!("&{:?}", model.call_dims(&dims))];
+        if field.input.camera.is_some() && batch == 1 {
             taken.push(format!("&{:?}", [&[1], &dims[..]].concat()));
         }
         source.line(format!("let layout = {layout};"));
@@ -331,7 +332,7 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<
         let row = shape.row_elements();
         let arguments = [
             format!("arguments.target({c}, {o}, {file:?})?"),
-            format!("[{}, {row}]", shape.elements() / row),
+            format!("[{batch}, {}, {row}]", shape.elements() / row),
         ];
         source.list(&format!("let output_{o} = Output::open("), &arguments, "?;");
     }
@@ -380,7 +381,8 @@ fn write_run(source: &mut Source, model: &Model<'_>, path: &str, number: Option<
     }
     for (o, field) in model.outputs.iter().enumerate() {
         let shape = &model.cnn().layers[field.layer].tensor.shape;
-        source.line(format!("let (dims, layout) = ({:?}, {});", field.seen.dims, layout(shape, field.seen)));
+        let dims = model.call_dims(&field.seen.dims);
+        source.line(format!("let (dims, layout) = ({dims:?}, {});", layout(shape, field.seen)));
         source.line(format!("outputs.output_{o}.finish(&dims, layout)?;"));
     }
     source.line("Ok(())");

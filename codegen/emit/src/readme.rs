@@ -187,6 +187,15 @@ impl Crate<'_> {
                 inputs.join(", "),
                 outputs.join(", ")
             );
+            if model.batch() > 1 {
+                let _ = write!(
+                    text,
+                    "A call takes {} frames (`BATCH`): `infer_batch` runs them one after another, with `BatchInputs` and\n\
+                     `BatchOutputs`, which have an array of frames for each input and output. Files `.npy` of the program\n\
+                     have them along their first dimension. In C, call the function of a frame for each of them.\n\n",
+                    model.batch()
+                );
+            }
         }
         let _ = write!(
             text,

@@ -24,7 +24,7 @@ const RENAMED: &[(&[&str], &str, &str)] = &[
 const NEWER: &[(&[&str], &[&str])] = &[
     (&[], &["store"]),
     (&["memory"], &["arena", "parameters_resident"]),
-    (&["cnns"], &["bytes_read", "read_ns", "computing_ns"]),
+    (&["cnns"], &["batch", "bytes_read", "read_ns", "computing_ns"]),
     (&["cnns", "layers"], &["streamed", "parameters_of", "time"]),
     (&["tensors"], &["element", "quantization"]),
 ];

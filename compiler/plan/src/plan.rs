@@ -44,6 +44,9 @@ pub const FORMAT_1: &str = "csdfc-plan/1";
 /// All versions that are read.
 pub const FORMATS: [&str; 3] = [FORMAT, FORMAT_2, FORMAT_1];
 
+/// The most frames that a call may take.
+pub const MAX_BATCH: u64 = 1 << 16;
+
 /// How an application of CNNs runs in a memory budget.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -210,6 +213,9 @@ pub struct Cnn {
     pub name: String,
     /// Where it comes from.
     pub model: Model,
+    /// Frames that a call takes, one after another, at most [`MAX_BATCH`]. All else is of one frame.
+    #[serde(default = "one_frame", skip_serializing_if = "is_one_frame")]
+    pub batch: u64,
     /// Modelled frames per second.
     pub fps: f64,
     /// Modelled time from a frame's first input to its last output, in nanoseconds, if it comes no sooner than 1 / `fps` after
@@ -238,6 +244,14 @@ pub struct Cnn {
     pub outputs: Vec<Output>,
     /// Layers in topological order.
     pub layers: Vec<Layer>,
+}
+
+fn one_frame() -> u64 {
+    1
+}
+
+fn is_one_frame(batch: &u64) -> bool {
+    *batch == one_frame()
 }
 
 /// The file that a CNN was read from.

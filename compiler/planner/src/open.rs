@@ -13,6 +13,7 @@
 //! ```
 
 use std::io::Read;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use csdfc_input::app::Origin;
@@ -171,6 +172,7 @@ impl Opened {
             folder: &self.folder,
             shapes: &cnn.shapes,
             values: &cnn.values,
+            batch: cnn.batch.map(NonZeroUsize::get),
             part: &cnn.part,
             fusion: Fusion::None,
         };

@@ -204,6 +204,7 @@ impl Plan {
     /// `inputs` is an array if the CNN has one input, or a dictionary of arrays by name, in the shapes and element types
     /// of `Plan.inputs`: those of the model, such as float32 of `(1, C, H, W)`. 16-bit floats are widened. `cnn` is the
     /// name of the CNN, if the plan has several. A frame of a stream is a hop: it goes on where the last one ended.
+    /// If a call of the CNN takes several frames, arrays have them along their first dimension.
     ///
     /// The first frame reads the model and packs its weights. Other threads of Python run meanwhile.
     ///

@@ -36,7 +36,7 @@ struct Thread {
 }
 
 impl Frames {
-    /// Runs a frame of a CNN. `inputs` is an array if the CNN has one input, or arrays by name.
+    /// Runs a frame of a CNN, or as many as a call of it takes, along the first dimension. `inputs` is an array if the CNN has one input, or arrays by name.
     ///
     /// # Errors
     /// When an input is missing, is none of the CNN's, or is of another type or shape than the CNN takes, or the model
@@ -51,7 +51,7 @@ impl Frames {
         let py = inputs.py();
         let (number, cnn) = find(plan, cnn)?;
         let values = values(cnn, inputs)?;
-        let outputs = self.ask(py, plan, folder, move |runner| runner.infer(number, &values))?;
+        let outputs = self.ask(py, plan, folder, move |runner| runner.infer_batch(number, &values))?;
         let named = PyDict::new(py);
         for (output, value) in cnn.outputs.iter().zip(outputs) {
             named.set_item(&output.name, array(py, value)?)?;

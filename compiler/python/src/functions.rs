@@ -29,6 +29,7 @@ use super::options::{self, arguments};
 /// `precision` is that of weights and tensors. With `"auto"`, `max_error` is the largest error of an output, which is
 /// measured on the frames of `calibrate` (`.npy` files or folders), or on `random` ones. `weights` says where weights are.
 /// `shape` is that of an input whose dimensions the model leaves open, and `value` makes an input a constant.
+/// `batch` is how many frames a call takes, one after another, of every CNN, or of single ones by name.
 /// `inputs` and `outputs` are names of tensors at which the part of the model that is planned begins and ends.
 /// With `input`, such as `"u8:hwc:rgb,mean=127.5,scale=0.0078"`, an input is handed over as bytes of an image.
 ///
@@ -42,7 +43,7 @@ use super::options::{self, arguments};
 #[pyfunction]
 #[pyo3(
     signature = (model, **options),
-    text_signature = "(model, *, mem=None, ram=None, flash=None, fps=None, latency=None, precision=None, max_error=None, calibrate=None, random=None, weights=None, shape=None, value=None, inputs=None, outputs=None, input=None, no_fuse=False, stream=None, hop=None, window=None, state=None, device=None, threads=None, prefer=None, storage=None, rows=None, method=None, primitives=None, max_primitive_error=None, seed=None, budget=None, without=None, from_front=None, pick=None, pareto=False)"
+    text_signature = "(model, *, mem=None, ram=None, flash=None, fps=None, latency=None, precision=None, max_error=None, calibrate=None, random=None, weights=None, shape=None, batch=None, value=None, inputs=None, outputs=None, input=None, no_fuse=False, stream=None, hop=None, window=None, state=None, device=None, threads=None, prefer=None, storage=None, rows=None, method=None, primitives=None, max_primitive_error=None, seed=None, budget=None, without=None, from_front=None, pick=None, pareto=False)"
 )]
 pub fn plan(py: Python<'_>, model: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Plan> {
     let mut call = arguments("plan", options::PLAN, options)?;
@@ -108,7 +109,7 @@ pub fn quantize(
 #[pyfunction]
 #[pyo3(
     signature = (model, **options),
-    text_signature = "(model, *, device_out=None, threads=None, rounds=5, only=None, store=None, shape=None, value=None, inputs=None, outputs=None, no_fuse=False)"
+    text_signature = "(model, *, device_out=None, threads=None, rounds=5, only=None, store=None, shape=None, batch=None, value=None, inputs=None, outputs=None, no_fuse=False)"
 )]
 pub fn profile(py: Python<'_>, model: PathBuf, options: Option<&Bound<'_, PyDict>>) -> PyResult<PathBuf> {
     let mut call = arguments("profile", options::PROFILE, options)?;

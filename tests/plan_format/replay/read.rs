@@ -316,6 +316,10 @@ fn layers(plan: &Value, cnn: &Value, partitions: &BTreeMap<&str, usize>) -> Resu
     let mut quantizations: BTreeMap<String, Value> = BTreeMap::new();
     let tensors = list(plan, "tensors")?;
     let (is_stream, states) = (stream::is_stream(plan, cnn)?, state::read(cnn)?);
+    let batch = if cnn.get("batch").is_some() { number(cnn, "batch")? } else { 1 };
+    if !(1..=65536).contains(&batch) || batch > 1 && (is_stream || !states.is_empty()) {
+        return Err(format!("a batch of {batch}"));
+    }
     let mut histories = Vec::new();
     for (l, stated) in list(cnn, "layers")?.iter().enumerate() {
         let name = text(stated, "name")?.to_owned();

@@ -200,6 +200,12 @@ pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) ->
                 " if no other model is on it",
             ],
         };
+        let of_batch = match model.batch() {
+            1 => String::new(),
+            batch => format!(
+                " A call of the model takes {batch} frames: call it for each of them, one after another."
+            ),
+        };
         text += &format!(
             "\n/* Creates the model in a place, on an arena that {owned}. Without the feature\n   \
              `weights` the first function is not there. Weights and updates must stay as long as the model. */\n\
@@ -208,7 +214,7 @@ pub fn header(name: &str, plan: &Plan, models: &[Model<'_>], packed: &Packed) ->
              const uint8_t *weights, size_t weight_bytes{store});\n\
              {library}_status {prefix}_create_with_update({library}_place *place, {given},\n    \
              const uint8_t *update, size_t update_bytes{store});\n\n\
-             /* Runs one frame. */\n\
+             /* Runs one frame.{of_batch} */\n\
              {library}_status {prefix}_infer({library}_place *place, const {prefix}_inputs *inputs,\n    \
              const {prefix}_outputs *outputs);\n\n\
              /* Runs one frame whose rows are handed over and taken one by one. If a function returns null for a row, the\n   \

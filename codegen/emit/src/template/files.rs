@@ -1,4 +1,5 @@
-//! Inputs and outputs as files: a `.npy` file or an image holds one frame, a raw file holds frame after frame.
+//! Inputs and outputs as files: a `.npy` file holds the frames of a call, an image holds one frame, a raw file holds frame
+//! after frame.
 //!
 //! Raw files are read and written row by row, as the model asks for rows and makes them, so that no frame is held. They
 //! have no header: rows from the top, images as pixels of channels, elements in little-endian order.
@@ -135,14 +136,14 @@ pub fn is_image(path: &str) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known))
 }
 
-/// An input: the frame of a `.npy` file or of an image again and again, or the frames of a raw file.
+/// An input: the frames of a `.npy` file or that of an image again and again, or the frames of a raw file.
 pub struct Input<T> {
     name: String,
-    /// What frames are read from; nothing if it is always the same frame.
+    /// What frames are read from; nothing if all of them are held.
     raw: Option<BufReader<Box<dyn Read + Send>>>,
     /// Rows of a frame, and elements of a row.
     shape: [usize; 2],
-    /// The frame, or the last row of it that was read.
+    /// The frames of a file without others, or the frame, or the last row of it that was read.
     held: Vec<T>,
     /// A row as it is in the file.
     row: Vec<u8>,
@@ -192,7 +193,10 @@ impl<T: Element> Input<T> {
 
     /// Goes on to the next frame; `false` if there is none, or if it cannot be read.
     pub fn next_frame(&mut self) -> bool {
-        let Some(raw) = &mut self.raw else { return true };
+        let Some(raw) = &mut self.raw else {
+            self.frames += 1;
+            return true;
+        };
         let is_at_end = loop {
             match raw.fill_buf() {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -217,17 +221,23 @@ impl<T: Element> Input<T> {
     #[allow(dead_code, reason = "not every model reads rows")]
     pub fn part<const N: usize>(&mut self, i: usize) -> &[T; N] {
         let [rows, row] = self.shape;
-        let is_held = self.held.len() == rows * row;
+        let is_held = self.held.len() >= rows * row;
         if !is_held {
             self.read_row(i, 0);
         }
-        &self.held.as_chunks().0[if is_held { i } else { 0 }]
+        &self.held[if is_held { self.start() } else { 0 }..].as_chunks().0[if is_held { i } else { 0 }]
     }
 
     /// The frame.
     #[allow(dead_code, reason = "not every model reads a frame as a whole")]
     pub fn frame<const N: usize>(&self) -> &[T; N] {
-        &self.held.as_chunks().0[0]
+        &self.held[self.start()..].as_chunks().0[0]
+    }
+
+    /// Where the frame begins among those that are held.
+    fn start(&self) -> usize {
+        let frame = self.shape[0] * self.shape[1];
+        self.frames.saturating_sub(1) % (self.held.len() / frame) * frame
     }
 
     /// Reads row `y` of the frame to this place.
@@ -273,7 +283,7 @@ impl<T: Element> Input<T> {
 pub enum Target {
     /// Nobody wants it.
     Nowhere,
-    /// The last frame, to a `.npy` file.
+    /// The frames of the last call, to a `.npy` file.
     Npy(PathBuf),
     /// Every frame, to a raw file; `-` is standard output.
     Raw {
@@ -290,12 +300,14 @@ pub struct Output<T> {
     /// The file to which rows are written; none if all rows are kept, or none.
     raw: Option<BufWriter<Box<dyn Write + Send>>>,
     as_bytes: bool,
-    /// The file to which the last frame is written.
+    /// The file to which the frames of the last call are written.
     npy: Option<PathBuf>,
-    /// Elements of a row.
-    row: usize,
-    /// The frame, or room for the rows of a firing.
+    /// Frames of a call, rows of a frame, and elements of a row.
+    shape: [usize; 3],
+    /// The frames, or room for the rows of a firing.
     held: Vec<T>,
+    /// Frames that have ended.
+    frames: usize,
     /// Whether rows are in the making there that are not written yet.
     is_pending: bool,
     /// Rows as they are in the file.
@@ -304,18 +316,18 @@ pub struct Output<T> {
 }
 
 impl<T: Element> Output<T> {
-    /// Opens the target of an output with `rows` rows of `row` elements each.
+    /// Opens the target of an output: a call makes `batch` frames of `rows` rows of `row` elements each.
     ///
     /// # Errors
     /// When a raw file cannot be made.
-    pub fn open(target: Target, [rows, row]: [usize; 2]) -> Result<Self, String> {
+    pub fn open(target: Target, [batch, rows, row]: [usize; 3]) -> Result<Self, String> {
         let (mut name, mut raw, mut as_bytes) = (String::new(), None, false);
         let (mut npy, mut held) = (None, Vec::new());
         match target {
             Target::Nowhere => {}
             Target::Npy(path) => {
                 npy = Some(path);
-                held.resize(rows * row, T::default());
+                held.resize(batch * rows * row, T::default());
             }
             Target::Raw { path, as_bytes: wanted } => {
                 let file: Box<dyn Write + Send> = match path.as_str() {
@@ -327,18 +339,21 @@ impl<T: Element> Output<T> {
             }
         }
         let (is_pending, bytes) = (false, Vec::new());
-        Ok(Output { name, raw, as_bytes, npy, row, held, is_pending, bytes, failure: None })
+        let shape = [batch, rows, row];
+        Ok(Output { name, raw, as_bytes, npy, shape, held, frames: 0, is_pending, bytes, failure: None })
     }
 
     /// Room for rows `y`. They are complete when the next rows are asked for, or the frame ends.
     #[allow(dead_code, reason = "not every output is made in room of the caller")]
     pub fn room(&mut self, y: Range<usize>) -> &mut [T] {
         self.write_pending();
+        let row = self.shape[2];
         if self.npy.is_some() {
-            return &mut self.held[y.start * self.row..y.end * self.row];
+            let start = self.start();
+            return &mut self.held[start + y.start * row..start + y.end * row];
         }
         self.is_pending = true;
-        self.held.resize(y.len() * self.row, T::default());
+        self.held.resize(y.len() * row, T::default());
         &mut self.held
     }
 
@@ -346,14 +361,24 @@ impl<T: Element> Output<T> {
     #[allow(dead_code, reason = "not every output is taken by rows")]
     pub fn take(&mut self, y: usize, row: &[T]) {
         match self.npy {
-            Some(_) => self.held[y * self.row..][..self.row].copy_from_slice(row),
+            Some(_) => {
+                let start = self.start() + y * row.len();
+                self.held[start..][..row.len()].copy_from_slice(row);
+            }
             None => self.write(row),
         }
+    }
+
+    /// Where the frame begins among those of the call.
+    fn start(&self) -> usize {
+        let [batch, rows, row] = self.shape;
+        self.frames % batch * rows * row
     }
 
     /// A frame has ended: `false` if it could not be written.
     pub fn end_frame(&mut self) -> bool {
         self.write_pending();
+        self.frames += 1;
         if let Some(Err(error)) = self.raw.as_mut().map(Write::flush) {
             self.fail(&error);
         }
@@ -386,19 +411,27 @@ impl<T: Element> Output<T> {
         self.failure.get_or_insert(format!("{}: {error}", self.name));
     }
 
-    /// Ends the output. A `.npy` file has these dimensions, and its elements lie as `layout` says.
+    /// Ends the output. A `.npy` file of all frames has these dimensions, and their elements lie as `layout` says.
     ///
     /// # Errors
     /// The first that happened.
-    pub fn finish(self, dims: &[usize], layout: Layout) -> Result<(), String> {
-        if let Some(failure) = self.failure {
-            return Err(failure);
+    pub fn finish(mut self, dims: &[usize], layout: Layout) -> Result<(), String> {
+        let [batch, rows, row] = self.shape;
+        let mut dims = dims.to_vec();
+        if batch > 1 && !self.frames.is_multiple_of(batch) {
+            // The last call ended early.
+            dims[0] = self.frames % batch;
+            self.held.truncate(dims[0] * rows * row);
         }
-        self.npy.map_or(Ok(()), |path| write(&path, dims, layout, &self.held))
+        match (self.failure, self.npy) {
+            (Some(failure), _) => Err(failure),
+            (None, None) => Ok(()),
+            (None, Some(path)) => write(&path, &dims, layout, &self.held, rows * row),
+        }
     }
 }
 
-/// A frame from a `.npy` file of one of these shapes, in C order.
+/// Frames of so many elements from a `.npy` file of one of these shapes, in C order.
 ///
 /// # Errors
 /// When the file cannot be read or holds something else.
@@ -418,20 +451,23 @@ fn read<T: Element>(
     };
     let header =
         bytes.get(start..).and_then(|rest| rest.get(..length)).ok_or_else(|| wrong("it is cut off"))?;
-    check_header::<T>(&String::from_utf8_lossy(header), shapes).map_err(|why| wrong(&why))?;
+    let all = check_header::<T>(&String::from_utf8_lossy(header), shapes).map_err(|why| wrong(&why))?;
     let data = &bytes[start + length..];
-    if data.len() != elements * T::BYTES {
-        return Err(wrong(&format!("it has {} bytes of data, not {}", data.len(), elements * T::BYTES)));
+    if data.len() != all * T::BYTES {
+        return Err(wrong(&format!("it has {} bytes of data, not {}", data.len(), all * T::BYTES)));
     }
-    let mut frame = vec![T::default(); elements];
-    for (bytes, place) in data.chunks_exact(T::BYTES).zip(layout.places(elements)) {
-        frame[place] = T::read(bytes);
+    let mut frames = vec![T::default(); all];
+    let bytes = data.chunks_exact(elements * T::BYTES);
+    for (bytes, frame) in bytes.zip(frames.chunks_exact_mut(elements)) {
+        for (bytes, place) in bytes.chunks_exact(T::BYTES).zip(layout.places(elements)) {
+            frame[place] = T::read(bytes);
+        }
     }
-    Ok(frame)
+    Ok(frames)
 }
 
-/// Checks that the header of a `.npy` file states these elements, one of these shapes, and C order.
-fn check_header<T: Element>(header: &str, shapes: &[&[usize]]) -> Result<(), String> {
+/// Checks that the header of a `.npy` file states these elements, one of these shapes, and C order. The number of its elements.
+fn check_header<T: Element>(header: &str, shapes: &[&[usize]]) -> Result<usize, String> {
     let field = |name: &str| {
         let (_, rest) = header.split_once(&format!("'{name}':"))?;
         Some(rest.trim_start())
@@ -454,14 +490,20 @@ fn check_header<T: Element>(header: &str, shapes: &[&[usize]]) -> Result<(), Str
         let shapes: Vec<String> = shapes.iter().map(|shape| format!("{shape:?}")).collect();
         return Err(format!("its dimensions are {dims:?}, not {}", shapes.join(" or ")));
     }
-    Ok(())
+    Ok(dims.iter().product())
 }
 
-/// Writes a frame to a `.npy` file.
+/// Writes frames of so many elements to a `.npy` file.
 ///
 /// # Errors
 /// When the file cannot be written.
-fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T]) -> Result<(), String> {
+fn write<T: Element>(
+    path: &Path,
+    dims: &[usize],
+    layout: Layout,
+    frames: &[T],
+    elements: usize,
+) -> Result<(), String> {
     let shape = match dims {
         [dim] => format!("{dim},"),
         dims => dims.iter().map(ToString::to_string).collect::<Vec<String>>().join(", "),
@@ -472,13 +514,15 @@ fn write<T: Element>(path: &Path, dims: &[usize], layout: Layout, frame: &[T]) -
         header.push(' ');
     }
     header.push('\n');
-    // It writes element by element: a copy of the frame would take memory that no plan counts.
+    // It writes element by element: a copy of the frames would take memory that no plan counts.
     let written = || {
         let mut file = BufWriter::new(File::create(path)?);
         file.write_all(b"\x93NUMPY\x01\x00")?;
         file.write_all(&(header.len() as u16).to_le_bytes())?;
         file.write_all(header.as_bytes())?;
-        layout.places(frame.len()).try_for_each(|place| file.write_all(frame[place].bytes().as_ref()))?;
+        for frame in frames.chunks_exact(elements) {
+            layout.places(elements).try_for_each(|place| file.write_all(frame[place].bytes().as_ref()))?;
+        }
         file.flush()
     };
     written().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))

@@ -213,10 +213,10 @@ impl Arguments {
         }
     }
 
-    /// Most frames of a CNN: one, if they are always the same, or all that there are.
-    pub fn frames(&self, c: usize) -> usize {
+    /// Most frames of a CNN: those of a call, if they are always the same, or all that there are.
+    pub fn frames(&self, c: usize, batch: usize) -> usize {
         let has_raw = self.inputs[c].iter().flatten().any(|file| is_raw(file));
-        self.frames.unwrap_or(if has_raw { usize::MAX } else { 1 })
+        self.frames.unwrap_or(if has_raw { usize::MAX } else { batch })
     }
 
     /// Prints all lines at once, so that no output of another thread comes between them: on standard error if an output

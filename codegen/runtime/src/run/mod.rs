@@ -32,6 +32,7 @@
 //! ```
 
 mod arena;
+mod batch;
 mod error;
 mod memory;
 mod rows;
@@ -60,6 +61,7 @@ use csdfc_plan::plan::Plan;
 use csdfc_plan::shape::Shape;
 
 use arena::Arena;
+pub use batch::batch_dims;
 pub use error::{Parameters, RunError};
 use error::{layer_error, store_error};
 use memory::{first_slot, ring_bytes, row_bytes};

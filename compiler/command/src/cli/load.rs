@@ -1,10 +1,12 @@
 //! The options that say how models are loaded.
 
+use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use clap::Args;
 use csdfc_input::app::Origin;
 use csdfc_input::app::spec::AppSpec;
+use csdfc_network::suggest::clip;
 use csdfc_plan::part::ModelPart;
 
 use crate::error::Error;
@@ -22,6 +24,10 @@ pub struct LoadArgs {
     /// An input that is one number in every frame, such as a sampling rate. It becomes a constant
     #[arg(long = "value", value_name = "[CNN/]INPUT=NUMBER")]
     pub values: Vec<InputValue>,
+    /// Frames that a call takes, one after another: arrays have them along their first dimension. By default the batch that
+    /// the model states
+    #[arg(long, value_name = "[CNN=]N")]
+    pub batch: Vec<CnnBatch>,
     /// Take the part of the model that begins at these tensors: they become inputs, in place of what computes them. Their
     /// shapes are those that the model states, or of --shape
     #[arg(
@@ -64,11 +70,20 @@ pub struct InputValue {
     pub value: f64,
 }
 
+/// `CNN=4`, or `4` for all CNNs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CnnBatch {
+    /// The CNN, if one is named.
+    pub cnn: Option<String>,
+    /// Its frames.
+    pub batch: NonZeroUsize,
+}
+
 impl LoadArgs {
     /// Writes the options over what the application file says.
     ///
     /// # Errors
-    /// When a shape does not say which CNN's input it is.
+    /// When a shape does not say which CNN's input it is, or when a batch names no CNN that there is.
     pub fn apply(&self, spec: &mut AppSpec, origin: &mut Origin) -> Result<(), Error> {
         if self.no_fuse {
             spec.fuse = false;
@@ -82,6 +97,23 @@ impl LoadArgs {
             let (cnn, input) = super::cnn_of(spec, input, "--value", "INPUT=…")?;
             cnn.values.insert(input, *value);
             origin.replaced.push(("values", "--value"));
+        }
+        for CnnBatch { cnn, batch } in &self.batch {
+            let is_meant = |name: String| cnn.as_ref().is_none_or(|meant| *meant == name);
+            let mut meant = spec.cnns.iter_mut().filter(|cnn| is_meant(cnn.name())).peekable();
+            if meant.peek().is_none() {
+                return Err(Error::Input {
+                    message: format!(
+                        "--batch {}={batch}: no such CNN",
+                        clip(cnn.as_deref().unwrap_or_default())
+                    ),
+                    help: Some(
+                        "say how many frames each CNN takes: --batch CNN=4, or --batch 4 for all".into(),
+                    ),
+                });
+            }
+            meant.for_each(|cnn| cnn.batch = Some(*batch));
+            origin.replaced.push(("batch", "--batch"));
         }
         let ends: [(_, _, EndOfPart); 2] = [
             (&self.inputs, "--inputs", |part| &mut part.inputs),
@@ -115,6 +147,19 @@ impl FromStr for InputShape {
         let dims = dims.split([',', 'x']).map(|dim| dim.trim().parse().ok().filter(|dim| *dim > 0));
         let dims = dims.collect::<Option<Vec<usize>>>().ok_or_else(wrong)?;
         Ok(InputShape { input: input.into(), dims })
+    }
+}
+
+impl FromStr for CnnBatch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (cnn, batch) = match text.rsplit_once('=') {
+            Some((cnn, batch)) => (Some(cnn.to_owned()), batch),
+            None => (None, text),
+        };
+        let batch = batch.trim().parse().map_err(|_| "give a number of frames: `4`, or `CNN=4`")?;
+        Ok(CnnBatch { cnn, batch })
     }
 }
 

@@ -8,7 +8,7 @@ use csdfc_plan::shape::Shape;
 use csdfc_planner::error::Error;
 use csdfc_precision::quantize::inputs;
 use csdfc_runtime::file_name::file_name;
-use csdfc_runtime::run::{Data, Value, input_dims};
+use csdfc_runtime::run::{Data, Value, batch_dims, input_dims};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -44,6 +44,26 @@ pub(super) fn taken(input: &Input, value: Value) -> Value {
         _ => return value,
     };
     Value { data, ..value }
+}
+
+/// The frames of a file for an input of this shape, of which a call takes a batch.
+pub(super) fn of_batch(
+    file: &Path,
+    input: &Input,
+    shape: &Shape,
+    value: Value,
+    batch: u64,
+) -> Result<Vec<Value>, Error> {
+    let (dims, batch) = (input_dims(input, shape), batch as usize);
+    value.frames(batch, dims.len()).ok_or_else(|| Error::Input {
+        message: format!(
+            "{} has the dimensions {:?}, not {:?}",
+            file.display(),
+            value.dims,
+            batch_dims(&dims, batch)
+        ),
+        help: Some(format!("a call takes {batch} frames, one after another along the first dimension")),
+    })
 }
 
 /// The frames of files and folders, those of a folder by name. A frame is a file or, if there are several inputs, a folder

@@ -9,7 +9,7 @@ use csdfc_plan::plan::{Cnn, Layer, Plan};
 use csdfc_plan::timeline;
 use csdfc_planner::saved::reload;
 use csdfc_runtime::file_name::file_name;
-use csdfc_runtime::run::{Fired, Runner, Value, input_dims};
+use csdfc_runtime::run::{Fired, Runner, Value, batch_dims, input_dims};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
@@ -37,6 +37,9 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
     let (plan, _, folder) = read_plan(&args.plan)?;
     if args.dump.is_some() || args.compare_layers.is_some() {
         expect_whole_layers(&plan)?;
+    }
+    if args.labels.is_some() || args.boxes {
+        expect_one_frame(&plan)?;
     }
     super::device::warn_if_other(&plan);
     let networks = reload::reload(&plan, &folder)?;
@@ -136,10 +139,12 @@ impl Frames<'_> {
         let mut result = CnnRun { name: self.cnn.name.clone(), ..CnnRun::default() };
         let mut outputs = Vec::new();
         let is_raw = files.raw_inputs.iter().any(Option::is_some);
-        let hops = files.hops();
-        let most = self.args.frames.unwrap_or(if is_raw || hops.is_some() { u64::MAX } else { 1 });
-        let most = hops.map_or(most, |hops| most.min(hops as u64));
-        // Of each output, the rows that each hop made.
+        // The frames whose outputs are joined.
+        let joined =
+            if self.cnn.batch > 1 { Some(self.cnn.batch) } else { files.hops().map(|hops| hops as u64) };
+        let most = self.args.frames.unwrap_or(if is_raw || joined.is_some() { u64::MAX } else { 1 });
+        let most = joined.map_or(most, |joined| most.min(joined));
+        // Of each output, what each of them made.
         let mut made = vec![Vec::new(); self.cnn.outputs.len()];
         let mut last = Instant::now();
         for frame in 0..most {
@@ -161,7 +166,7 @@ impl Frames<'_> {
             let mut rows = Frame { whole, inputs: &mut files.raw_inputs, outputs: &mut files.raw_outputs };
             runner.infer_rows(c, &mut rows, &mut observe)?;
             outputs = rows.whole.outputs();
-            if hops.is_some() {
+            if joined.is_some() {
                 made.iter_mut().zip(&mut outputs).for_each(|(made, output)| made.extend(output.take()));
             }
             frames.push(last.elapsed());
@@ -170,7 +175,9 @@ impl Frames<'_> {
                 return Err(error);
             }
         }
-        if hops.is_some() {
+        if self.cnn.batch > 1 {
+            outputs = made.iter().map(|made| Value::of_frames(made)).collect();
+        } else if joined.is_some() {
             let shapes = outputs_of(self.plan, self.cnn).map(|(_, shape)| shape);
             outputs = shapes.zip(&made).map(|(shape, made)| hops::join(made, shape)).collect();
         }
@@ -251,6 +258,20 @@ fn expect_whole_layers(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
+/// Checks that a call takes one frame of each CNN.
+fn expect_one_frame(plan: &Plan) -> Result<(), Error> {
+    match plan.cnns.iter().find(|cnn| cnn.batch > 1) {
+        None => Ok(()),
+        Some(cnn) => Err(Error::Input {
+            message: format!(
+                "a call takes {} frames of CNN {}: --labels and --boxes are for one frame",
+                cnn.batch, cnn.name
+            ),
+            help: Some("write the outputs to files with --output DIR, or plan with --batch 1".into()),
+        }),
+    }
+}
+
 /// What the inputs of all CNNs come from, and where their outputs go.
 struct Files {
     cnns: Vec<CnnFiles>,
@@ -263,7 +284,7 @@ struct Files {
 /// Those of one CNN.
 struct CnnFiles {
     /// By input, what is handed over as a whole: read from a `.npy` file, or drawn. It is the same in every frame, unless it
-    /// is the hops of a stream.
+    /// is the hops of a stream, or the frames of a batch.
     tensors: Vec<Option<Vec<Value>>>,
     /// By input, its raw file.
     raw_inputs: Vec<Option<RawInput>>,
@@ -354,7 +375,7 @@ impl CnnFiles {
                 continue;
             };
             let (value, raw) = match (file_of(inputs, name), args.random) {
-                (Some(file), _) if images::is_image(&file) => {
+                (Some(file), _) if images::is_image(&file) && cnn.batch == 1 => {
                     (Some(vec![images::read(&file, name, input, &layer.output_shape)?]), None)
                 }
                 (Some(file), _) if is_raw(&file) => {
@@ -373,16 +394,26 @@ impl CnnFiles {
                     (Some(hops), None)
                 }
                 (Some(file), _) => {
-                    let value = images::in_order(input, &layer.output_shape, npy::read(&file)?);
-                    (Some(vec![frames::taken(input, value)]), None)
+                    let value = npy::read(&file)?;
+                    let values = match cnn.batch {
+                        1 => vec![value],
+                        batch => frames::of_batch(&file, input, &layer.output_shape, value, batch)?,
+                    };
+                    let taken =
+                        |value| frames::taken(input, images::in_order(input, &layer.output_shape, value));
+                    (Some(values.into_iter().map(taken).collect()), None)
                 }
                 (None, Some(seed)) => {
                     let seed = seed.wrapping_add(((c << 16) + i) as u64);
                     let mut random = ChaCha8Rng::seed_from_u64(seed);
-                    (Some(vec![frames::draw(input, &layer.output_shape, &mut random)]), None)
+                    let mut draw = || frames::draw(input, &layer.output_shape, &mut random);
+                    (Some((0..cnn.batch).map(|_| draw()).collect()), None)
                 }
                 (None, None) => {
-                    let dims = input_dims(input, &layer.output_shape);
+                    let mut dims = input_dims(input, &layer.output_shape);
+                    if cnn.batch > 1 {
+                        dims = batch_dims(&dims, cnn.batch as usize);
+                    }
                     return Err(Error::Input {
                         message: format!(
                             "input {name} of CNN {}, of dimensions {dims:?}, is not given",

@@ -57,6 +57,9 @@ struct PlanData<'a> {
 struct CnnData<'a> {
     name: &'a str,
     model: &'a str,
+    /// Frames of a call, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<u64>,
     fps: f64,
     latency_ns: u64,
     bytes_read: Option<u64>,
@@ -294,6 +297,7 @@ fn of_cnn<'a>(plan: &'a Plan, c: usize, segments: &[Option<usize>], places: &[Pl
     CnnData {
         name: &cnn.name,
         model: &cnn.model.path,
+        batch: (cnn.batch > 1).then_some(cnn.batch),
         fps: cnn.fps,
         latency_ns: cnn.latency_ns,
         bytes_read: cnn.bytes_read,

@@ -152,6 +152,12 @@ fn cnn_table(plan: &Plan) -> String {
         ]);
     }
     let mut text = table(&rows, &[1, 2, 3, 4, 5]);
+    for cnn in plan.cnns.iter().filter(|cnn| cnn.batch > 1) {
+        text += &format!(
+            "a call of {} takes {} frames, one after another: rates and times are those of one frame\n",
+            cnn.name, cnn.batch
+        );
+    }
     let streamed = plan.cnns.iter().enumerate().filter_map(|(c, cnn)| Some((c, cnn, cnn.bytes_read?)));
     for (c, cnn, read) in streamed {
         text += &format!("each frame of {} reads {} of weights from the store", cnn.name, units::bytes(read));

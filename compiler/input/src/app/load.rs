@@ -11,7 +11,7 @@
 //! let (model, folder) = ("builtin:resnet8", Path::new(""));
 //! let (shapes, values) = (&BTreeMap::new(), &BTreeMap::new());
 //! let part = &ModelPart::default();
-//! let request = ModelRequest { model, folder, shapes, values, part, fusion: Fusion::Full };
+//! let request = ModelRequest { model, folder, shapes, values, batch: None, part, fusion: Fusion::Full };
 //! let [stated, fused] = [load_as_stated(&request)?, load(&request)?];
 //! // Batch norms and activations became part of the convolutions before them.
 //! assert!(fused.network.layers.len() < stated.network.layers.len());
@@ -41,6 +41,8 @@ pub struct ModelRequest<'a> {
     pub shapes: &'a BTreeMap<String, Vec<usize>>,
     /// The numbers that inputs are in every frame, by name.
     pub values: &'a BTreeMap<String, f64>,
+    /// Frames that a call takes; by default the batch of the model, or 1 if that is open.
+    pub batch: Option<usize>,
     /// The part of it to load.
     pub part: &'a ModelPart,
     /// How much to fuse.
@@ -57,7 +59,7 @@ pub struct Loaded {
 }
 
 /// Where a network comes from.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ModelSource {
     /// As the application names it.
     pub name: String,
@@ -69,10 +71,28 @@ pub struct ModelSource {
     pub sha256: String,
     /// The numbers that inputs are in every frame, by name.
     pub values: BTreeMap<String, f64>,
+    /// Frames that a call takes, one after another.
+    pub batch: usize,
     /// The part of it that the network is.
     pub part: ModelPart,
     /// Inputs of the file on which none of its outputs depends. The network does not have them.
     pub unused_inputs: Vec<String>,
+}
+
+impl Default for ModelSource {
+    /// Of no name, whose call takes one frame.
+    fn default() -> Self {
+        ModelSource {
+            name: String::new(),
+            file: None,
+            bytes: 0,
+            sha256: String::new(),
+            values: BTreeMap::new(),
+            batch: 1,
+            part: ModelPart::default(),
+            unused_inputs: Vec::new(),
+        }
+    }
 }
 
 /// Why a model cannot be loaded.
@@ -117,7 +137,10 @@ pub fn load_as_stated(request: &ModelRequest) -> Result<Loaded, LoadError> {
         Some(builtin) => {
             let network = builtin::network(builtin).map_err(|error| LoadError::Refused(Box::new(error)))?;
             let sha256 = builtin::fingerprint(&network);
-            (network, ModelSource { name, sha256, ..ModelSource::default() })
+            (
+                network,
+                ModelSource { name, sha256, batch: request.batch.unwrap_or(1), ..ModelSource::default() },
+            )
         }
         None if is_model_file(request.model) => {
             let file = request.folder.join(request.model);
@@ -125,11 +148,15 @@ pub fn load_as_stated(request: &ModelRequest) -> Result<Loaded, LoadError> {
                 shapes: request.shapes.clone(),
                 values: request.values.clone(),
                 part: request.part.clone(),
+                batch: request.batch,
             };
-            let Imported { network, bytes, sha256, unused_inputs } =
+            let Imported { network, batch, bytes, sha256, unused_inputs } =
                 import::import(&file, &options).map_err(|error| LoadError::Refused(Box::new(error)))?;
             let (values, part) = (request.values.clone(), request.part.clone());
-            (network, ModelSource { name, file: Some(file), bytes, sha256, values, part, unused_inputs })
+            (
+                network,
+                ModelSource { name, file: Some(file), bytes, sha256, values, batch, part, unused_inputs },
+            )
         }
         None => return Err(LoadError::Kind),
     };

@@ -19,12 +19,13 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use csdfc_network::pass::{self, Fusion, PartitionLayers};
 use csdfc_network::suggest::{self, clip};
 use csdfc_network::{LayerId, Network};
-use csdfc_plan::plan::StorageModel;
+use csdfc_plan::plan::{MAX_BATCH, StorageModel};
 use miette::Diagnostic;
 
 use super::fault::{AppError, AppFault, Origin};
@@ -435,7 +436,8 @@ fn bind_cnn(
 ) -> Result<Cnn, AppFault> {
     let at = |field: &str| [path, &[PathStep::from(field)]].concat();
     let CnnSpec { model, shapes, values, part, .. } = spec;
-    let request = ModelRequest { model, folder, shapes, values, part, fusion };
+    let batch = spec.batch.map(NonZeroUsize::get);
+    let request = ModelRequest { model, folder, shapes, values, batch, part, fusion };
     let Loaded { network, source } = load(&request).map_err(|error| {
         let fault = AppFault::new(&at("model"), format!("cannot load `{}`", clip(&spec.model)), "this model");
         let help = error.help().map(|help| help.to_string());
@@ -454,6 +456,17 @@ fn bind_cnn(
     let network = inputs::bind(network, spec, path)?;
     let network = stream::bind(network, spec, path)?;
     let network = state::bind(network, spec, path)?;
+    if source.batch as u64 > MAX_BATCH {
+        let message = format!("`{name}` has a batch of {}; csdfc takes at most {MAX_BATCH}", source.batch);
+        return Err(AppFault::new(&at("model"), message, "this model"));
+    }
+    if source.batch > 1 && (network.stream.is_some() || !network.states.is_empty()) {
+        let message =
+            format!("`{name}` has a batch of {}, but keeps something from frame to frame", source.batch);
+        return Err(AppFault::new(&at("model"), message, "this model").help(
+            "the frames of a batch do not depend on each other: hand them over one by one, with a batch of 1",
+        ));
+    }
     let network = precisions::bind(network, spec, path)?;
     let (network, partitions) = partition::cut(network, name, &spec.partitions, path)?;
     Ok(Cnn { name: name.into(), network, model: source, partitions })

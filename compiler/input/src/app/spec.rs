@@ -17,6 +17,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -226,6 +227,9 @@ pub struct CnnSpec {
     /// Inputs that are one number in every frame, by name. The network has them as constants.
     #[serde(default)]
     pub values: BTreeMap<String, f64>,
+    /// Frames that a call takes, one after another; by default the batch of the model, or 1 if that is open.
+    #[serde(default)]
+    pub batch: Option<NonZeroUsize>,
     /// The part of the model that is planned: `(inputs: ["features"], outputs: ["boxes"])`.
     #[serde(default)]
     pub part: ModelPart,
@@ -444,6 +448,7 @@ impl AppSpec {
                 inputs: BTreeMap::new(),
                 shapes: BTreeMap::new(),
                 values: BTreeMap::new(),
+                batch: None,
                 part: ModelPart::default(),
                 stream: None,
                 states: BTreeMap::new(),

@@ -127,7 +127,7 @@ impl Builder {
             quantization: None,
         };
         let operand = Operand { layer: self.network.add(layer), shape };
-        Ok(Tensor { operand, views: Vec::new(), integers: None })
+        Ok(Tensor { operand, views: Vec::new(), integers: None, batch: 1 })
     }
 
     /// Lets the caller hand over an input as these 8-bit integers.
@@ -503,7 +503,7 @@ impl Builder {
         }
         let key = (tensor.operand.layer, tensor.operand.shape.clone());
         if let Some(moved) = self.moved.get(&key) {
-            return Ok(Tensor { integers: tensor.integers, ..moved.clone() });
+            return Ok(Tensor { integers: tensor.integers, batch: tensor.batch, ..moved.clone() });
         }
         let perm: Vec<usize> = (0..tensor.rank()).collect();
         // The layer does the work of the last view.
@@ -562,7 +562,9 @@ impl Builder {
         };
         let layer = self.of_integers(layer, inputs)?;
         let integers = inputs.first().and_then(|input| input.integers);
-        Ok(Tensor { operand: Operand { layer: self.network.add(layer), shape }, views: Vec::new(), integers })
+        let batch = inputs.iter().map(|input| input.batch).max().unwrap_or(1);
+        let operand = Operand { layer: self.network.add(layer), shape };
+        Ok(Tensor { operand, views: Vec::new(), integers, batch })
     }
 
     /// Checks that a kernel computes a layer, if it sees more dimensions than most kernels do.
@@ -609,7 +611,7 @@ impl Builder {
         let mut views = tensor.views.clone();
         views.push(node.index);
         let operand = Operand { layer: tensor.operand.layer, shape };
-        Ok(Tensor { operand, views, integers: tensor.integers })
+        Ok(Tensor { operand, views, ..tensor.clone() })
     }
 }
 

@@ -3,13 +3,14 @@
 use rten_onnx::onnx::{GraphProto, NodeProto};
 
 use super::attribute;
+use super::batch;
 use super::constant::Constant;
 use super::error::{Fault, ImportError, fault};
 use super::graph::{Graph, label};
 use super::importer::{Importer, Scope};
 use super::messages::Function;
 use super::node::{Node, Value};
-use super::ops::{self, is_onnx};
+use super::ops::is_onnx;
 
 /// Maximum number of bodies and functions within each other.
 const MAX_DEPTH: usize = 32;
@@ -149,7 +150,7 @@ impl<'a> Importer<'a> {
         let proto = NodeProto { attribute: vec![attribute::int("axis", 0)], ..NodeProto::default() };
         let concat =
             Node { proto: &proto, operator: "Concat", inputs: parts, index: node.index, opset: node.opset };
-        let stacked = ops::import(&mut self.builder, &concat)?;
+        let stacked = batch::import(&mut self.builder, &concat)?;
         stacked.into_iter().next().map_or_else(|| fault!("it collects nothing"), Ok)
     }
 

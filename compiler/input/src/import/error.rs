@@ -105,8 +105,8 @@ pub enum ImportError {
         #[help]
         help: String,
     },
-    /// An input whose batch is not 1.
-    #[error("{model}: input {input}: its batch is {batch}; csdfc plans one frame at a time")]
+    /// An input whose batch is not 1, in a model whose frames cannot be computed one after another.
+    #[error("{model}: input {input}: its batch is {batch}, {reason}")]
     #[diagnostic(code(csdfc::import::input))]
     Batch {
         /// The file.
@@ -115,8 +115,8 @@ pub enum ImportError {
         input: String,
         /// Its batch.
         batch: usize,
-        /// Its dimensions with a batch of 1.
-        one: Vec<usize>,
+        /// What is wrong.
+        reason: String,
         /// The mend.
         #[help]
         help: String,

@@ -8,6 +8,7 @@ use csdfc_plan::operator::Operator;
 use rten_onnx::onnx::{AttributeProto, DataType, ModelProto, NodeProto, ValueInfoProto};
 
 use super::ImportOptions;
+use super::batch;
 use super::builder::{Builder, MAX_LAYERS, NodeName};
 use super::constant;
 use super::error::{Fault, ImportError, OnnxError};
@@ -15,7 +16,7 @@ use super::graph::{Graph, Stored, first_output, label, names_read, with_part_bef
 use super::inputs::{self, InputSeat};
 use super::messages::{Function, Model, referred};
 use super::node::{Node, Value};
-use super::ops::{self, integers, is_onnx, layout, recurrent};
+use super::ops::{integers, is_onnx, layout, recurrent};
 use csdfc_network::{Network, NetworkOutput};
 
 /// The operators of ONNX that run bodies.
@@ -27,12 +28,13 @@ const OLDEST_OPSET: i64 = 7;
 /// Newest operator set that there is.
 const NEWEST_OPSET: i64 = 28;
 
-/// The network of a model, and the inputs on which none of its outputs depends.
+/// The network of one frame of a model of this batch, and the inputs on which none of its outputs depends.
 pub(super) fn build(
     model: &str,
     stated: &Model,
     folder: Option<&Path>,
     options: &ImportOptions,
+    batch: usize,
 ) -> Result<(Network, Vec<String>), ImportError> {
     let Some(proto) = &stated.proto.graph else {
         return Err(ImportError::NotOnnx { model: model.to_string(), reason: OnnxError::NoGraph });
@@ -60,7 +62,7 @@ pub(super) fn build(
     let stated =
         proto.input.iter().map(|info| (info.name.as_deref().unwrap_or_default(), inputs::declared(info)));
     let stated: Vec<_> = stated.filter(|(name, _)| graph.inputs.contains(name)).collect();
-    let given = inputs::given(model, &stated, options)?;
+    let given = inputs::given(model, &stated, options, batch)?;
 
     let mut scope = Scope {
         values: BTreeMap::new(),
@@ -80,6 +82,9 @@ pub(super) fn build(
         }
     }
     importer.nodes(&graph, &order, &mut scope)?;
+    for name in &graph.outputs {
+        batch::check_output(model, name, scope.values.get(name), batch)?;
+    }
     let network = importer.network(&graph, &proto.output, scope)?;
     let unused = inputs::unused(&names, &network);
     Ok((network, unused))
@@ -183,9 +188,8 @@ impl<'a> Importer<'a> {
             let outputs = match self.function(stated) {
                 Some(function) => self.call(function, &node, scope)?,
                 None if self.inlines(stated) => self.controlled(stated, &node, scope)?,
-                None => {
-                    ops::import(&mut self.builder, &node).map_err(|fault| self.error(stated, scope, fault))?
-                }
+                None => batch::import(&mut self.builder, &node)
+                    .map_err(|fault| self.error(stated, scope, fault))?,
             };
             for (name, value) in stated.output.iter().zip(outputs) {
                 if !name.is_empty() {

@@ -10,7 +10,7 @@ use super::ImportOptions;
 use super::builder::{Builder, CHANNELS_LAST_TO_FIRST};
 use super::constant::{Constant, float, type_name};
 use super::error::ImportError;
-use super::node::Value;
+use super::node::{Tensor, Value};
 use csdfc_network::Network;
 
 /// Maximum number of elements of an input of integers that is a constant.
@@ -33,17 +33,23 @@ pub(super) struct Given<'a> {
     dims: BTreeMap<&'a str, usize>,
     /// The number that all elements of an input are, by input.
     values: BTreeMap<&'a str, f64>,
+    /// Frames that a call takes, if the user says how many.
+    asked: Option<usize>,
+    /// Frames that the model has of its inputs; 1 if it is imported as it is.
+    batch: usize,
 }
 
-/// What the user gives of the shapes of these inputs, each with its dimensions if it states them.
+/// What the user gives of the shapes of these inputs, each with its dimensions if it states them. `batch` is as for
+/// [`with_batch`].
 pub(super) fn given<'a>(
     model: &str,
     inputs: &[(&'a str, Option<&'a [Dimension]>)],
     options: &'a ImportOptions,
+    batch: usize,
 ) -> Result<Given<'a>, ImportError> {
     let open = || inputs.iter().flat_map(|(_, dims)| dims.unwrap_or_default());
     let open: Vec<&str> = open().filter_map(|dim| dim.dim_param.as_deref()).collect();
-    let mut given = Given::default();
+    let mut given = Given { asked: options.batch, batch, ..Given::default() };
     for (name, dims) in &options.shapes {
         let input = match inputs {
             [(only, _)] if name.is_empty() => Some(*only),
@@ -167,19 +173,61 @@ pub(super) fn add(
             wrong(reason, format!("give a number that it can hold: --value {}=1", seat.name))
         });
     }
-    // Tensors of rank 1 and 3 may as well have no batch.
-    if matches!(dims.len(), 2 | 4..) && dims[0] > 1 {
-        let (input, batch, mut one) = (seat.name.to_string(), dims[0], dims);
-        one[0] = 1;
-        return Err(ImportError::Batch { model: model.to_string(), input, batch, one, help: String::new() });
+    let stated = declared.and_then(|dims| dims.first()?.dim_value).and_then(|dim| usize::try_from(dim).ok());
+    if let Some((first, rest)) = dims.split_first()
+        && has_batch(&dims)
+        && given.shapes.contains_key(seat.name)
+        && stated != Some(*first)
+    {
+        let rest: String = rest.iter().map(|dim| format!(",{dim}")).collect();
+        let help = format!(
+            "give the shape of one frame, and how many a call takes: --shape {}=1{rest} --batch {first}",
+            seat.name
+        );
+        return Err(wrong(format!("--shape gives a batch of {first}"), help));
     }
+    let dims = one_frame(dims, stated, given).map_err(|batch| ImportError::Batch {
+        model: model.to_string(),
+        input: seat.name.to_string(),
+        batch,
+        reason: String::new(),
+        help: String::new(),
+    })?;
     let last = seat.channels_last && dims.len() == CHANNELS_LAST_TO_FIRST.len() && dims[0] == 1;
     let order = if last { Order::ChannelsLast } else { Order::ChannelsFirst };
     let operator = Operator::Input(Input { element: InputElement::F32, camera: None });
     let input = builder
         .input(seat.name, operator, Shape { dims, order })
         .map_err(|fault| wrong(fault.reason, "give other dimensions with --shape".into()))?;
+    let input = Tensor { batch: given.batch, ..input };
     Ok(Value::Tensor(if is_integer { input.as_integers(element) } else { input }))
+}
+
+/// Whether the first of these dimensions is a batch. Tensors of rank 1 and 3 may as well have none.
+fn has_batch(dims: &[usize]) -> bool {
+    matches!(dims.len(), 2 | 4..) && dims[0] > 1
+}
+
+/// The dimensions of one frame of an input, whose first dimension the model perhaps states. `Err` with the batch that it
+/// has, unless it is that of the model.
+fn one_frame(mut dims: Vec<usize>, stated: Option<usize>, given: &Given) -> Result<Vec<usize>, usize> {
+    let Some(first) = dims.first_mut() else { return if given.batch > 1 { Err(1) } else { Ok(dims) } };
+    // A batch of 1 may be given beside the model's own.
+    let of_model = stated.filter(|stated| *first == *stated || (*first == 1 && given.asked == Some(*stated)));
+    if given.batch > 1 {
+        return match of_model == Some(given.batch) {
+            true => {
+                *first = 1;
+                Ok(dims)
+            }
+            false => Err(*first),
+        };
+    }
+    match of_model.filter(|batch| *batch > 1 && given.asked == Some(*batch)) {
+        Some(batch) => Err(batch),
+        None if has_batch(&dims) => Err(dims[0]),
+        None => Ok(dims),
+    }
 }
 
 /// A constant of these dimensions, all of whose elements are one number.
@@ -200,65 +248,43 @@ fn constant(dims: Vec<usize>, value: f64, element: DataType) -> Result<Constant,
     })
 }
 
-/// The network that `build` makes of a model, one frame at a time. For a model of a larger batch the help of the error says
-/// what to do: a batch of 1 by `--shape`, if nothing in the model stands in its way. Inputs come before constants, which
-/// can be read once only.
-pub(super) fn one_frame<T>(
-    build: impl Fn(&ImportOptions) -> Result<T, ImportError>,
+/// What `build` makes of one frame of a model, and the frames that a call takes. `build` is told the batch of the model: 1
+/// at first, and if it finds another then that, of which it makes one frame. Inputs come before constants, which can be
+/// read once only.
+pub(super) fn with_batch<T>(
     options: &ImportOptions,
-) -> Result<T, ImportError> {
-    match build(options) {
-        Err(stated @ ImportError::Batch { .. }) => Err(with_help(&build, options, stated)),
-        // Perhaps a batch of 1 is given, but nodes count with the larger one that the model states.
-        Err(why @ ImportError::Node { .. }) if !options.shapes.is_empty() => {
-            match build(&ImportOptions { shapes: BTreeMap::new(), ..options.clone() }) {
-                Err(ImportError::Batch { model, input, batch, one, .. })
-                    if [Some(&one), None].contains(&options.shapes.get(&input)) =>
-                {
-                    let help = counts_with(&model, batch, &format!("--shape {input}={}", joined(&one)), &why);
-                    Err(ImportError::Batch { model, input, batch, one, help })
-                }
-                _ => Err(why),
-            }
-        }
-        built => built,
+    build: impl Fn(usize) -> Result<T, ImportError>,
+) -> Result<(T, usize), ImportError> {
+    let (model, input, batch) = match build(1) {
+        Ok(built) => return Ok((built, options.batch.unwrap_or(1))),
+        Err(ImportError::Batch { model, input, batch, .. }) => (model, input, batch),
+        Err(why) => return Err(why),
+    };
+    let wrong = |reason: String, help: String| ImportError::Batch {
+        model: model.clone(),
+        input: input.clone(),
+        batch,
+        reason,
+        help,
+    };
+    if let Some(asked) = options.batch.filter(|asked| *asked != batch) {
+        let reason = format!("but a call is to take {asked} frames");
+        return Err(wrong(reason, format!("leave out --batch, or give --batch {batch}")));
     }
-}
-
-/// The error for a batch with its help. It is that of the first input, but the help is for all.
-fn with_help<T>(
-    build: impl Fn(&ImportOptions) -> Result<T, ImportError>,
-    options: &ImportOptions,
-    stated: ImportError,
-) -> ImportError {
-    let (mut options, mut shapes, mut first, mut next) = (options.clone(), Vec::new(), None, stated);
-    let why = loop {
-        let ImportError::Batch { model, input, batch, one, .. } = next else { break Some(next) };
-        shapes.push(format!("--shape {input}={}", joined(&one)));
-        options.shapes.insert(input.clone(), one.clone());
-        first = first.or(Some((model, input, batch, one)));
-        next = match build(&options) {
-            Ok(_) => break None,
-            Err(error) => error,
+    let built = build(batch).map_err(|why| {
+        let why = match why {
+            ImportError::Batch { input, batch, .. } => format!("input {input} has a batch of {batch}"),
+            why => {
+                let why = why.to_string();
+                why.strip_prefix(&format!("{model}: ")).unwrap_or(&why).to_string()
+            }
         };
-    };
-    let (model, input, batch, one) = first.unwrap_or_default();
-    let shapes = shapes.join(" ");
-    let help = match why {
-        None => format!("plan it for a batch of 1 with {shapes}"),
-        Some(why) => counts_with(&model, batch, &shapes, &why),
-    };
-    ImportError::Batch { model, input, batch, one, help }
-}
-
-/// The help for a model whose nodes count with its batch, as one of them says.
-fn counts_with(model: &str, batch: usize, shapes: &str, why: &ImportError) -> String {
-    let why = why.to_string();
-    let why = why.strip_prefix(&format!("{model}: ")).unwrap_or(&why);
-    format!(
-        "export the model with a batch of 1, or with one that is left open (dynamic_shapes or dynamic_axes of \
-         torch.onnx.export): {shapes} does not suffice, since its nodes count with {batch} frames: {why}"
-    )
+        let reason = format!("and csdfc cannot compute its frames one after another: {why}");
+        let help = "export the model with a batch of 1, or with one that is left open (dynamic_shapes or dynamic_axes of \
+                    torch.onnx.export), or give every input a batch of 1 with --shape";
+        wrong(reason, help.into())
+    })?;
+    Ok((built, batch))
 }
 
 /// The declared dimensions with a dynamic batch of 1. Dimensions of a given name have the given size.
@@ -324,8 +350,4 @@ fn listed(declared: &[Dimension]) -> String {
         })
         .collect();
     format!("[{}]", dims.join(", "))
-}
-
-fn joined(dims: &[usize]) -> String {
-    dims.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
 }

@@ -28,6 +28,7 @@
 //! ```
 
 pub(crate) mod attribute;
+mod batch;
 mod builder;
 mod constant;
 mod control;
@@ -67,13 +68,17 @@ pub struct ImportOptions {
     pub values: BTreeMap<String, f64>,
     /// The part of the model that is imported.
     pub part: ModelPart,
+    /// Frames that a call takes; by default the batch that the model states, or 1 if it states none.
+    pub batch: Option<usize>,
 }
 
 /// A model, imported.
 #[derive(Debug, Clone)]
 pub struct Imported {
-    /// The network, unfused.
+    /// The network of one frame, unfused.
     pub network: Network,
+    /// Frames that a call takes, one after another.
+    pub batch: usize,
     /// Size of the model's file, without external data.
     pub bytes: u64,
     /// SHA-256 of the model's file in lower-case hexadecimal.
@@ -129,11 +134,12 @@ fn import_named(
     if start == LFS_POINTER {
         return Err(ImportError::LfsPointer { model: model.to_string() });
     }
-    let (bytes, hash, (network, unused_inputs)) = if tflite::is_tflite(&start) {
+    let (bytes, hash, ((network, unused_inputs), batch)) = if tflite::is_tflite(&start) {
         // Its tables refer to each other everywhere.
         let mut all = Vec::new();
         source.read_to_end(&mut all).map_err(cannot)?;
-        let built = inputs::one_frame(|options| tflite::build(model, &all, place.file, options), options)?;
+        let built =
+            inputs::with_batch(options, |batch| tflite::build(model, &all, place.file, options, batch))?;
         (all.len() as u64, Sha256::digest(&all), built)
     } else {
         // The file is read three times, so that it need not be in memory together with its weights.
@@ -146,7 +152,9 @@ fn import_named(
         (
             bytes,
             hash.finalize(),
-            inputs::one_frame(|options| importer::build(model, &proto, place.folder, options), options)?,
+            inputs::with_batch(options, |batch| {
+                importer::build(model, &proto, place.folder, options, batch)
+            })?,
         )
     };
     let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -161,7 +169,7 @@ fn import_named(
     }
     // Whoever takes a part of a model leaves inputs out on purpose.
     let unused_inputs = if options.part.is_whole() { unused_inputs } else { Vec::new() };
-    Ok(Imported { network, bytes, sha256, unused_inputs })
+    Ok(Imported { network, batch, bytes, sha256, unused_inputs })
 }
 
 /// The error for bytes of neither format. The file's name says which of the two was meant.

@@ -21,6 +21,8 @@ pub(super) struct Tensor {
     pub views: Vec<usize>,
     /// The type of its elements in the model, if they are integers there. In the network, floats hold these integers.
     pub integers: Option<DataType>,
+    /// Number of frames that the model has of it, one after another along the first dimension; this is one of them.
+    pub batch: usize,
 }
 
 /// A node about to be imported.

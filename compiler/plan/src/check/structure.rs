@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::format::{Element, Layout, Quantization};
 use crate::operator::{InputElement, Operator};
-use crate::plan::{Cnn, FORMAT, Partition, Plan, StorageModel, Tensor};
+use crate::plan::{Cnn, FORMAT, MAX_BATCH, Partition, Plan, StorageModel, Tensor};
 use crate::shape::Shape;
 
 use super::index::{CnnIndex, Index, LayerIndex, PartitionIndex};
@@ -74,6 +74,18 @@ fn check_size(plan: &Plan) -> Result<(), Vec<Violation>> {
             stated: "0".into(),
             expected: "at least 1".into(),
         });
+    }
+    for cnn in &plan.cnns {
+        let what = format!("the batch of CNN `{}`", cnn.name);
+        if cnn.batch == 0 {
+            findings.push(Violation::Sum { what, stated: "0".into(), expected: "at least 1".into() });
+        } else {
+            findings.limit(what, Some(cnn.batch), MAX_BATCH);
+        }
+        if cnn.batch > 1 && (cnn.stream.is_some() || !cnn.states.is_empty()) {
+            let why = "it has a batch, but keeps something from frame to frame".into();
+            findings.push(Violation::Structure { place: format!("CNN `{}`", cnn.name), why });
+        }
     }
     findings.or(())
 }

@@ -181,6 +181,7 @@ impl Parts<'_> {
                 values: source.model.values.clone(),
                 part: source.model.part.clone(),
             },
+            batch: source.model.batch as u64,
             fps: design_point.fps(),
             latency_ns: design_point.latency(),
             bytes_read: (read > 0).then_some(read),

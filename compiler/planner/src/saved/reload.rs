@@ -111,6 +111,7 @@ fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<Str
             folder,
             shapes: &shapes,
             values: &cnn.model.values,
+            batch: (cnn.batch > 1).then_some(cnn.batch as usize),
             part: &cnn.model.part,
             fusion,
         };

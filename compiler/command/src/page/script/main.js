@@ -17,7 +17,8 @@ function cards(plan) {
     plan.cnns.map(cnn => {
       const floor = constraints.fps?.[cnn.name];
       return card(plan.cnns.length > 1 ? cnn.name : "Speed", `${fixed(cnn.fps ?? 0, 1)} fps`, asked(floor, cnn.fps >= floor, floor => `${cnn.fps >= floor ? "at least" : "below"} the ${floor} fps asked for`),
-        `latency ${time(cnn.latency_ns)}`, within(cnn.latency_ns, constraints.latency_ns?.[cnn.name], time));
+        `latency ${time(cnn.latency_ns)}`, within(cnn.latency_ns, constraints.latency_ns?.[cnn.name], time),
+        cnn.batch ? `of one frame: a call takes ${cnn.batch}, one after another` : null);
     }));
 }
 

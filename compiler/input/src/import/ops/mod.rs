@@ -37,6 +37,8 @@ use super::error::{Fault, fault};
 use super::fold::{self, arithmetic, index, kernels, patterns as constant_patterns};
 use super::node::{Node, Tensor, Value};
 
+pub(super) use reshape::{VIEWS, viewed};
+
 /// The ONNX operators that are imported, by name.
 pub const SUPPORTED: &[&str] = &names();
 
@@ -196,7 +198,7 @@ const ROWS: &[OperatorRow] = &[
     from_both_formats("Expand", reshape::expand, index::expand),
     constants("EyeLike", constant_patterns::eye_like),
     tensors("FastGelu", fused::gelu),
-    from_both_formats("Flatten", reshape::flatten, reshape::flatten_constant),
+    from_both_formats("Flatten", reshape::view, reshape::view_constant),
     function("Floor"),
     tensors("FusedConv", fused::conv),
     tensors("FusedGemm", fused::gemm),
@@ -283,7 +285,7 @@ const ROWS: &[OperatorRow] = &[
     reduction("ReduceSum"),
     reduction("ReduceSumSquare"),
     function("Relu"),
-    from_both_formats("Reshape", reshape::reshape, reshape::reshape_constant),
+    from_both_formats("Reshape", reshape::view, reshape::view_constant),
     tensors("Resize", resize::resize),
     tensors("RotaryEmbedding", rotary::rotary_embedding),
     function("Round"),
@@ -315,7 +317,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("SpaceToDepth", layout::space_to_depth),
     OperatorRow { name: "Split", import: Import::Many(layout::split), fold: Fold::Many(index::split) },
     function("Sqrt"),
-    from_both_formats("Squeeze", reshape::squeeze, reshape::squeeze_constant),
+    from_both_formats("Squeeze", reshape::view, reshape::view_constant),
     arithmetic("Sub"),
     arithmetic("Sum"),
     tensors("Swish", element_wise::swish),
@@ -326,7 +328,7 @@ const ROWS: &[OperatorRow] = &[
     OperatorRow { name: "TopK", import: Import::Many(reduce::top_k), fold: Fold::Kernels },
     from_both_formats("Transpose", layout::transpose, index::transpose),
     from_both_formats("Trilu", patterns::triangle, constant_patterns::triangle),
-    from_both_formats("Unsqueeze", reshape::unsqueeze, reshape::unsqueeze_constant),
+    from_both_formats("Unsqueeze", reshape::view, reshape::view_constant),
     tensors("Upsample", resize::upsample),
     from_both_formats("Where", logic::choose, index::select),
     from_both_formats("Xor", logic::logic, arithmetic::logic),

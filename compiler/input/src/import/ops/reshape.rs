@@ -11,44 +11,32 @@ use csdfc_network::operators::broadcast;
 use csdfc_plan::operator::{Coordinates, Operator, Ratio, Resize, ResizeMode, Rounding, Scale};
 use rten_onnx::onnx::DataType;
 
-pub(super) fn reshape(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+/// The operators that only see other dimensions.
+pub(in crate::import) const VIEWS: [&str; 4] = ["Flatten", "Reshape", "Squeeze", "Unsqueeze"];
+
+/// The dimensions that one of the [`VIEWS`] makes of those of its operand.
+pub(in crate::import) fn viewed(node: &Node, from: &[usize]) -> Result<Vec<usize>, Fault> {
+    match node.operator {
+        "Flatten" => flattened(node, from),
+        "Squeeze" => squeezed(node, from),
+        "Unsqueeze" => unsqueezed(node, from),
+        _ => reshaped(node, from),
+    }
+}
+
+pub(super) fn view(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let x = node.tensor(0)?;
-    let dims = reshaped(node, x.dims())?;
+    let dims = viewed(node, x.dims())?;
     builder.reshape(node, x, dims)
 }
 
-pub(super) fn reshape_constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> {
-    constant_view(node, reshaped)
-}
-
-pub(super) fn flatten(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
-    let x = node.tensor(0)?;
-    let dims = flattened(node, x.dims())?;
-    builder.reshape(node, x, dims)
-}
-
-pub(super) fn flatten_constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> {
-    constant_view(node, flattened)
-}
-
-pub(super) fn squeeze(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
-    let x = node.tensor(0)?;
-    let dims = squeezed(node, x.dims())?;
-    builder.reshape(node, x, dims)
-}
-
-pub(super) fn squeeze_constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> {
-    constant_view(node, squeezed)
-}
-
-pub(super) fn unsqueeze(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
-    let x = node.tensor(0)?;
-    let dims = unsqueezed(node, x.dims())?;
-    builder.reshape(node, x, dims)
-}
-
-pub(super) fn unsqueeze_constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> {
-    constant_view(node, unsqueezed)
+pub(super) fn view_constant(_: &mut Builder, node: &Node) -> Result<Constant, Fault> {
+    let x = node.constant(0, "operand")?;
+    let dims = viewed(node, &x.dims)?;
+    if count(&dims)? != x.elements() {
+        return fault!("a constant of {:?} cannot be seen as {dims:?}", x.dims);
+    }
+    Ok(x.reshaped(dims))
 }
 
 pub(super) fn identity(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
@@ -243,18 +231,6 @@ fn repeated(builder: &mut Builder, node: &Node, x: &Tensor, size: [usize; 2]) ->
         size,
     });
     builder.layer(node, operator, &[x], Vec::new())
-}
-
-fn constant_view(
-    node: &Node,
-    dims: fn(&Node, &[usize]) -> Result<Vec<usize>, Fault>,
-) -> Result<Constant, Fault> {
-    let x = node.constant(0, "operand")?;
-    let dims = dims(node, &x.dims)?;
-    if count(&dims)? != x.elements() {
-        return fault!("a constant of {:?} cannot be seen as {dims:?}", x.dims);
-    }
-    Ok(x.reshaped(dims))
 }
 
 /// Dimensions of a `Reshape`. A 0 copies the operand's dimension, and a single −1 stands for what remains.

@@ -58,7 +58,7 @@ fn operators_of_other_domains_are_others() {
 fn a_graph_has_at_most_a_hundred_thousand_nodes() {
     let message = |nodes: usize| {
         let model = Decoded { proto: unknown_nodes(nodes).proto, ..Default::default() };
-        build("model", &model, None, &ImportOptions::default()).unwrap_err().to_string()
+        build("model", &model, None, &ImportOptions::default(), 1).unwrap_err().to_string()
     };
     let most = message(100_000);
     assert!(most.contains("99999 nodes have operators that are not supported"), "{most}");

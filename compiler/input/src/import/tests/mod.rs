@@ -1,6 +1,7 @@
 //! Small models, written with the decoder's own writer.
 
 mod arithmetic;
+mod batch;
 mod bodies;
 mod bytes;
 mod constants;

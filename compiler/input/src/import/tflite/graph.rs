@@ -12,8 +12,9 @@ use super::op::{Op, Operand};
 use super::schema::{File, Model, Operator as Stated};
 use super::variables::{self, Access, Key, Variables};
 use super::{SUPPORTED, ops};
-use super::{cut, dilated};
+use super::{cut, dilated, frames};
 use crate::import::ImportOptions;
+use crate::import::batch;
 use crate::import::builder::{Builder, MAX_LAYERS, Names, NodeName};
 use crate::import::error::{Fault, ImportError, UnsupportedNode};
 use crate::import::graph::{with_part_before, without_dead_layers};
@@ -23,13 +24,14 @@ use crate::import::ops::{integers, layout};
 use csdfc_network::state::State;
 use csdfc_network::{Network, NetworkOutput};
 
-/// The network of a model whose bytes these are, and the inputs on which none of its outputs depends. Its weights are
+/// The network of one frame of a model of this batch whose bytes these are, and the inputs on which none of its outputs depends. Its weights are
 /// read later from `path`, if there is one.
 pub(in crate::import) fn build(
     model: &str,
     bytes: &[u8],
     path: Option<&Path>,
     options: &ImportOptions,
+    batch: usize,
 ) -> Result<(Network, Vec<String>), ImportError> {
     let file = File { bytes, path };
     let mut stated = Model::read(bytes)
@@ -48,7 +50,7 @@ pub(in crate::import) fn build(
     })?;
     let needed = graph.needed(&variables)?;
     graph.check_supported(&needed)?;
-    graph.network(builder, &needed, variables, options)
+    graph.network(builder, &needed, variables, options, batch)
 }
 
 struct Graph<'a, 'b> {
@@ -144,6 +146,7 @@ impl<'a> Graph<'a, '_> {
         needed: &[usize],
         mut variables: Variables<'s>,
         options: &ImportOptions,
+        batch: usize,
     ) -> Result<(Network, Vec<String>), ImportError> {
         let tensors = &self.stated.tensors;
         let mut values: Vec<Option<Value>> = vec![None; tensors.len()];
@@ -162,7 +165,7 @@ impl<'a> Graph<'a, '_> {
         });
         let of_variables = of_variables.map(|index| tensors[index].name.as_str());
         let stated: Vec<_> = names.iter().copied().chain(of_variables).map(|name| (name, None)).collect();
-        let given = inputs::given(self.model, &stated, options)?;
+        let given = inputs::given(self.model, &stated, options, batch)?;
         let read: BTreeSet<usize> = needed
             .iter()
             .flat_map(|index| &self.stated.operators[*index].inputs)
@@ -229,8 +232,13 @@ impl<'a> Graph<'a, '_> {
             for (index, value) in std::mem::take(&mut op.kept) {
                 variables.assign(Key::Tensor(index), value, &tensors[index]);
             }
+            let of_batch = op.inputs.iter().flatten().any(|input| batch::batched(&input.value).is_some());
             for (at, (value, &output)) in made.into_iter().zip(&operator.outputs).enumerate() {
                 let value = op.output(at, value).map_err(|fault| self.error(operator, fault))?;
+                if of_batch {
+                    frames::expect(operator.kind, &value, &tensors[output].dims, batch)
+                        .map_err(|fault| self.error(operator, fault))?;
+                }
                 if values[output].is_some() {
                     let name = &tensors[output].name;
                     return Err(self.wrong(format!("tensor {name} is computed twice, or is an input")));
@@ -243,7 +251,13 @@ impl<'a> Graph<'a, '_> {
                 values[output] = Some(value);
             }
         }
+        for &index in &self.stated.outputs {
+            batch::check_output(self.model, &tensors[index].name, values[index].as_ref(), batch)?;
+        }
         let network = self.outputs(builder, &values, &variables)?;
+        if batch > 1 && !network.states.is_empty() {
+            return Err(self.wrong("each frame of its batch has variables of its own".into()));
+        }
         let unused = inputs::unused(&names, &network);
         Ok((network, unused))
     }

@@ -12,11 +12,11 @@ use super::dilated::Part;
 use super::flat::Record;
 use super::schema::Tensor as Stated;
 use crate::import::attribute::int;
+use crate::import::batch;
 use crate::import::builder::{Builder, CHANNELS_LAST_TO_FIRST, FROM_LAST, is_channels_last};
 use crate::import::constant::{Constant, Data, count};
 use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Node, Tensor, Value};
-use crate::import::ops;
 
 /// The version of ONNX's operators that the nodes are of.
 const OPSET: i64 = 21;
@@ -75,7 +75,7 @@ impl<'a, 'b> Op<'a, 'b> {
         let proto = NodeProto { attribute, output, ..NodeProto::default() };
         let inputs = inputs.into_iter().map(Into::into).collect();
         let node = Node { proto: &proto, index: self.index, operator, opset: OPSET, inputs };
-        ops::import(self.builder, &node)
+        batch::import(self.builder, &node)
     }
 
     fn view<T>(&mut self, make: impl FnOnce(&mut Builder, &Node) -> Result<T, Fault>) -> Result<T, Fault> {
@@ -305,6 +305,9 @@ impl<'a, 'b> Op<'a, 'b> {
         let mut aligned = Vec::with_capacity(values.len());
         for value in values {
             let own = dims(&value);
+            if batch::batched(&value).is_some() && own.len() < IMAGE {
+                return fault!("its operands have the batch in different dimensions");
+            }
             let is_scalar = own.iter().all(|dim| *dim == 1) && matches!(value, Value::Constant(_));
             if is_scalar {
                 aligned.push(self.reshaped(value, Vec::new())?);

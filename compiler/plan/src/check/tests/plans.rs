@@ -108,6 +108,7 @@ impl Plan {
             },
             fps: 12.5,
             latency_ns: 80_000_000,
+            batch: 1,
             bytes_read: None,
             read_ns: None,
             computing_ns: None,

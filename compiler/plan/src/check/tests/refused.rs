@@ -166,6 +166,8 @@ fn structure() {
     let table: &[Case] = &[
         ("format", pair, |p| p.format = "csdfc-plan/9".into(), "format"),
         ("threads", pair, |p| p.threads = 0, "sum"),
+        ("batch", pair, |p| p.cnns[0].batch = 0, "sum"),
+        ("large batch", pair, |p| p.cnns[0].batch = 65537, "too_large"),
         ("many threads", pair, |p| p.threads = 257, "too_large"),
         ("layers alike", pair, |p| p.cnns[0].layers[2].name = "l1".into(), "duplicate_name"),
         ("tensors alike", pair, |p| p.tensors[1].name = "t_in".into(), "duplicate_name"),

@@ -3,6 +3,7 @@
 use rten_onnx::onnx::DataType;
 
 use crate::import::attribute::{int, ints};
+use crate::import::batch;
 use crate::import::error::{Fault, fault};
 use crate::import::node::{self, Value};
 use crate::import::tflite::op::{Op, dims, list};
@@ -21,13 +22,14 @@ pub(super) fn reshape(op: &mut Op) -> Result<Vec<Value>, Fault> {
     };
     let known: usize =
         wanted.iter().filter_map(|dim| usize::try_from(*dim).ok()).fold(1, usize::saturating_mul);
-    let all: usize = dims(&x).iter().product();
+    let all: usize = batch::all_dims(&x).iter().product();
     let dim = |dim: &i64| match (dim, usize::try_from(*dim)) {
         (-1, _) if known > 0 => Ok(all / known),
         (_, Ok(dim)) => Ok(dim),
         _ => fault!("shape {wanted:?} is not lawful"),
     };
     let wanted = wanted.iter().map(dim).collect::<Result<_, _>>()?;
+    let wanted = batch::one_frame(wanted, batch::batched(&x).map_or(1, |x| x.batch))?;
     Ok(vec![op.reshaped(x, wanted)?])
 }
 

@@ -1,5 +1,6 @@
 //! Small models, written with the reference implementation of flatbuffers, which nothing else here uses.
 
+mod batch;
 mod dilated;
 mod errors;
 mod hostile;
