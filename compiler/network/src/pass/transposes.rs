@@ -40,7 +40,8 @@ pub(super) fn undone(mut network: Network) -> Network {
 /// rows: `[1, T, H · d]`, whose rows are the T tokens, becomes `[1, H, T, d]` and back, and each token is a row of both.
 ///
 /// A tensor that is no image lies in the order of its dimensions. Seen as a channels-last image it has the same elements
-/// at the same places, but other rows. So may what a Transpose makes, if all its readers see it in another rank.
+/// at the same places, but other rows. So may what a Transpose makes, if all its readers see it in another rank; then it lies in
+/// the order of its dimensions, whether it goes by rows or not.
 pub(super) fn by_rows(mut network: Network) -> Network {
     for id in network.ids() {
         let layer = network.layer(id);
@@ -54,13 +55,16 @@ pub(super) fn by_rows(mut network: Network) -> Network {
         let is_read_flat = operands.filter(|operand| operand.layer == id).all(|seen| seen.shape.rank() != 4);
         let seen = orders(&read.shape, is_free(own, &read.shape));
         let made = orders(&layer.shape, layer.shape.is_image() && is_read_flat);
-        let pairs = seen.iter().flat_map(|seen| made.iter().map(move |made| (seen, made)));
-        let found = pairs.into_iter().find_map(|(seen, made)| {
-            let operator = Operator::Transpose(Transpose { order: made.order, ..transpose.clone() });
-            let access = operators::row_access(&operator, own, std::slice::from_ref(seen), made, 0);
-            (access != RowAccess::Whole).then(|| (operator, seen.clone(), made.clone()))
+        let to = |made: &Shape| Operator::Transpose(Transpose { order: made.order, ..transpose.clone() });
+        let mut pairs = seen.iter().flat_map(|seen| made.iter().map(move |made| (seen, made)));
+        let by_rows = pairs.find(|(seen, made)| {
+            let access = operators::row_access(&to(made), own, std::slice::from_ref(seen), made, 0);
+            access != RowAccess::Whole
         });
-        if let Some((operator, seen, made)) = found {
+        // Channels-last, what it makes lies in the order of its dimensions, as its readers see it.
+        let as_read = || made.iter().find(|made| is_read_flat && made.order == Order::ChannelsLast);
+        if let Some((seen, made)) = by_rows.or_else(|| Some((&read.shape, as_read()?))) {
+            let (operator, seen, made) = (to(made), seen.clone(), made.clone());
             let layer = &mut network.layers[id.0];
             layer.operator = operator;
             layer.inputs[0].shape = seen;
