@@ -21,6 +21,7 @@ use core::ops::Range;
 use super::concat::ImageAxis;
 use super::elements::{Elements, ElementsMut, MAX_RANK};
 use super::kernel::{Context, ElementKernel, RowKernel};
+use super::lines::Lines;
 use super::pixels::{pixel, pixel_mut};
 use super::rows::{Rows, RowsMut};
 
@@ -110,7 +111,7 @@ impl<I: FromIndex> ElementKernel<I> for ArgMaxElements {
         output: &mut ElementsMut<'_, I>,
     ) {
         let (&ArgMaxElements { axis, keep_dims, select_last }, input) = (self, &operands[0]);
-        let (seen, lines) = (input.seen, input.lines());
+        let (seen, lines) = (input.seen, Lines::new(input));
         output.fill(y, |index| {
             let mut at = *index;
             if !keep_dims {

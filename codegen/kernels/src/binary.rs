@@ -22,7 +22,7 @@ use super::arch::{Isa, Job, Simd};
 use super::element::{Element, PIECE, pieces};
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
-use super::lines::{Line, LineMut};
+use super::lines::{Line, LineMut, Lines, for_each_line};
 use super::math;
 use super::pixels::pixel;
 use super::rows::{Rows, RowsMut};
@@ -112,8 +112,8 @@ impl<E: Element> ElementKernel<E, E> for Binary {
         output: &mut ElementsMut<'_, E>,
     ) {
         let sides = self.sides(operands, constants);
-        let (lines, rank) = (sides.each_ref().map(|side| side.lines()), output.shape.dims.rank);
-        output.lines(y, |index, axis, line| {
+        let (lines, rank) = (sides.each_ref().map(|side| Lines::new(side)), output.shape.dims.rank);
+        for_each_line(output, y, |index, axis, line| {
             let operands = lines.map(|side| side.broadcast(rank, index, axis));
             match self.function {
                 BinaryFunction::Add => self.zip_line(operands, line, |a, b| a + b),

@@ -21,6 +21,7 @@ use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
+use super::lines::{LineMut, Lines, line_axis};
 use super::pixels::{pixel_mut, pixels};
 use super::rows::{Rows, RowsMut};
 
@@ -132,14 +133,14 @@ pub fn copy_elements<T: Copy>(
     input: &Elements<'_, T>,
     output: &mut ElementsMut<'_, T>,
 ) {
-    let (rows, mut dims, input) = (output.shape.row_axis, input.seen, input.lines());
-    let along = dims.line_axis(rows);
+    let (rows, mut dims, input) = (output.shape.row_axis, input.seen, Lines::new(input));
+    let along = line_axis(&dims, rows);
     let count = core::mem::replace(&mut dims.sizes[along], 1);
     dims.for_each(|index| {
         let mut to = *index;
         to[axis] += start;
         if rows.is_none_or(|row| y.contains(&to[row])) {
-            output.line(&to, along, count).copy(&input.line(index, along, 1));
+            LineMut::new(output, &to, along, count).copy(&input.line(index, along, 1));
         }
     });
 }

@@ -19,6 +19,7 @@ use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel};
+use super::lines::{Lines, for_each_line_along};
 use super::math;
 
 /// Samples of an image or a volume.
@@ -71,9 +72,9 @@ impl ElementKernel for GridSample {
     ) {
         let (data, places) = (&operands[0], &operands[1]);
         let rank = data.seen.rank;
-        let (places, samples) = (places.lines(), data.lines());
+        let (places, samples) = (Lines::new(places), Lines::new(data));
         // All channels of a place are sampled alike.
-        output.lines_along(1, y, |index, mut made| {
+        for_each_line_along(output, 1, y, |index, mut made| {
             let mut at = *index;
             at.copy_within(2..rank, 1);
             at[rank - 1] = 0;

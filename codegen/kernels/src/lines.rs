@@ -7,10 +7,11 @@
 //!
 //! ```
 //! use csdfc_kernels::Elements;
+//! use csdfc_kernels::lines::Lines;
 //!
 //! let x = Elements::dense(&[1, 2, 3, 4, 5, 6], &[2, 3]);
 //! // Down the last column.
-//! let line = x.lines().line(&[0, 2, 0, 0, 0, 0], 0, 1);
+//! let line = Lines::new(&x).line(&[0, 2, 0, 0, 0, 0], 0, 1);
 //! assert_eq!([line.get(0), line.get(1)], [3, 6]);
 //! ```
 
@@ -39,63 +40,57 @@ pub struct Line<'t, 'a, T> {
     even: Option<(usize, isize)>,
 }
 
-impl<'a, T: Copy> Elements<'a, T> {
-    /// The tensor's lines.
-    #[inline]
-    pub fn lines(&self) -> Lines<'_, 'a, T> {
-        Lines { tensor: self, strides: self.strides() }
-    }
-
-    /// Elements in memory from one index to the next in each dimension seen, if they are everywhere the same.
-    #[inline]
-    pub(crate) fn strides(&self) -> Option<Index> {
-        let shape = &self.shape;
-        match shape.row_axis {
-            Some(row) if shape.first != 0 || shape.ring_rows < shape.dims.sizes[row] => None,
-            _ if self.seen == shape.dims => Some(shape.strides),
-            None => Some(self.seen.strides()),
-            Some(_) => shape.strides_as(&self.seen),
-        }
+/// Elements of a tensor in memory from one index to the next in each dimension seen, if they are everywhere the same.
+#[inline]
+pub(crate) fn strides<T>(tensor: &Elements<'_, T>) -> Option<Index> {
+    let shape = &tensor.shape;
+    match shape.row_axis {
+        Some(row) if shape.first != 0 || shape.ring_rows < shape.dims.sizes[row] => None,
+        _ if tensor.seen == shape.dims => Some(shape.strides),
+        None => Some(tensor.seen.strides()),
+        Some(_) => strides_as(shape, &tensor.seen),
     }
 }
 
-impl Dims {
-    /// The last dimension that has several elements and does not count the rows; if there is none, any that does not.
-    #[inline]
-    pub(crate) fn line_axis(&self, row_axis: Option<usize>) -> usize {
-        let is_long = |axis: &usize| self.sizes[*axis] > 1 && row_axis != Some(*axis);
-        (0..self.rank).rev().find(is_long).unwrap_or(usize::from(row_axis == Some(0)))
-    }
+/// The last dimension that has several elements and does not count the rows; if there is none, any that does not.
+#[inline]
+pub(crate) fn line_axis(dims: &Dims, row_axis: Option<usize>) -> usize {
+    let is_long = |axis: &usize| dims.sizes[*axis] > 1 && row_axis != Some(*axis);
+    (0..dims.rank).rev().find(is_long).unwrap_or(usize::from(row_axis == Some(0)))
 }
 
-impl ElementShape {
-    /// The strides of the same elements seen in other dimensions, if there are any: each of the tensor's own dimensions is
-    /// divided, or some that follow each other without gaps are one.
-    #[inline]
-    fn strides_as(&self, seen: &Dims) -> Option<Index> {
-        let (own, mut strides) = (&self.dims, [0; MAX_RANK]);
-        let (mut from, mut to) = (own.rank, seen.rank);
-        while from > 0 {
-            from -= 1;
-            let (first, mut count, mut made) = (self.strides[from], own.sizes[from], 1);
-            while made < count {
-                to = to.checked_sub(1)?;
-                strides[to] = first * made;
-                made *= seen.sizes[to];
-                while count < made {
-                    from = from.checked_sub(1)?;
-                    if own.sizes[from] > 1 && self.strides[from] != first * count {
-                        return None;
-                    }
-                    count *= own.sizes[from];
+/// The strides of the same elements seen in other dimensions, if there are any: each of the tensor's own dimensions is divided,
+/// or some that follow each other without gaps are one.
+#[inline]
+fn strides_as(shape: &ElementShape, seen: &Dims) -> Option<Index> {
+    let (own, mut strides) = (&shape.dims, [0; MAX_RANK]);
+    let (mut from, mut to) = (own.rank, seen.rank);
+    while from > 0 {
+        from -= 1;
+        let (first, mut count, mut made) = (shape.strides[from], own.sizes[from], 1);
+        while made < count {
+            to = to.checked_sub(1)?;
+            strides[to] = first * made;
+            made *= seen.sizes[to];
+            while count < made {
+                from = from.checked_sub(1)?;
+                if own.sizes[from] > 1 && shape.strides[from] != first * count {
+                    return None;
                 }
+                count *= own.sizes[from];
             }
         }
-        Some(strides)
     }
+    Some(strides)
 }
 
 impl<'t, 'a, T: Copy> Lines<'t, 'a, T> {
+    /// The lines of a tensor.
+    #[inline]
+    pub fn new(tensor: &'t Elements<'a, T>) -> Self {
+        Lines { tensor, strides: strides(tensor) }
+    }
+
     /// Elements from `index` on, in the dimensions seen, each `step` further along dimension `axis` than the one before.
     #[inline]
     pub fn line(&self, index: &Index, axis: usize, step: i64) -> Line<'t, 'a, T> {
@@ -158,7 +153,15 @@ pub struct LineMut<'a, T> {
     stride: usize,
 }
 
-impl<T> LineMut<'_, T> {
+impl<'o, T> LineMut<'o, T> {
+    /// Elements of a tensor from `index` on along a dimension that does not count the rows.
+    #[inline]
+    pub fn new(output: &'o mut ElementsMut<'_, T>, index: &Index, axis: usize, count: usize) -> Self {
+        let stride = output.shape.strides[axis].max(1);
+        let start = output.shape.position(index);
+        LineMut { data: output.data.slice(start, (count - 1) * stride + 1), stride }
+    }
+
     /// Number of elements.
     #[inline]
     #[allow(clippy::len_without_is_empty, reason = "no line is empty")]
@@ -191,28 +194,27 @@ impl<T: Copy> LineMut<'_, T> {
     }
 }
 
-impl<T> ElementsMut<'_, T> {
-    /// Elements from `index` on along a dimension that does not count the rows.
-    #[inline]
-    pub fn line(&mut self, index: &Index, axis: usize, count: usize) -> LineMut<'_, T> {
-        let stride = self.shape.strides[axis].max(1);
-        let start = self.shape.position(index);
-        LineMut { data: self.data.slice(start, (count - 1) * stride + 1), stride }
-    }
+/// Calls `f` with the lines that together are the rows `y` of a tensor, or all of it if it is one row: with the index of each
+/// line's first element, and the dimension along which it goes.
+#[inline]
+pub fn for_each_line<T>(
+    output: &mut ElementsMut<'_, T>,
+    y: Range<usize>,
+    mut f: impl FnMut(&Index, usize, LineMut<'_, T>),
+) {
+    let axis = line_axis(&output.shape.dims, output.shape.row_axis);
+    for_each_line_along(output, axis, y, |index, line| f(index, axis, line));
+}
 
-    /// Calls `f` with the lines that together are the rows `y`, or the tensor if it is one row: with the index of each line's
-    /// first element, and the dimension along which it goes.
-    #[inline]
-    pub fn lines(&mut self, y: Range<usize>, mut f: impl FnMut(&Index, usize, LineMut<'_, T>)) {
-        let axis = self.shape.dims.line_axis(self.shape.row_axis);
-        self.lines_along(axis, y, |index, line| f(index, axis, line));
-    }
-
-    /// As [`ElementsMut::lines`], along this dimension, which does not count the rows.
-    #[inline]
-    pub fn lines_along(&mut self, axis: usize, y: Range<usize>, mut f: impl FnMut(&Index, LineMut<'_, T>)) {
-        let mut shape = self.shape;
-        let count = core::mem::replace(&mut shape.dims.sizes[axis], 1);
-        shape.for_each(y, |index| f(index, self.line(index, axis, count)));
-    }
+/// As [`for_each_line`], along this dimension, which does not count the rows.
+#[inline]
+pub fn for_each_line_along<T>(
+    output: &mut ElementsMut<'_, T>,
+    axis: usize,
+    y: Range<usize>,
+    mut f: impl FnMut(&Index, LineMut<'_, T>),
+) {
+    let mut shape = output.shape;
+    let count = core::mem::replace(&mut shape.dims.sizes[axis], 1);
+    shape.for_each(y, |index| f(index, LineMut::new(output, index, axis, count)));
 }

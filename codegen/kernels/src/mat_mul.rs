@@ -21,6 +21,7 @@ use super::arch::{Isa, Job, PANEL, Simd};
 use super::element::Element;
 use super::elements::{Dims, Elements, ElementsMut, Index};
 use super::kernel::{Context, ElementKernel};
+use super::lines::{LineMut, strides};
 use super::tile::{TileWork, accumulate, call, panel_vectors};
 
 /// `a · b` of two operands.
@@ -125,7 +126,7 @@ impl<'a, E: Element> Matrix<'a, E> {
             // Seen in other dimensions, they may be even, too.
             let place =
                 |strides: Index| first.iter().zip(&strides).map(|(i, stride)| i * stride).sum::<usize>();
-            tensor.strides().map(|strides| (shape.offset + place(strides), strides))
+            strides(tensor).map(|strides| (shape.offset + place(strides), strides))
         };
         let even = even.map(|(start, strides)| {
             (rows.start, start, axes.map(|axis| axis.map_or(0, |axis| strides[axis])))
@@ -208,7 +209,7 @@ impl<E: Element> Job for Product<'_, '_, '_, E> {
                             index[axis] = at;
                         }
                     }
-                    let mut made = self.output.line(&index, self.axes[1].unwrap_or(0), columns);
+                    let mut made = LineMut::new(self.output, &index, self.axes[1].unwrap_or(0), columns);
                     made.iter_mut().zip(sums).for_each(|(r, sum)| *r = E::narrow(*sum));
                 }
             }

@@ -25,6 +25,7 @@ use super::arch::{Job, Portable, Simd};
 use super::element::Element;
 use super::elements::{Axes, Dims, Elements, ElementsMut, MAX_RANK};
 use super::kernel::{Context, ElementKernel, RowKernel};
+use super::lines::Lines;
 use super::math;
 use super::pixels::{pixel, pixel_mut};
 use super::rows::{RowShape, Rows, RowsMut};
@@ -204,7 +205,7 @@ impl<E: Element> ElementKernel<E, E> for ReduceElements {
             kept[rank] = axis;
             rank += 1;
         }
-        let (count, lines) = (reduced.elements(), input.lines());
+        let (count, lines) = (reduced.elements(), Lines::new(input));
         output.fill(y, |index| {
             let mut at = [0; MAX_RANK];
             for (&axis, &i) in kept[..rank].iter().zip(index) {

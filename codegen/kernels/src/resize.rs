@@ -27,6 +27,7 @@ use super::arch::{Job, Simd};
 use super::element::{Element, PIECE};
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
+use super::lines::{Lines, for_each_line_along};
 use super::pixels::{pixel, pixel_mut};
 use super::quantized::Requantize;
 use super::rows::{Rows, RowsMut};
@@ -138,8 +139,8 @@ impl Resize {
         output: &mut ElementsMut<'_, T>,
         between: impl Fn([f32; 4], [T; 4]) -> T,
     ) {
-        let (from, lines) = (input.seen.sizes, input.lines());
-        output.lines_along(3, y, |index, mut made| {
+        let (from, lines) = (input.seen.sizes, Lines::new(input));
+        for_each_line_along(output, 3, y, |index, mut made| {
             let rows = Between::new(self.mode, self.rows.place(index[2]), from[2]);
             let [above, beneath] = [rows.below, rows.above].map(|y| {
                 let mut at = *index;

@@ -19,6 +19,7 @@ use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut, Index, MAX_RANK};
 use super::kernel::{Context, ElementKernel, RowKernel};
+use super::lines::{Lines, for_each_line};
 use super::pixels::{pixel, pixels_mut};
 use super::rows::{Rows, RowsMut};
 
@@ -82,8 +83,8 @@ impl<T: Copy> ElementKernel<T, T> for SliceElements {
         _: &[Elements<'_, T>],
         output: &mut ElementsMut<'_, T>,
     ) {
-        let input = operands[0].lines();
-        output.lines(y, |index, axis, mut line| {
+        let input = Lines::new(&operands[0]);
+        for_each_line(output, y, |index, axis, mut line| {
             let mut at = *index;
             for ((i, &start), &step) in at.iter_mut().zip(&self.starts).zip(&self.steps) {
                 *i = source(start, step, *i);

@@ -21,6 +21,7 @@ use super::arch::{Job, Simd};
 use super::element::{Element, PIECE};
 use super::elements::{Axes, Dims, Elements, ElementsMut, Index, MAX_RANK};
 use super::kernel::{Context, ElementKernel, RowKernel};
+use super::lines::{LineMut, Lines};
 use super::math;
 use super::pixels::{pixel, pixel_mut, pixels, pixels_mut};
 use super::reduce::{ReduceFunction, fold, fold_slice};
@@ -115,7 +116,7 @@ impl<E: Element> ElementKernel<E, E> for SoftmaxElements {
         }
         let row_axis = output.shape.row_axis;
         let is_made = |at: &Index| row_axis.is_none_or(|row| y.contains(&at[row]));
-        let lines = input.lines();
+        let lines = Lines::new(input);
         groups.for_each(|group| {
             if row_axis.is_some_and(|row| !axes.contains(&row)) && !is_made(group) {
                 return;
@@ -124,7 +125,7 @@ impl<E: Element> ElementKernel<E, E> for SoftmaxElements {
                 && row_axis != Some(axis)
             {
                 let (count, line) = (members.sizes[0], lines.line(group, axis, 1));
-                let mut made = output.line(group, axis, count);
+                let mut made = LineMut::new(output, group, axis, count);
                 if let (Some(input), Some(output)) = (line.slice(count), made.slice()) {
                     return context.isa.run(Slice { log, input, output });
                 }

@@ -19,6 +19,7 @@ use core::ops::Range;
 use super::element::Element;
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
+use super::lines::{Lines, for_each_line};
 use super::pixels::{pixel, pixels_mut};
 use super::rows::{Rows, RowsMut};
 
@@ -83,8 +84,8 @@ impl<E: Element> ElementKernel<E, E> for Where {
         output: &mut ElementsMut<'_, E>,
     ) {
         let (sides, rank) = (self.sides(operands, constants), output.shape.dims.rank);
-        let lines = sides.each_ref().map(|side| side.lines());
-        output.lines(y, |index, axis, mut line| {
+        let lines = sides.each_ref().map(|side| Lines::new(side));
+        for_each_line(output, y, |index, axis, mut line| {
             let [c, a, b] = lines.map(|side| side.broadcast(rank, index, axis));
             for (i, element) in line.iter_mut().enumerate() {
                 *element = if c.get(i).widen() == 0.0 { b.get(i) } else { a.get(i) };

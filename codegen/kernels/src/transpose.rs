@@ -18,6 +18,7 @@ use core::ops::Range;
 
 use super::elements::{Elements, ElementsMut, Index};
 use super::kernel::{Context, ElementKernel};
+use super::lines::{Lines, for_each_line};
 
 /// A transpose: dimension i of the output is dimension `perm[i]` of the input.
 #[derive(Debug, Clone, Copy)]
@@ -38,8 +39,8 @@ impl<T: Copy> ElementKernel<T, T> for Transpose {
         _: &[Elements<'_, T>],
         output: &mut ElementsMut<'_, T>,
     ) {
-        let input = operands[0].lines();
-        output.lines(y, |index, axis, mut line| {
+        let input = Lines::new(&operands[0]);
+        for_each_line(output, y, |index, axis, mut line| {
             let mut at = *index;
             for (&axis, &i) in self.perm.iter().zip(index).take(operands[0].seen.rank) {
                 at[axis] = i;

@@ -1,6 +1,7 @@
 //! Lines of tensors.
 
 use csdfc_kernels::elements::ElementShape;
+use csdfc_kernels::lines::{Lines, for_each_line};
 use csdfc_kernels::rows::RowShape;
 use csdfc_kernels::{Elements, ElementsMut, Rows, Span, SpanMut};
 
@@ -41,7 +42,7 @@ fn lines_have_the_elements_at_their_indices() {
                     continue;
                 }
                 let ahead = tensor.seen.sizes[axis] - index[axis];
-                let [forwards, backwards] = [1, -1].map(|step| tensor.lines().line(index, axis, step));
+                let [forwards, backwards] = [1, -1].map(|step| Lines::new(&tensor).line(index, axis, step));
                 let at = |i: usize| {
                     let mut at = *index;
                     at[axis] = i;
@@ -67,7 +68,7 @@ fn lines_cover_the_rows() {
         for y in [0..shape.row_axis.map_or(1, |axis| shape.dims.sizes[axis]), 1..2] {
             let mut made = [0; 24];
             let mut output = ElementsMut { data: SpanMut::new(&mut made), shape };
-            output.lines(y.clone(), |_, _, mut line| line.iter_mut().for_each(|x| *x += 1));
+            for_each_line(&mut output, y.clone(), |_, _, mut line| line.iter_mut().for_each(|x| *x += 1));
             let mut expected = [0; 24];
             let mut output = ElementsMut { data: SpanMut::new(&mut expected), shape };
             output.fill(y, |_| 1);

@@ -73,7 +73,7 @@ pub(super) fn max_unpool(builder: &mut Builder, node: &Node) -> Result<Tensor, F
     builder.layer(node, Operator::Pad(Pad { mode, before, after }), &[&made], Vec::new())
 }
 
-/// `MaxPool`, `AveragePool` and `LpPool` over 1-D or 2-D windows, and the first two over 3-D windows.
+/// `MaxPool`, `AveragePool` and `LpPool` over windows of one, two or three dimensions.
 pub(super) fn pool(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     if line::reads(node) {
         return line::of_windows(builder, node, pool);

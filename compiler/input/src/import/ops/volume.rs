@@ -53,9 +53,11 @@ pub(super) fn conv_transpose(builder: &mut Builder, node: &Node, of_image: Impor
 
 /// A pooling of a volume, by an importer of those of images.
 pub(super) fn pool(builder: &mut Builder, node: &Node, of_image: Import) -> Result<Tensor, Fault> {
-    if !matches!(node.operator, "MaxPool" | "AveragePool") {
-        return fault!("csdfc takes MaxPool and AveragePool of volumes");
-    }
+    let power = match node.operator {
+        "LpPool" => Some(node.int("p", 2)? as f32),
+        "MaxPool" | "AveragePool" => None,
+        other => return fault!("csdfc takes no {other} of volumes"),
+    };
     let Some(&[kernel, ..]) = node.ints("kernel_shape")? else { return fault!("it has no kernel_shape") };
     let depth = Depth::new(node, usize::try_from(kernel).unwrap_or(0))?;
     let count = depth.windows(node.flag("ceil_mode", false)?)?;
@@ -63,7 +65,11 @@ pub(super) fn pool(builder: &mut Builder, node: &Node, of_image: Import) -> Resu
     let mut pooled: Vec<Value> = Vec::with_capacity(planes.len());
     for plane in planes {
         let inputs = vec![Some(plane)];
-        pooled.push(of_image(builder, &Node { proto: &proto, inputs, ..*node })?.into());
+        let mut made = of_image(builder, &Node { proto: &proto, inputs, ..*node })?.into();
+        if let Some(power) = power {
+            made = part(builder, node, "Pow", [made, number(power)])?;
+        }
+        pooled.push(made);
     }
     let mut made = Vec::with_capacity(count);
     for z in 0..count {
@@ -76,6 +82,9 @@ pub(super) fn pool(builder: &mut Builder, node: &Node, of_image: Import) -> Resu
                 false => read.len(),
             };
             joined = part(builder, node, "Div", [joined, number(counted as f32)])?;
+        }
+        if let Some(power) = power {
+            joined = part(builder, node, "Pow", [joined, number(power.recip())])?;
         }
         made.push(tensor(joined)?);
     }
