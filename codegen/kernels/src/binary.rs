@@ -22,7 +22,7 @@ use super::arch::{Isa, Job, Simd};
 use super::element::{Element, PIECE, pieces};
 use super::elements::{Elements, ElementsMut};
 use super::kernel::{Context, ElementKernel, RowKernel};
-use super::lines::{Line, LineMut, Lines, for_each_line};
+use super::lines::{LineMut, LineRef, Lines, for_each_line};
 use super::math;
 use super::pixels::pixel;
 use super::rows::{Rows, RowsMut};
@@ -136,7 +136,7 @@ impl Binary {
     #[inline(always)]
     fn zip_line<E: Element>(
         &self,
-        [left, right]: [Line<'_, '_, E>; 2],
+        [left, right]: [LineRef<'_, '_, E>; 2],
         mut line: LineMut<'_, E>,
         f: impl Fn(f32, f32) -> f32,
     ) {

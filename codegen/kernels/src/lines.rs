@@ -29,7 +29,7 @@ pub struct Lines<'t, 'a, T> {
 
 /// Elements of a tensor along one dimension.
 #[derive(Debug, Clone, Copy)]
-pub struct Line<'t, 'a, T> {
+pub struct LineRef<'t, 'a, T> {
     tensor: &'t Elements<'a, T>,
     /// The index of the first.
     index: Index,
@@ -93,25 +93,25 @@ impl<'t, 'a, T: Copy> Lines<'t, 'a, T> {
 
     /// Elements from `index` on, in the dimensions seen, each `step` further along dimension `axis` than the one before.
     #[inline]
-    pub fn line(&self, index: &Index, axis: usize, step: i64) -> Line<'t, 'a, T> {
+    pub fn line(&self, index: &Index, axis: usize, step: i64) -> LineRef<'t, 'a, T> {
         let even = self.strides.map(|strides| {
             let start = self.tensor.shape.offset;
             let start = index.iter().zip(&strides).fold(start, |sum, (i, stride)| sum + i * stride);
             (start, strides[axis] as isize * step as isize)
         });
-        Line { tensor: self.tensor, index: *index, axis, step, even }
+        LineRef { tensor: self.tensor, index: *index, axis, step, even }
     }
 
     /// Where the tensor broadcasts to another of `rank` dimensions: the elements for those from `index` on along `axis`.
     #[inline]
-    pub fn broadcast(&self, rank: usize, index: &Index, axis: usize) -> Line<'t, 'a, T> {
+    pub fn broadcast(&self, rank: usize, index: &Index, axis: usize) -> LineRef<'t, 'a, T> {
         let seen = &self.tensor.seen;
         let own = (axis + seen.rank).checked_sub(rank).filter(|own| seen.sizes[*own] > 1);
         self.line(&seen.broadcast(rank, index), own.unwrap_or(0), i64::from(own.is_some()))
     }
 }
 
-impl<'a, T: Copy> Line<'_, 'a, T> {
+impl<'a, T: Copy> LineRef<'_, 'a, T> {
     /// The i-th element.
     #[inline]
     pub fn get(&self, i: usize) -> T {
@@ -185,7 +185,7 @@ impl<'o, T> LineMut<'o, T> {
 impl<T: Copy> LineMut<'_, T> {
     /// Copies as many elements of another line.
     #[inline]
-    pub fn copy(&mut self, from: &Line<'_, '_, T>) {
+    pub fn copy(&mut self, from: &LineRef<'_, '_, T>) {
         let count = self.len();
         if let (Some(to), Some(from)) = (self.slice(), from.slice(count)) {
             return to.copy_from_slice(from);

@@ -102,6 +102,7 @@ pub(super) fn affine(network: Network) -> Network {
 ///
 /// Weights that the model's file has as 16-bit floats or as integers stay as they are.
 pub(super) fn affine_before_products(mut network: Network) -> Network {
+    let mut is_folded = vec![false; network.layers.len()];
     for id in (0..network.layers.len()).rev().map(LayerId) {
         let layer = network.layer(id);
         let Some(axis) = layer.shape.rank().checked_sub(1) else { continue };
@@ -112,13 +113,15 @@ pub(super) fn affine_before_products(mut network: Network) -> Network {
         let Some(affine) = affine_of(layer, &layer.shape, axis) else { continue };
         let is_output = network.outputs.iter().any(|output| output.operand.layer == id);
         let reads = |other: &LayerId| network.layer(*other).inputs.iter().any(|operand| operand.layer == id);
-        let readers: Vec<LayerId> = network.ids().filter(reads).collect();
+        let readers: Vec<LayerId> =
+            network.ids().filter(|other| !is_folded[other.0] && reads(other)).collect();
         let into =
             |reader: &LayerId| Some((*reader, with_affine_before(network.layer(*reader), layer, &affine)?));
         let Some(folded) = readers.iter().map(into).collect::<Option<Vec<_>>>() else { continue };
         if is_output || folded.is_empty() {
             continue;
         }
+        is_folded[id.0] = true;
         let (x, nodes) = (x.clone(), layer.onnx_nodes.clone());
         for (reader, (operator, parameters)) in folded {
             let reader = &mut network.layers[reader.0];

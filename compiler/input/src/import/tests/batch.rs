@@ -20,7 +20,7 @@ fn images() -> Model {
 
 #[test]
 fn each_frame_is_alone() {
-    let conv = vec![vec![1, 3, 2, 2], vec![1, 3, 2, 2]];
+    let conv = [vec![1, 3, 2, 2], vec![1, 3, 2, 2]];
     let relu = |model: Model, from: &str| model.node("Relu", &[from], &["y"], vec![]);
     assert_eq!(frame(&relu(images(), "a")), [&conv[..], &[vec![1, 3, 2, 2]]].concat());
     // Views that count with four frames.

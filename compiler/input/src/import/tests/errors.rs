@@ -132,8 +132,8 @@ fn nodes_and_tensors() {
             )),
         ),
         (
-            "3-D convolution",
-            error(&Model::new(13, &[1, 3, 8, 8, 8], &["y"]).floats("w", &[4, 3, 3, 3, 3]).node(
+            "4-D convolution",
+            error(&Model::new(13, &[1, 3, 8, 8, 8, 8], &["y"]).floats("w", &[4, 3, 3, 3, 3, 3]).node(
                 "Conv",
                 &["x", "w"],
                 &["y"],

@@ -49,8 +49,11 @@ fn rows_in_one_order_are_moved_before_what_reads_the_other() {
         .node("Flatten", &["a"], &["b"], vec![])
         .node("MatMul", &["b", "w"], &["y"], vec![]);
     assert_eq!(path(&flattened), (vec!["transpose", "gemm"], vec![1, 2]));
-    let pooled = channels_last().node("GlobalMaxPool", &["d"], &["y"], vec![]);
-    assert_eq!(path(&pooled), (vec!["conv", "softmax", "transpose", "reduce"], vec![1, 6, 1, 1]));
+    let pooled = channels_last().node("MaxPool", &["d"], &["y"], vec![ints("kernel_shape", &[5, 4])]);
+    assert_eq!(path(&pooled), (vec!["conv", "softmax", "transpose", "pool"], vec![1, 6, 1, 1]));
+    // Reductions work along any dimensions.
+    let reduced = channels_last().node("GlobalMaxPool", &["d"], &["y"], vec![]);
+    assert_eq!(path(&reduced), (vec!["conv", "softmax", "reduce"], vec![1, 6, 1, 1]));
 }
 
 #[test]
