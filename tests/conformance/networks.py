@@ -42,7 +42,8 @@ class Network:
         computed = [name for name in self.floats if name not in self.same]
         leaves = [name for name in computed if name not in self.read]
         inner = [name for name in computed if name in self.read and self.one_in(12)]
-        self.outputs = inner + leaves + self.indices
+        # All may be read where nobody sees what is made of them.
+        self.outputs = inner + leaves + self.indices or computed[-1:]
 
     def words(self):
         """What it is, on a line."""

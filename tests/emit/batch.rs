@@ -55,7 +55,10 @@ fn a_call_runs_frames_one_after_another() {
     let (call, expected) =
         (Value::of_frames(&frames).expect("frames"), Value::of_frames(&each).expect("frames"));
     assert_eq!((&call.dims[..], &expected.dims[..]), (&[BATCH, 1, 32, 32][..], &[BATCH, 10][..]));
-    assert_eq!(runner.infer_batch(0, std::slice::from_ref(&call)).expect("a call"), std::slice::from_ref(&expected));
+    assert_eq!(
+        runner.infer_batch(0, std::slice::from_ref(&call)).expect("a call"),
+        std::slice::from_ref(&expected)
+    );
     assert!(runner.infer_batch(0, &frames[..1]).is_err());
 
     std::fs::create_dir_all(emitted.folder().join("examples")).expect("a folder");

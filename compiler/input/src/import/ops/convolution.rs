@@ -3,22 +3,19 @@
 use csdfc_plan::operator::{Conv, ConvTranspose, Operator};
 
 use super::layout::{MAX_PARTS, joined, take};
-use super::{computed_filters, line, volume};
+use super::{computed_filters, line};
 use crate::import::builder::Builder;
 use crate::import::error::{Fault, fault};
 use crate::import::fold::index::Range;
 use crate::import::node::{Node, Tensor, Value, pair};
 
-/// `Conv`: 1-D, 2-D or 3-D.
+/// `Conv`: 1-D or 2-D.
 pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     if line::reads(node) {
         return line::of_windows(builder, node, conv);
     }
     if let Some(made) = one_by_one(builder, node, conv)? {
         return Ok(made);
-    }
-    if volume::reads(node) {
-        return volume::conv(builder, node, conv);
     }
     if let Some(Value::Tensor(filters)) = node.input(1) {
         return computed_filters::conv(builder, node, filters);
@@ -66,16 +63,13 @@ impl Windows {
     }
 }
 
-/// `ConvTranspose`: 1-D, 2-D or 3-D, by constant filters.
+/// `ConvTranspose`: 1-D or 2-D, by constant filters.
 pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     if line::reads(node) {
         return line::of_windows(builder, node, conv_transpose);
     }
     if let Some(made) = one_by_one(builder, node, conv_transpose)? {
         return Ok(made);
-    }
-    if volume::reads(node) {
-        return volume::conv_transpose(builder, node, conv_transpose);
     }
     let x = node.tensor(0)?;
     let input = one_image(x)?;
@@ -134,9 +128,9 @@ pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tenso
     builder.layer(node, operator, &[x], [filters].into_iter().chain(bias).collect())
 }
 
-/// What a node makes of a batch of images, if its first operand is one that the network computes: of each image by itself, and
+/// What a node makes of a batch of images or volumes, if its first operand is one that the network computes: of each by itself, and
 /// joined. All share their filters.
-fn one_by_one(
+pub(super) fn one_by_one(
     builder: &mut Builder,
     node: &Node,
     operator: fn(&mut Builder, &Node) -> Result<Tensor, Fault>,

@@ -5,7 +5,7 @@
 
 use rten_onnx::onnx::NodeProto;
 
-use super::convolution::{extent, pads};
+use super::convolution::{self, extent, one_by_one, pads};
 use super::layout::joined;
 use super::parts::{cut, dims, number, part, reshaped, tensor};
 use crate::import::builder::Builder;
@@ -20,16 +20,28 @@ pub(super) fn reads(node: &Node) -> bool {
     matches!(node.input(0), Some(Value::Tensor(x)) if x.rank() == 5)
 }
 
-/// A convolution of a volume, by an importer of convolutions of images.
-pub(super) fn conv(builder: &mut Builder, node: &Node, of_image: Import) -> Result<Tensor, Fault> {
+/// `Conv`: 3-D, or any other.
+pub(super) fn conv(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    if !reads(node) {
+        return convolution::conv(builder, node);
+    }
+    if let Some(made) = one_by_one(builder, node, conv)? {
+        return Ok(made);
+    }
     let depth = Depth::new(node, filter_depth(node)?)?;
     let count = depth.windows(false)?;
     let taps = |z: usize| (0..depth.kernel).filter_map(|k| Some((k, depth.plane(z, k)?))).collect();
-    sums(builder, node, of_image, (0..count).map(taps).collect())
+    sums(builder, node, convolution::conv, (0..count).map(taps).collect())
 }
 
-/// A transposed convolution of a volume, by an importer of those of images.
-pub(super) fn conv_transpose(builder: &mut Builder, node: &Node, of_image: Import) -> Result<Tensor, Fault> {
+/// `ConvTranspose`: 3-D, or any other.
+pub(super) fn conv_transpose(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
+    if !reads(node) {
+        return convolution::conv_transpose(builder, node);
+    }
+    if let Some(made) = one_by_one(builder, node, conv_transpose)? {
+        return Ok(made);
+    }
     let is_stated = node.ints("output_shape")?.is_some_and(|sizes| !sizes.is_empty());
     if is_stated || node.text("auto_pad", "NOTSET")?.starts_with("SAME") {
         return fault!(
@@ -48,7 +60,7 @@ pub(super) fn conv_transpose(builder: &mut Builder, node: &Node, of_image: Impor
         };
         (0..depth.planes).filter_map(of_plane).collect()
     };
-    sums(builder, node, of_image, (first..=last - depth.after as i64).map(taps).collect())
+    sums(builder, node, convolution::conv_transpose, (first..=last - depth.after as i64).map(taps).collect())
 }
 
 /// A pooling of a volume, by an importer of those of images.
