@@ -570,7 +570,10 @@ class BesideOnnxRuntime(InFolder):
     """Outputs of `Plan.run` are those of ONNX Runtime."""
 
     def beside(self, model, inputs, tolerance=1e-4, **options):
-        session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+        options_of_session = onnxruntime.SessionOptions()
+        # On processors without VNNI, what it fuses of 8-bit integers saturates: other numbers than the model's.
+        options_of_session.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = onnxruntime.InferenceSession(str(model), options_of_session, providers=["CPUExecutionProvider"])
         theirs = dict(zip([output.name for output in session.get_outputs()], session.run(None, inputs)))
         ours = csdfc.plan(model, **options).run(inputs)
         self.assertEqual(set(ours), set(theirs))
@@ -661,7 +664,7 @@ class BesideOnnxRuntime(InFolder):
         np.save(self.folder / "frame.npy", random(1, 3, 32, 32))
         quantized = csdfc.quantize(model, self.folder / "int8.onnx", calibrate=self.folder / "frame.npy")
         self.assertEqual((quantized.path, quantized.frames), (self.folder / "int8.onnx", 1))
-        self.beside(quantized.path, {"input": random(1, 3, 32, 32)}, tolerance=5e-2)
+        self.beside(quantized.path, {"input": random(1, 3, 32, 32)})
         self.assertEqual(set(quantized.outputs), {"output"})
         self.assertLess(quantized.outputs["output"], 0.2)
         self.assertGreater(len(quantized.layers), 5)
