@@ -1,12 +1,11 @@
 //! Tensors of four dimensions whose last dimension is that of channels.
 //!
-//! An exporter writes a transformer's tokens as `[1, T, C]` or, where they are also an image, as `[1, H, W, C]`. Nothing says
-//! that the last dimension has the channels. Taken for `[1, C, H, W]`, as a convolution would take it, a row would be of
+//! An exporter writes the pixels of a transformer on images as `[1, H · W, C]`, or as `[1, H, W, C]`. Nothing says that the last
+//! dimension has the channels. Taken for `[1, C, H, W]`, as a convolution would take it, a row would be of
 //! all pixels of one column, and their channels would lie apart.
 
 use csdfc_plan::operator::{Operator, Reduce};
 use csdfc_plan::shape::{Order, Shape};
-
 use petgraph::unionfind::UnionFind;
 
 use super::rewrite::drop_dead;
