@@ -77,9 +77,7 @@ fn network(random: &mut ChaCha8Rng, layers: usize, has_branches: bool) -> Networ
     let readers = network.readers();
     let ends: Vec<usize> = (0..made.len()).filter(|at| readers[made[*at].layer.0].is_empty()).collect();
     for end in ends {
-        network
-            .outputs
-            .push(csdfc_network::NetworkOutput { name: format!("out{end}"), operand: made[end].clone() });
+        network.outputs.push(csdfc_network::NetworkOutput::new(format!("out{end}"), made[end].clone()));
     }
     network
 }

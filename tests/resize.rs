@@ -87,7 +87,7 @@ fn network(size: [usize; 2], ways: Vec<Resize>) -> Network {
     for way in ways {
         let shape = Shape::image(1, way.size[0], way.size[1]);
         let made = generate::add(&mut network, Operator::Resize(way), vec![x.clone()], shape);
-        network.outputs.push(NetworkOutput { name: format!("y{}", made.layer.0), operand: made });
+        network.outputs.push(NetworkOutput::new(format!("y{}", made.layer.0), made));
     }
     network
 }

@@ -272,7 +272,7 @@ fn filters_of_one_channel_come_in_one_piece() {
         let x = generate::input(&mut network, x);
         let shape = output_shape(&operator, std::slice::from_ref(&x.shape)).unwrap();
         let operand = generate::add(&mut network, operator, vec![x], shape);
-        network.outputs.push(NetworkOutput { name: "y".into(), operand });
+        network.outputs.push(NetworkOutput::new("y", operand));
         network
     };
     let conv = |channels: usize| {

@@ -127,7 +127,7 @@ fn operators() -> Vec<(String, Network)> {
                 };
                 let inputs: Vec<Operand> = group.inputs.iter().map(input).collect();
                 let operand = generate::push(&mut network, operator.clone(), inputs).unwrap();
-                network.outputs.push(NetworkOutput { name: "out".into(), operand });
+                network.outputs.push(NetworkOutput::new("out", operand));
                 all.push((format!("{} of {}", operator.kind(), group.name), network));
             }
         }

@@ -295,7 +295,7 @@ fn chain(count: usize, is_gemm: bool) -> Network {
         };
         operand = generate::push(&mut network, operator, vec![operand]).expect("a layer");
     }
-    network.outputs.push(csdfc_network::NetworkOutput { name: "y".into(), operand });
+    network.outputs.push(csdfc_network::NetworkOutput::new("y", operand));
     network
 }
 

@@ -56,7 +56,7 @@ fn network() -> Network {
     let relu = layer(&mut network, "relu", relu, &[sum], own, Some(SUM));
     let y = layer(&mut network, "y", Operator::Convert, &[relu], "convert-dequantize-hwc-hwc", None);
     let operand = Operand { layer: y, shape: network.layer(y).shape.clone() };
-    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    network.outputs.push(NetworkOutput::new("y", operand));
     network
 }
 
@@ -100,6 +100,39 @@ fn crates_take_integers() {
 #[test]
 fn from_c() {
     super::capi::check(&application(RowsChoice::All));
+    super::capi::check(&of_bytes(RowsChoice::All));
+}
+
+/// The same, with the integers of its sum as an output, and floats that are handed over as bytes.
+fn of_bytes(rows: RowsChoice) -> Application {
+    let mut network = network();
+    let outputs = [("relu", "relu", SUM), ("y", "bytes", Quantization::ITSELF)];
+    for (made, name, integers) in outputs {
+        let layer = network.find(made).expect("a layer");
+        let operand = Operand { layer, shape: network.layer(layer).shape.clone() };
+        network.outputs.push(NetworkOutput { name: name.into(), operand, integers: Some(integers) });
+    }
+    generate::of_one(pass::legalise(network), StorageModel::Tensors, rows)
+}
+
+#[test]
+fn crates_hand_over_integers() {
+    for rows in [RowsChoice::All, RowsChoice::None] {
+        let application = of_bytes(rows);
+        let emitted = Emitted::new(&application);
+        check_crate(&emitted);
+        let expected = &emitted.expected()[0];
+        let [Data::F32(y), Data::U8(integers), Data::U8(bytes)] =
+            [&expected[0].data, &expected[1].data, &expected[2].data]
+        else {
+            panic!("{expected:?}");
+        };
+        assert!(y.iter().any(|y| *y > 1.0) && y.len() == 60);
+        for ((y, integer), byte) in y.iter().zip(integers).zip(bytes) {
+            assert_eq!(*y, SUM.number(*integer));
+            assert_eq!(f32::from(*byte), y.round_ties_even());
+        }
+    }
 }
 
 /// The bytes of a camera stand for the integers that a caller would hand over.

@@ -31,7 +31,7 @@ fn primitives_of_all_families() {
     for at in 0..FASTEST.len() {
         x = joint::convolution(&mut network, x, 5 + at);
     }
-    network.outputs.push(NetworkOutput { name: "out".into(), operand: x });
+    network.outputs.push(NetworkOutput::new("out", x));
     let primitives = [&["indirect-gemm-hwc-hwc"], &FASTEST[..]].concat();
     let device = joint::device_of(&network, &primitives, |place, primitive, _| {
         let is_fastest = FASTEST[place - 1] == primitive.name();

@@ -530,7 +530,7 @@ pub fn network(group: &Group, through: bool) -> Network {
         let kind = operator.kind();
         let made = generate::push(&mut network, operator.clone(), seen.clone());
         let operand = made.unwrap_or_else(|| panic!("{}: {kind} does not fit", group.name));
-        network.outputs.push(NetworkOutput { name: format!("out{}", operand.layer.0), operand });
+        network.outputs.push(NetworkOutput::new(format!("out{}", operand.layer.0), operand));
     }
     network
 }
@@ -556,7 +556,7 @@ fn views_of_integers() -> Network {
         });
         operand = Operand { layer, shape };
     }
-    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    network.outputs.push(NetworkOutput::new("y", operand));
     network
 }
 

@@ -467,7 +467,7 @@ fn without_buffers() -> Application {
     let x = Operand { layer: network.add(layer("x", input, Vec::new())), shape: shape.clone() };
     let relu = Operator::ElementWise(ElementWise { function: Function::Relu });
     let y = Operand { layer: network.add(layer("y", relu, vec![x])), shape: shape.clone() };
-    network.outputs.push(NetworkOutput { name: "y".into(), operand: y });
+    network.outputs.push(NetworkOutput::new("y", y));
     Application::of_network("relu", network, RowsChoice::None)
 }
 

@@ -44,7 +44,7 @@ fn case(name: &str, inputs: &[Shape], operator: &Operator) -> Option<Case> {
     }
     let end = Operator::ElementWise(ElementWise { function: Function::Neg });
     let operand = generate::push(&mut network, end, vec![made]).expect("a reader");
-    network.outputs.push(NetworkOutput { name: "out".into(), operand });
+    network.outputs.push(NetworkOutput::new("out", operand));
     Some(Case { name: name.into(), network, tensor })
 }
 

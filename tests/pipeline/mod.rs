@@ -152,7 +152,7 @@ fn fork() -> Cnn {
     let last = layer(conv(4, 3), &[&b]);
     let operand = layer(concat(), &[&last, &a, &b]);
     let ends = [a.layer.0, b.layer.0, operand.layer.0].map(|id| id + 1);
-    network.outputs.push(NetworkOutput { name: "out".into(), operand });
+    network.outputs.push(NetworkOutput::new("out", operand));
     let partition = |(stage, name): (usize, &str)| Partition {
         name: name.into(),
         layers: ([0, ends[0], ends[1]][stage]..ends[stage]).map(LayerId).collect(),

@@ -304,7 +304,7 @@ fn every_primitive_is_as_the_page_says() {
             if primitive.elements()[0] != Element::U8 {
                 network.layers[operand.layer.0].primitive = Some(primitive);
             }
-            network.outputs.push(NetworkOutput { name: "out".into(), operand });
+            network.outputs.push(NetworkOutput::new("out", operand));
             let network = match primitive.elements() {
                 [Element::U8, _] => {
                     let to = Some(Quantization { scale: 0.03, zero_point: 100 });

@@ -69,7 +69,7 @@ pub fn joined() -> Network {
     let y = generate::push(&mut network, softmax.clone(), vec![x.clone()]).unwrap();
     let joined = generate::push(&mut network, Operator::Concat(Concat { axis: 2 }), vec![x, y]).unwrap();
     let operand = generate::push(&mut network, softmax, vec![joined]).unwrap();
-    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    network.outputs.push(NetworkOutput::new("y", operand));
     network
 }
 
@@ -80,7 +80,7 @@ pub fn narrow() -> Network {
     for operator in [relu(), softmax()] {
         x = generate::push(&mut network, operator, vec![x]).unwrap();
     }
-    network.outputs.push(NetworkOutput { name: "y".into(), operand: x });
+    network.outputs.push(NetworkOutput::new("y", x));
     network
 }
 
@@ -124,7 +124,7 @@ fn stacked(random: &mut ChaCha8Rng) -> Network {
     let readers = network.readers();
     for operand in open.into_iter().filter(|x: &Operand| readers[x.layer.0].is_empty()) {
         if !network.layer(operand.layer).is_input() {
-            network.outputs.push(NetworkOutput { name: format!("out{}", operand.layer.0), operand });
+            network.outputs.push(NetworkOutput::new(format!("out{}", operand.layer.0), operand));
         }
     }
     csdfc_network::pass::normalise(network, Fusion::ALL[0])

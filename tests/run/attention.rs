@@ -31,7 +31,7 @@ fn attention(tokens: usize, heads: usize, width: usize) -> Network {
     let joined = layer(&mut network, &Operator::Transpose(Transpose::new([0, 2, 1, 3])), &[&made]);
     let joined = Operand { shape: x.shape.clone(), ..joined };
     let y = layer(&mut network, &gemm, &[&joined]);
-    network.outputs.push(NetworkOutput { name: "y".into(), operand: y });
+    network.outputs.push(NetworkOutput::new("y", y));
     let network = normalise(network, Fusion::Full);
     let layers: Vec<LayerId> = network.ids().collect();
     reorder("cnn", network, &[PartitionLayers { layers: &layers, is_scheduled: false }], false)

@@ -133,7 +133,7 @@ fn alone(network: &Network, layer: usize) -> Network {
         *operand = generate::input(&mut alone, operand.shape.clone());
     }
     let operand = Operand { shape: layer.shape.clone(), layer: alone.add(layer) };
-    alone.outputs.push(NetworkOutput { name: "y".into(), operand });
+    alone.outputs.push(NetworkOutput::new("y", operand));
     alone
 }
 

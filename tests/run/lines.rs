@@ -30,10 +30,8 @@ impl Made {
 
     /// The network of which these are the outputs.
     fn out(mut self, outputs: &[&Operand]) -> Network {
-        let output = |(i, operand): (usize, &&Operand)| NetworkOutput {
-            name: format!("out{i}"),
-            operand: (*operand).clone(),
-        };
+        let output =
+            |(i, operand): (usize, &&Operand)| NetworkOutput::new(format!("out{i}"), (*operand).clone());
         self.0.outputs = outputs.iter().enumerate().map(output).collect();
         self.0
     }
@@ -201,7 +199,7 @@ fn a_long_list_is_one_row() {
     let shape = Shape::new([100_000, 4]);
     let x = generate::input(&mut network, shape.clone());
     let operand = generate::add(&mut network, relu(), vec![x], shape);
-    network.outputs = vec![NetworkOutput { name: "out".into(), operand }];
+    network.outputs = vec![NetworkOutput::new("out", operand)];
     let application = application(&network, 1, false, StorageModel::Tensors);
     let plan = plan(&application);
     assert!(plan.cnns[0].layers.iter().all(|layer| layer.firings == 1));

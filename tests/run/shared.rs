@@ -64,7 +64,7 @@ pub fn heads(levels: &[usize]) -> Network {
         let gemm = Gemm { inner: 6, units: 7, transposed: false, bias: true, activation: None };
         let y = push(&mut network, Operator::Gemm(gemm), &y, &product);
         for operand in [x, y] {
-            network.outputs.push(NetworkOutput { name: format!("y{}", operand.layer.0), operand });
+            network.outputs.push(NetworkOutput::new(format!("y{}", operand.layer.0), operand));
         }
     }
     network

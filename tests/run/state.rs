@@ -105,13 +105,13 @@ fn delay(network: &mut Network, random: &mut ChaCha8Rng, pairs: &mut Vec<(String
 
 fn keep(network: &mut Network, output: Operand, input: &Operand, pairs: &mut Vec<(String, String)>) {
     let name = format!("state{}", network.outputs.len());
-    network.outputs.push(NetworkOutput { name: name.clone(), operand: output });
+    network.outputs.push(NetworkOutput::new(name.clone(), output));
     pairs.push((name, network.layer(input.layer).name.clone()));
 }
 
 fn deliver(network: &mut Network, operand: Operand) {
     let name = format!("out{}", network.outputs.len());
-    network.outputs.push(NetworkOutput { name, operand });
+    network.outputs.push(NetworkOutput::new(name, operand));
 }
 
 /// A random network, and the pairs that it can keep.

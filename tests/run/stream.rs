@@ -163,7 +163,7 @@ pub fn network(random: &mut ChaCha8Rng) -> Network {
     let readers = network.readers();
     for id in network.ids().filter(|id| readers[id.0].is_empty()) {
         let operand = Operand { layer: id, shape: network.layer(id).shape.clone() };
-        network.outputs.push(NetworkOutput { name: format!("out{}", id.0), operand });
+        network.outputs.push(NetworkOutput::new(format!("out{}", id.0), operand));
     }
     network
 }
@@ -439,7 +439,7 @@ fn dilated_convolutions_multiply_nothing_twice() {
         let add = Binary { function: BinaryFunction::Add, constant: None, activation: None };
         x = generate::push(&mut network, Operator::Binary(add), vec![x, before]).unwrap();
     }
-    network.outputs.push(NetworkOutput { name: "out".into(), operand: x });
+    network.outputs.push(NetworkOutput::new("out", x));
     let hop = of_hops(network.clone(), None, None).unwrap();
     assert_eq!((hop.layers[0].rows(), hop.macs() * ROWS as u64), (1, network.macs()));
     // Twice the dilation of rows before each: nothing waits, and nothing else is kept.

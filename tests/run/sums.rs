@@ -121,7 +121,7 @@ fn what_is_left_of_sums_that_cancel() {
         let x = generate::input(&mut network, input.clone());
         let shape = output_shape(&operator, std::slice::from_ref(&input)).unwrap();
         let operand = generate::add(&mut network, operator.clone(), vec![x], shape);
-        network.outputs.push(NetworkOutput { name: "out".into(), operand });
+        network.outputs.push(NetworkOutput::new("out", operand));
         let weights = parameter_dims(&operator, std::slice::from_ref(&input))
             .into_iter()
             .map(|dims| without_mean(&dims, summed, || random.random_range(-1.0..1.0)))

@@ -45,7 +45,7 @@ fn network(primitive: Primitive, random: &mut ChaCha8Rng) -> Option<Network> {
     x = generate::push(&mut network, conv, vec![x])?;
     network.layers[x.layer.0].primitive = Some(primitive);
     x = generate::push(&mut network, relu(), vec![x])?;
-    network.outputs.push(NetworkOutput { name: "y".into(), operand: x });
+    network.outputs.push(NetworkOutput::new("y", x));
     Some(network)
 }
 

@@ -354,7 +354,7 @@ fn network(random: &mut Choices<'_>) -> Network {
         let layer = network.layer(id);
         if !layer.is_input() && (readers[id.0].is_empty() || random.pick(0, 7) == 0) {
             let operand = Operand { layer: id, shape: layer.shape.clone() };
-            network.outputs.push(NetworkOutput { name: format!("out{}", id.0), operand });
+            network.outputs.push(NetworkOutput::new(format!("out{}", id.0), operand));
         }
     }
     network

@@ -101,7 +101,7 @@ pub fn dense_block(random: &mut ChaCha8Rng) -> Network {
     }
     let operand = generate::add(&mut network, conv(5, 1, true, None), vec![whole], image(5));
     of(&network, quantization([-8.0, 8.0]));
-    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    network.outputs.push(NetworkOutput::new("y", operand));
     integers(quantized(&network, &quantizations))
 }
 
@@ -113,7 +113,7 @@ pub fn after_norm(channels: usize, filters: usize, groups: usize, activation: Op
     let norm = Operator::BatchNorm(BatchNorm { channels, activation });
     let x = generate::add(&mut network, norm, vec![x], image(channels));
     let operand = generate::add(&mut network, conv(filters, 1, groups, true, None), vec![x], image(filters));
-    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    network.outputs.push(NetworkOutput::new("y", operand));
     let quantizations = [[-2.0, 2.0], [-1.5, 2.5], [-4.0, 4.0]].map(|ends| Some(quantization(ends)));
     integers(quantized(&network, &quantizations))
 }

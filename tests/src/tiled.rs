@@ -37,7 +37,7 @@ pub fn network(random: &mut ChaCha8Rng) -> Network {
     };
     let flat = Operand { shape: Shape::new([1, inner]), ..x };
     let operand = push(&mut network, Operator::Gemm(gemm), flat);
-    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    network.outputs.push(NetworkOutput::new("y", operand));
     network
 }
 
@@ -64,7 +64,7 @@ pub fn convolutions(random: &mut ChaCha8Rng) -> Network {
         };
         x = push(&mut network, Operator::Conv(conv), x);
     }
-    network.outputs.push(NetworkOutput { name: "y".into(), operand: x });
+    network.outputs.push(NetworkOutput::new("y", x));
     network
 }
 

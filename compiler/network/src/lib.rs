@@ -102,12 +102,21 @@ pub struct Operand {
 }
 
 /// A network output: a tensor, perhaps seen through a view.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NetworkOutput {
     /// Its name in the model.
     pub name: String,
     /// The tensor.
     pub operand: Operand,
+    /// If the caller gets 8-bit integers: what they stand for. Otherwise it gets floats, or indices.
+    pub integers: Option<Quantization>,
+}
+
+impl NetworkOutput {
+    /// An output of floats or indices.
+    pub fn new(name: impl Into<String>, operand: Operand) -> Self {
+        NetworkOutput { name: name.into(), operand, integers: None }
+    }
 }
 
 impl Network {

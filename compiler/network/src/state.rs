@@ -30,7 +30,7 @@
 //! let add = Operator::Binary(Binary { function: BinaryFunction::Add, constant: None, activation: None });
 //! let sum = network.add(layer("add", add, vec![reads(sum_in), reads(x)]));
 //! for name in ["y", "sum_out"] {
-//!     network.outputs.push(NetworkOutput { name: name.into(), operand: reads(sum) });
+//!     network.outputs.push(NetworkOutput::new(name, reads(sum)));
 //! }
 //!
 //! let network = bind(network, &[("sum_out".into(), "sum_in".into())])?;

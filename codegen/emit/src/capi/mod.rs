@@ -98,12 +98,13 @@ fn outputs<'a>(model: &'a Model<'_>) -> Vec<Field<'a>> {
             name: &field.name,
             element: match tensor.format.element {
                 Element::I64 => ["i64", "int64_t"],
-                // No caller holds 16-bit floats or 8-bit integers, as the checker has verified.
-                Element::F32 | Element::F16 | Element::U8 => ["f32", "float"],
+                Element::U8 => ["u8", "uint8_t"],
+                // No caller holds 16-bit floats, as the checker has verified.
+                Element::F32 | Element::F16 => ["f32", "float"],
             },
             elements: tensor.shape.elements(),
             dims: field.seen.dims.clone(),
-            quantization: None,
+            quantization: tensor.quantization.map(|of| (of.scale, i16::from(of.zero_point))),
             described: boundary::describe(field.label, field.seen, &tensor.shape),
         }
     };

@@ -474,7 +474,8 @@ impl<'p> Runner<'p> {
                 let row = match entry.tensor.format.element {
                     Element::F32 => OutputRow::F32(slice_of(made)),
                     Element::I64 => OutputRow::I64(slice_of(made)),
-                    Element::F16 | Element::U8 => {
+                    Element::U8 => OutputRow::U8(slice_of(made)),
+                    Element::F16 => {
                         return Err(mistake(
                             "an output has elements that no caller holds: a mistake in csdfc",
                         ));

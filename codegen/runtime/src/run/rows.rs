@@ -21,6 +21,8 @@ pub enum OutputRow<'a> {
     F32(&'a [f32]),
     /// Indices, of ArgMax and TopK.
     I64(&'a [i64]),
+    /// 8-bit integers: masks, classes, and the integers of a quantized tensor.
+    U8(&'a [u8]),
 }
 
 /// Hands over the rows of inputs and takes the rows of outputs, as [`super::Runner::infer_rows`] asks for them: those of

@@ -33,8 +33,9 @@ impl<'a> WholeOutput<'a> {
     pub fn new(tensor: &'a Tensor, seen: &'a Shape) -> Self {
         let rows = match tensor.format.element {
             Element::I64 => Data::I64(Vec::new()),
-            // No caller holds 16-bit floats or 8-bit integers, as the checker has verified.
-            Element::F32 | Element::F16 | Element::U8 => Data::F32(Vec::new()),
+            Element::U8 => Data::U8(Vec::new()),
+            // No caller holds 16-bit floats, as the checker has verified.
+            Element::F32 | Element::F16 => Data::F32(Vec::new()),
         };
         WholeOutput { rows, own: &tensor.shape, seen, may_lag: tensor.stream.is_some() }
     }
@@ -88,6 +89,7 @@ impl FrameRows for WholeFrame<'_> {
                 rows.extend_from_slice(row);
             }
             (Data::I64(rows), OutputRow::I64(row)) => rows.extend_from_slice(row),
+            (Data::U8(rows), OutputRow::U8(row)) => rows.extend_from_slice(row),
             _ => return Err(io::Error::other("it has other elements than its tensor: a mistake in csdfc")),
         }
         Ok(())

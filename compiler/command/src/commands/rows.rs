@@ -150,6 +150,7 @@ impl RawOutput {
             (OutputRow::F32(row), false) => self.row.extend(row.iter().flat_map(|x| x.to_le_bytes())),
             (OutputRow::F32(row), true) => self.row.extend(row.iter().map(|x| (x * 255.0).round() as u8)),
             (OutputRow::I64(row), false) => self.row.extend(row.iter().flat_map(|i| i.to_le_bytes())),
+            (OutputRow::U8(row), _) => self.row.extend_from_slice(row),
             (OutputRow::I64(row), true) => self.row.extend(row.iter().map(|i| *i.clamp(&0, &255) as u8)),
         }
         let row = std::mem::take(&mut self.row);

@@ -344,7 +344,7 @@ impl Builder {
             return Err(BuilderError::Name { name: name.into() });
         }
         self.check_made_here(name, x)?;
-        self.network.outputs.push(NetworkOutput { name: name.into(), operand: x.clone() });
+        self.network.outputs.push(NetworkOutput::new(name, x.clone()));
         Ok(())
     }
 

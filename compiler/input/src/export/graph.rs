@@ -11,7 +11,7 @@ use rten_onnx::onnx::{
 
 use super::{ExportError, MAX_BYTES, constants};
 use crate::import::attribute::ints;
-use csdfc_network::{Layer, LayerId, Network, Operand};
+use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
 
 /// A graph that grows.
 #[derive(Default)]
@@ -50,7 +50,11 @@ impl Graph {
         self.tensors.0.extend(inputs.map(|layer| layer.name.clone()));
         for (id, layer) in network.ids().zip(&network.layers) {
             let whole = Operand { layer: id, shape: layer.shape.clone() };
-            let outputs = network.outputs.iter().filter(|output| output.operand == whole);
+            let is_it = |output: &&NetworkOutput| {
+                output.operand == whole
+                    && (output.integers.is_none() || layer.quantization == output.integers)
+            };
+            let outputs = network.outputs.iter().filter(is_it);
             let mut names = outputs.map(|output| &output.name);
             let name = match names.clone().find(|name| **name == layer.output).or_else(|| names.next()) {
                 // Runtimes require that a node makes each output.

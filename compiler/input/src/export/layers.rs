@@ -18,11 +18,23 @@ pub(super) fn graph(network: &Network) -> Result<GraphProto, ExportError> {
     }
     for output in &network.outputs {
         let seen = graph.operand(&output.operand);
+        let layer = network.layer(output.operand.layer);
+        if let Some(Quantization { scale, zero_point }) = output.integers
+            && layer.quantization != output.integers
+        {
+            let scale = constants::of_floats(&format!("{}_scale", output.name), &[], &[scale]);
+            let point = constants::of_byte(&format!("{}_zero_point", output.name), zero_point);
+            let input = vec![seen, graph.constant(scale), graph.constant(point)];
+            let name = graph.unique_node(&output.name);
+            graph.node("QuantizeLinear", name, input, output.name.clone(), Vec::new());
+            graph.proto.output.push(value(&output.name, DataType::UINT8, &output.operand.shape));
+            continue;
+        }
         if seen != output.name {
             let name = graph.unique_node(&output.name);
             graph.node("Identity", name, vec![seen], output.name.clone(), Vec::new());
         }
-        let element = element(network.layer(output.operand.layer));
+        let element = element(layer);
         graph.proto.output.push(value(&output.name, element, &output.operand.shape));
     }
     Ok(graph.proto)

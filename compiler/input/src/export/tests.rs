@@ -1,12 +1,13 @@
 //! A written network is read as the same network.
 
+use csdfc_plan::format::Quantization;
 use csdfc_plan::operator::{Camera, CameraLayout, ColorOrder, InputElement, Operator};
 
 use super::{ExportError, export};
 use crate::builtin;
 use crate::import::{ImportOptions, import_bytes};
-use csdfc_network::Network;
 use csdfc_network::pass::{Fusion, normalise};
+use csdfc_network::{Network, NetworkOutput};
 
 fn imported(network: &Network) -> Network {
     let bytes = export(network).unwrap();
@@ -50,6 +51,19 @@ fn built_in_networks_are_read_as_they_were() {
             expect_same(&full(network), &full(read), name);
         }
     }
+}
+
+#[test]
+fn outputs_of_bytes_are_read_as_bytes() {
+    let mut network = builtin::network("lenet5").unwrap();
+    network.outputs[0].integers = Some(Quantization::ITSELF);
+    let floats = NetworkOutput { name: "floats".into(), integers: None, ..network.outputs[0].clone() };
+    network.outputs.push(floats);
+    let read = imported(&network);
+    assert_eq!(read.outputs[0].integers, Some(Quantization::ITSELF));
+    assert_eq!(read.outputs[1].integers, None);
+    let made = read.layer(read.outputs[0].operand.layer);
+    assert_eq!(made.inputs[0].layer, read.outputs[1].operand.layer);
 }
 
 #[test]

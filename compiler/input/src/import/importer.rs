@@ -281,13 +281,14 @@ impl<'a> Importer<'a> {
         self.builder.node(NodeName { label, output })
     }
 
-    /// The network, whose outputs the caller gets as floats.
+    /// The network, with its outputs as the caller gets them.
     fn network(
         mut self,
         graph: &Graph<'a>,
         outputs: &'a [ValueInfoProto],
         mut scope: Scope<'_, 'a>,
     ) -> Result<Network, ImportError> {
+        let mut of_bytes = BTreeMap::new();
         for info in outputs {
             let name = info.name.as_deref().unwrap_or_default();
             let (Some(Value::Tensor(tensor)), Some(&index)) =
@@ -299,9 +300,10 @@ impl<'a> Importer<'a> {
             let proto = &graph.nodes[index];
             let index = self.named(proto, &scope);
             let node = Node { proto, index, operator: "", opset: self.opset, inputs: Vec::new() };
-            let is_signed = kind == Some(DataType::INT8);
-            let mut held = integers::as_floats(&mut self.builder, &node, &tensor, is_signed)
+            let element = kind.unwrap_or(DataType::FLOAT);
+            let (mut held, integers) = integers::output(&mut self.builder, &node, &tensor, element)
                 .map_err(|fault| self.error(proto, &scope, fault))?;
+            of_bytes.extend(integers.map(|integers| (name, integers)));
             if matches!(self.builder.network.layer(held.operand.layer).operator, Operator::Input(_)) {
                 held = layout::copy(&mut self.builder, &node, &held)
                     .map_err(|fault| self.error(proto, &scope, fault))?;
@@ -313,7 +315,8 @@ impl<'a> Importer<'a> {
             // An output that is listed twice is one tensor of one name.
             if network.outputs.iter().all(|output| output.name != *name) {
                 let operand = graph.output(name, &scope.values, &network)?;
-                network.outputs.push(NetworkOutput { name: name.to_string(), operand });
+                let integers = of_bytes.get(name).copied();
+                network.outputs.push(NetworkOutput { name: name.to_string(), operand, integers });
             }
         }
         let network = recurrent::without_unread_memories(without_dead_layers(network));

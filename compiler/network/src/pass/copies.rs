@@ -89,7 +89,7 @@ mod tests {
         let x = Operand { shape: Shape::image(4, 2, 6), ..add(input, Vec::new(), Shape::image(2, 4, 6)) };
         let shape = operators::output_shape(&operator, std::slice::from_ref(&x.shape)).unwrap();
         let operand = add(operator, vec![x], shape);
-        network.outputs = vec![NetworkOutput { name: "y".into(), operand }];
+        network.outputs = vec![NetworkOutput::new("y", operand)];
         let network = copies(network);
         let kinds: Vec<&str> = network.layers.iter().map(|layer| layer.operator.kind()).collect();
         assert_eq!(kinds, expected);

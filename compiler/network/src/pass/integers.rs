@@ -20,9 +20,11 @@ use super::{copies, rewrite};
 use crate::weights::Weights;
 use crate::{Layer, LayerId, Network, Operand};
 
-/// Lets layers compute on integers where they can. Other networks stay as they are.
+/// Lets layers compute on integers where they can, and makes outputs bytes whose callers get these. Other networks stay as
+/// they are.
 pub fn integers(network: Network) -> Network {
-    if network.layers.iter().all(|layer| layer.quantization.is_none()) {
+    let has_integers = network.layers.iter().any(|layer| layer.quantization.is_some());
+    if !has_integers && network.outputs.iter().all(|output| output.integers.is_none()) {
         return network;
     }
     let mut pass = Pass {

@@ -6,16 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use csdfc_plan::format::{Element, Format, Layout};
+use csdfc_plan::format::{Element, Format, Layout, Quantization};
 use csdfc_plan::operator::Operator;
 use csdfc_runtime::bind::Primitive;
 
 use super::names::Names;
 use super::rewrite;
-use crate::{Layer, LayerId, Network, Operand};
+use crate::{Layer, LayerId, Network, NetworkOutput, Operand};
 
 /// The network with conversions in two places: wherever a chosen primitive reads another format than its operand has,
-/// and before outputs of the network. The caller reads outputs in HWC, as 32-bit floats if they are numbers.
+/// and before outputs of the network. The caller reads outputs in HWC, as 32-bit floats if they are numbers, unless it wants
+/// 8-bit integers ([`NetworkOutput::integers`]).
 ///
 /// If a layer sees an operand in other dimensions than the tensor has, no primitive of another layout can read it. Such
 /// a layer goes back to its first primitive.
@@ -34,14 +35,20 @@ pub fn legalise(network: Network) -> Network {
         }
     });
     for place in 0..result.outputs.len() {
-        let made = result.outputs[place].operand.layer;
-        let element = match result.layer(made).format().element {
+        let NetworkOutput { operand, integers, .. } = &result.outputs[place];
+        let (made, integers) = (operand.layer, *integers);
+        let layer = result.layer(made);
+        let element = match layer.format().element {
+            Element::U8 if integers.is_some() && layer.quantization == integers => Element::U8,
             Element::F16 | Element::U8 => Element::F32,
             other => other,
         };
         let format = Format { layout: Layout::Hwc, element };
-        let converted = convert(&mut result, &mut names, &mut converted, made, format);
-        result.outputs[place].operand.layer = converted;
+        let mut held = convert(&mut result, &mut names, &mut converted, made, format);
+        if integers.is_some() && element == Element::F32 {
+            held = add_conversion(&mut result, &mut names, (made, held), quantize(), integers);
+        }
+        result.outputs[place].operand.layer = held;
     }
     result
 }
@@ -57,29 +64,41 @@ fn convert(
 ) -> LayerId {
     let mut made = tensor;
     for primitive in chain(network.layer(tensor).format(), to) {
-        let [read, format] = [primitive.reads(), primitive.makes(&Operator::Convert)];
-        made = *converted.entry((tensor, format)).or_insert_with(|| {
-            let Layer { name, output, shape, .. } = network.layer(tensor);
-            let suffix = match read.element == format.element {
-                true => format.layout.to_string().to_lowercase(),
-                false => format.element.to_string(),
-            };
-            let [name, output] = [name, output].map(|name| names.unique(format!("{name}_{suffix}")));
-            let shape = shape.clone();
-            network.add(Layer {
-                name,
-                output,
-                onnx_nodes: Vec::new(),
-                operator: Operator::Convert,
-                inputs: vec![Operand { layer: made, shape: shape.clone() }],
-                parameters: Vec::new(),
-                shape,
-                primitive: Some(primitive),
-                quantization: None,
-            })
-        });
+        let format = primitive.makes(&Operator::Convert);
+        made = *converted
+            .entry((tensor, format))
+            .or_insert_with(|| add_conversion(network, names, (tensor, made), primitive, None));
     }
     made
+}
+
+/// Adds a layer that converts the last of some copies of a tensor, of which it has its name.
+fn add_conversion(
+    network: &mut Network,
+    names: &mut Names,
+    (tensor, made): (LayerId, LayerId),
+    primitive: Primitive,
+    quantization: Option<Quantization>,
+) -> LayerId {
+    let [read, format] = [primitive.reads(), primitive.makes(&Operator::Convert)];
+    let Layer { name, output, shape, .. } = network.layer(tensor);
+    let suffix = match read.element == format.element {
+        true => format.layout.to_string().to_lowercase(),
+        false => format.element.to_string(),
+    };
+    let [name, output] = [name, output].map(|name| names.unique(format!("{name}_{suffix}")));
+    let shape = shape.clone();
+    network.add(Layer {
+        name,
+        output,
+        onnx_nodes: Vec::new(),
+        operator: Operator::Convert,
+        inputs: vec![Operand { layer: made, shape: shape.clone() }],
+        parameters: Vec::new(),
+        shape,
+        primitive: Some(primitive),
+        quantization,
+    })
 }
 
 /// The fewest primitives that lead from one format to another, in turn; none for the same.
@@ -106,9 +125,23 @@ fn chain(from: Format, to: Format) -> Vec<Primitive> {
     unreachable!("the primitives that convert lead to all formats of floats, as a test sees to")
 }
 
+/// The primitive that makes integers of floats.
+fn quantize() -> Primitive {
+    let is_it = |primitive: &Primitive| {
+        primitive.computes(&Operator::Convert, &[]) && primitive.elements() == [Element::F32, Element::U8]
+    };
+    let found = Primitive::all().find(is_it);
+    found.unwrap_or_else(|| unreachable!("there is a primitive that quantizes, as a test sees to"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_primitive_quantizes() {
+        assert_eq!(quantize().name(), "convert-quantize-hwc-hwc");
+    }
 
     #[test]
     fn every_format_can_be_reached_from_every_other() {

@@ -44,7 +44,7 @@
 //! # network.add(layer("x", input, vec![], vec![], &x));
 //! # network.add(layer("fc", gemm, vec![read(0, &x)], weights, &y));
 //! # network.add(layer("relu", relu, vec![read(1, &y)], vec![], &y));
-//! # network.outputs.push(NetworkOutput { name: "y".into(), operand: read(2, &y) });
+//! # network.outputs.push(NetworkOutput::new("y", read(2, &y)));
 //!
 //! // `network` is an input, a Gemm and a Relu.
 //! let network = normalise(network, Fusion::Full);

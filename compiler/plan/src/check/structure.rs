@@ -422,10 +422,15 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
         let what = if tensor.external { "the caller holds it" } else { "it is no image" };
         wrong(format!("{what}, so it must lie as HWC, not {}", tensor.format.layout));
     }
-    if let element @ (Element::F16 | Element::U8) = tensor.format.element
-        && tensor.external
-    {
-        wrong(format!("the caller holds it, so its elements must be f32, not {element}"));
+    let is_input = matches!(layer.operator, Operator::Input(_));
+    match tensor.format.element {
+        Element::F16 if tensor.external => {
+            wrong("the caller holds it, so its elements cannot be f16".into());
+        }
+        Element::U8 if tensor.external && is_input => {
+            wrong("the caller hands it over, so its elements cannot be u8".into());
+        }
+        _ => {}
     }
     match (tensor.format.element, tensor.quantization) {
         (Element::U8, None) => wrong("its elements are u8, but it has no `quantization`".into()),
@@ -437,7 +442,6 @@ fn check_tensor(index: &Index<'_>, c: usize, l: usize, findings: &mut Findings) 
         (element, Some(_)) => wrong(format!("it has a `quantization`, but its elements are {element}")),
         (_, None) => {}
     }
-    let is_input = matches!(layer.operator, Operator::Input(_));
     let is_of_bytes = matches!(&layer.operator, Operator::Input(input) if input.element != InputElement::F32);
     let tensors_model = index.plan.storage_model == StorageModel::Tensors;
     match (tensor.external, tensor.ring) {

@@ -2,6 +2,7 @@
 //!
 //! An error is relative: the norm of the changes, divided by the norm of the tensor, over all frames. The signal-to-noise ratio in decibels is −20 times its decimal logarithm.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use csdfc_network::{Layer, LayerId, Network, NetworkOutput, Operand};
@@ -164,7 +165,7 @@ impl LayerNetwork {
         tensors.push(scheme.tensors[last_of.0]);
         let Layer { output, shape, .. } = small.layer(last).clone();
         let operand = Operand { layer: last, shape };
-        small.outputs.push(NetworkOutput { name: format!("{output}_alone"), operand });
+        small.outputs.push(NetworkOutput::new(format!("{output}_alone"), operand));
         let converted = Scheme { roles, tensors, bounds }.apply(&small)?;
         Ok(LayerNetwork { simulation: Simulation::new(converted.network)?, inputs, output })
     }
@@ -204,8 +205,8 @@ pub(super) fn whole(
             return Err(Error::InfiniteQuantized { frame: number, layer, value });
         }
         for ((squares, same, rows), (wanted, got)) in outputs.iter_mut().zip(wanted.iter().zip(&got)) {
-            let (Data::F32(exact), Data::F32(values)) = (&wanted.data, &got.data) else { continue };
-            squares.add(exact, values);
+            let (Some(exact), Some(values)) = (numbers(&wanted.data), numbers(&got.data)) else { continue };
+            squares.add(&exact, &values);
             let columns = wanted.dims.last().copied().unwrap_or(1).max(1);
             for (exact, values) in exact.chunks(columns).zip(values.chunks(columns)) {
                 *rows += 1;
@@ -232,6 +233,15 @@ pub(super) fn whole(
     };
     let outputs = network.outputs.iter().zip(&outputs).map(output).collect();
     Ok(Report { frames: frames.len(), layers: lines, outputs })
+}
+
+/// An output as numbers; nothing of indices.
+fn numbers(data: &Data) -> Option<Cow<'_, [f32]>> {
+    match data {
+        Data::F32(values) => Some(values.into()),
+        Data::U8(values) => Some(values.iter().map(|q| f32::from(*q)).collect()),
+        Data::I8(_) | Data::I64(_) => None,
+    }
 }
 
 /// Index of the greatest element, the first of several.

@@ -169,7 +169,7 @@ fn the_insides_of_norms_stay_with_floats() {
         let x = push(&mut network, doubled, &[x.layer, x.layer], vec![]);
         let y = norm(&mut network, x, by_power);
         let operand = Operand { layer: y, shape: network.layer(y).shape.clone() };
-        network.outputs.push(NetworkOutput { name: "y".into(), operand });
+        network.outputs.push(NetworkOutput::new("y", operand));
         let mut frames = frames(&network, 3);
         for frame in &mut frames {
             if let Data::F32(values) = &mut frame[0].data {
@@ -197,7 +197,7 @@ fn no_infinite_number_leaves_without_an_error() {
         Operator::Binary(Binary { function: BinaryFunction::Div, constant: None, activation: None });
     let y = push(&mut network, quotient, &[x.layer, divisor.layer], vec![]);
     let operand = Operand { layer: y, shape: network.layer(y).shape.clone() };
-    network.outputs.push(NetworkOutput { name: "y".into(), operand });
+    network.outputs.push(NetworkOutput::new("y", operand));
     let value = |data: Vec<f32>| Value { dims: vec![1, 64], data: Data::F32(data) };
     let large = (0..64).map(|i| if i == 0 { 1000.0 } else { 0.0 }).collect();
     let frame = vec![value(vec![1e-3; 64]), value(large)];

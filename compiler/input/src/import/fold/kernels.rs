@@ -55,7 +55,7 @@ pub(in crate::import) fn compute(
         let Value::Tensor(tensor) = value else { continue };
         let held = integers::as_floats(&mut own, &node, tensor, tensor.integers == Some(DataType::INT8))?;
         elements.push(held.integers);
-        outputs.push(NetworkOutput { name: String::new(), operand: held.operand });
+        outputs.push(NetworkOutput::new(String::new(), held.operand));
     }
     let network = without_dead_layers(Network { outputs, ..own.network });
     charge(builder, &network)?;

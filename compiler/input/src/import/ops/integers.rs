@@ -339,6 +339,23 @@ pub(super) fn dequantize_blocks(builder: &mut Builder, node: &Node) -> Result<Co
     Ok(Constant::floats(x.dims.clone(), x.to_ints()?.iter().enumerate().map(number).collect()))
 }
 
+/// An output as the caller gets it, and what its integers stand for if they are bytes. `element` is what the model states
+/// of it. Signed integers become floats that hold them.
+pub(in crate::import) fn output(
+    builder: &mut Builder,
+    node: &Node,
+    x: &Tensor,
+    element: DataType,
+) -> Result<(Tensor, Option<Quantization>), Fault> {
+    match (builder.quantization(x), element) {
+        (Some(of), DataType::UINT8) => Ok((x.clone(), Some(of))),
+        (None, DataType::UINT8 | DataType::BOOL) if x.integers.is_some() => {
+            Ok((x.clone(), Some(Quantization::ITSELF)))
+        }
+        _ => Ok((as_floats(builder, node, x, element == DataType::INT8)?, None)),
+    }
+}
+
 /// The 8-bit integers of a tensor as floats.
 pub(in crate::import) fn as_floats(
     builder: &mut Builder,

@@ -111,6 +111,9 @@ fn cast_to(builder: &mut Builder, node: &Node, to: DataType) -> Result<Tensor, F
         }
         (None, DataType::INT32 | DataType::INT64) => Ok(truncated(builder, node, x)?.as_integers(to)),
         // The upper bits are lost.
+        (Some(_), DataType::UINT8) if classes(builder, x) <= 1 << 8 => {
+            builder.identity(node, &x.as_integers(to))
+        }
         (Some(DataType::INT32 | DataType::INT64), DataType::UINT8 | DataType::UINT16) => {
             let range = Constant::ints([], vec![if to == DataType::UINT8 { 1 << 8 } else { 1 << 16 }]);
             Ok(tensor(part(builder, node, "Mod", [x.clone().into(), range.into()])?)?.as_integers(to))
@@ -119,6 +122,15 @@ fn cast_to(builder: &mut Builder, node: &Node, to: DataType) -> Result<Tensor, F
             let from = from.unwrap_or(DataType::FLOAT);
             fault!("a tensor of {} cannot become {}", type_name(from), type_name(to))
         }
+    }
+}
+
+/// How many different integers there can be: the places of an ArgMax.
+fn classes(builder: &Builder, x: &Tensor) -> usize {
+    let layer = builder.network.layer(x.operand.layer);
+    match &layer.operator {
+        Operator::ArgMax(arg_max) => layer.inputs[0].shape.dims[arg_max.axis],
+        _ => usize::MAX,
     }
 }
 

@@ -99,6 +99,14 @@ impl Model {
         self
     }
 
+    /// States the type of the outputs' elements.
+    pub fn with_outputs_of(mut self, element: DataType) -> Self {
+        for output in &mut self.graph().output {
+            *output = value(output.name.as_deref().unwrap_or_default(), element, &[]);
+        }
+        self
+    }
+
     /// Raw floats counting up from 1.
     pub fn floats(self, name: &str, dims: &[i64]) -> Self {
         let count = dims.iter().product::<i64>();

@@ -1,5 +1,7 @@
 //! Tensors seen in other shapes and orders: what moves, and what does not.
 
+use csdfc_plan::format::Quantization;
+
 use super::layers::kinds;
 use super::*;
 
@@ -112,6 +114,17 @@ fn a_tensor_is_cast_between_kinds_of_floats_and_integers_that_floats_hold() {
         assert_eq!(kinds(&cast("Relu", to)), truncated);
     }
     assert_eq!(kinds(&cast("Relu", DataType::BOOL)), ["element_wise", "binary", "binary"]);
+    // The places of three channels are bytes as they are, and so are floats that become truth values.
+    assert_eq!(kinds(&cast("ArgMax", DataType::UINT8)), ["arg_max"]);
+    let integers = |operator: &str, to: DataType| {
+        cast(operator, to).with_outputs_of(to).import().unwrap().outputs.remove(0).integers
+    };
+    for (operator, to) in [("ArgMax", DataType::UINT8), ("Relu", DataType::BOOL)] {
+        assert_eq!(integers(operator, to), Some(Quantization::ITSELF), "{operator}");
+    }
+    for to in [DataType::INT32, DataType::FLOAT] {
+        assert_eq!(integers("Relu", to), None);
+    }
     refused(&cast("Relu", DataType::UINT8), "a tensor of float32 cannot become uint8");
 }
 

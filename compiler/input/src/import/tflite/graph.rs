@@ -375,13 +375,13 @@ impl<'a> Graph<'a, '_> {
                 inputs: Vec::new(),
             };
             let fault = |fault: Fault| wrong(&fault.reason);
-            // The caller gets the integers as floats.
-            let is_signed = stated.element == DataType::INT8;
-            let held = integers::as_floats(&mut builder, &node, tensor, is_signed).map_err(fault)?;
+            let (held, integers) =
+                integers::output(&mut builder, &node, tensor, stated.element).map_err(fault)?;
             let is_input = matches!(builder.network.layer(held.operand.layer).operator, Operator::Input(_));
             let held = if is_input { layout::copy(&mut builder, &node, &held).map_err(fault)? } else { held };
             // A tensor may be several outputs.
-            outputs.push(NetworkOutput { name: names.unique(&stated.name), operand: held.operand });
+            let name = names.unique(&stated.name);
+            outputs.push(NetworkOutput { name, operand: held.operand, integers });
         }
         let mut states = Vec::new();
         for (key, input, initial) in variables.read_first() {
@@ -394,7 +394,7 @@ impl<'a> Graph<'a, '_> {
             let held = integers::as_floats(&mut builder, &node, tensor, is_signed)
                 .map_err(|fault| wrong(&fault.reason))?;
             let output = names.unique(&format!("{input}_next"));
-            outputs.push(NetworkOutput { name: output.clone(), operand: held.operand });
+            outputs.push(NetworkOutput::new(output.clone(), held.operand));
             states.push(State { input: input.into(), output, initial });
         }
         let mut network = builder.network;

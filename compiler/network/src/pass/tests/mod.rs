@@ -72,7 +72,7 @@ impl Builder {
     fn output(&mut self, id: LayerId) {
         let layer = self.0.layer(id);
         let operand = Operand { layer: id, shape: layer.shape.clone() };
-        self.0.outputs.push(NetworkOutput { name: layer.output.clone(), operand });
+        self.0.outputs.push(NetworkOutput::new(layer.output.clone(), operand));
     }
 
     fn push(

@@ -64,7 +64,7 @@ fn spelt(last: bool, layers: &[Moved], seen: &[usize]) -> Network {
     }
     let shape = if last { b.0.layer(y).shape.clone() } else { Shape::new(seen) };
     let name = b.0.layer(y).output.clone();
-    b.0.outputs.push(NetworkOutput { name, operand: Operand { layer: y, shape } });
+    b.0.outputs.push(NetworkOutput::new(name, Operand { layer: y, shape }));
     b.0
 }
 
@@ -100,7 +100,7 @@ fn pixel_shuffles_are_depth_to_space() {
         let mut b = Builder(b.0.clone());
         let y = b.transpose(x, Shape::new(dims), &perm);
         let operand = Operand { layer: y, shape: Shape::image(3, 4, 6) };
-        b.0.outputs.push(NetworkOutput { name: "y".into(), operand });
+        b.0.outputs.push(NetworkOutput::new("y", operand));
         let operator = same(&b.0, Fusion::Paper).layers.pop().unwrap().operator;
         assert_eq!(operator, depth_to_space(depth_first)[0]);
     }

@@ -32,7 +32,7 @@ fn heads() -> (Builder, [LayerId; 2]) {
 }
 
 fn output(b: &mut Builder, layer: LayerId, shape: Shape) {
-    b.0.outputs.push(NetworkOutput { name: "y".into(), operand: Operand { layer, shape } });
+    b.0.outputs.push(NetworkOutput::new("y", Operand { layer, shape }));
 }
 
 #[test]
