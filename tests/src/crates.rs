@@ -44,6 +44,7 @@ pub fn run(folder: &Path, program: &str, arguments: &[&str], environment: &[(&st
         // The kernels' bytes do not depend on it, and it builds faster.
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
+        .env("CARGO_INCREMENTAL", "0")
         .env("CARGO_TARGET_DIR", folder.join("target"))
         .envs(environment.iter().copied())
         .output()
