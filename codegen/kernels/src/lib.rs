@@ -41,6 +41,7 @@ pub mod grid_sample;
 pub mod half;
 mod indirect;
 pub mod instance_norm;
+mod interleaved;
 pub mod kernel;
 pub mod layout;
 pub mod lines;

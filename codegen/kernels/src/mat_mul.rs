@@ -20,6 +20,7 @@ use core::ops::Range;
 use super::arch::{Isa, Job, PANEL, Simd};
 use super::element::Element;
 use super::elements::{Dims, Elements, ElementsMut, Index};
+use super::interleaved::Interleaved;
 use super::kernel::{Context, ElementKernel};
 use super::lines::{LineMut, strides};
 use super::tile::{TileWork, accumulate, call, panel_vectors};
@@ -57,6 +58,9 @@ fn mat_mul<E: Element>(
     b: &Elements<'_, E>,
     output: &mut ElementsMut<'_, E>,
 ) {
+    if Interleaved::computes(a, b, output) {
+        return isa.run(Interleaved::new(a, b, y, output));
+    }
     let (a_batch, b_batch) = (a.seen.rank.saturating_sub(2), b.seen.rank.saturating_sub(2));
     let batch = a_batch.max(b_batch);
     let shape = output.shape.dims;

@@ -63,6 +63,10 @@ impl<E: Element> RowKernel<E, E> for Softmax {
                 }
                 (true, true) => context.isa.run(Slice { log, input: row, output: result }),
                 // Each channel over the columns.
+                _ if shape.channels == 1 => context.isa.run(Slice { log, input: row, output: result }),
+                _ if shape.channels <= PIECE => {
+                    context.isa.run(Columns { log, channels: shape.channels, input: row, output: result });
+                }
                 _ => {
                     let mut line = [0.0; PIECE];
                     for channel in 0..shape.channels {
@@ -197,6 +201,78 @@ impl<E: Element> Job for Slice<'_, E> {
         soften(log, input, values);
         // SAFETY: this is in `Job::run`, as `keep` asks.
         unsafe { E::keep::<S>(output, &room) }
+    }
+}
+
+/// Several groups whose elements lie interleaved: the channels of columns.
+struct Columns<'a, E> {
+    log: bool,
+    /// No more than [`PIECE`].
+    channels: usize,
+    input: &'a [E],
+    output: &'a mut [E],
+}
+
+impl<E: Element> Job for Columns<'_, E> {
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "vector instructions")]
+    fn run<S: Simd>(self) {
+        let Columns { log, channels, input, output } = self;
+        // As many columns as a room holds are looked at together. What they have in common is joined in the end.
+        let block = PIECE / channels * channels;
+        let (mut room, mut room_in) = ([0.0; PIECE], [0.0; PIECE]);
+        let (mut largest, mut sums) = ([f32::NEG_INFINITY; PIECE], [0.0; PIECE]);
+        for piece in input.chunks(block) {
+            // SAFETY: this is in `Job::run`, as `floats` asks.
+            let piece = unsafe { E::floats::<S>(piece, &mut room_in) };
+            largest.iter_mut().zip(piece).for_each(|(a, &x)| *a = if x > *a { x } else { *a });
+        }
+        join(&mut largest[..block], channels, |a, b| if b > a { b } else { a });
+        for (piece, made) in input.chunks(block).zip(output.chunks_mut(block)) {
+            // SAFETY: this is in `Job::run`, as `floats` asks.
+            let piece = unsafe { E::floats::<S>(piece, &mut room_in) };
+            let values = E::draft(made, &mut room);
+            exponentials(piece, &largest, values);
+            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += *value);
+        }
+        join(&mut sums[..block], channels, |a, b| a + b);
+        if log {
+            sums.iter_mut().for_each(|sum| *sum = math::log(*sum));
+        }
+        for (piece, made) in input.chunks(block).zip(output.chunks_mut(block)) {
+            // SAFETY: this is in `Job::run`, as `floats` asks.
+            let piece = unsafe { E::floats::<S>(piece, &mut room_in) };
+            let values = E::draft(made, &mut room);
+            if log {
+                let common = largest.iter().zip(&sums);
+                values.iter_mut().zip(piece).zip(common).for_each(|((r, x), (a, sum))| *r = x - a - sum);
+            } else {
+                // Floats are their own exponentials by now. Halves have no room for them.
+                if !E::IS_FLOAT {
+                    exponentials(piece, &largest, values);
+                }
+                values.iter_mut().zip(&sums).for_each(|(r, sum)| *r /= sum);
+            }
+            // SAFETY: this is in `Job::run`, as `keep` asks.
+            unsafe { E::keep::<S>(made, &room) }
+        }
+    }
+}
+
+/// The exponentials of differences from the largest.
+#[inline(always)]
+fn exponentials(input: &[f32], largest: &[f32], output: &mut [f32]) {
+    output.iter_mut().zip(input).zip(largest).for_each(|((r, x), a)| *r = math::exp(x - a));
+}
+
+/// Joins the elements of each channel, and makes all of them what they have in common.
+#[inline(always)]
+fn join(elements: &mut [f32], channels: usize, f: impl Fn(f32, f32) -> f32) {
+    for at in channels..elements.len() {
+        elements[at % channels] = f(elements[at % channels], elements[at]);
+    }
+    for at in channels..elements.len() {
+        elements[at] = elements[at % channels];
     }
 }
 

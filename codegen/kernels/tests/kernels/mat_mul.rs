@@ -1,7 +1,9 @@
 //! Products of two tensors.
 
+use csdfc_kernels::Element;
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::elements::{Dims, ElementShape, Elements, ElementsMut, MAX_RANK};
+use csdfc_kernels::half::F16;
 use csdfc_kernels::kernel::{Context, ElementKernel};
 use csdfc_kernels::mat_mul::MatMul;
 use csdfc_kernels::rows::{RowShape, Rows};
@@ -83,6 +85,59 @@ fn images_in_rings() {
         let left = Elements::channels_first(x);
         let right = Elements::channels_first(y).seen_as(&[1, 3, 6, 5]);
         check(&left, &right, &[1, 3, 5, 5]);
+    }
+}
+
+/// Elements of `matrices` matrices that lie one after another, as those that lie interleaved.
+fn interleaved<E: Copy>(dense: &[E], matrices: usize) -> Vec<E> {
+    let places = dense.len() / matrices;
+    (0..dense.len()).map(|at| dense[at % matrices * places + at / matrices]).collect()
+}
+
+/// Heads that are channels, whose tokens are rows: the elements are those of matrices one after another.
+fn check_interleaved<E: Element + PartialEq + std::fmt::Debug>(
+    x: &[E],
+    y: &[E],
+    matrices: usize,
+    [rows, inner, columns]: [usize; 3],
+) {
+    let image = |data, height, width| {
+        let shape = RowShape::dense(height, width, matrices, height);
+        Elements::channels_first(Rows { data: Span::new(data), shape })
+    };
+    let (left, right) = (interleaved(x, matrices), interleaved(y, matrices));
+    let (left, right) = (image(&left, rows, inner), image(&right, inner, columns));
+    let sizes = [1, matrices, rows, columns];
+    for isa in Isa::all() {
+        let mut dense = vec![E::narrow(f32::NAN); matrices * rows * columns];
+        let operands = [[1, matrices, rows, inner], [1, matrices, inner, columns]];
+        let operands = [Elements::dense(x, &operands[0]), Elements::dense(y, &operands[1])];
+        let output = &mut ElementsMut::dense(&mut dense, &sizes);
+        MatMul.elements(&mut Context::alone(isa), 0..rows, &operands, &[], output);
+        let wanted = interleaved(&dense, matrices);
+        let mut made = vec![E::narrow(f32::NAN); dense.len()];
+        // All rows at once, or some and then the others.
+        for part in [0..rows, 0..rows / 2, rows / 2..rows] {
+            let shape = ElementShape::channels_first(RowShape::dense(rows, columns, matrices, rows));
+            let mut output = ElementsMut { data: SpanMut::new(&mut made), shape };
+            MatMul.elements(&mut Context::alone(isa), part.clone(), &[left, right], &[], &mut output);
+            let part = part.start * columns * matrices..part.end * columns * matrices;
+            assert_eq!(made[part.clone()], wanted[part], "{} {matrices} {rows} {inner}", isa.name());
+        }
+    }
+}
+
+#[test]
+fn interleaved_matrices() {
+    let mut random = Random(8);
+    for matrices in [2, 3, 5, 6, 7, 8, 12, 16, 20] {
+        for size in [[5, 3, 1], [4, 16, 7], [7, 37, 33], [1, 64, 12]] {
+            let [rows, inner, columns] = size;
+            let (x, y) = (random.floats(matrices * rows * inner), random.floats(matrices * inner * columns));
+            check_interleaved(&x, &y, matrices, size);
+            let [x, y] = [x, y].map(|x| x.into_iter().map(F16::from_f32).collect::<Vec<_>>());
+            check_interleaved(&x, &y, matrices, size);
+        }
     }
 }
 

@@ -1,0 +1,235 @@
+//! Products of matrices that lie interleaved: the elements of one place, one of each matrix, follow each other. So do the
+//! heads of attention, which are the channels of an image whose rows are tokens. A vector then multiplies elements of
+//! several matrices at a time, and all that is read and written lies without gaps.
+//!
+//! Each sum is made in the order in which `mat_mul` makes it, so the bytes are the same.
+#![allow(unsafe_code, reason = "vector instructions; each block says why it is sound")]
+
+use core::ops::Range;
+
+use super::arch::{Job, PANEL, SMALL_STACK, Simd};
+use super::element::Element;
+use super::elements::{Elements, ElementsMut, Index, MAX_RANK};
+use super::lines::strides;
+
+/// Products that are summed before the sums are stored.
+const CHUNK: usize = 16;
+/// The longest pattern of a row of the left matrices.
+const PERIOD: usize = 5 * PANEL;
+/// Rows of a tile, and its vectors.
+const ROWS: usize = 4;
+const VECTORS: usize = 4;
+
+/// Matrix products `a · b`, as many as one dimension before the last two has elements.
+pub(crate) struct Interleaved<'a, 'o, 'd, E> {
+    a: &'a Elements<'a, E>,
+    b: &'a Elements<'a, E>,
+    output: &'o mut ElementsMut<'d, E>,
+    /// Rows that are made.
+    rows: Range<usize>,
+    /// The dimension of the rows, before that of the columns.
+    row_axis: usize,
+    matrices: usize,
+    /// Elements from one column of `a` to the next.
+    step: usize,
+}
+
+/// Where the rows of matrices begin: the distances of all dimensions, if they are even but for the place of each row.
+fn row_strides<T: Copy>(tensor: &Elements<'_, T>, row_axis: usize) -> Option<Index> {
+    let is_own = tensor.seen == tensor.shape.dims;
+    match tensor.shape.row_axis {
+        Some(axis) if axis == row_axis && is_own => Some(tensor.shape.strides),
+        _ => strides(tensor),
+    }
+}
+
+/// The place of the first element of a row.
+fn row_start<T: Copy>(tensor: &Elements<'_, T>, strides: &Index, row_axis: usize, row: usize) -> usize {
+    if tensor.seen == tensor.shape.dims {
+        let mut index = [0; MAX_RANK];
+        index[row_axis] = row;
+        return tensor.shape.position(&index);
+    }
+    tensor.shape.offset + row * strides[row_axis]
+}
+
+impl<'a, 'o, 'd, E: Element> Interleaved<'a, 'o, 'd, E> {
+    /// Whether the operands and the output lie so, and the product goes by these vectors.
+    pub fn computes(a: &Elements<'_, E>, b: &Elements<'_, E>, output: &ElementsMut<'_, E>) -> bool {
+        let rank = output.shape.dims.rank;
+        if SMALL_STACK || rank < 3 || a.seen.rank != rank || b.seen.rank != rank {
+            return false;
+        }
+        let (row_axis, column_axis) = (rank - 2, rank - 1);
+        let sizes = &output.shape.dims.sizes;
+        let mut several = (0..row_axis).filter(|axis| sizes[*axis] > 1);
+        let (Some(axis), None) = (several.next(), several.next()) else { return false };
+        let (matrices, inner) = (sizes[axis], a.seen.sizes[column_axis]);
+        let shape = &output.shape;
+        let (Some(of_a), Some(of_b)) = (row_strides(a, row_axis), row_strides(b, row_axis)) else {
+            return false;
+        };
+        shape.row_axis.is_none_or(|rows| rows == row_axis)
+            && inner > 0
+            && (E::IS_FLOAT || inner <= CHUNK)
+            && [a, b].iter().all(|tensor| tensor.seen.sizes[..row_axis] == sizes[..row_axis])
+            && [&of_a, &of_b, &shape.strides].iter().all(|strides| strides[axis] == 1)
+            && [&of_b, &shape.strides].iter().all(|strides| strides[column_axis] == matrices)
+            && period(matrices, PANEL) <= PERIOD
+    }
+
+    /// Rows of the products of operands for which it [`Interleaved::computes`] them.
+    pub fn new(
+        a: &'a Elements<'a, E>,
+        b: &'a Elements<'a, E>,
+        rows: Range<usize>,
+        output: &'o mut ElementsMut<'d, E>,
+    ) -> Self {
+        let dims = output.shape.dims;
+        let row_axis = dims.rank - 2;
+        let rows = if output.shape.row_axis.is_some() { rows } else { 0..dims.sizes[row_axis] };
+        let matrices = dims.sizes[..row_axis].iter().product();
+        let step = row_strides(a, row_axis).map_or(0, |strides| strides[row_axis + 1]);
+        Interleaved { a, b, output, rows, row_axis, matrices, step }
+    }
+}
+
+/// Elements after which both the matrices and the lanes of a vector begin again.
+const fn period(matrices: usize, lanes: usize) -> usize {
+    let (mut gcd, mut rest) = (matrices, lanes);
+    while rest > 0 {
+        (gcd, rest) = (rest, gcd % rest);
+    }
+    matrices / gcd * lanes
+}
+
+impl<E: Element> Job for Interleaved<'_, '_, '_, E> {
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        let Interleaved { a, b, output, rows, row_axis, matrices, step } = self;
+        let (inner, width) = (a.seen.sizes[row_axis + 1], b.seen.sizes[row_axis + 1] * matrices);
+        let period = period(matrices, S::LANES);
+        let [of_a, of_b] = [a, b].map(|tensor| row_strides(tensor, row_axis).unwrap_or_default());
+        let mut left = [[[0.0; PERIOD]; CHUNK]; ROWS];
+        for row in rows.clone().step_by(ROWS) {
+            let height = ROWS.min(rows.end - row);
+            let mut sums = [core::ptr::null_mut(); ROWS];
+            for (i, sums) in sums.iter_mut().enumerate().take(height) {
+                let mut index = [0; MAX_RANK];
+                index[row_axis] = row + i;
+                *sums = output.data.slice(output.shape.position(&index), width).as_mut_ptr();
+            }
+            for first in (0..inner).step_by(CHUNK) {
+                let len = CHUNK.min(inner - first);
+                for (i, left) in left.iter_mut().enumerate().take(height) {
+                    let start = row_start(a, &of_a, row_axis, row + i) + first * step;
+                    for (k, pattern) in left.iter_mut().enumerate().take(len) {
+                        let elements = a.data.slice(start + k * step, matrices);
+                        for repeated in pattern[..period].chunks_exact_mut(matrices) {
+                            repeated.iter_mut().zip(elements).for_each(|(x, from)| *x = from.widen());
+                        }
+                    }
+                }
+                let mut right = [core::ptr::null(); CHUNK];
+                for (k, right) in right.iter_mut().enumerate().take(len) {
+                    *right = b.data.slice(row_start(b, &of_b, row_axis, first + k), width).as_ptr();
+                }
+                let block =
+                    InterleavedBlock { left: &left, right: &right, len, sums, period, is_first: first == 0 };
+                // SAFETY: this is in `Job::run`. `sums` and `right` are good for `width` elements.
+                unsafe {
+                    match height {
+                        1 => block.add::<S, 1>(width),
+                        2 => block.add::<S, 2>(width),
+                        3 => block.add::<S, 3>(width),
+                        _ => block.add::<S, ROWS>(width),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Some products of a tile's rows, which are added to their sums.
+#[derive(Clone, Copy)]
+struct InterleavedBlock<'a, E> {
+    left: &'a [[[f32; PERIOD]; CHUNK]; ROWS],
+    right: &'a [*const E; CHUNK],
+    /// Products of a sum.
+    len: usize,
+    sums: [*mut E; ROWS],
+    period: usize,
+    /// Whether no sums are there yet.
+    is_first: bool,
+}
+
+impl<E: Element> InterleavedBlock<'_, E> {
+    /// Adds to `M` rows of this many elements.
+    ///
+    /// # Safety
+    /// In [`Job::run`]. `M` sums and `len` rows on the right are good for `width` elements.
+    #[inline(always)]
+    unsafe fn add<S: Simd, const M: usize>(self, width: usize) {
+        let mut at = 0;
+        // SAFETY: all vectors lie before `width`: `# Safety` of this function.
+        unsafe {
+            while width - at >= const { VECTORS * S::LANES } {
+                self.tile::<S, M, VECTORS>(at, S::LANES);
+                at += const { VECTORS * S::LANES };
+            }
+            while width > at {
+                self.tile::<S, M, 1>(at, S::LANES.min(width - at));
+                at += S::LANES;
+            }
+        }
+    }
+
+    /// Adds to `M` rows of `N` vectors from `at` on. The last has `count` elements.
+    ///
+    /// # Safety
+    /// As of [`InterleavedBlock::add`], for all these elements.
+    #[inline(always)]
+    unsafe fn tile<S: Simd, const M: usize, const N: usize>(self, at: usize, count: usize) {
+        // SAFETY: this is in `Job::run`, and the pointers are good for these elements: `# Safety` of this function. The
+        // lanes divide the period, which is no more than `PERIOD`, so a vector that begins in it ends in it.
+        unsafe {
+            let is_whole = N > 1 || count == S::LANES;
+            let mut tile = [[S::splat(0.0); N]; M];
+            if !self.is_first {
+                for (tile, sums) in tile.iter_mut().zip(&self.sums) {
+                    for (v, vector) in tile.iter_mut().enumerate() {
+                        let sums = sums.add(at + v * S::LANES);
+                        *vector =
+                            if is_whole { E::load::<S>(sums) } else { E::load_masked::<S>(sums, count) };
+                    }
+                }
+            }
+            let mut phase = [0; N];
+            for (v, phase) in phase.iter_mut().enumerate() {
+                *phase = (at + v * S::LANES) % self.period;
+            }
+            for (k, right) in self.right.iter().enumerate().take(self.len) {
+                let mut vectors = [S::splat(0.0); N];
+                for (v, vector) in vectors.iter_mut().enumerate() {
+                    let right = right.add(at + v * S::LANES);
+                    *vector = if is_whole { E::load::<S>(right) } else { E::load_masked::<S>(right, count) };
+                }
+                for (i, tile) in tile.iter_mut().enumerate() {
+                    let pattern = self.left[i][k].as_ptr();
+                    for v in 0..N {
+                        tile[v] = S::mul_add(S::load(pattern.add(phase[v])), vectors[v], tile[v]);
+                    }
+                }
+            }
+            for (tile, sums) in tile.iter().zip(self.sums) {
+                for (v, vector) in tile.iter().enumerate() {
+                    let sums = sums.add(at + v * S::LANES);
+                    match is_whole {
+                        true => E::store::<S>(sums, *vector),
+                        false => E::store_masked::<S>(sums, count, *vector),
+                    }
+                }
+            }
+        }
+    }
+}
