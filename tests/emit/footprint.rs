@@ -3,7 +3,7 @@
 //!
 //!     cargo test --workspace --test plans -- --ignored measures_footprints
 //!
-//! With `TARGET=…` it measures one target alone.
+//! With `TARGET=…` it measures, and compares, one target alone.
 //!
 //! A crate for each kernel is compiled for each target and linked with nothing but the functions that C calls. What the linker
 //! kept is read symbol by symbol; a symbol that several kernels' crates have is a part that they share. The stack of a frame
@@ -535,7 +535,9 @@ fn footprints_are_those_of_the_linker() {
             (name, application, plan)
         })
         .collect();
-    for target in TARGETS {
+    let wanted = std::env::var("TARGET").ok();
+    for target in TARGETS.into_iter().filter(|target| wanted.as_ref().is_none_or(|name| name == target.name))
+    {
         if !is_installed(target.name) {
             skipped(&format!("code and stack on {}: there is no compiler for it", target.name));
             continue;

@@ -16,9 +16,8 @@ use super::lines::strides;
 const CHUNK: usize = 16;
 /// The longest pattern of a row of the left matrices.
 const PERIOD: usize = 5 * PANEL;
-/// Rows of a tile, and its vectors.
-const ROWS: usize = 4;
-const VECTORS: usize = 4;
+/// Rows of the highest tile.
+const ROWS: usize = 6;
 
 /// Matrix products `a · b`, as many as one dimension before the last two has elements.
 pub(crate) struct Interleaved<'a, 'o, 'd, E> {
@@ -111,8 +110,13 @@ impl<E: Element> Job for Interleaved<'_, '_, '_, E> {
         let period = period(matrices, S::LANES);
         let [of_a, of_b] = [a, b].map(|tensor| row_strides(tensor, row_axis).unwrap_or_default());
         let mut left = [[[0.0; PERIOD]; CHUNK]; ROWS];
-        for row in rows.clone().step_by(ROWS) {
-            let height = ROWS.min(rows.end - row);
+        let mut row = rows.start;
+        while row < rows.end {
+            let height = match rows.end - row {
+                ROWS.. => ROWS,
+                3.. => 3,
+                _ => 1,
+            };
             let mut sums = [core::ptr::null_mut(); ROWS];
             for (i, sums) in sums.iter_mut().enumerate().take(height) {
                 let mut index = [0; MAX_RANK];
@@ -140,12 +144,12 @@ impl<E: Element> Job for Interleaved<'_, '_, '_, E> {
                 unsafe {
                     match height {
                         1 => block.add::<S, 1>(width),
-                        2 => block.add::<S, 2>(width),
                         3 => block.add::<S, 3>(width),
                         _ => block.add::<S, ROWS>(width),
                     }
                 }
             }
+            row += height;
         }
     }
 }
@@ -173,9 +177,14 @@ impl<E: Element> InterleavedBlock<'_, E> {
         let mut at = 0;
         // SAFETY: all vectors lie before `width`: `# Safety` of this function.
         unsafe {
-            while width - at >= const { VECTORS * S::LANES } {
-                self.tile::<S, M, VECTORS>(at, S::LANES);
-                at += const { VECTORS * S::LANES };
+            // With their factors, four vectors of sums for each row take 29 registers, and two take 15.
+            while const { S::REGISTERS >= 32 } && width - at >= const { 4 * S::LANES } {
+                self.tile::<S, M, 4>(at, S::LANES);
+                at += const { 4 * S::LANES };
+            }
+            while width - at >= const { 2 * S::LANES } {
+                self.tile::<S, M, 2>(at, S::LANES);
+                at += const { 2 * S::LANES };
             }
             while width > at {
                 self.tile::<S, M, 1>(at, S::LANES.min(width - at));
