@@ -180,7 +180,10 @@ fn normalised(log: bool, x: f64, group: &[f64]) -> f64 {
 fn softmax_within_rows() {
     let mut random = Random(23);
     for round in rounds(60) {
-        let size = [random.within(1, 5), *random.pick(&[1, 3, 8, 150]), *random.pick(&[1, 5, 33, 140])];
+        let size = match round % 7 {
+            6 => [1, 3, 140],
+            _ => [random.within(1, 5), *random.pick(&[1, 3, 8, 40]), *random.pick(&[1, 5, 33])],
+        };
         let mut input = Image::random(&mut random, size);
         // Far beyond where exp of a float is finite.
         input.data.iter_mut().for_each(|x| *x = if round % 3 == 0 { *x * 8.0 + 300.0 } else { *x });
