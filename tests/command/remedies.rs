@@ -38,9 +38,9 @@ fn every_command_makes_the_plan_of_its_line_at_more_budgets() {
 }
 
 #[test]
-#[ignore = "takes ten minutes: run it by hand, in release"]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn every_command_makes_the_plan_of_its_line_of_larger_networks() {
-    tried(&["builtin:wake_word", "builtin:mobilenet_v2"], &[2, 5, 20]);
+    tried(&["builtin:wake_word", "builtin:mobilenet_v2"], &[5]);
 }
 
 #[test]

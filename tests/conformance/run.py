@@ -86,8 +86,8 @@ def command(given):
 
 def many():
     """The command many times in one process, from the sources that are here."""
-    subprocess.run(["cargo", "build", "--release", "--locked", "--package", "csdfc-tests", "--bin", "csdfc-many"], cwd=ROOT,
-                   check=True)
+    subprocess.run(["cargo", "build", "--release", "--locked", "--package", "csdfc-tests", "--bin", "csdfc-many"],
+                   cwd=ROOT, check=True)
     return ROOT / "target" / "release" / "csdfc-many"
 
 

@@ -106,7 +106,7 @@ fn from_c() {
 /// The same, with the integers of its sum as an output, and floats that are handed over as bytes.
 fn of_bytes(rows: RowsChoice) -> Application {
     let mut network = network();
-    let outputs = [("relu", "relu", SUM), ("y", "bytes", Quantization::ITSELF)];
+    let outputs = [("relu", "relu", SUM), ("y", "bytes", Quantization::IDENTITY)];
     for (made, name, integers) in outputs {
         let layer = network.find(made).expect("a layer");
         let operand = Operand { layer, shape: network.layer(layer).shape.clone() };

@@ -21,75 +21,82 @@ const ROWS: usize = 6;
 
 /// Matrix products `a · b`, as many as one dimension before the last two has elements.
 pub(crate) struct Interleaved<'a, 'o, 'd, E> {
-    a: &'a Elements<'a, E>,
-    b: &'a Elements<'a, E>,
+    a: Matrices<'a, E>,
+    b: Matrices<'a, E>,
     output: &'o mut ElementsMut<'d, E>,
     /// Rows that are made.
     rows: Range<usize>,
-    /// The dimension of the rows, before that of the columns.
-    row_axis: usize,
     matrices: usize,
-    /// Elements from one column of `a` to the next.
-    step: usize,
 }
 
-/// Where the rows of matrices begin: the distances of all dimensions, if they are even but for the place of each row.
-fn row_strides<T: Copy>(tensor: &Elements<'_, T>, row_axis: usize) -> Option<Index> {
-    let is_own = tensor.seen == tensor.shape.dims;
-    match tensor.shape.row_axis {
-        Some(axis) if axis == row_axis && is_own => Some(tensor.shape.strides),
-        _ => strides(tensor),
+/// An operand, whose last two dimensions are those of matrices.
+#[derive(Clone, Copy)]
+struct Matrices<'a, E> {
+    tensor: &'a Elements<'a, E>,
+    /// Elements from one index to the next in each dimension. In a ring they do not say where a row begins.
+    strides: Index,
+}
+
+impl<'a, E: Element> Matrices<'a, E> {
+    /// The operand; nothing if its elements lie unevenly within a row.
+    fn new(tensor: &'a Elements<'a, E>) -> Option<Self> {
+        let row_axis = tensor.seen.rank - 2;
+        let strides = match tensor.shape.row_axis {
+            Some(axis) if axis == row_axis && tensor.seen == tensor.shape.dims => tensor.shape.strides,
+            _ => strides(tensor)?,
+        };
+        Some(Matrices { tensor, strides })
     }
-}
 
-/// The place of the first element of a row.
-fn row_start<T: Copy>(tensor: &Elements<'_, T>, strides: &Index, row_axis: usize, row: usize) -> usize {
-    if tensor.seen == tensor.shape.dims {
+    /// The number of columns.
+    fn columns(&self) -> usize {
+        self.tensor.seen.sizes[self.tensor.seen.rank - 1]
+    }
+
+    /// Elements from one column to the next.
+    fn step(&self) -> usize {
+        self.strides[self.tensor.seen.rank - 1]
+    }
+
+    /// The place of the first element of a row.
+    fn row(&self, row: usize) -> usize {
+        let (shape, row_axis) = (&self.tensor.shape, self.tensor.seen.rank - 2);
+        if self.tensor.seen != shape.dims {
+            return shape.offset + row * self.strides[row_axis];
+        }
         let mut index = [0; MAX_RANK];
         index[row_axis] = row;
-        return tensor.shape.position(&index);
+        shape.position(&index)
     }
-    tensor.shape.offset + row * strides[row_axis]
 }
 
 impl<'a, 'o, 'd, E: Element> Interleaved<'a, 'o, 'd, E> {
-    /// Whether the operands and the output lie so, and the product goes by these vectors.
-    pub fn computes(a: &Elements<'_, E>, b: &Elements<'_, E>, output: &ElementsMut<'_, E>) -> bool {
-        let rank = output.shape.dims.rank;
-        if SMALL_STACK || rank < 3 || a.seen.rank != rank || b.seen.rank != rank {
-            return false;
-        }
-        let (row_axis, column_axis) = (rank - 2, rank - 1);
-        let sizes = &output.shape.dims.sizes;
-        let mut several = (0..row_axis).filter(|axis| sizes[*axis] > 1);
-        let (Some(axis), None) = (several.next(), several.next()) else { return false };
-        let (matrices, inner) = (sizes[axis], a.seen.sizes[column_axis]);
-        let shape = &output.shape;
-        let (Some(of_a), Some(of_b)) = (row_strides(a, row_axis), row_strides(b, row_axis)) else {
-            return false;
-        };
-        shape.row_axis.is_none_or(|rows| rows == row_axis)
-            && inner > 0
-            && (E::IS_FLOAT || inner <= CHUNK)
-            && [a, b].iter().all(|tensor| tensor.seen.sizes[..row_axis] == sizes[..row_axis])
-            && [&of_a, &of_b, &shape.strides].iter().all(|strides| strides[axis] == 1)
-            && [&of_b, &shape.strides].iter().all(|strides| strides[column_axis] == matrices)
-            && period(matrices, PANEL) <= PERIOD
-    }
-
-    /// Rows of the products of operands for which it [`Interleaved::computes`] them.
+    /// Rows `rows` of the products; nothing if the operands or the output lie otherwise.
     pub fn new(
         a: &'a Elements<'a, E>,
         b: &'a Elements<'a, E>,
         rows: Range<usize>,
         output: &'o mut ElementsMut<'d, E>,
-    ) -> Self {
-        let dims = output.shape.dims;
-        let row_axis = dims.rank - 2;
-        let rows = if output.shape.row_axis.is_some() { rows } else { 0..dims.sizes[row_axis] };
-        let matrices = dims.sizes[..row_axis].iter().product();
-        let step = row_strides(a, row_axis).map_or(0, |strides| strides[row_axis + 1]);
-        Interleaved { a, b, output, rows, row_axis, matrices, step }
+    ) -> Option<Self> {
+        let shape = output.shape;
+        let (rank, sizes) = (shape.dims.rank, shape.dims.sizes);
+        if SMALL_STACK || rank < 3 || a.seen.rank != rank || b.seen.rank != rank {
+            return None;
+        }
+        let (row_axis, column_axis) = (rank - 2, rank - 1);
+        let mut several = (0..row_axis).filter(|axis| sizes[*axis] > 1);
+        let (Some(axis), None) = (several.next(), several.next()) else { return None };
+        let matrices = sizes[axis];
+        let [a, b] = [Matrices::new(a)?, Matrices::new(b)?];
+        let lie_so = shape.row_axis.is_none_or(|rows| rows == row_axis)
+            && a.columns() > 0
+            && (E::IS_FLOAT || a.columns() <= CHUNK)
+            && [a, b].iter().all(|operand| operand.tensor.seen.sizes[..row_axis] == sizes[..row_axis])
+            && [a.strides, b.strides, shape.strides].iter().all(|strides| strides[axis] == 1)
+            && [b.step(), shape.strides[column_axis]] == [matrices; 2]
+            && period(matrices, PANEL) <= PERIOD;
+        let rows = if shape.row_axis.is_some() { rows } else { 0..sizes[row_axis] };
+        lie_so.then_some(Interleaved { a, b, output, rows, matrices })
     }
 }
 
@@ -105,10 +112,9 @@ const fn period(matrices: usize, lanes: usize) -> usize {
 impl<E: Element> Job for Interleaved<'_, '_, '_, E> {
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Interleaved { a, b, output, rows, row_axis, matrices, step } = self;
-        let (inner, width) = (a.seen.sizes[row_axis + 1], b.seen.sizes[row_axis + 1] * matrices);
+        let Interleaved { a, b, output, rows, matrices } = self;
+        let (inner, width, step) = (a.columns(), b.columns() * matrices, a.step());
         let period = period(matrices, S::LANES);
-        let [of_a, of_b] = [a, b].map(|tensor| row_strides(tensor, row_axis).unwrap_or_default());
         let mut left = [[[0.0; PERIOD]; CHUNK]; ROWS];
         let mut row = rows.start;
         while row < rows.end {
@@ -120,15 +126,15 @@ impl<E: Element> Job for Interleaved<'_, '_, '_, E> {
             let mut sums = [core::ptr::null_mut(); ROWS];
             for (i, sums) in sums.iter_mut().enumerate().take(height) {
                 let mut index = [0; MAX_RANK];
-                index[row_axis] = row + i;
+                index[output.shape.dims.rank - 2] = row + i;
                 *sums = output.data.slice(output.shape.position(&index), width).as_mut_ptr();
             }
             for first in (0..inner).step_by(CHUNK) {
                 let len = CHUNK.min(inner - first);
                 for (i, left) in left.iter_mut().enumerate().take(height) {
-                    let start = row_start(a, &of_a, row_axis, row + i) + first * step;
+                    let start = a.row(row + i) + first * step;
                     for (k, pattern) in left.iter_mut().enumerate().take(len) {
-                        let elements = a.data.slice(start + k * step, matrices);
+                        let elements = a.tensor.data.slice(start + k * step, matrices);
                         for repeated in pattern[..period].chunks_exact_mut(matrices) {
                             repeated.iter_mut().zip(elements).for_each(|(x, from)| *x = from.widen());
                         }
@@ -136,7 +142,7 @@ impl<E: Element> Job for Interleaved<'_, '_, '_, E> {
                 }
                 let mut right = [core::ptr::null(); CHUNK];
                 for (k, right) in right.iter_mut().enumerate().take(len) {
-                    *right = b.data.slice(row_start(b, &of_b, row_axis, first + k), width).as_ptr();
+                    *right = b.tensor.data.slice(b.row(first + k), width).as_ptr();
                 }
                 let block =
                     InterleavedBlock { left: &left, right: &right, len, sums, period, is_first: first == 0 };

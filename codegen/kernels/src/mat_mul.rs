@@ -58,8 +58,8 @@ fn mat_mul<E: Element>(
     b: &Elements<'_, E>,
     output: &mut ElementsMut<'_, E>,
 ) {
-    if Interleaved::computes(a, b, output) {
-        return isa.run(Interleaved::new(a, b, y, output));
+    if let Some(product) = Interleaved::new(a, b, y.clone(), output) {
+        return isa.run(product);
     }
     let (a_batch, b_batch) = (a.seen.rank.saturating_sub(2), b.seen.rank.saturating_sub(2));
     let batch = a_batch.max(b_batch);

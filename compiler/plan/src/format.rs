@@ -112,7 +112,7 @@ pub struct Quantization {
 
 impl Quantization {
     /// Of integers that stand for themselves: masks and classes.
-    pub const ITSELF: Quantization = Quantization { scale: 1.0, zero_point: 0 };
+    pub const IDENTITY: Quantization = Quantization { scale: 1.0, zero_point: 0 };
 
     /// The number that an integer stands for.
     ///

@@ -56,11 +56,11 @@ fn built_in_networks_are_read_as_they_were() {
 #[test]
 fn outputs_of_bytes_are_read_as_bytes() {
     let mut network = builtin::network("lenet5").unwrap();
-    network.outputs[0].integers = Some(Quantization::ITSELF);
+    network.outputs[0].integers = Some(Quantization::IDENTITY);
     let floats = NetworkOutput { name: "floats".into(), integers: None, ..network.outputs[0].clone() };
     network.outputs.push(floats);
     let read = imported(&network);
-    assert_eq!(read.outputs[0].integers, Some(Quantization::ITSELF));
+    assert_eq!(read.outputs[0].integers, Some(Quantization::IDENTITY));
     assert_eq!(read.outputs[1].integers, None);
     let made = read.layer(read.outputs[0].operand.layer);
     assert_eq!(made.inputs[0].layer, read.outputs[1].operand.layer);

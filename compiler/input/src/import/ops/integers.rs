@@ -350,7 +350,7 @@ pub(in crate::import) fn output(
     match (builder.quantization(x), element) {
         (Some(of), DataType::UINT8) => Ok((x.clone(), Some(of))),
         (None, DataType::UINT8 | DataType::BOOL) if x.integers.is_some() => {
-            Ok((x.clone(), Some(Quantization::ITSELF)))
+            Ok((x.clone(), Some(Quantization::IDENTITY)))
         }
         _ => Ok((as_floats(builder, node, x, element == DataType::INT8)?, None)),
     }

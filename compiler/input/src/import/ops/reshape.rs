@@ -110,10 +110,10 @@ fn cast_to(builder: &mut Builder, node: &Node, to: DataType) -> Result<Tensor, F
             logic::not(builder, node, is_zero.as_floats().into())
         }
         (None, DataType::INT32 | DataType::INT64) => Ok(truncated(builder, node, x)?.as_integers(to)),
-        // The upper bits are lost.
         (Some(_), DataType::UINT8) if classes(builder, x) <= 1 << 8 => {
             builder.identity(node, &x.as_integers(to))
         }
+        // The upper bits are lost.
         (Some(DataType::INT32 | DataType::INT64), DataType::UINT8 | DataType::UINT16) => {
             let range = Constant::ints([], vec![if to == DataType::UINT8 { 1 << 8 } else { 1 << 16 }]);
             Ok(tensor(part(builder, node, "Mod", [x.clone().into(), range.into()])?)?.as_integers(to))
@@ -125,7 +125,7 @@ fn cast_to(builder: &mut Builder, node: &Node, to: DataType) -> Result<Tensor, F
     }
 }
 
-/// How many different integers there can be: the places of an ArgMax.
+/// Above all integers that a tensor can have: the number of places of an ArgMax.
 fn classes(builder: &Builder, x: &Tensor) -> usize {
     let layer = builder.network.layer(x.operand.layer);
     match &layer.operator {

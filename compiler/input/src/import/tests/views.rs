@@ -120,7 +120,7 @@ fn a_tensor_is_cast_between_kinds_of_floats_and_integers_that_floats_hold() {
         cast(operator, to).with_outputs_of(to).import().unwrap().outputs.remove(0).integers
     };
     for (operator, to) in [("ArgMax", DataType::UINT8), ("Relu", DataType::BOOL)] {
-        assert_eq!(integers(operator, to), Some(Quantization::ITSELF), "{operator}");
+        assert_eq!(integers(operator, to), Some(Quantization::IDENTITY), "{operator}");
     }
     for to in [DataType::INT32, DataType::FLOAT] {
         assert_eq!(integers("Relu", to), None);
