@@ -34,13 +34,8 @@ fn every_command_makes_the_plan_of_its_line() {
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
 fn every_command_makes_the_plan_of_its_line_at_more_budgets() {
     tried(&["builtin:lenet5", "builtin:paper_pair"], &[5, 35, 65, 95]);
-    tried(&["builtin:resnet8", "builtin:mobilenet_v1_0.25"], &[15, 75]);
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
-fn every_command_makes_the_plan_of_its_line_of_larger_networks() {
-    tried(&["builtin:wake_word", "builtin:mobilenet_v2"], &[5]);
+    tried(&["builtin:resnet8", "builtin:mobilenet_v1_0.25"], &[4, 15]);
+    tried(&["builtin:wake_word"], &[5]);
 }
 
 #[test]
@@ -64,8 +59,8 @@ fn every_command_makes_the_plan_of_its_line_of_all_networks() {
 
 /// Plans networks in shares of the memory that they take without a limit.
 fn tried(models: &[&str], percents: &[u64]) {
-    let mut unmet = 0;
     for model in models {
+        let mut unmet = 0;
         let (_, unlimited) = planned(&[model]);
         for percent in percents {
             let limit = unlimited.memory.total * percent / 100;
@@ -89,8 +84,8 @@ fn tried(models: &[&str], percents: &[u64]) {
             }
             the_smallest_is_the_smallest(&words, remedies, &nearest);
         }
+        assert!(unmet > 0, "{model}: no limit of {percents:?} % is missed");
     }
-    assert!(unmet >= models.len(), "{models:?}: {unmet}");
 }
 
 /// With the precision that was asked for, no other options make a plan below the smallest of the remedies, and the nearest

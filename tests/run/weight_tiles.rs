@@ -15,7 +15,7 @@ use super::layouts::application;
 use super::{bits, run_plan};
 
 /// Networks drawn.
-const NETWORKS: u64 = 25;
+const NETWORKS: u64 = 12;
 
 #[test]
 fn tiles_change_no_byte() {
