@@ -44,7 +44,7 @@ fn bits(task: &PartitionedCnn<'_>) -> Option<Vec<Choice>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_choice_of_bits_is_better(bytes in prop::collection::vec(any::<u8>(), 10..60), edges in any::<bool>()) {

@@ -425,9 +425,9 @@ unsafe fn accumulate<S: Simd, const M: usize, const N: usize>(
                     );
                 }
                 for i in 0..M {
-                    let x = S::splat(*rows[i].add(p * step));
+                    let x = S::factor(rows[i], p * step);
                     for v in 0..N {
-                        sums[i][v] = S::mul_add(x, w[v], sums[i][v]);
+                        sums[i][v] = S::mul_add_factor(x, w[v], sums[i][v]);
                     }
                 }
             }

@@ -149,9 +149,9 @@ pub(crate) unsafe fn accumulate<S: Simd, const M: usize, const N: usize, W: Weig
                 w[v] = W::load::<S>(weights[v].add(k * step));
             }
             for i in 0..M {
-                let x = S::splat(*pixels[i].add(k));
+                let x = S::factor(pixels[i], k);
                 for v in 0..N {
-                    sums[i][v] = S::mul_add(x, w[v], sums[i][v]);
+                    sums[i][v] = S::mul_add_factor(x, w[v], sums[i][v]);
                 }
             }
         }

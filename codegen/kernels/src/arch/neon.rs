@@ -24,6 +24,8 @@ pub(crate) unsafe fn run<J: Job>(job: J) {
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Simd for Neon {
     type V = float32x4_t;
+    /// Only the first element counts.
+    type Factor = float32x4_t;
     const LANES: usize = 4;
     const REGISTERS: usize = 32;
     const PIXELS: usize = 6;
@@ -101,6 +103,27 @@ unsafe impl Simd for Neon {
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         // SAFETY: the processor has NEON: `# Safety` of `Simd`.
         unsafe { vfmaq_f32(c, a, b) }
+    }
+
+    // A load that also copies the float to all elements needs a unit that multiplies, on most processors; a multiplication by
+    // one element of a register does not. The compiler would make the former of the latter.
+
+    #[inline(always)]
+    unsafe fn factor(p: *const f32, index: usize) -> Self::Factor {
+        let factor: float32x4_t;
+        // SAFETY: the processor has NEON, and `p.add(index)` is good for a float: `# Safety` of `Simd`. `ldr` writes one
+        // register.
+        unsafe {
+            asm!("ldr {0:s}, [{1}, {2}, lsl #2]", lateout(vreg) factor, in(reg) p, in(reg) index,
+                options(pure, readonly, nostack, preserves_flags));
+        }
+        factor
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add_factor(a: Self::Factor, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: the processor has NEON: `# Safety` of `Simd`.
+        unsafe { vfmaq_laneq_f32::<0>(c, b, a) }
     }
 
     #[inline(always)]

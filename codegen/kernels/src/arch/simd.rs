@@ -26,6 +26,8 @@ pub(crate) trait Job {
 pub(crate) unsafe trait Simd: Copy + 'static {
     /// The vector.
     type V: Copy;
+    /// A float that whole vectors are multiplied by, in the form in which the instruction takes it.
+    type Factor: Copy;
     /// Its elements; divides [`PANEL`].
     const LANES: usize;
     /// Vector registers.
@@ -103,6 +105,10 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     /// `a · b + c`, fused except in the portable set.
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The float `index` after `p`, where the pointer is good for one element.
+    unsafe fn factor(p: *const f32, index: usize) -> Self::Factor;
+    /// As [`Simd::mul_add`].
+    unsafe fn mul_add_factor(a: Self::Factor, b: Self::V, c: Self::V) -> Self::V;
     /// `bound > x ? bound : x`: a NaN in `x` stays.
     unsafe fn max(bound: Self::V, x: Self::V) -> Self::V;
     /// `bound < x ? bound : x`: a NaN in `x` stays.

@@ -1,6 +1,6 @@
 //! Integers by NEON with its products of bytes. An instruction adds four products of signed bytes to each of four sums,
-//! none of which saturates. Elements are unsigned, so 128 is subtracted from them. That changes the sums of all pixels
-//! by the same number, which is added to the biases.
+//! none of which saturates. Elements are unsigned, so 128 is subtracted from them as they are loaded. That changes the sums of
+//! all pixels by the same number, which is added to the biases.
 
 use core::arch::aarch64::*;
 use core::arch::asm;
@@ -44,6 +44,26 @@ unsafe fn dot(mut sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
             sums = inout(vreg) sums,
             a = in(vreg) a,
             b = in(vreg) b,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    sums
+}
+
+/// As [`dot`], where `b` is the same four bytes of a vector for all numbers: those with this index.
+///
+/// # Safety
+/// The processor has the instruction.
+#[inline(always)]
+unsafe fn dot_of_four<const INDEX: usize>(mut sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
+    // SAFETY: the processor has `sdot`: `# Safety` of this function. It changes nothing but its register.
+    unsafe {
+        asm!(
+            "sdot {sums:v}.4s, {a:v}.16b, {b:v}.4b[{index}]",
+            sums = inout(vreg) sums,
+            a = in(vreg) a,
+            b = in(vreg) b,
+            index = const INDEX,
             options(pure, nomem, nostack, preserves_flags),
         );
     }
@@ -104,7 +124,7 @@ unsafe impl Integers for Dot {
     const DEPTH: usize = 4;
     const SIZE: usize = 1;
     const MIDDLE: u8 = MIDDLE;
-    const TILE: usize = 6;
+    const TILE: usize = 4;
     const PANELS_PER_STEP: usize = 1;
 
     #[inline(always)]
@@ -142,7 +162,7 @@ unsafe impl Integers for Dot {
                 2 => vdupq_n_u32(p.cast::<u16>().read_unaligned().into()),
                 _ => vdupq_n_u32(p.cast::<u32>().read_unaligned()),
             };
-            [vreinterpretq_s8_u32(four); 2]
+            [signed(vreinterpretq_u8_u32(four)); 2]
         }
     }
 
@@ -188,6 +208,56 @@ unsafe impl Integers for Dot {
         }
     }
 
+    /// A vector of a pixel's elements is put into the order in which the weights of its four fours lie; so the weights of the
+    /// vectors of channels, which are many more, need not be.
+    #[inline(always)]
+    unsafe fn add_fours<const M: usize, const N: usize>(
+        sums: &mut [[Self::Sums; N]; M],
+        at: impl Fn(usize) -> (*const u8, usize),
+        pixels: *const u8,
+        offsets: &[usize; M],
+        fours: usize,
+    ) -> bool {
+        let mut all = *sums;
+        let mut weights: [_; N] = core::array::from_fn(&at);
+        macro_rules! add {
+            ($elements:ident, $($index:literal)*) => {
+                $(for v in 0..N {
+                    let (p, width) = weights[v];
+                    let [first, second] = [vld1q_s8(p.cast()), vld1q_s8(p.add(16).cast())];
+                    for i in 0..M {
+                        let [low, high] = all[i][v];
+                        let low = dot_of_four::<$index>(low, first, $elements[i]);
+                        all[i][v] = [low, dot_of_four::<$index>(high, second, $elements[i])];
+                    }
+                    weights[v].0 = p.wrapping_add(4 * width);
+                })*
+            };
+        }
+        // SAFETY: the processor has the instructions, and there are weights of these steps for 8 lanes of each vector, and the
+        // steps of each pixel: `# Safety` of `Integers`.
+        unsafe {
+            let order = vld1q_u8(STEPS_IN_ORDER.as_ptr());
+            for step in (0..fours / 4 * 16).step_by(16) {
+                let mut elements = [vdupq_n_s8(0); M];
+                for i in 0..M {
+                    elements[i] = vqtbl1q_s8(signed(vld1q_u8(pixels.add(offsets[i] + step))), order);
+                }
+                add!(elements, 0 1 2 3);
+            }
+            for step in (fours / 4 * 16..4 * fours).step_by(4) {
+                let mut elements = [vdupq_n_s8(0); M];
+                for i in 0..M {
+                    let [four, _] = Self::steps::<4>(pixels.add(offsets[i] + step));
+                    elements[i] = vqtbl1q_s8(four, order);
+                }
+                add!(elements, 0);
+            }
+        }
+        *sums = all;
+        true
+    }
+
     #[inline(always)]
     unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums {
         // SAFETY: the processor has NEON: `# Safety` of `Integers`.
@@ -225,19 +295,22 @@ unsafe impl Integers for Dot {
         unsafe {
             for row in 0..rows {
                 let (from, to) = (from.add(row * between), to.add(row * span));
-                let wide = |at: usize| vst1q_s8(to.add(at).cast(), signed(vld1q_u8(from.add(at))));
-                let narrow =
-                    |at: usize| vst1_u8(to.add(at), veor_u8(vld1_u8(from.add(at)), vdup_n_u8(MIDDLE)));
+                let wide = |at: usize| vst1q_u8(to.add(at), vld1q_u8(from.add(at)));
+                let narrow = |at: usize| vst1_u8(to.add(at), vld1_u8(from.add(at)));
                 if count >= WIDE {
-                    (0..count / WIDE).for_each(|i| wide(i * WIDE));
-                    if !count.is_multiple_of(WIDE) {
-                        wide(count - WIDE);
+                    let mut at = 0;
+                    while at + 2 * WIDE < count {
+                        wide(at);
+                        wide(at + WIDE);
+                        at += 2 * WIDE;
                     }
+                    wide(at.min(count - WIDE));
+                    wide(count - WIDE);
                 } else if count >= LANES {
                     narrow(0);
                     narrow(count - LANES);
                 } else {
-                    (0..count).for_each(|at| to.add(at).write(*from.add(at) ^ MIDDLE));
+                    (0..count).for_each(|at| to.add(at).write(*from.add(at)));
                 }
             }
         }

@@ -52,8 +52,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     const DEPTH: usize;
     /// Bytes of a tensor's element that is gathered.
     const SIZE: usize;
-    /// The number that is subtracted from elements before they are multiplied: 0, or 128 if products are of signed
-    /// bytes.
+    /// The number that is subtracted from elements as they are loaded: 0, or 128 if products are of signed bytes.
     const MIDDLE: u8 = 0;
     /// Maximum number of pixels of a tile of one panel or two.
     const TILE: usize;
@@ -240,7 +239,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
         // SAFETY: `to` is good for `count` elements, of 1 or 2 bytes as `SIZE` says: `# Safety` of `Integers`.
         unsafe {
             match Self::SIZE {
-                1 => to.write_bytes(element.wrapping_sub(Self::MIDDLE), count),
+                1 => to.write_bytes(element, count),
                 _ => (0..count).for_each(|i| to.cast::<i16>().add(i).write_unaligned(element.into())),
             }
         }

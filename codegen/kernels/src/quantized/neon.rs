@@ -148,6 +148,58 @@ unsafe impl Integers for Neon {
         [low, high]
     }
 
+    /// A vector of a pixel's elements has those of two fours, each of which is multiplied where it lies.
+    #[inline(always)]
+    unsafe fn add_fours<const M: usize, const N: usize>(
+        sums: &mut [[Self::Sums; N]; M],
+        at: impl Fn(usize) -> (*const u8, usize),
+        pixels: *const u8,
+        offsets: &[usize; M],
+        fours: usize,
+    ) -> bool {
+        let mut all = *sums;
+        let mut weights: [_; N] = core::array::from_fn(&at);
+        macro_rules! add {
+            ($elements:ident, $([$($index:literal)*])*) => {
+                $(for v in 0..N {
+                    let (p, width) = weights[v];
+                    let bytes = vld4_s8(p.cast());
+                    let mut steps = [bytes.0, bytes.2, bytes.1, bytes.3].into_iter();
+                    $(
+                        let step = vmovl_s8(steps.next().unwrap_or(bytes.0));
+                        for i in 0..M {
+                            let [low, high] = all[i][v];
+                            let low = vmlal_laneq_s16::<$index>(low, vget_low_s16(step), $elements[i]);
+                            all[i][v] = [low, vmlal_high_laneq_s16::<$index>(high, step, $elements[i])];
+                        }
+                    )*
+                    weights[v].0 = p.wrapping_add(4 * width);
+                })*
+            };
+        }
+        // SAFETY: the processor has the instructions, and there are weights of these steps for 8 lanes of each vector, and the
+        // steps of each pixel, of 2 bytes each: `# Safety` of `Integers`.
+        unsafe {
+            for step in (0..fours / 2 * 8).step_by(8) {
+                let mut elements = [vdupq_n_s16(0); M];
+                for i in 0..M {
+                    elements[i] = vreinterpretq_s16_u8(vld1q_u8(pixels.add(offsets[i] + 2 * step)));
+                }
+                add!(elements, [0 1 2 3] [4 5 6 7]);
+            }
+            if fours % 2 == 1 {
+                let mut elements = [vdupq_n_s16(0); M];
+                for i in 0..M {
+                    let four = vld1_u8(pixels.add(offsets[i] + 8 * (fours - 1)));
+                    elements[i] = vreinterpretq_s16_u8(vcombine_u8(four, four));
+                }
+                add!(elements, [0 1 2 3]);
+            }
+        }
+        *sums = all;
+        true
+    }
+
     #[inline(always)]
     unsafe fn add_to_all(sums: Self::Sums, number: i32) -> Self::Sums {
         // SAFETY: the processor has NEON: `# Safety` of `Integers`.

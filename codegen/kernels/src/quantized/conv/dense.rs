@@ -1,7 +1,7 @@
 //! Convolution as a matrix product. The windows of a block of pixels are gathered in a buffer on the stack. If the
-//! instruction set multiplies bytes, they stay bytes, or become less by 128 if it multiplies signed bytes; otherwise
-//! they are widened. If windows are single pixels and bytes stay as they are, they need not be gathered, and are read
-//! where they lie. The micro-kernel multiplies the windows by panel after panel.
+//! instruction set multiplies bytes, they stay bytes; otherwise they are widened. If windows are single pixels and bytes stay
+//! as they are, they need not be gathered, and are read where they lie. The micro-kernel multiplies the windows by panel after
+//! panel.
 //!
 //! A sum is exact, so it does not matter into which tiles, blocks and parts it is divided.
 
@@ -106,7 +106,7 @@ impl Dense<'_> {
         let Conv { channels, kernel, stride, pads, groups, .. } = q.conv;
         let steps = channels / groups;
         let is_pixel = (kernel, stride, pads) == ([1, 1], [1, 1], [0; 4]) && q.pre.is_none();
-        if S::SIZE > 1 || S::MIDDLE > 0 || !is_pixel || !steps.is_multiple_of(2) {
+        if S::SIZE > 1 || !is_pixel || !steps.is_multiple_of(2) {
             return None;
         }
         let between = input.shape.channels;
@@ -312,7 +312,7 @@ unsafe fn sum_of_steps<S: Integers>(pixel: *const u8, steps: usize) -> i32 {
     // SAFETY: `pixel` has `steps` elements, of which this is one: `# Safety` of this function.
     let element = |step: usize| unsafe {
         match S::SIZE {
-            1 => i32::from(pixel.add(step).read().wrapping_add(S::MIDDLE)),
+            1 => i32::from(pixel.add(step).read()),
             _ => i32::from(pixel.add(step * S::SIZE).cast::<i16>().read_unaligned()),
         }
     };
