@@ -4,10 +4,13 @@
     python3 tests/arm/count/count.py --csdfc PATH [--table FILE] MODEL…
 
 MODEL is a FILE.onnx, which ONNX Runtime runs too, or a FILE.tflite, which LiteRT (XNNPACK) runs too; each with one thread
-and, for ONNX, one input. A frame is what a run of two frames takes more than a run of one. Needed are qemu-aarch64 up to
-version 8.2, llvm-mca and llvm-mc (Debian: qemu-user and llvm-19), and a compiler, as `tests/arm/run` finds it. A Python
-for Arm comes from Debian's packages and its packages from PyPI, into target/arm-count; where they cannot be had, only crates
-are counted.
+and inputs of floats. A frame is what a run of two frames takes more than a run of one. Needed are qemu-aarch64 up to version 8.2
+(Debian: qemu-user) and a compiler, as `tests/arm/run` finds it. A Python for Arm comes from Debian's packages and its packages
+from PyPI, into target/arm-count; where they cannot be had, only crates are counted. Without llvm-mc and llvm-mca of LLVM 18 or
+later (Debian: llvm-19), cycles are not estimated.
+
+`--here PYTHON` also does this for the processor that it runs on, by a Python that has numpy and onnxruntime, and measures the
+time there, so that the estimate can be compared with what it estimates. It must be an x86-64 without AVX-512, which QEMU lacks.
 
 Instructions are counted exactly. Cycles are an estimate: llvm-mca says how many each block of instructions takes if it is
 repeated and if all that it reads is in the first cache. It has models of a Cortex-A57, whose model it also takes for a
@@ -20,12 +23,14 @@ import math
 import re
 import shlex
 import shutil
+import statistics
 import struct
 import subprocess
 import sys
+import time
 import zipfile
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -38,6 +43,9 @@ SETUP = ROOT.parent / "shared" / "arm64" / "setup.sh"
 # bytes.
 CPUS = {"cortex-a57": ("0xd07", "fp asimd evtstrm aes pmull sha1 sha2 crc32 cpuid"),
         "neoverse-n1": ("0xd0c", "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm lrcpc dcpop asimddp")}
+
+# Of a Raspberry Pi 4 and 5.
+HERTZ = {"cortex-a57": 1.5e9, "neoverse-n1": 2.4e9}
 
 # Multiplications and additions of whole vectors that a processor can begin in a cycle.
 PER_CYCLE = {"cortex-a57": 1, "neoverse-n1": 2}
@@ -110,22 +118,22 @@ def pretend(cpu: str) -> None:
         file.write_text(text + "\n")
 
 
-def crate(csdfc: Path, model: Path, options: list[str], name: str) -> Path:
+def crate(csdfc: Path, model: Path, options: list[str], name: str, target: str = TARGET) -> Path:
     """The program of a crate of the model."""
-    folder = WORK / "crates" / name
+    folder = WORK / "crates" / target / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     call(csdfc, "plan", model, *options, "-q", "-o", folder / "plan.json")
     call(csdfc, "emit", folder / "plan.json", "-q", "-o", folder, "--crate-name", "counted")
-    environment = call(SETUP) if SETUP.exists() else (
+    environment = "" if target != TARGET else call(SETUP) if SETUP.exists() else (
         f"export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc\n"
         f"export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS='-C target-feature=+crt-static'\n")
     # So that functions have the names of their generic parameters.
-    flags = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS"
+    flags = f"CARGO_TARGET_{target.replace('-', '_').upper()}_RUSTFLAGS"
     environment += f'export {flags}="${flags} -C symbol-mangling-version=v0"\n'
-    call("sh", "-c", f"{environment} cargo build --release --quiet --offline --target {TARGET} --target-dir {WORK / 'built'}",
+    call("sh", "-c", f"{environment} cargo build --release --quiet --offline --target {target} --target-dir {WORK / 'built'}",
          cwd=folder)
-    built = WORK / "built" / TARGET / "release/counted"
+    built = WORK / "built" / target / "release/counted"
     return Path(shutil.copy(built, folder / "program"))
 
 
@@ -172,37 +180,44 @@ def frame(words: list[str], one: list[str], two: list[str], so: Path) -> Counter
     return Counter({block: times for block, times in runs[1].items() if times > 0})
 
 
-def assembly(block: Block) -> str:
-    code = [block.code[at:at + 8] for at in range(0, len(block.code), 8)]
-    words = "\n".join(" ".join(f"0x{word[at:at + 2]}" for at in range(0, 8, 2)) for word in code)
-    text = call(mc(), "--disassemble", "--triple=aarch64", "-mattr=+all", input=words)
+def features(architecture: str) -> list[str]:
+    return ["-mattr=+all"] if architecture == "aarch64" else []
+
+
+def assembly(block: Block, architecture: str) -> str:
+    """The instructions of a block, as llvm-mca reads them."""
+    code = " ".join(f"0x{block.code[at:at + 2]}" for at in range(0, len(block.code), 2))
+    text = call(tool("llvm-mc"), "--disassemble", f"--triple={architecture}", *features(architecture), input=code)
     return "\n".join(line for line in text.splitlines() if not line.strip().startswith(".text"))
 
 
-def tool(name: str) -> str:
-    for version in ("-22", "-21", "-20", "-19", "-18", ""):
+def tool(name: str) -> str | None:
+    """A program of LLVM 18 or later; older ones have no model of a Neoverse N1."""
+    for version in ("-22", "-21", "-20", "-19", "-18"):
         if found := shutil.which(name + version):
             return found
-    sys.exit(f"there is no {name}")
-
-
-def mc() -> str:
-    return tool("llvm-mc")
+    return None
 
 
 @dataclass
 class Figures:
-    """Of a frame: instructions, estimated cycles, the share of the processor's multiplications that the block with the most
-    instructions reaches, and the cycles of each function."""
+    """Of a frame: instructions; and, where they are estimated, cycles, the share of the processor's multiplications that the block
+    with the most instructions reaches, and the cycles of each function."""
 
     instructions: int
-    cycles: float
-    peak: float
-    functions: Counter[str]
+    cycles: float | None = None
+    peak: float = 0
+    functions: Counter[str] = field(default_factory=Counter)
+
+    def line(self, macs: int) -> str:
+        line = f"{self.instructions / 1e6:9.2f} M instructions, {self.instructions / macs:5.2f} a multiplication"
+        return line + (f"  {self.cycles / 1e6:9.2f} M cycles  {100 * self.peak:3.0f} % of peak" if self.cycles else "")
 
 
-def figures(blocks: Counter[Block], cpu: str) -> Figures:
+def figures(blocks: Counter[Block], cpu: str, architecture: str = "aarch64") -> Figures:
     total = sum(times * block.count for block, times in blocks.items())
+    if not (tool("llvm-mc") and tool("llvm-mca")):
+        return Figures(total)
     ranked = sorted(blocks.items(), key=lambda item: -item[1] * item[0].count)
     chosen, covered = [], 0
     for block, times in ranked:
@@ -210,13 +225,14 @@ def figures(blocks: Counter[Block], cpu: str) -> Figures:
             break
         chosen.append((block, times))
         covered += times * block.count
-    texts = [assembly(block) for block, _ in chosen]
+    texts = [assembly(block, architecture) for block, _ in chosen]
     regions = "".join(f"# LLVM-MCA-BEGIN\n{text}\n# LLVM-MCA-END\n" for text in texts)
-    said = call(tool("llvm-mca"), "-mtriple=aarch64", f"-mcpu={cpu}", "-mattr=+all", "-json", "-iterations=50", input=regions)
+    said = call(tool("llvm-mca"), f"-mtriple={architecture}", f"-mcpu={cpu}", *features(architecture), "-json", "-iterations=50",
+                input=regions)
     regions = json.loads(said)["CodeRegions"]
     cycles = [region["SummaryView"]["TotalCycles"] / 50 for region in regions]
     spent = sum(times * each for (_, times), each in zip(chosen, cycles, strict=True))
-    multiplied = len(MULTIPLIES.findall(texts[0])) / PER_CYCLE[cpu]
+    multiplied = len(MULTIPLIES.findall(texts[0])) / PER_CYCLE.get(cpu, 2)
     functions = Counter()
     for (block, times), each in zip(chosen, cycles, strict=True):
         functions[block.function] += times * each
@@ -228,20 +244,72 @@ def work(csdfc: Path, model: Path) -> int:
     return sum(cnn["macs"] for cnn in json.loads(call(csdfc, "inspect", model, "--format", "json"))["cnns"])
 
 
+def seconds(words: list[str], one: list[str], more: list[str], frames: int) -> float:
+    """The time of a frame: what a run of so many frames more takes, divided by them."""
+    took = []
+    for last in (one, more):
+        start = time.perf_counter()
+        call(*words, *last)
+        took.append(time.perf_counter() - start)
+    return (took[1] - took[0]) / frames
+
+
+def here(csdfc: Path, model: Path, python: Path, so: Path) -> tuple[float, float]:
+    """A crate's frame as a share of ONNX Runtime's, on this processor: by estimated cycles, and by time (the median of rounds)."""
+    program = crate(csdfc, model, [], model.stem, "x86_64-unknown-linux-gnu")
+    words = {"crate": ([str(program), *inputs(program.parent / "plan.json"), "--output", str(WORK / "outputs"), "--frames"]),
+             "other": [str(python), str(HERE / "others.py"), str(model)]}
+    emulated = ["qemu-x86_64", "-cpu", "max"]
+    cycles = {name: figures(frame([*emulated, *own], ["1"], ["2"], so), "native", "x86_64").cycles for name, own in words.items()}
+    rounds = [{name: seconds(own, ["1"], ["11"], 10) for name, own in words.items()} for _ in range(7)]
+    return cycles["crate"] / cycles["other"], statistics.median(times["crate"] / times["other"] for times in rounds)
+
+
+def page(rows: list[tuple[Path, str, int, dict[str, Figures]]], compared: dict[str, tuple[float, float]]) -> str:
+    lines = ["# Counted on 64-bit Arm", "",
+             "Made by `python3 tests/arm/count/count.py --csdfc PATH --table docs/arm/README.md MODEL…`. Nothing here is a time: no",
+             "board was at hand. QEMU counts the instructions that a frame takes, exactly, on one thread. *Cycles* are an estimate:",
+             "llvm-mca says how many each block of instructions takes if all that it reads is in the first cache; a memory that is",
+             "slower adds to them. Its models are those of a Cortex-A57, which it also takes for the Cortex-A72 of a Raspberry Pi 4, and",
+             "of a Neoverse N1, whose core is the Cortex-A76 of a Raspberry Pi 5. *ms* are these cycles at 1.5 GHz and at 2.4 GHz. *Of",
+             "peak* are the multiplications of the block with the most instructions, as a share of those that the processor could begin",
+             "in its cycles; kernels that multiply bytes in pairs without products of bytes are counted once for two.", "",
+             f"Others: {', '.join(sorted(WHEELS))}. *csdfc* is the fastest plan, *by rows* one where every layer that can works by one row",
+             "at a time.", "",
+             "| network | processor | program | instructions, millions | for a multiplication | cycles, millions | ms | of peak |",
+             "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |"]
+    for model, cpu, macs, found in rows:
+        for runner, figures in found.items():
+            lines.append(f"| {model.stem} | {cpu} | {runner} | {figures.instructions / 1e6:.2f} | {figures.instructions / macs:.2f} | "
+                         f"{figures.cycles / 1e6:.2f} | {figures.cycles / HERTZ[cpu] * 1e3:.1f} | {100 * figures.peak:.0f} % |")
+    if compared:
+        lines += ["", "How far such estimates are from times: a crate's frame as a share of ONNX Runtime's on the x86-64 processor that made "
+                  "this", "page, by estimated cycles and by measured time.", "", "| network | estimated | measured |", "| --- | ---: | ---: |"]
+        lines += [f"| {name} | {estimated:.2f} | {measured:.2f} |" for name, (estimated, measured) in compared.items()]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--csdfc", type=Path, required=True, metavar="PATH", help="the command")
     parser.add_argument("--table", type=Path, metavar="FILE", help="write a page with the figures")
+    parser.add_argument("--here", type=Path, metavar="PYTHON", help="compare estimates with times on this machine")
+    parser.add_argument("--alone", action="store_true", help="count crates only")
+    parser.add_argument("--most", type=float, metavar="N", help="fail if a crate takes more than N instructions a multiplication")
     parser.add_argument("--functions", type=int, default=0, metavar="N", help="print the N functions that take most cycles")
     parser.add_argument("models", type=Path, nargs="+", metavar="MODEL")
     given = parser.parse_args()
+    version = re.search(r"version (\d+)\.(\d+)", call("qemu-aarch64", "--version"))
+    if version and (int(version[1]), int(version[2])) > (8, 2):
+        print(f"skipped: counting on Arm: QEMU {version[1]}.{version[2]} takes no plugins of version 1")
+        return
     WORK.mkdir(parents=True, exist_ok=True)
-    so, python = plugin(), arm_python()
+    so, python = plugin(), None if given.alone else arm_python()
     csdfc = given.csdfc.resolve()
-    rows = []
+    rows, compared = [], {}
     for model in map(Path.resolve, given.models):
-        runners = {}
-        for kind, options in {"csdfc": [], "csdfc, by rows": ["--rows", "all"]}.items():
+        runners, crates = {}, {"csdfc": [], "by rows": ["--rows", "all"]}
+        for kind, options in crates.items():
             program = crate(csdfc, model, options, re.sub(r"\W+", "-", f"{model.stem}-{kind}"))
             words = [str(program), *inputs(program.parent / "plan.json"), "--output", str(WORK / "outputs")]
             runners[kind] = (words, ["--frames", "1"], ["--frames", "2"])
@@ -254,16 +322,19 @@ def main() -> None:
             found = {}
             for runner, (words, one, two) in runners.items():
                 found[runner] = figures(frame(["qemu-aarch64", "-cpu", cpu, *words], one, two, so), cpu)
-                print(f"{model.stem:24} {cpu:12} {runner:16} {found[runner].instructions / 1e6:9.2f} M instructions "
-                      f"{found[runner].instructions / macs:5.2f} a multiplication  {found[runner].cycles / 1e6:9.2f} M cycles  "
-                      f"{100 * found[runner].peak:3.0f} % of peak", flush=True)
+                print(f"{model.stem:24} {cpu:12} {runner:16} {found[runner].line(macs)}", flush=True)
                 for name, count in found[runner].functions.most_common(given.functions):
                     share = count / found[runner].cycles
                     print(f"    {100 * share:5.1f} %  {call('c++filt', name).strip()[:140]}")
+                if given.most and runner in crates and found[runner].instructions > given.most * macs:
+                    sys.exit(f"more than {given.most} instructions a multiplication")
             rows.append((model, cpu, macs, found))
+        if given.here and model.suffix == ".onnx":
+            compared[model.stem] = here(csdfc, model, given.here.absolute(), so)
+            print("{:24} this machine: by cycles {:.2f}, by time {:.2f} of ONNX Runtime".format(model.stem, *compared[model.stem]))
     if given.table:
         given.table.parent.mkdir(parents=True, exist_ok=True)
-        given.table.write_text(page(rows))
+        given.table.write_text(page(rows, compared))
 
 
 if __name__ == "__main__":
