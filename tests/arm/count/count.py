@@ -6,15 +6,8 @@
 MODEL is a FILE.onnx, which ONNX Runtime runs too, or a FILE.tflite, which LiteRT (XNNPACK) runs too; each with one thread
 and inputs of floats. A frame is what a run of two frames takes more than a run of one. Needed are qemu-aarch64 up to version 8.2
 (Debian: qemu-user) and a compiler, as `tests/arm/run` finds it. A Python for Arm comes from Debian's packages and its packages
-from PyPI, into target/arm-count; where they cannot be had, only crates are counted. Without llvm-mc and llvm-mca of LLVM 18 or
+from PyPI, into target/arm-count; where they cannot be had, only crates are counted. Without llvm-mc and llvm-mca of LLVM 19 or
 later (Debian: llvm-19), cycles are not estimated.
-
-`--here PYTHON` also does this for the processor that it runs on, by a Python that has numpy and onnxruntime, and measures the
-time there, so that the estimate can be compared with what it estimates. It must be an x86-64 without AVX-512, which QEMU lacks.
-
-Instructions are counted exactly. Cycles are an estimate: llvm-mca says how many each block of instructions takes if it is
-repeated and if all that it reads is in the first cache. It has models of a Cortex-A57, whose model it also takes for a
-Cortex-A72, and of a Neoverse N1, which is a server's Cortex-A76.
 """
 
 import argparse
@@ -23,11 +16,9 @@ import math
 import re
 import shlex
 import shutil
-import statistics
 import struct
 import subprocess
 import sys
-import time
 import zipfile
 from collections import Counter
 from dataclasses import dataclass, field
@@ -118,22 +109,22 @@ def pretend(cpu: str) -> None:
         file.write_text(text + "\n")
 
 
-def crate(csdfc: Path, model: Path, options: list[str], name: str, target: str = TARGET) -> Path:
+def crate(csdfc: Path, model: Path, options: list[str], name: str) -> Path:
     """The program of a crate of the model."""
-    folder = WORK / "crates" / target / name
+    folder = WORK / "crates" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     call(csdfc, "plan", model, *options, "-q", "-o", folder / "plan.json")
     call(csdfc, "emit", folder / "plan.json", "-q", "-o", folder, "--crate-name", "counted")
-    environment = "" if target != TARGET else call(SETUP) if SETUP.exists() else (
+    environment = call(SETUP) if SETUP.exists() else (
         f"export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc\n"
         f"export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS='-C target-feature=+crt-static'\n")
     # So that functions have the names of their generic parameters.
-    flags = f"CARGO_TARGET_{target.replace('-', '_').upper()}_RUSTFLAGS"
+    flags = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS"
     environment += f'export {flags}="${flags} -C symbol-mangling-version=v0"\n'
-    call("sh", "-c", f"{environment} cargo build --release --quiet --offline --target {target} --target-dir {WORK / 'built'}",
+    call("sh", "-c", f"{environment} cargo build --release --quiet --offline --target {TARGET} --target-dir {WORK / 'built'}",
          cwd=folder)
-    built = WORK / "built" / target / "release/counted"
+    built = WORK / "built" / TARGET / "release/counted"
     return Path(shutil.copy(built, folder / "program"))
 
 
@@ -180,20 +171,18 @@ def frame(words: list[str], one: list[str], two: list[str], so: Path) -> Counter
     return Counter({block: times for block, times in runs[1].items() if times > 0})
 
 
-def features(architecture: str) -> list[str]:
-    return ["-mattr=+all"] if architecture == "aarch64" else []
-
-
-def assembly(block: Block, architecture: str) -> str:
+def assembly(block: Block) -> str:
     """The instructions of a block, as llvm-mca reads them."""
     code = " ".join(f"0x{block.code[at:at + 2]}" for at in range(0, len(block.code), 2))
-    text = call(tool("llvm-mc"), "--disassemble", f"--triple={architecture}", *features(architecture), input=code)
-    return "\n".join(line for line in text.splitlines() if not line.strip().startswith(".text"))
+    text = call(tool("llvm-mc"), "--disassemble", "--triple=aarch64", "-mattr=+all", input=code)
+    # Calls end a block, and llvm-mca would take them for what they call.
+    lines = [re.sub(r"^\s(bl|blr|ret)\b.*", "\tnop", line) for line in text.splitlines()]
+    return "\n".join(line for line in lines if not line.strip().startswith(".text"))
 
 
 def tool(name: str) -> str | None:
-    """A program of LLVM 18 or later; older ones have no model of a Neoverse N1."""
-    for version in ("-22", "-21", "-20", "-19", "-18"):
+    """A program of LLVM 19 or later; older ones have no model of a Neoverse N1."""
+    for version in ("-22", "-21", "-20", "-19"):
         if found := shutil.which(name + version):
             return found
     return None
@@ -214,7 +203,7 @@ class Figures:
         return line + (f"  {self.cycles / 1e6:9.2f} M cycles  {100 * self.peak:3.0f} % of peak" if self.cycles else "")
 
 
-def figures(blocks: Counter[Block], cpu: str, architecture: str = "aarch64") -> Figures:
+def figures(blocks: Counter[Block], cpu: str) -> Figures:
     total = sum(times * block.count for block, times in blocks.items())
     if not (tool("llvm-mc") and tool("llvm-mca")):
         return Figures(total)
@@ -225,14 +214,15 @@ def figures(blocks: Counter[Block], cpu: str, architecture: str = "aarch64") -> 
             break
         chosen.append((block, times))
         covered += times * block.count
-    texts = [assembly(block, architecture) for block, _ in chosen]
+    texts = [assembly(block) for block, _ in chosen]
     regions = "".join(f"# LLVM-MCA-BEGIN\n{text}\n# LLVM-MCA-END\n" for text in texts)
-    said = call(tool("llvm-mca"), f"-mtriple={architecture}", f"-mcpu={cpu}", *features(architecture), "-json", "-iterations=50",
-                input=regions)
+    said = call(tool("llvm-mca"), "-mtriple=aarch64", f"-mcpu={cpu}", "-mattr=+all", "-json", "-iterations=50",
+               "-skip-unsupported-instructions=lack-sched",
+               input=regions)
     regions = json.loads(said)["CodeRegions"]
     cycles = [region["SummaryView"]["TotalCycles"] / 50 for region in regions]
     spent = sum(times * each for (_, times), each in zip(chosen, cycles, strict=True))
-    multiplied = len(MULTIPLIES.findall(texts[0])) / PER_CYCLE.get(cpu, 2)
+    multiplied = len(MULTIPLIES.findall(texts[0])) / PER_CYCLE[cpu]
     functions = Counter()
     for (block, times), each in zip(chosen, cycles, strict=True):
         functions[block.function] += times * each
@@ -244,28 +234,7 @@ def work(csdfc: Path, model: Path) -> int:
     return sum(cnn["macs"] for cnn in json.loads(call(csdfc, "inspect", model, "--format", "json"))["cnns"])
 
 
-def seconds(words: list[str], one: list[str], more: list[str], frames: int) -> float:
-    """The time of a frame: what a run of so many frames more takes, divided by them."""
-    took = []
-    for last in (one, more):
-        start = time.perf_counter()
-        call(*words, *last)
-        took.append(time.perf_counter() - start)
-    return (took[1] - took[0]) / frames
-
-
-def here(csdfc: Path, model: Path, python: Path, so: Path) -> tuple[float, float]:
-    """A crate's frame as a share of ONNX Runtime's, on this processor: by estimated cycles, and by time (the median of rounds)."""
-    program = crate(csdfc, model, [], model.stem, "x86_64-unknown-linux-gnu")
-    words = {"crate": ([str(program), *inputs(program.parent / "plan.json"), "--output", str(WORK / "outputs"), "--frames"]),
-             "other": [str(python), str(HERE / "others.py"), str(model)]}
-    emulated = ["qemu-x86_64", "-cpu", "max"]
-    cycles = {name: figures(frame([*emulated, *own], ["1"], ["2"], so), "native", "x86_64").cycles for name, own in words.items()}
-    rounds = [{name: seconds(own, ["1"], ["11"], 10) for name, own in words.items()} for _ in range(7)]
-    return cycles["crate"] / cycles["other"], statistics.median(times["crate"] / times["other"] for times in rounds)
-
-
-def page(rows: list[tuple[Path, str, int, dict[str, Figures]]], compared: dict[str, tuple[float, float]]) -> str:
+def page(rows: list[tuple[Path, str, int, dict[str, Figures]]]) -> str:
     lines = ["# Counted on 64-bit Arm", "",
              "Made by `python3 tests/arm/count/count.py --csdfc PATH --table docs/arm/README.md MODEL…`. Nothing here is a time: no",
              "board was at hand. QEMU counts the instructions that a frame takes, exactly, on one thread. *Cycles* are an estimate:",
@@ -282,10 +251,6 @@ def page(rows: list[tuple[Path, str, int, dict[str, Figures]]], compared: dict[s
         for runner, figures in found.items():
             lines.append(f"| {model.stem} | {cpu} | {runner} | {figures.instructions / 1e6:.2f} | {figures.instructions / macs:.2f} | "
                          f"{figures.cycles / 1e6:.2f} | {figures.cycles / HERTZ[cpu] * 1e3:.1f} | {100 * figures.peak:.0f} % |")
-    if compared:
-        lines += ["", "How far such estimates are from times: a crate's frame as a share of ONNX Runtime's on the x86-64 processor that made "
-                  "this", "page, by estimated cycles and by measured time.", "", "| network | estimated | measured |", "| --- | ---: | ---: |"]
-        lines += [f"| {name} | {estimated:.2f} | {measured:.2f} |" for name, (estimated, measured) in compared.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -293,7 +258,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--csdfc", type=Path, required=True, metavar="PATH", help="the command")
     parser.add_argument("--table", type=Path, metavar="FILE", help="write a page with the figures")
-    parser.add_argument("--here", type=Path, metavar="PYTHON", help="compare estimates with times on this machine")
     parser.add_argument("--alone", action="store_true", help="count crates only")
     parser.add_argument("--most", type=float, metavar="N", help="fail if a crate takes more than N instructions a multiplication")
     parser.add_argument("--functions", type=int, default=0, metavar="N", help="print the N functions that take most cycles")
@@ -306,7 +270,7 @@ def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     so, python = plugin(), None if given.alone else arm_python()
     csdfc = given.csdfc.resolve()
-    rows, compared = [], {}
+    rows = []
     for model in map(Path.resolve, given.models):
         runners, crates = {}, {"csdfc": [], "by rows": ["--rows", "all"]}
         for kind, options in crates.items():
@@ -329,12 +293,9 @@ def main() -> None:
                 if given.most and runner in crates and found[runner].instructions > given.most * macs:
                     sys.exit(f"more than {given.most} instructions a multiplication")
             rows.append((model, cpu, macs, found))
-        if given.here and model.suffix == ".onnx":
-            compared[model.stem] = here(csdfc, model, given.here.absolute(), so)
-            print("{:24} this machine: by cycles {:.2f}, by time {:.2f} of ONNX Runtime".format(model.stem, *compared[model.stem]))
-    if given.table:
-        given.table.parent.mkdir(parents=True, exist_ok=True)
-        given.table.write_text(page(rows, compared))
+        if given.table:
+            given.table.parent.mkdir(parents=True, exist_ok=True)
+            given.table.write_text(page(rows))
 
 
 if __name__ == "__main__":
