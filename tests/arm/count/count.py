@@ -3,8 +3,8 @@
 
     python3 tests/arm/count/count.py --csdfc PATH [--table FILE] MODEL…
 
-MODEL is a FILE.onnx, which ONNX Runtime runs too, or a FILE.tflite, which LiteRT (XNNPACK) runs too; each with one thread
-and inputs of floats. A frame is what a run of two frames takes more than a run of one. Needed are qemu-aarch64 up to version 8.2
+MODEL is a FILE.onnx with one input of floats, which ONNX Runtime runs too, or a FILE.tflite, which LiteRT (XNNPACK) runs too,
+each on one thread. A frame is what a run of two frames takes more than a run of one. Needed are qemu-aarch64 up to version 8.2
 (Debian: qemu-user) and a compiler, as `tests/arm/run` finds it. A Python for Arm comes from Debian's packages and its packages
 from PyPI, into target/arm-count; where they cannot be had, only crates are counted. Without llvm-mc and llvm-mca of LLVM 19 or
 later (Debian: llvm-19), cycles are not estimated.
@@ -91,7 +91,8 @@ def arm_python() -> list[str] | None:
                 archive.extractall(site)
         (WORK / "complete").touch()
     environment = {"LD_LIBRARY_PATH": "/lib/aarch64-linux-gnu:/usr/lib/aarch64-linux-gnu", "PYTHONPATH": site,
-                   "PYTHONHOME": root / "usr", "OPENBLAS_NUM_THREADS": 1, "PYTHONDONTWRITEBYTECODE": 1}
+                   "PYTHONHOME": root / "usr", "OPENBLAS_NUM_THREADS": 1, "PYTHONDONTWRITEBYTECODE": 1,
+                   "PYTHONHASHSEED": 0}
     settings = [word for name, value in environment.items() for word in ("-E", f"{name}={value}")]
     return ["-L", str(root), *settings, str(root / "usr/bin/python3.11")]
 
@@ -217,8 +218,7 @@ def figures(blocks: Counter[Block], cpu: str) -> Figures:
     texts = [assembly(block) for block, _ in chosen]
     regions = "".join(f"# LLVM-MCA-BEGIN\n{text}\n# LLVM-MCA-END\n" for text in texts)
     said = call(tool("llvm-mca"), "-mtriple=aarch64", f"-mcpu={cpu}", "-mattr=+all", "-json", "-iterations=50",
-               "-skip-unsupported-instructions=lack-sched",
-               input=regions)
+                "-skip-unsupported-instructions=lack-sched", input=regions)
     regions = json.loads(said)["CodeRegions"]
     cycles = [region["SummaryView"]["TotalCycles"] / 50 for region in regions]
     spent = sum(times * each for (_, times), each in zip(chosen, cycles, strict=True))
@@ -229,8 +229,8 @@ def figures(blocks: Counter[Block], cpu: str) -> Figures:
     return Figures(total, spent * total / covered, multiplied / cycles[0], functions)
 
 
-def work(csdfc: Path, model: Path) -> int:
-    """Multiplications of a frame."""
+def multiplications(csdfc: Path, model: Path) -> int:
+    """Those of a frame."""
     return sum(cnn["macs"] for cnn in json.loads(call(csdfc, "inspect", model, "--format", "json"))["cnns"])
 
 
@@ -240,11 +240,12 @@ def page(rows: list[tuple[Path, str, int, dict[str, Figures]]]) -> str:
              "board was at hand. QEMU counts the instructions that a frame takes, exactly, on one thread. *Cycles* are an estimate:",
              "llvm-mca says how many each block of instructions takes if all that it reads is in the first cache; a memory that is",
              "slower adds to them. Its models are those of a Cortex-A57, which it also takes for the Cortex-A72 of a Raspberry Pi 4, and",
-             "of a Neoverse N1, whose core is the Cortex-A76 of a Raspberry Pi 5. *ms* are these cycles at 1.5 GHz and at 2.4 GHz. *Of",
-             "peak* are the multiplications of the block with the most instructions, as a share of those that the processor could begin",
-             "in its cycles; kernels that multiply bytes in pairs without products of bytes are counted once for two.", "",
-             f"Others: {', '.join(sorted(WHEELS))}. *csdfc* is the fastest plan, *by rows* one where every layer that can works by one row",
-             "at a time.", "",
+             "of a Neoverse N1, whose core is the Cortex-A76 of a Raspberry Pi 5. *ms* are these cycles at 1.5 GHz and at 2.4 GHz.", "",
+             "*Of peak* is for the block with the most instructions: the vectors that it multiplies and adds, as a share of those that the",
+             "processor could in the block's cycles. It is 0 % where that block does no such thing. Multiplications that do not add, such",
+             "as `smull`, are not counted.", "",
+             "*csdfc* is the fastest plan; *by rows* is one where every layer that can makes a row at a time. Beside them are",
+             f"{' and '.join(sorted(WHEELS - {'numpy==2.4.6'}))}.", "",
              "| network | processor | program | instructions, millions | for a multiplication | cycles, millions | ms | of peak |",
              "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |"]
     for model, cpu, macs, found in rows:
@@ -267,6 +268,8 @@ def main() -> None:
     if version and (int(version[1]), int(version[2])) > (8, 2):
         print(f"skipped: counting on Arm: QEMU {version[1]}.{version[2]} takes no plugins of version 1")
         return
+    if given.table and not (tool("llvm-mc") and tool("llvm-mca")):
+        sys.exit("a page needs llvm-mc and llvm-mca of LLVM 19 or later")
     WORK.mkdir(parents=True, exist_ok=True)
     so, python = plugin(), None if given.alone else arm_python()
     csdfc = given.csdfc.resolve()
@@ -278,9 +281,10 @@ def main() -> None:
             words = [str(program), *inputs(program.parent / "plan.json"), "--output", str(WORK / "outputs")]
             runners[kind] = (words, ["--frames", "1"], ["--frames", "2"])
         if python:
-            other = "ONNX Runtime" if model.suffix == ".onnx" else "LiteRT"
-            runners[other] = ([*python, str(HERE / "others.py"), str(model)], ["1"], ["2"])
-        macs = work(csdfc, model)
+            is_onnx = model.suffix == ".onnx"
+            script = ROOT / "tests/benches/ort.py" if is_onnx else HERE / "litert.py"
+            runners["ONNX Runtime" if is_onnx else "LiteRT"] = ([*python, str(script), str(model)], ["1"], ["2"])
+        macs = multiplications(csdfc, model)
         for cpu in CPUS:
             pretend(cpu)
             found = {}

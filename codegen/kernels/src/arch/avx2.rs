@@ -35,7 +35,6 @@ unsafe fn mask(count: usize) -> __m256i {
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Simd for Avx2 {
     type V = __m256;
-    type Factor = Self::V;
     const LANES: usize = 8;
     const REGISTERS: usize = 16;
     const PIXELS: usize = 6;
@@ -93,18 +92,6 @@ unsafe impl Simd for Avx2 {
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         // SAFETY: the processor has FMA: `# Safety` of `Simd`.
         unsafe { _mm256_fmadd_ps(a, b, c) }
-    }
-
-    #[inline(always)]
-    unsafe fn factor(p: *const f32, index: usize) -> Self::V {
-        // SAFETY: the processor has the instructions, and `p.add(index)` is good for a float: `# Safety` of `Simd`.
-        unsafe { Self::splat(*p.add(index)) }
-    }
-
-    #[inline(always)]
-    unsafe fn mul_add_factor(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        // SAFETY: `# Safety` of `Simd`.
-        unsafe { Self::mul_add(a, b, c) }
     }
 
     #[inline(always)]

@@ -30,7 +30,6 @@ fn mask(count: usize) -> __mmask16 {
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Simd for Avx512 {
     type V = __m512;
-    type Factor = Self::V;
     const LANES: usize = 16;
     const REGISTERS: usize = 32;
     const PIXELS: usize = 12;
@@ -88,18 +87,6 @@ unsafe impl Simd for Avx512 {
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         // SAFETY: the processor has AVX-512F: `# Safety` of `Simd`.
         unsafe { _mm512_fmadd_ps(a, b, c) }
-    }
-
-    #[inline(always)]
-    unsafe fn factor(p: *const f32, index: usize) -> Self::V {
-        // SAFETY: the processor has the instructions, and `p.add(index)` is good for a float: `# Safety` of `Simd`.
-        unsafe { Self::splat(*p.add(index)) }
-    }
-
-    #[inline(always)]
-    unsafe fn mul_add_factor(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        // SAFETY: `# Safety` of `Simd`.
-        unsafe { Self::mul_add(a, b, c) }
     }
 
     #[inline(always)]

@@ -24,8 +24,6 @@ pub(crate) unsafe fn run<J: Job>(job: J) {
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Simd for Neon {
     type V = float32x4_t;
-    /// Only the first element counts.
-    type Factor = float32x4_t;
     const LANES: usize = 4;
     const REGISTERS: usize = 32;
     const PIXELS: usize = 6;
@@ -105,11 +103,11 @@ unsafe impl Simd for Neon {
         unsafe { vfmaq_f32(c, a, b) }
     }
 
-    // A load that also copies the float to all elements needs a unit that multiplies, on most processors; a multiplication by
-    // one element of a register does not. The compiler would make the former of the latter.
+    // Most processors copy a float to all elements in the unit that multiplies, also as they load it. To multiply by one element
+    // of a register costs no more than by all. The compiler would copy all the same, so the load is written out.
 
     #[inline(always)]
-    unsafe fn factor(p: *const f32, index: usize) -> Self::Factor {
+    unsafe fn factor(p: *const f32, index: usize) -> Self::V {
         let factor: float32x4_t;
         // SAFETY: the processor has NEON, and `p.add(index)` is good for a float: `# Safety` of `Simd`. `ldr` writes one
         // register.
@@ -121,7 +119,7 @@ unsafe impl Simd for Neon {
     }
 
     #[inline(always)]
-    unsafe fn mul_add_factor(a: Self::Factor, b: Self::V, c: Self::V) -> Self::V {
+    unsafe fn mul_add_factor(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         // SAFETY: the processor has NEON: `# Safety` of `Simd`.
         unsafe { vfmaq_laneq_f32::<0>(c, b, a) }
     }

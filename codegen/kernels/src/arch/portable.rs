@@ -19,7 +19,6 @@ fn lanes<T>(lane: impl Fn(usize) -> T) -> [T; LANES] {
 // instructions beyond those of the target.
 unsafe impl Simd for Portable {
     type V = [f32; LANES];
-    type Factor = Self::V;
     const LANES: usize = LANES;
     const REGISTERS: usize = 16;
     const PIXELS: usize = 2;
@@ -71,18 +70,6 @@ unsafe impl Simd for Portable {
     #[inline(always)]
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         lanes(|i| a[i] * b[i] + c[i])
-    }
-
-    #[inline(always)]
-    unsafe fn factor(p: *const f32, index: usize) -> Self::V {
-        // SAFETY: `p.add(index)` is good for a float: `# Safety` of `Simd`.
-        unsafe { Self::splat(*p.add(index)) }
-    }
-
-    #[inline(always)]
-    unsafe fn mul_add_factor(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
-        // SAFETY: `# Safety` of `Simd`.
-        unsafe { Self::mul_add(a, b, c) }
     }
 
     #[inline(always)]

@@ -26,8 +26,6 @@ pub(crate) trait Job {
 pub(crate) unsafe trait Simd: Copy + 'static {
     /// The vector.
     type V: Copy;
-    /// A float that whole vectors are multiplied by, in the form in which the instruction takes it.
-    type Factor: Copy;
     /// Its elements; divides [`PANEL`].
     const LANES: usize;
     /// Vector registers.
@@ -105,10 +103,19 @@ pub(crate) unsafe trait Simd: Copy + 'static {
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
     /// `a · b + c`, fused except in the portable set.
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// The float `index` after `p`, where the pointer is good for one element.
-    unsafe fn factor(p: *const f32, index: usize) -> Self::Factor;
-    /// As [`Simd::mul_add`].
-    unsafe fn mul_add_factor(a: Self::Factor, b: Self::V, c: Self::V) -> Self::V;
+    /// A vector whose first element is the float at `p.add(index)`, for [`Simd::mul_add_factor`]. The pointer need be good for no
+    /// other.
+    #[inline(always)]
+    unsafe fn factor(p: *const f32, index: usize) -> Self::V {
+        // SAFETY: the processor has the instructions, and `p.add(index)` is good for a float: `# Safety` of `Simd`.
+        unsafe { Self::splat(*p.add(index)) }
+    }
+    /// As [`Simd::mul_add`], where all elements of `a` are taken to be the first: `a` is of [`Simd::factor`].
+    #[inline(always)]
+    unsafe fn mul_add_factor(a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        // SAFETY: the processor has the instructions: `# Safety` of `Simd`.
+        unsafe { Self::mul_add(a, b, c) }
+    }
     /// `bound > x ? bound : x`: a NaN in `x` stays.
     unsafe fn max(bound: Self::V, x: Self::V) -> Self::V;
     /// `bound < x ? bound : x`: a NaN in `x` stays.

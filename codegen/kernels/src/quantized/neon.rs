@@ -159,14 +159,14 @@ unsafe impl Integers for Neon {
     ) -> bool {
         let mut all = *sums;
         let mut weights: [_; N] = core::array::from_fn(&at);
+        // Of each four: an element of the pixel, times the byte of each channel that lies there.
         macro_rules! add {
-            ($elements:ident, $([$($index:literal)*])*) => {
+            ($elements:ident, $([$($index:literal * $byte:tt)*])*) => {
                 $(for v in 0..N {
                     let (p, width) = weights[v];
                     let bytes = vld4_s8(p.cast());
-                    let mut steps = [bytes.0, bytes.2, bytes.1, bytes.3].into_iter();
                     $(
-                        let step = vmovl_s8(steps.next().unwrap_or(bytes.0));
+                        let step = vmovl_s8(bytes.$byte);
                         for i in 0..M {
                             let [low, high] = all[i][v];
                             let low = vmlal_laneq_s16::<$index>(low, vget_low_s16(step), $elements[i]);
@@ -185,7 +185,7 @@ unsafe impl Integers for Neon {
                 for i in 0..M {
                     elements[i] = vreinterpretq_s16_u8(vld1q_u8(pixels.add(offsets[i] + 2 * step)));
                 }
-                add!(elements, [0 1 2 3] [4 5 6 7]);
+                add!(elements, [0 * 0 1 * 2 2 * 1 3 * 3] [4 * 0 5 * 2 6 * 1 7 * 3]);
             }
             if fours % 2 == 1 {
                 let mut elements = [vdupq_n_s16(0); M];
@@ -193,7 +193,7 @@ unsafe impl Integers for Neon {
                     let four = vld1_u8(pixels.add(offsets[i] + 8 * (fours - 1)));
                     elements[i] = vreinterpretq_s16_u8(vcombine_u8(four, four));
                 }
-                add!(elements, [0 1 2 3]);
+                add!(elements, [0 * 0 1 * 2 2 * 1 3 * 3]);
             }
         }
         *sums = all;
