@@ -68,21 +68,21 @@ def look(browser, script, name):
     """Checks a page from inside in each width, prints it, and keeps pictures. Returns what was found in the last of them."""
     page = KEPT / f"{name}.html"
     check = (ROOT / "tests" / "browser" / "check.js").read_text(encoding="utf-8")
-    for width in WIDTHS:
-        for dark in [False, True]:
-            browser.open(page, width, dark=dark)
-            browser.screenshot(KEPT / f"{name}-{width}-{'dark' if dark else 'light'}.png")
-            faults = []
-            if script:
-                browser.evaluate(script)
-                faults = browser.evaluate("axe.run().then(({ violations }) => violations.map(({ id, impact, help, nodes }) => "
-                                          "({ id, impact, help, first: nodes[0].html.slice(0, 200) })))")
-            wrong = [f"{fault['id']}: {fault['help']}: {fault['first']}" for fault in faults if fault["impact"] in SERIOUS]
-            if not dark:
-                found = browser.evaluate(check)
-                wrong += found["problems"]
-            if wrong + browser.said:
-                sys.exit(f"{name}, {width} wide: " + "\n  ".join([*browser.said, *wrong][:10]))
+    # Colours are the same in every width.
+    for width, dark in [(WIDTHS[0], True), *((width, False) for width in WIDTHS)]:
+        browser.open(page, width, dark=dark)
+        browser.screenshot(KEPT / f"{name}-{width}-{'dark' if dark else 'light'}.png")
+        faults = []
+        if script:
+            browser.evaluate(script)
+            faults = browser.evaluate("axe.run().then(({ violations }) => violations.map(({ id, impact, help, nodes }) => "
+                                      "({ id, impact, help, first: nodes[0].html.slice(0, 200) })))")
+        wrong = [f"{fault['id']}: {fault['help']}: {fault['first']}" for fault in faults if fault["impact"] in SERIOUS]
+        if not dark:
+            found = browser.evaluate(check)
+            wrong += found["problems"]
+        if wrong + browser.said:
+            sys.exit(f"{name}, {width} wide: " + "\n  ".join([*browser.said, *wrong][:10]))
     browser.open(page, WIDTHS[0])
     found["facts"]["pages"] = browser.print(KEPT / f"{name}.pdf")
     return found["facts"]

@@ -8,7 +8,7 @@ use core::arch::asm;
 use super::super::arch::Neon;
 use super::Requantize;
 use super::integers::{Integers, LANES, Work};
-use super::neon;
+use super::neon::{self, MIDDLE};
 
 /// Does the work with these instructions.
 ///
@@ -23,9 +23,6 @@ pub(crate) unsafe fn run<W: Work>(work: W) {
 /// NEON with products of bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Dot;
-
-/// An element that is less by this is a signed byte.
-const MIDDLE: u8 = 128;
 
 /// The byte of a vector that goes to each byte, so that four steps of a sum, which lie as 0, 2, 1, 3, are in order.
 static STEPS_IN_ORDER: [u8; 16] = [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15];
@@ -283,37 +280,10 @@ unsafe impl Integers for Dot {
     }
 
     #[inline(always)]
-    unsafe fn gather(
-        (from, between): (*const u8, usize),
-        (to, span): (*mut u8, usize),
-        [rows, count]: [usize; 2],
-    ) {
-        const WIDE: usize = 16;
-        // SAFETY: the processor has NEON, and in each row `from` is good for `count` bytes and `to` for `count`
-        // elements of a byte: `# Safety` of `Integers`. The last vector of a row ends with its last byte, and begins
-        // with some that were done before.
-        unsafe {
-            for row in 0..rows {
-                let (from, to) = (from.add(row * between), to.add(row * span));
-                let wide = |at: usize| vst1q_u8(to.add(at), vld1q_u8(from.add(at)));
-                let narrow = |at: usize| vst1_u8(to.add(at), vld1_u8(from.add(at)));
-                if count >= WIDE {
-                    let mut at = 0;
-                    while at + 2 * WIDE < count {
-                        wide(at);
-                        wide(at + WIDE);
-                        at += 2 * WIDE;
-                    }
-                    wide(at.min(count - WIDE));
-                    wide(count - WIDE);
-                } else if count >= LANES {
-                    narrow(0);
-                    narrow(count - LANES);
-                } else {
-                    (0..count).for_each(|at| to.add(at).write(*from.add(at)));
-                }
-            }
-        }
+    unsafe fn gather(from: (*const u8, usize), to: (*mut u8, usize), size: [usize; 2]) {
+        // SAFETY: the processor has NEON, and in each row `from` and `to` are good for the elements: `# Safety` of
+        // `Integers`.
+        unsafe { <Neon as Integers>::gather(from, to, size) }
     }
 
     #[inline(always)]

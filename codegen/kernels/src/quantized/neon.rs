@@ -1,6 +1,8 @@
-//! Integers by NEON.
+//! Integers by NEON. Products of two signed bytes have 16 bits. Elements are unsigned, so 128 is subtracted from them as they
+//! are loaded. That changes the sums of all pixels by the same number, which is added to the biases.
 
 use core::arch::aarch64::*;
+use core::arch::asm;
 
 use super::super::arch::Neon;
 use super::Requantize;
@@ -24,45 +26,119 @@ pub(crate) struct Clamp {
     high: uint8x8_t,
 }
 
-/// 8 bytes as numbers of 16 bits.
+/// An element that is less by this is a signed byte.
+pub(crate) const MIDDLE: u8 = 128;
+
+/// The byte of a pixel's next two fours that goes to each byte, so that the first four, and the second, lie there four times,
+/// in the order in which weights lie: 0, 2, 1, 3.
+static FOURS: [[u8; 16]; 2] =
+    [[0, 2, 1, 3, 0, 2, 1, 3, 0, 2, 1, 3, 0, 2, 1, 3], [4, 6, 5, 7, 4, 6, 5, 7, 4, 6, 5, 7, 4, 6, 5, 7]];
+
+/// Less than nothing by this, a sum of two products of signed bytes fits into 16 bits: it is at least −2 · 128 · 127 and at
+/// most 2 · 128².
+const BELOW: i16 = -256;
+
+/// 8 elements less by the middle.
 ///
 /// # Safety
-/// The processor has NEON.
+/// The processor has NEON, and `p` is good for 8 bytes.
 #[inline(always)]
-unsafe fn wide(bytes: uint8x8_t) -> int16x8_t {
-    // SAFETY: the processor has NEON: `# Safety` of this function.
-    unsafe { vreinterpretq_s16_u16(vmovl_u8(bytes)) }
+unsafe fn signed(p: *const u8) -> int8x8_t {
+    // SAFETY: the processor has NEON, and `p` is good for 8 bytes: `# Safety` of this function.
+    unsafe { vreinterpret_s8_u8(veor_u8(vld1_u8(p), vdup_n_u8(MIDDLE))) }
 }
 
-/// The bytes of `V` vectors of a row, each as a number.
+/// The bytes of 4 channels, four steps each, at `p` and at `p + 16`.
 ///
 /// # Safety
-/// The processor has NEON, and `p` is good for `V` vectors of 8 bytes, 1 or 2.
+/// The processor has NEON, and `p` is good for 32 bytes.
 #[inline(always)]
-unsafe fn numbers<const V: usize>(p: *const u8) -> [int16x8_t; V] {
-    // SAFETY: the processor has NEON, and `p` is good for 8 bytes of each of 1 or 2 vectors: `# Safety` of this
-    // function.
+unsafe fn fours(p: *const u8) -> [int8x16_t; 2] {
+    // SAFETY: the processor has NEON, and `p` is good for 32 bytes: `# Safety` of this function.
+    unsafe { [vld1q_s8(p.cast()), vld1q_s8(p.add(16).cast())] }
+}
+
+/// What [`add_two_fours`] needs in registers: [`FOURS`], [`MIDDLE`] and [`BELOW`].
+struct TwoFours {
+    order: [uint8x16_t; 2],
+    middle: uint8x8_t,
+    below: int16x8_t,
+}
+
+/// Adds to each of the two sums of four channels the products of a pixel's next two fours. The instructions are given here in
+/// their order: the compiler would make the products of all pixels first, for which it has too few registers.
+///
+/// # Safety
+/// The processor has NEON, and `pixel` is good for 8 bytes.
+#[inline(always)]
+unsafe fn add_two_fours(
+    mut sums: [int32x4_t; 4],
+    pixel: *const u8,
+    [first, second]: [[int8x16_t; 2]; 2],
+    how: &TwoFours,
+) -> [int32x4_t; 4] {
+    // SAFETY: the processor has the instructions, and the 8 bytes that the first one reads are there: `# Safety` of this
+    // function. They change nothing but their registers.
     unsafe {
-        let mut numbers = [wide(vld1_u8(p)); V];
-        if V == 2 {
-            numbers[1] = wide(vld1_u8(p.add(LANES)));
-        }
-        numbers
+        asm!(
+            "ldr {b:d}, [{pixel}]",
+            "mov {r:v}.16b, {below:v}.16b",
+            "mov {s:v}.16b, {below:v}.16b",
+            "mov {t:v}.16b, {below:v}.16b",
+            "eor {b:v}.8b, {b:v}.8b, {middle:v}.8b",
+            "mov {u:v}.16b, {below:v}.16b",
+            "tbl {a:v}.16b, {{{b:v}.16b}}, {x:v}.16b",
+            "tbl {b:v}.16b, {{{b:v}.16b}}, {y:v}.16b",
+            "smlal {r:v}.8h, {c:v}.8b, {a:v}.8b",
+            "smlal2 {s:v}.8h, {c:v}.16b, {a:v}.16b",
+            "smlal {t:v}.8h, {d:v}.8b, {a:v}.8b",
+            "smlal2 {u:v}.8h, {d:v}.16b, {a:v}.16b",
+            "smlal {r:v}.8h, {e:v}.8b, {b:v}.8b",
+            "smlal2 {s:v}.8h, {e:v}.16b, {b:v}.16b",
+            "smlal {t:v}.8h, {f:v}.8b, {b:v}.8b",
+            "smlal2 {u:v}.8h, {f:v}.16b, {b:v}.16b",
+            "sadalp {i:v}.4s, {r:v}.8h",
+            "sadalp {j:v}.4s, {s:v}.8h",
+            "sadalp {k:v}.4s, {t:v}.8h",
+            "sadalp {l:v}.4s, {u:v}.8h",
+            pixel = in(reg) pixel,
+            x = in(vreg) how.order[0],
+            y = in(vreg) how.order[1],
+            middle = in(vreg) how.middle,
+            below = in(vreg) how.below,
+            c = in(vreg) first[0],
+            d = in(vreg) first[1],
+            e = in(vreg) second[0],
+            f = in(vreg) second[1],
+            a = out(vreg) _,
+            b = out(vreg) _,
+            r = out(vreg) _,
+            s = out(vreg) _,
+            t = out(vreg) _,
+            u = out(vreg) _,
+            i = inout(vreg) sums[0],
+            j = inout(vreg) sums[1],
+            k = inout(vreg) sums[2],
+            l = inout(vreg) sums[3],
+            options(pure, readonly, nostack, preserves_flags),
+        );
     }
+    sums
 }
 
 // SAFETY: there are 8 lanes, and each method touches what `Integers` says of its pointers and no more.
 #[allow(unused_unsafe, reason = "some of these functions became safe where their instructions are enabled")]
 unsafe impl Integers for Neon {
     type Sums = [int32x4_t; 2];
-    /// The first numbers of all pairs, then the second.
-    type Factors = [int16x8_t; 2];
+    /// The first bytes of all pairs, then the second.
+    type Factors = [int8x8_t; 2];
     type Scales = [float32x4_t; 2];
     type Clamp = Clamp;
     const LANES: usize = LANES;
     const HAS_PARTS: bool = false;
     const DEPTH: usize = 2;
-    const SIZE: usize = 2;
+    const SIZE: usize = 1;
+    const MIDDLE: u8 = MIDDLE;
     const TILE: usize = 4;
     const PANELS_PER_STEP: usize = 1;
 
@@ -83,7 +159,7 @@ unsafe impl Integers for Neon {
         // SAFETY: the processor has NEON, and `p` is good for `STEPS` bytes of each of 8 lanes: `# Safety` of
         // `Integers`.
         unsafe {
-            let [first, second] = match (STEPS, PART) {
+            match (STEPS, PART) {
                 (2, _) => {
                     let bytes = vld2_s8(p.cast());
                     [bytes.0, bytes.1]
@@ -96,25 +172,26 @@ unsafe impl Integers for Neon {
                     let bytes = vld4_s8(p.cast());
                     [bytes.1, bytes.3]
                 }
-            };
-            [vmovl_s8(first), vmovl_s8(second)]
+            }
         }
     }
 
     #[inline(always)]
     unsafe fn steps<const STEPS: usize>(p: *const u8) -> Self::Factors {
-        let p = p.cast::<i16>();
-        // SAFETY: the processor has NEON, and `p` is good for two elements of 2 bytes: `# Safety` of `Integers`.
-        unsafe { [vdupq_n_s16(p.read_unaligned()), vdupq_n_s16(p.add(1).read_unaligned())] }
+        // SAFETY: the processor has NEON, and `p` is good for two elements of a byte: `# Safety` of `Integers`.
+        unsafe { [0, 1].map(|i| vdup_n_s8((p.add(i).read() ^ MIDDLE).cast_signed())) }
     }
 
     #[inline(always)]
     unsafe fn rows<const V: usize>(rows: &[*const u8], _: usize) -> [Self::Factors; V] {
         // SAFETY: the processor has NEON, and each row is good for `V` vectors of 8 bytes: `# Safety` of `Integers`.
         unsafe {
-            let upper = numbers::<V>(rows[0]);
-            let lower = rows.get(1).map_or([vdupq_n_s16(0); V], |&row| numbers::<V>(row));
-            core::array::from_fn(|v| [upper[v], lower[v]])
+            let lower = *rows.get(1).unwrap_or(&rows[0]);
+            let mut pairs = [[signed(rows[0]), signed(lower)]; V];
+            for (v, pair) in pairs.iter_mut().enumerate().skip(1) {
+                *pair = [rows[0], lower].map(|row| signed(row.add(v * LANES)));
+            }
+            pairs
         }
     }
 
@@ -123,13 +200,13 @@ unsafe impl Integers for Neon {
         rows: usize,
         at: impl Fn(usize, usize) -> (*const u8, usize),
     ) -> [Self::Factors; V] {
-        let all = [at(0, 0).0, at(1, 0).0];
         // SAFETY: the processor has NEON, and each row is good for `V` vectors of 8 bytes: `# Safety` of `Integers`.
         unsafe {
-            let mut pairs = Self::rows::<V>(&all[..rows], V * LANES);
-            for numbers in pairs.iter_mut().flatten() {
-                // The sign of the lower byte of each number.
-                *numbers = vshrq_n_s16::<8>(vshlq_n_s16::<8>(*numbers));
+            let mut pairs = [[vdup_n_s8(0); 2]; V];
+            for row in 0..rows {
+                for (v, pair) in pairs.iter_mut().enumerate() {
+                    pair[row] = vld1_s8(at(row, 0).0.add(v * LANES).cast());
+                }
             }
             pairs
         }
@@ -137,66 +214,74 @@ unsafe impl Integers for Neon {
 
     #[inline(always)]
     unsafe fn add_products(sums: Self::Sums, a: Self::Factors, b: Self::Factors) -> Self::Sums {
-        let [mut low, mut high] = sums;
         // SAFETY: the processor has NEON: `# Safety` of `Integers`.
         unsafe {
-            for i in 0..2 {
-                low = vmlal_s16(low, vget_low_s16(a[i]), vget_low_s16(b[i]));
-                high = vmlal_high_s16(high, a[i], b[i]);
-            }
+            let [first, second] = [vmull_s8(a[0], b[0]), vmull_s8(a[1], b[1])];
+            let low = vaddl_s16(vget_low_s16(first), vget_low_s16(second));
+            [vaddq_s32(sums[0], low), vaddq_s32(sums[1], vaddl_high_s16(first, second))]
         }
-        [low, high]
     }
 
-    /// A vector of a pixel's elements has those of two fours, each of which is multiplied where it lies.
+    #[inline(always)]
+    unsafe fn add_middle(sums: Self::Sums, weights: Self::Factors) -> Self::Sums {
+        // SAFETY: the processor has NEON: `# Safety` of `Integers`. The middle is no signed byte, but its half is.
+        unsafe {
+            let half = [vdup_n_s8((MIDDLE / 2).cast_signed()); 2];
+            Self::add_products(Self::add_products(sums, half, weights), half, weights)
+        }
+    }
+
+    /// Two fours at a time: products of the same place in both have a sum of 16 bits, and two of these are added to one of
+    /// the two sums that each channel has here.
     #[inline(always)]
     unsafe fn add_fours<const M: usize, const N: usize>(
         sums: &mut [[Self::Sums; N]; M],
         at: impl Fn(usize) -> (*const u8, usize),
         pixels: *const u8,
         offsets: &[usize; M],
-        fours: usize,
+        count: usize,
     ) -> bool {
-        let mut all = *sums;
-        let mut weights: [_; N] = core::array::from_fn(&at);
-        // Of each four: an element of the pixel, times the byte of each channel that lies there.
-        macro_rules! add {
-            ($elements:ident, $([$($index:literal * $byte:tt)*])*) => {
-                $(for v in 0..N {
-                    let (p, width) = weights[v];
-                    let bytes = vld4_s8(p.cast());
-                    $(
-                        let step = vmovl_s8(bytes.$byte);
-                        for i in 0..M {
-                            let [low, high] = all[i][v];
-                            let low = vmlal_laneq_s16::<$index>(low, vget_low_s16(step), $elements[i]);
-                            all[i][v] = [low, vmlal_high_laneq_s16::<$index>(high, step, $elements[i])];
-                        }
-                    )*
-                    weights[v].0 = p.wrapping_add(4 * width);
-                })*
-            };
-        }
         // SAFETY: the processor has the instructions, and there are weights of these steps for 8 lanes of each vector, and the
-        // steps of each pixel, of 2 bytes each: `# Safety` of `Integers`.
+        // steps of each pixel: `# Safety` of `Integers`.
         unsafe {
-            for step in (0..fours / 2 * 8).step_by(8) {
-                let mut elements = [vdupq_n_s16(0); M];
-                for i in 0..M {
-                    elements[i] = vreinterpretq_s16_u8(vld1q_u8(pixels.add(offsets[i] + 2 * step)));
+            let how = TwoFours {
+                order: [vld1q_u8(FOURS[0].as_ptr()), vld1q_u8(FOURS[1].as_ptr())],
+                middle: vdup_n_u8(MIDDLE),
+                below: vdupq_n_s16(BELOW),
+            };
+            // What is below nothing in each of the two sums: two numbers of each two fours.
+            let lacks = vdupq_n_s32((count / 2) as i32 * -2 * i32::from(BELOW));
+            for v in 0..N {
+                let (mut p, width) = at(v);
+                let mut twos = [[lacks; 4]; M];
+                for step in (0..count / 2 * 8).step_by(8) {
+                    let [first, second] = [fours(p), fours(p.wrapping_add(4 * width))];
+                    for i in 0..M {
+                        let pixel = pixels.add(offsets[i] + step);
+                        twos[i] = add_two_fours(twos[i], pixel, [first, second], &how);
+                    }
+                    p = p.wrapping_add(8 * width);
                 }
-                add!(elements, [0 * 0 1 * 2 2 * 1 3 * 3] [4 * 0 5 * 2 6 * 1 7 * 3]);
-            }
-            if fours % 2 == 1 {
-                let mut elements = [vdupq_n_s16(0); M];
-                for i in 0..M {
-                    let four = vld1_u8(pixels.add(offsets[i] + 8 * (fours - 1)));
-                    elements[i] = vreinterpretq_s16_u8(vcombine_u8(four, four));
+                if count % 2 == 1 {
+                    let first = fours(p);
+                    for i in 0..M {
+                        let four = pixels.add(offsets[i] + 4 * (count - 1)).cast::<u32>().read_unaligned();
+                        let four = veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(four)), vdupq_n_u8(MIDDLE));
+                        let a = vqtbl1q_s8(vreinterpretq_s8_u8(four), how.order[0]);
+                        for half in 0..2 {
+                            let products = vmull_s8(vget_low_s8(first[half]), vget_low_s8(a));
+                            twos[i][2 * half] = vpadalq_s16(twos[i][2 * half], products);
+                            let products = vmull_high_s8(first[half], a);
+                            twos[i][2 * half + 1] = vpadalq_s16(twos[i][2 * half + 1], products);
+                        }
+                    }
                 }
-                add!(elements, [0 * 0 1 * 2 2 * 1 3 * 3]);
+                for (sums, [a, b, c, d]) in sums.iter_mut().zip(twos) {
+                    let [low, high] = sums[v];
+                    sums[v] = [vaddq_s32(low, vpaddq_s32(a, b)), vaddq_s32(high, vpaddq_s32(c, d))];
+                }
             }
         }
-        *sums = all;
         true
     }
 
@@ -246,23 +331,29 @@ unsafe impl Integers for Neon {
         (to, span): (*mut u8, usize),
         [rows, count]: [usize; 2],
     ) {
+        const WIDE: usize = 16;
         // SAFETY: the processor has NEON, and in each row `from` is good for `count` bytes and `to` for `count`
-        // elements of 2 bytes: `# Safety` of `Integers`. The last vector of a row ends with its last byte, and begins
+        // elements of a byte: `# Safety` of `Integers`. The last vector of a row ends with its last byte, and begins
         // with some that were done before.
         unsafe {
             for row in 0..rows {
-                let (from, to) = (from.add(row * between), to.cast::<i16>().add(row * span));
-                let whole = count / LANES * LANES;
-                for at in (0..whole).step_by(LANES) {
-                    vst1q_s16(to.add(at), wide(vld1_u8(from.add(at))));
-                }
-                if whole == 0 {
-                    for at in 0..count {
-                        to.add(at).write_unaligned((*from.add(at)).into());
+                let (from, to) = (from.add(row * between), to.add(row * span));
+                let wide = |at: usize| vst1q_u8(to.add(at), vld1q_u8(from.add(at)));
+                let narrow = |at: usize| vst1_u8(to.add(at), vld1_u8(from.add(at)));
+                if count >= WIDE {
+                    let mut at = 0;
+                    while at + 2 * WIDE < count {
+                        wide(at);
+                        wide(at + WIDE);
+                        at += 2 * WIDE;
                     }
-                } else if whole < count {
-                    let at = count - LANES;
-                    vst1q_s16(to.add(at), wide(vld1_u8(from.add(at))));
+                    wide(at.min(count - WIDE));
+                    wide(count - WIDE);
+                } else if count >= LANES {
+                    narrow(0);
+                    narrow(count - LANES);
+                } else {
+                    (0..count).for_each(|at| to.add(at).write(*from.add(at)));
                 }
             }
         }

@@ -249,6 +249,9 @@ unsafe fn add_middle<S: Integers, const N: usize>(
             for (v, sums) in biases.iter_mut().enumerate() {
                 let (p, width) = weights.steps::<S, 4>(v);
                 *sums = S::add_middle(*sums, S::weights::<4, 0>(p, width));
+                if const { S::DEPTH < 4 } {
+                    *sums = S::add_middle(*sums, S::weights::<4, 1>(p, width));
+                }
             }
             weights = weights.advanced_by(4);
         }
