@@ -160,11 +160,13 @@ class Block:
 def frame(words: list[str], one: list[str], two: list[str], so: Path) -> Counter[Block]:
     """How often a frame executes each block: what a command does more with its last words `two` than with `one`. It runs on the
     processor that `pretend` has: programs that find themselves on one that is not there choose other kernels."""
-    runs = []
+    runs, allowed = [], os.sched_getaffinity(0)
+    processors = allowed & {0} or allowed
     for more in (one, two):
         out = WORK / "counts.txt"
         out.unlink(missing_ok=True)
-        call(*words[:1], "-plugin", f"{so},out={out}", *words[1:], *more, preexec_fn=lambda: os.sched_setaffinity(0, {0}))
+        call(*words[:1], "-plugin", f"{so},out={out}", *words[1:], *more,
+             preexec_fn=lambda: os.sched_setaffinity(0, processors))
         counts = Counter()
         for line in out.read_text().splitlines():
             times, count, code, function = line.split(" ", 3)
