@@ -250,8 +250,8 @@ def page(rows: list[tuple[Path, str, int, dict[str, Figures]]]) -> str:
              "as `smull`, are not counted.", "",
              "*csdfc* is the fastest plan; *by rows* is one where every layer that can makes a row at a time. Beside them are",
              f"{' and '.join(sorted(WHEELS - {'numpy==2.4.6'}))}.",
-             "ONNX Runtime takes other kernels in some runs, with up to four times the instructions: the least that was seen is",
-             "given here.", "",
+             "ONNX Runtime takes other kernels in some runs. Its counts for networks of integers have differed by more than twice from",
+             "run to run, so they are uncertain.", "",
              "| network | processor | program | instructions, millions | for a multiplication | cycles, millions | ms | of peak |",
              "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |"]
     for model, cpu, macs, found in rows:

@@ -34,8 +34,8 @@ pub(crate) const MIDDLE: u8 = 128;
 static FOURS: [[u8; 16]; 2] =
     [[0, 2, 1, 3, 0, 2, 1, 3, 0, 2, 1, 3, 0, 2, 1, 3], [4, 6, 5, 7, 4, 6, 5, 7, 4, 6, 5, 7, 4, 6, 5, 7]];
 
-/// Less than nothing by this, a sum of two products of signed bytes fits into 16 bits: it is at least −2 · 128 · 127 and at
-/// most 2 · 128².
+/// What a sum of two products of signed bytes begins at, so that it fits into 16 bits: the products alone are at least
+/// −2 · 128 · 127 and at most 2 · 128², one more than fits.
 const BELOW: i16 = -256;
 
 /// 8 elements less by the middle.
@@ -249,7 +249,7 @@ unsafe impl Integers for Neon {
                 middle: vdup_n_u8(MIDDLE),
                 below: vdupq_n_s16(BELOW),
             };
-            // What is below nothing in each of the two sums: two numbers of each two fours.
+            // Each two fours add two numbers that began at `BELOW` to each of these sums; so the sums begin with what those lack.
             let lacks = vdupq_n_s32((count / 2) as i32 * -2 * i32::from(BELOW));
             for v in 0..N {
                 let (mut p, width) = at(v);
