@@ -5,7 +5,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 TYPES = {np.dtype(kind): getattr(schema.TensorType, kind.upper())
-         for kind in ("float32", "float16", "int32", "int64", "int8", "uint8")}
+         for kind in ("float32", "float16", "int32", "int64", "int8", "uint8", "bool")}
 
 
 # Operators whose first version LiteRT has not.

@@ -524,6 +524,55 @@ def gather(model, random):
     return y
 
 
+def gather_nd(model, random):
+    shape = some_shape(random)
+    x, depth, count = model.input(shape), int(random.integers(1, len(shape) + 1)), side(random, 1, 5)
+    places = np.stack([random.integers(0, dim, count) for dim in shape[:depth]], 1).astype(np.int32)
+    y = model.tensor([count, *shape[depth:]])
+    model.operator("GATHER_ND", [x, model.constant(places)], [y], "GatherNd")
+    return y
+
+
+def reverse(model, random):
+    shape = some_shape(random)
+    axes = random.choice(np.arange(1, len(shape)), int(random.integers(1, len(shape))), replace=False).astype(np.int32)
+    x, y = model.input(shape), model.tensor(shape)
+    model.operator("REVERSE_V2", [x, model.constant(axes)], [y], "ReverseV2")
+    return y
+
+
+def cumulative_sum(model, random):
+    shape = some_shape(random)
+    axis = np.array(random.integers(1, len(shape)), np.int32)
+    x, y = model.input(shape), model.tensor(shape)
+    model.operator("CUMSUM", [x, model.constant(axis)], [y], "Cumsum", exclusive=bool(random.integers(2)),
+                   reverse=bool(random.integers(2)))
+    return y
+
+
+def tile(model, random):
+    shape = some_shape(random)
+    repeats = np.array([1, *random.integers(1, 4, len(shape) - 1)], np.int32)
+    x, y = model.input(shape), model.tensor((repeats * shape).tolist())
+    model.operator("TILE", [x, model.constant(repeats)], [y], "Tile")
+    return y
+
+
+def comparison(name, options):
+    """The one or the other operand, as they compare."""
+    def make(model, random):
+        shape = some_shape(random)
+        # Of few numbers, so that some are the same.
+        a, b = (model.tensor(shape) for _ in range(2))
+        for x in (a, b):
+            model.operator("ROUND", [model.input(shape)], [x])
+        chosen, y = model.tensor(shape, "bool"), model.tensor(shape)
+        model.operator(name, [a, b], [chosen], options)
+        model.operator("SELECT_V2", [chosen, a, b], [y], "SelectV2")
+        return y
+    return make
+
+
 def pad(name):
     def make(model, random):
         shape, x = picture(model, random)
@@ -626,9 +675,15 @@ def cast(model, random):
 CASES = {
     "ABS": function("ABS", "Abs"), "ADD": of_two("ADD", "Add", True), "ADD_N": add_n, "ARG_MAX": place_of("ARG_MAX"),
     "ARG_MIN": place_of("ARG_MIN"), "AVERAGE_POOL_2D": pool("AVERAGE_POOL_2D"), "BATCH_MATMUL": batch_mat_mul,
-    "BROADCAST_TO": broadcast_to, "CAST": cast, "CEIL": function("CEIL"), "CONCATENATION": concatenation, "CONV_2D": conv,
+    "BROADCAST_TO": broadcast_to, "CAST": cast, "CEIL": function("CEIL"), "COS": function("COS"), "CUMSUM": cumulative_sum,
+    "EQUAL": comparison("EQUAL", "Equal"), "CONCATENATION": concatenation, "CONV_2D": conv,
     "DEPTHWISE_CONV_2D": depthwise, "DEPTH_TO_SPACE": depth_to_space, "DIV": of_two("DIV", "Div", True),
     "ELU": function("ELU"), "EXP": function("EXP", "Exp"), "FLOOR": function("FLOOR"),
+    "FLOOR_MOD": of_two("FLOOR_MOD", "FloorMod"), "GATHER_ND": gather_nd, "GREATER": comparison("GREATER", "Greater"),
+    "GREATER_EQUAL": comparison("GREATER_EQUAL", "GreaterEqual"), "L2_POOL_2D": pool("L2_POOL_2D"),
+    "LESS": comparison("LESS", "Less"), "LESS_EQUAL": comparison("LESS_EQUAL", "LessEqual"),
+    "NOT_EQUAL": comparison("NOT_EQUAL", "NotEqual"), "REVERSE_V2": reverse, "SIGN": function("SIGN", "Sign"),
+    "SIN": function("SIN"), "TILE": tile,
     "FULLY_CONNECTED": fully_connected, "GATHER": gather, "GELU": function("GELU", "Gelu"),
     "GELU tanh": function("GELU", "Gelu", approximate=True), "HARD_SWISH": function("HARD_SWISH", "HardSwish"),
     "L2_NORMALIZATION": function("L2_NORMALIZATION", "L2Norm"),

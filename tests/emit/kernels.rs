@@ -118,7 +118,7 @@ fn functions() -> Vec<Operator> {
     all.map(|function| Operator::ElementWise(ElementWise { function })).into()
 }
 
-const BINARY: [BinaryFunction; 10] = [
+const BINARY: [BinaryFunction; 12] = [
     BinaryFunction::Add,
     BinaryFunction::Sub,
     BinaryFunction::Mul,
@@ -126,6 +126,8 @@ const BINARY: [BinaryFunction; 10] = [
     BinaryFunction::Max,
     BinaryFunction::Min,
     BinaryFunction::Pow,
+    BinaryFunction::Mod,
+    BinaryFunction::Fmod,
     BinaryFunction::Equal,
     BinaryFunction::Greater,
     BinaryFunction::GreaterOrEqual,

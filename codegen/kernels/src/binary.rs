@@ -39,6 +39,10 @@ pub enum BinaryFunction {
     Max,
     Min,
     Pow,
+    /// What a division leaves over, with the sign of the divisor: ONNX's `Mod`.
+    Mod,
+    /// The same, with the sign of the dividend: ONNX's `Mod` with `fmod`.
+    Fmod,
     Equal,
     Greater,
     GreaterOrEqual,
@@ -91,6 +95,8 @@ impl<E: Element> RowKernel<E, E> for Binary {
             BinaryFunction::Max => zip_rows(isa, y, left, right, output, activation, larger),
             BinaryFunction::Min => zip_rows(isa, y, left, right, output, activation, smaller),
             BinaryFunction::Pow => zip_rows(isa, y, left, right, output, activation, math::pow),
+            BinaryFunction::Mod => zip_rows(isa, y, left, right, output, activation, math::modulo),
+            BinaryFunction::Fmod => zip_rows(isa, y, left, right, output, activation, |a, b| a % b),
             BinaryFunction::Equal => zip_rows(isa, y, left, right, output, activation, equal),
             BinaryFunction::Greater => zip_rows(isa, y, left, right, output, activation, greater),
             BinaryFunction::GreaterOrEqual => {
@@ -123,6 +129,8 @@ impl<E: Element> ElementKernel<E, E> for Binary {
                 BinaryFunction::Max => self.zip_line(operands, line, larger),
                 BinaryFunction::Min => self.zip_line(operands, line, smaller),
                 BinaryFunction::Pow => self.zip_line(operands, line, math::pow),
+                BinaryFunction::Mod => self.zip_line(operands, line, math::modulo),
+                BinaryFunction::Fmod => self.zip_line(operands, line, |a, b| a % b),
                 BinaryFunction::Equal => self.zip_line(operands, line, equal),
                 BinaryFunction::Greater => self.zip_line(operands, line, greater),
                 BinaryFunction::GreaterOrEqual => self.zip_line(operands, line, greater_or_equal),

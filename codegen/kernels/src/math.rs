@@ -232,6 +232,12 @@ fn sine_after(x: f32, quarters: u64) -> f32 {
     (if quarter & 2 == 0 { sine } else { -sine }) as f32
 }
 
+/// What the division of `a` by `b` leaves over, with the sign of `b`.
+pub fn modulo(a: f32, b: f32) -> f32 {
+    let left = a % b;
+    if left != 0.0 && (left < 0.0) != (b < 0.0) { left + b } else { left }
+}
+
 /// Square root, correctly rounded.
 #[inline(always)]
 pub fn sqrt(x: f32) -> f32 {

@@ -21,13 +21,15 @@ fn binary_of(function: BinaryFunction, a: f64, b: f64) -> f64 {
         BinaryFunction::Max => a.max(b),
         BinaryFunction::Min => a.min(b),
         BinaryFunction::Pow => a.powf(b),
+        BinaryFunction::Mod => a - b * (a / b).floor(),
+        BinaryFunction::Fmod => a - b * (a / b).trunc(),
         BinaryFunction::Equal => f64::from(a == b),
         BinaryFunction::Greater => f64::from(a > b),
         BinaryFunction::GreaterOrEqual => f64::from(a >= b),
     }
 }
 
-const FUNCTIONS: [BinaryFunction; 10] = [
+const FUNCTIONS: [BinaryFunction; 12] = [
     BinaryFunction::Add,
     BinaryFunction::Sub,
     BinaryFunction::Mul,
@@ -35,15 +37,22 @@ const FUNCTIONS: [BinaryFunction; 10] = [
     BinaryFunction::Max,
     BinaryFunction::Min,
     BinaryFunction::Pow,
+    BinaryFunction::Mod,
+    BinaryFunction::Fmod,
     BinaryFunction::Equal,
     BinaryFunction::Greater,
     BinaryFunction::GreaterOrEqual,
 ];
 
-/// Away from 0 for divisors, positive for bases, often equal for comparisons.
+/// Away from 0 for divisors, positive for bases, often equal for comparisons. What a division leaves over jumps where it is
+/// exact, and of multiples of 1/4 it is exact.
 fn tame(function: BinaryFunction, image: &mut [f32]) {
     if matches!(function, BinaryFunction::Equal | BinaryFunction::Greater | BinaryFunction::GreaterOrEqual) {
         image.iter_mut().for_each(|x| *x = (2.0 * *x).round());
+    }
+    if matches!(function, BinaryFunction::Mod | BinaryFunction::Fmod) {
+        image.iter_mut().for_each(|x| *x = (4.0 * *x).round() / 4.0);
+        image.iter_mut().filter(|x| **x == 0.0).for_each(|x| *x = -1.5);
     }
     if matches!(function, BinaryFunction::Div | BinaryFunction::Pow) {
         image.iter_mut().for_each(|x| *x = x.abs() + 0.25);
@@ -62,7 +71,7 @@ fn operands_broadcast_by_rows() {
         // One operand whole, or both such that together they are.
         let (mut left, mut right) = (operand(round % 3 == 0), operand(round % 3 == 1));
         let out = [0, 1, 2].map(|i| left.size[i].max(right.size[i]));
-        let function = FUNCTIONS[round % 10];
+        let function = FUNCTIONS[round % FUNCTIONS.len()];
         tame(function, &mut left.data);
         tame(function, &mut right.data);
         let activation = *random.pick(&[Activation::None, Activation::Relu]);
@@ -98,7 +107,7 @@ fn operands_of_any_rank_broadcast() {
         let right_dims: std::vec::Vec<usize> =
             dims[skip..].iter().map(|&d| if random.within(0, 1) == 1 { d } else { 1 }).collect();
         let mut right = random.floats(right_dims.iter().product());
-        let function = FUNCTIONS[round % 10];
+        let function = FUNCTIONS[round % FUNCTIONS.len()];
         tame(function, &mut left.values);
         tame(function, &mut right);
         let p = Binary { function, constant_first: false, activation: Activation::None };

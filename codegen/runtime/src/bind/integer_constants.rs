@@ -208,7 +208,7 @@ fn with_constant(binary: &QBinary, q: u8, constant: f32) -> u8 {
     (rounded as u8).clamp(binary.low, binary.high)
 }
 
-/// A function of two numbers, except powers.
+/// A function of two numbers, except powers and what divisions leave over.
 fn of_two(function: BinaryFunction, a: f32, b: f32) -> f32 {
     match function {
         BinaryFunction::Add => a + b,
@@ -217,7 +217,7 @@ fn of_two(function: BinaryFunction, a: f32, b: f32) -> f32 {
         BinaryFunction::Div => a / b,
         BinaryFunction::Max => a.max(b),
         BinaryFunction::Min => a.min(b),
-        BinaryFunction::Pow => f32::NAN,
+        BinaryFunction::Pow | BinaryFunction::Mod | BinaryFunction::Fmod => f32::NAN,
         BinaryFunction::Equal => f32::from(a == b),
         BinaryFunction::Greater => f32::from(a > b),
         BinaryFunction::GreaterOrEqual => f32::from(a >= b),

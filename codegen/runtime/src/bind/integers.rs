@@ -59,8 +59,8 @@ pub(super) fn has_own_kernel(operator: &Operator, inputs: &[&Shape]) -> bool {
         Operator::ElementWise(element_wise) => !matches!(element_wise.function, Function::PRelu { .. }),
         Operator::Binary(binary) => match &binary.constant {
             Some(constant) if constant.quantization.is_none() => {
-                let is_power = binary.function == BinaryFunction::Pow;
-                !is_power && is_table(constant, binary.activation.as_ref())
+                use BinaryFunction::{Fmod, Mod, Pow};
+                !matches!(binary.function, Pow | Mod | Fmod) && is_table(constant, binary.activation.as_ref())
             }
             _ => function_of(binary.function).is_some() && bounds_at_most(binary.activation.as_ref()),
         },

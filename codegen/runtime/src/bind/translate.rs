@@ -59,7 +59,7 @@ pub(super) fn binary(function: BinaryFunction) -> binary::BinaryFunction {
     use binary::BinaryFunction as Kernel;
     same_name!(
         function, BinaryFunction => Kernel:
-        Add, Sub, Mul, Div, Max, Min, Pow, Equal, Greater, GreaterOrEqual
+        Add, Sub, Mul, Div, Max, Min, Pow, Mod, Fmod, Equal, Greater, GreaterOrEqual
     )
 }
 

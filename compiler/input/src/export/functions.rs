@@ -1,6 +1,7 @@
 //! Functions of each element, as activations too.
 
 use csdfc_plan::operator::{BinaryFunction, Function};
+use rten_onnx::onnx::AttributeProto;
 
 use super::ExportError;
 use super::nodes::Nodes;
@@ -70,9 +71,9 @@ pub(super) fn affine(nodes: &mut Nodes, x: String, [scale, shift]: [String; 2], 
     nodes.node("BatchNormalization", [x, scale, shift, mean, variance], vec![float("epsilon", 0.0)])
 }
 
-/// The ONNX operator of a function of two tensors.
-pub(super) fn binary(function: BinaryFunction) -> &'static str {
-    match function {
+/// The ONNX operator of a function of two tensors, and its attributes.
+pub(super) fn binary(function: BinaryFunction) -> (&'static str, Vec<AttributeProto>) {
+    let operator = match function {
         BinaryFunction::Add => "Add",
         BinaryFunction::Sub => "Sub",
         BinaryFunction::Mul => "Mul",
@@ -80,10 +81,13 @@ pub(super) fn binary(function: BinaryFunction) -> &'static str {
         BinaryFunction::Max => "Max",
         BinaryFunction::Min => "Min",
         BinaryFunction::Pow => "Pow",
+        BinaryFunction::Mod => return ("Mod", Vec::new()),
+        BinaryFunction::Fmod => return ("Mod", vec![int("fmod", 1)]),
         BinaryFunction::Equal => "Equal",
         BinaryFunction::Greater => "Greater",
         BinaryFunction::GreaterOrEqual => "GreaterOrEqual",
-    }
+    };
+    (operator, Vec::new())
 }
 
 /// Softmax or log-softmax over the last dimensions.

@@ -42,7 +42,8 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
                 let at = if constant.left { 0 } else { inputs.len() };
                 inputs.insert(at, nodes.parameter(0, "operand")?);
             }
-            let mut y = nodes.node(functions::binary(binary.function), inputs, Vec::new());
+            let (operator, attributes) = functions::binary(binary.function);
+            let mut y = nodes.node(operator, inputs, attributes);
             if binary.function.is_comparison() {
                 y = as_floats(nodes, y);
             }

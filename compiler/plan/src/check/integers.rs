@@ -44,8 +44,10 @@ pub(super) fn is_other(operator: &Operator, inputs: &[&Shape]) -> bool {
         Operator::ElementWise(element_wise) => !is_slope(Some(&element_wise.function)),
         Operator::Binary(binary) => match &binary.constant {
             Some(constant) if constant.quantization.is_none() => {
+                use BinaryFunction::{Fmod, Mod, Pow};
                 let is_scalar = constant.dims.iter().all(|&dim| dim == 1);
-                is_scalar && !is_slope(binary.activation.as_ref()) && binary.function != BinaryFunction::Pow
+                let is_table = !matches!(binary.function, Pow | Mod | Fmod);
+                is_scalar && !is_slope(binary.activation.as_ref()) && is_table
             }
             _ => {
                 use BinaryFunction::{Add, Mul, Sub};

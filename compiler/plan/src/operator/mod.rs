@@ -319,6 +319,10 @@ pub enum BinaryFunction {
     Max,
     Min,
     Pow,
+    /// What a division leaves over, with the sign of the divisor: ONNX's `Mod`.
+    Mod,
+    /// The same, with the sign of the dividend: ONNX's `Mod` with `fmod`.
+    Fmod,
     Equal,
     Greater,
     GreaterOrEqual,

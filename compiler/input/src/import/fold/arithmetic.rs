@@ -83,18 +83,6 @@ pub(in crate::import) fn binary(builder: &mut Builder, node: &Node) -> Result<Co
     Ok(result)
 }
 
-pub(in crate::import) fn modulo(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
-    let (dims, a, b) = pair(builder, node.constant(0, "operand")?, node.constant(1, "operand")?)?;
-    let truncated = node.flag("fmod", false)?;
-    let values = a.to_ints()?.into_iter().zip(b.to_ints()?).map(|(a, b)| match a.checked_rem(b) {
-        // The sign is the divisor's unless truncated.
-        Some(rest) if !truncated && rest != 0 && (rest < 0) != (b < 0) => Ok(rest + b),
-        Some(rest) => Ok(rest),
-        None => fault!("{a} modulo {b}"),
-    });
-    Ok(Constant::ints(dims, values.collect::<Result<_, _>>()?))
-}
-
 pub(in crate::import) fn compare(builder: &mut Builder, node: &Node) -> Result<Constant, Fault> {
     use std::cmp::Ordering::{Equal, Greater, Less};
     let (dims, a, b) = pair(builder, node.constant(0, "operand")?, node.constant(1, "operand")?)?;
@@ -251,6 +239,11 @@ fn of_ints(function: BinaryFunction, a: i64, b: i64) -> Result<i64, Fault> {
         BinaryFunction::Max => Some(a.max(b)),
         BinaryFunction::Min => Some(a.min(b)),
         BinaryFunction::Pow => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
+        BinaryFunction::Mod => a.checked_rem(b).map(|left| {
+            let is_other_sign = left != 0 && (left < 0) != (b < 0);
+            if is_other_sign { left + b } else { left }
+        }),
+        BinaryFunction::Fmod => a.checked_rem(b),
         BinaryFunction::Equal => Some(i64::from(a == b)),
         BinaryFunction::Greater => Some(i64::from(a > b)),
         BinaryFunction::GreaterOrEqual => Some(i64::from(a >= b)),
@@ -267,6 +260,12 @@ fn of_floats(function: BinaryFunction, a: f32, b: f32) -> f32 {
         BinaryFunction::Max => a.max(b),
         BinaryFunction::Min => a.min(b),
         BinaryFunction::Pow => a.powf(b),
+        BinaryFunction::Mod => {
+            let left = a % b;
+            let is_other_sign = left != 0.0 && (left < 0.0) != (b < 0.0);
+            if is_other_sign { left + b } else { left }
+        }
+        BinaryFunction::Fmod => a % b,
         BinaryFunction::Equal => f32::from(a == b),
         BinaryFunction::Greater => f32::from(a > b),
         BinaryFunction::GreaterOrEqual => f32::from(a >= b),

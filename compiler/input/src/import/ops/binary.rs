@@ -11,11 +11,16 @@ use crate::import::error::{Fault, fault};
 use crate::import::fold::arithmetic;
 use crate::import::node::{Node, Tensor, Value, with_operands};
 
-/// `Add`, `Sub`, `Mul`, `Div`, `Pow`, and `Sum`, `Max`, `Min` of any number of operands, as a chain of pairs.
+/// `Add`, `Sub`, `Mul`, `Div`, `Pow`, `Mod`, and `Sum`, `Max`, `Min` of any number of operands, as a chain of pairs.
 pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
     let function = of_node(node)?;
     if let (BinaryFunction::Div, Some(element)) = (function, whole_numbers(builder, node)) {
         return quotient(builder, node, element);
+    }
+    if let (BinaryFunction::Mod | BinaryFunction::Fmod, Some(element)) =
+        (function, whole_numbers(builder, node))
+    {
+        return left_over(builder, node, function, element);
     }
     if let (BinaryFunction::Pow, Some(x)) = (function, squared(node)?) {
         return of_two_operands(builder, node, "Mul", &x, x.clone());
@@ -81,12 +86,14 @@ fn quotient(builder: &mut Builder, node: &Node, element: DataType) -> Result<Ten
 }
 
 /// `Mod` of integers: what `Div` leaves over, with the sign of the divisor, or with `fmod` that of the dividend.
-pub(super) fn modulo(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault> {
-    let Some(element) = whole_numbers(builder, node) else {
-        return fault!("it computes on floats; csdfc takes a Mod of integers");
-    };
+fn left_over(
+    builder: &mut Builder,
+    node: &Node,
+    function: BinaryFunction,
+    element: DataType,
+) -> Result<Tensor, Fault> {
     let [a, b] = [logic::numbers(builder, node, 0)?, logic::numbers(builder, node, 1)?];
-    let times = if node.flag("fmod", false)? {
+    let times = if function == BinaryFunction::Fmod {
         Value::from(quotient(builder, node, element)?.as_floats())
     } else if is_positive(&b)? {
         rounded_down(builder, node, a.clone(), b.clone())?
@@ -146,6 +153,8 @@ pub(in crate::import) fn of_node(node: &Node) -> Result<BinaryFunction, Fault> {
         "Max" => BinaryFunction::Max,
         "Min" => BinaryFunction::Min,
         "Pow" => BinaryFunction::Pow,
+        "Mod" if node.flag("fmod", false)? => BinaryFunction::Fmod,
+        "Mod" => BinaryFunction::Mod,
         "Equal" => BinaryFunction::Equal,
         "Greater" => BinaryFunction::Greater,
         "GreaterOrEqual" => BinaryFunction::GreaterOrEqual,

@@ -246,7 +246,7 @@ const ROWS: &[OperatorRow] = &[
     tensors("MeanVarianceNormalization", normalise::mean_variance),
     arithmetic("Min"),
     function("Mish"),
-    from_both_formats("Mod", binary::modulo, arithmetic::modulo),
+    arithmetic("Mod"),
     arithmetic("Mul"),
     function("Neg"),
     tensors("NonMaxSuppression", reduce::non_max_suppression),

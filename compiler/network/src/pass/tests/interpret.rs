@@ -133,6 +133,8 @@ fn compute(layer: &Layer, operands: &[&[f64]]) -> Vec<f64> {
                 BinaryFunction::Max => a.max(b),
                 BinaryFunction::Min => a.min(b),
                 BinaryFunction::Pow => a.powf(b),
+                BinaryFunction::Mod => a - b * (a / b).floor(),
+                BinaryFunction::Fmod => a % b,
                 BinaryFunction::Equal => f64::from(a == b),
                 BinaryFunction::Greater => f64::from(a > b),
                 BinaryFunction::GreaterOrEqual => f64::from(a >= b),

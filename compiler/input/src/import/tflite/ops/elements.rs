@@ -63,6 +63,7 @@ functions! {
 
 functions_of_many! {
     equal: "Equal",
+    floor_mod: "Mod",
     greater: "Greater",
     greater_equal: "GreaterOrEqual",
     less: "Less",

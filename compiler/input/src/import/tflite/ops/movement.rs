@@ -190,6 +190,24 @@ pub(super) fn gather(op: &mut Op) -> Result<Vec<Value>, Fault> {
     Ok(vec![op.node("Gather", [x, indices], vec![int("axis", axis)])?])
 }
 
+/// `GATHER_ND`: the slices at places, which the last dimension of the indices holds.
+pub(super) fn gather_nd(op: &mut Op) -> Result<Vec<Value>, Fault> {
+    let operands = [op.number(0)?, op.number(1)?];
+    Ok(vec![op.node("GatherND", operands, Vec::new())?])
+}
+
+/// `REVERSE_V2`: the order of some dimensions turned.
+pub(super) fn reverse(op: &mut Op) -> Result<Vec<Value>, Fault> {
+    let (x, axes) = (op.number(0)?, op.ints(1, "axes")?);
+    let from = dims(&x);
+    let (mut starts, mut ends, mut steps) = (vec![0; from.len()], ends_of(&from), vec![1; from.len()]);
+    for axis in axes {
+        let axis = op.axis(axis, from.len(), false)?;
+        (starts[axis], ends[axis], steps[axis]) = (i64::MAX, i64::MIN, -1);
+    }
+    Ok(vec![sliced(op, x, starts, ends, steps)?])
+}
+
 /// `PAD`, and `PADV2`, which states the padding value.
 pub(super) fn pad(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let value = if op.has(2) {

@@ -58,6 +58,17 @@ fn place_of(op: &mut Op, operator: &str) -> Result<Vec<Value>, Fault> {
     Ok(vec![op.node(operator, [x], attributes)?])
 }
 
+/// `CUMSUM` along a dimension.
+pub(super) fn cumulative_sum(op: &mut Op) -> Result<Vec<Value>, Fault> {
+    let x = op.number(0)?;
+    let (axis, rank) = (op.constant(1, "axis")?.scalar_int()?, dims(&x).len());
+    let (x, is_first) = op.first_if_last(x)?;
+    let axis = list(vec![op.axis(axis, rank, is_first)? as i64]);
+    let attributes = vec![int("exclusive", i64::from(op.flag(0)?)), int("reverse", i64::from(op.flag(1)?))];
+    let y = op.node("CumSum", [x, axis], attributes)?;
+    Ok(vec![op.last_if(is_first, y)?])
+}
+
 /// `TOPK_V2` along the last dimension.
 pub(super) fn top_k(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let x = op.number(0)?;

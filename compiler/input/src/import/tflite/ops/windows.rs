@@ -120,16 +120,32 @@ pub(super) fn average_pool(op: &mut Op) -> Result<Vec<Value>, Fault> {
     pool(op, "AveragePool")
 }
 
+/// `L2_POOL_2D`: the root of the mean of squares.
+pub(super) fn l2_pool(op: &mut Op) -> Result<Vec<Value>, Fault> {
+    let x = image(op, 0)?;
+    let squares = op.node("Mul", [x.clone(), x], Vec::new())?;
+    let attributes = window(op)?;
+    let mean = op.node("AveragePool", [squares], attributes)?;
+    let y = op.node("Sqrt", [mean], Vec::new())?;
+    let y = op.activated(y, 5)?;
+    Ok(vec![op.last(y)?])
+}
+
 fn pool(op: &mut Op, operator: &str) -> Result<Vec<Value>, Fault> {
     let x = image(op, 0)?;
-    let attributes = vec![
-        padding(op, 0)?,
-        ints("strides", [op.int(2, 0)?, op.int(1, 0)?]),
-        ints("kernel_shape", [op.int(4, 0)?, op.int(3, 0)?]),
-    ];
+    let attributes = window(op)?;
     let y = op.node(operator, [x], attributes)?;
     let y = op.activated(y, 5)?;
     Ok(vec![op.last(y)?])
+}
+
+/// The attributes of a pool.
+fn window(op: &Op) -> Result<Vec<rten_onnx::onnx::AttributeProto>, Fault> {
+    Ok(vec![
+        padding(op, 0)?,
+        ints("strides", [op.int(2, 0)?, op.int(1, 0)?]),
+        ints("kernel_shape", [op.int(4, 0)?, op.int(3, 0)?]),
+    ])
 }
 
 /// `LOCAL_RESPONSE_NORMALIZATION`: ONNX divides alpha by the number of channels.

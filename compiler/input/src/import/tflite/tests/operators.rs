@@ -71,7 +71,7 @@ fn models() -> Vec<(String, Model)> {
     for name in ["ADD", "DIV", "MUL", "SUB"] {
         models.push(of(name, &[IMAGE, IMAGE], none, &[IMAGE], &[(0, Byte(3))]));
     }
-    for name in ["ADD_N", "MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE"] {
+    for name in ["ADD_N", "FLOOR_MOD", "MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE"] {
         models.push(of(name, &[IMAGE, IMAGE], none, &[IMAGE], &[]));
     }
     models.push(of("ADD", &[IMAGE], |m| vec![m.floats(&[8])], &[IMAGE], &[(0, Byte(4))]));
@@ -90,7 +90,7 @@ fn models() -> Vec<(String, Model)> {
     up.operators[0] =
         Operator { custom: Some(("Convolution2DTransposeBias".into(), custom)), ..up.operators[0].clone() };
     models.push((name, up));
-    for name in ["AVERAGE_POOL_2D", "MAX_POOL_2D"] {
+    for name in ["AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"] {
         models.push(of(
             name,
             &[IMAGE],
@@ -132,6 +132,10 @@ fn models() -> Vec<(String, Model)> {
     let masks = [(2, Int(1)), (3, Int(2)), (4, Int(8))];
     models.push(of("STRIDED_SLICE", &[IMAGE], part, &[&[1, 4, 1, 2]], &masks));
     models.push(of("GATHER", &[IMAGE], |m| vec![m.list(&[5, 3, 1])], &[&[1, 4, 3, 8]], &[(0, Int(2))]));
+    let places = |m: &mut Model| vec![m.ints(&[2, 3], &[0, 3, 5, 0, 0, 1])];
+    models.push(of("GATHER_ND", &[IMAGE], places, &[&[2, 8]], &[]));
+    models.push(of("REVERSE_V2", &[IMAGE], |m| vec![m.list(&[1, -1])], &[IMAGE], &[]));
+    models.push(of("CUMSUM", &[IMAGE], |m| vec![m.ints(&[], &[-1])], &[IMAGE], &[(0, Byte(1))]));
     let pads = &[0, 0, 1, 0, 0, 2, 3, 0];
     let padded: &[i32] = &[1, 5, 8, 11];
     models.push(of("PAD", &[IMAGE], |m| vec![m.ints(&[4, 2], pads)], &[padded], &[]));
