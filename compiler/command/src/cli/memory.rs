@@ -10,7 +10,7 @@ use csdfc_input::units::{MemoryGoal, Size};
 #[derive(Debug, Clone, Args)]
 pub struct MemoryArgs {
     /// Most memory that the application may take, or `min` for the smallest plan that csdfc finds
-    #[arg(long, value_name = "SIZE|min", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE|min")]
     pub mem: Option<MemoryGoal>,
     /// The memories of a board that has several, in place of --mem: 128kB@dtcm,512kB@sram,8MB@psram. What layers move most
     /// lies in the fastest, which is the first if no times are given. A time says how much longer a byte takes than in the
@@ -19,7 +19,7 @@ pub struct MemoryArgs {
     #[arg(long, value_name = "[SIZE@]NAME[:NS],…", conflicts_with = "mem")]
     pub ram: Option<Ram>,
     /// Most flash that the parameters may take, and with them the code, if csdfc knows the device's processor
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE")]
     pub flash: Option<Size>,
 }
 

@@ -77,7 +77,7 @@ impl Cli {
 
     fn with_words(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words: Vec<OsString> = arguments.into_iter().collect();
-        let mut cli = Cli::try_parse_from(&words)?;
+        let mut cli = Cli::try_parse_from(with_negative_values(&words))?;
         if let Command::Plan(args) = &mut cli.command {
             let given = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
             args.words = std::iter::once("csdfc".to_owned()).chain(given).collect();
@@ -98,6 +98,29 @@ impl Cli {
             what.trim_start_matches("error: ").trim_end().to_owned()
         })
     }
+}
+
+/// `--mem -5MB` as `--mem=-5MB`. No option begins with a digit, so it is a value, and the error says what is wrong with it.
+fn with_negative_values(words: &[OsString]) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::with_capacity(words.len());
+    for word in words {
+        let is_negative = word.to_str().is_some_and(|word| {
+            word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        match joined.last_mut() {
+            Some(option)
+                if is_negative
+                    && option
+                        .to_str()
+                        .is_some_and(|o| o.len() > 2 && o.starts_with("--") && !o.contains('=')) =>
+            {
+                option.push("=");
+                option.push(word);
+            }
+            _ => joined.push(word.clone()),
+        }
+    }
+    joined
 }
 
 /// The commands.

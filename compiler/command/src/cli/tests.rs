@@ -100,3 +100,20 @@ fn a_shape_names_its_cnn_where_there_are_several() {
     spec.cnns.push(spec.cnns[0].clone());
     assert!(shape.apply(&mut spec, &mut origin).is_err());
 }
+
+#[test]
+fn a_negative_value_belongs_to_its_option() {
+    for (option, value) in [
+        ("--mem", "-5MB"),
+        ("--mem", "-5"),
+        ("--fps", "-5"),
+        ("--latency", "-5ms"),
+        ("--budget", "-5s"),
+        ("--threads", "-2"),
+    ] {
+        let said = Cli::parsed(["csdfc", "plan", "a.ron", option, value].map(OsString::from)).unwrap_err();
+        assert!(said.starts_with(&format!("invalid value '{value}' for '{option} ")), "{said}");
+    }
+    let said = Cli::parsed(["csdfc", "plan", "a.ron", "-5"].map(OsString::from)).unwrap_err();
+    assert!(said.starts_with("unexpected argument '-5' found"), "{said}");
+}
