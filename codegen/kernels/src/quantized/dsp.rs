@@ -417,6 +417,7 @@ unsafe impl Integers for Dsp {
         pixels: *const u8,
         offsets: &[usize; M],
         fours: usize,
+        _: bool,
     ) -> bool {
         let together = 4 / M;
         for v in 0..N {

@@ -125,9 +125,12 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// Adds to each lane the products of a tensor's elements and weights, whose sum does not leave 32 bits; the lane may
     /// (modulo 2^32).
     unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums;
+    /// Whether [`Integers::add_fours`] is faster where no weight is −128.
+    const MINDS_LEAST: bool = false;
     /// Adds the products of four steps, so many times, of the pixels at these offsets, in an order of the set's own; `false`
     /// if the set has none. `at` says where the first weights of a vector are, and how many channels its panel has. There
-    /// are weights of all these steps, and each pixel is good for them.
+    /// are weights of all these steps, and each pixel is good for them. If the set [minds](Integers::MINDS_LEAST), `has_least`
+    /// says whether one of the weights is −128.
     #[inline(always)]
     unsafe fn add_fours<const M: usize, const N: usize>(
         _: &mut [[Self::Sums; N]; M],
@@ -135,6 +138,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
         _pixels: *const u8,
         _offsets: &[usize; M],
         _fours: usize,
+        _has_least: bool,
     ) -> bool {
         false
     }
@@ -165,6 +169,26 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// from their elements.
     #[inline(always)]
     unsafe fn add_middle(sums: Self::Sums, _: Self::Factors) -> Self::Sums {
+        sums
+    }
+    /// The same for so many times four steps of a panel with `width` channels, whose weights for these lanes begin at `p`.
+    #[inline(always)]
+    unsafe fn add_middle_of_fours(
+        mut sums: Self::Sums,
+        mut p: *const u8,
+        width: usize,
+        fours: usize,
+    ) -> Self::Sums {
+        for _ in 0..fours {
+            // SAFETY: the processor has the instructions, and there are weights of all these steps: `# Safety` of `Integers`.
+            unsafe {
+                sums = Self::add_middle(sums, Self::weights::<4, 0>(p, width));
+                if const { Self::DEPTH < 4 } {
+                    sums = Self::add_middle(sums, Self::weights::<4, 1>(p, width));
+                }
+            }
+            p = p.wrapping_add(4 * width);
+        }
         sums
     }
     /// Adds a number to each lane (modulo 2^32).

@@ -34,8 +34,9 @@ pub(crate) const MIDDLE: u8 = 128;
 static FOURS: [[u8; 16]; 2] =
     [[0, 2, 1, 3, 0, 2, 1, 3, 0, 2, 1, 3, 0, 2, 1, 3], [4, 6, 5, 7, 4, 6, 5, 7, 4, 6, 5, 7, 4, 6, 5, 7]];
 
-/// What a sum of two products of signed bytes begins at, so that it fits into 16 bits: the products alone are at least
-/// −2 · 128 · 127 and at most 2 · 128², one more than fits.
+/// What a sum of two products of signed bytes begins at where weights may be −128, so that it fits into 16 bits: the products
+/// alone are at least −2 · 128 · 127 and at most 2 · 128², one more than fits. Without such a weight they are at most
+/// 2 · 128 · 127.
 const BELOW: i16 = -256;
 
 /// 8 elements less by the middle.
@@ -65,65 +66,140 @@ struct TwoFours {
     below: int16x8_t,
 }
 
-/// Adds to each of the two sums of four channels the products of a pixel's next two fours. The instructions are given here in
-/// their order: the compiler would make the products of all pixels first, for which it has too few registers.
+/// Adds to each of the two sums of four channels the products of a pixel's next two fours. If `HAS_LEAST`, a weight may be −128,
+/// and sums of two products begin at [`BELOW`]. The instructions are given here in their order: the compiler would make the
+/// products of all pixels first, for which it has too few registers.
 ///
 /// # Safety
 /// The processor has NEON, and `pixel` is good for 8 bytes.
 #[inline(always)]
-unsafe fn add_two_fours(
+unsafe fn add_two_fours<const HAS_LEAST: bool>(
     mut sums: [int32x4_t; 4],
     pixel: *const u8,
     [first, second]: [[int8x16_t; 2]; 2],
     how: &TwoFours,
 ) -> [int32x4_t; 4] {
+    macro_rules! add {
+        ($($first:literal)*; $($below:tt)*) => {
+            asm!(
+                "ldr {b:d}, [{pixel}]",
+                "eor {b:v}.8b, {b:v}.8b, {middle:v}.8b",
+                $($first,)*
+                "smlal {r:v}.8h, {e:v}.8b, {b:v}.8b",
+                "smlal2 {s:v}.8h, {e:v}.16b, {b:v}.16b",
+                "smlal {t:v}.8h, {f:v}.8b, {b:v}.8b",
+                "smlal2 {u:v}.8h, {f:v}.16b, {b:v}.16b",
+                "sadalp {i:v}.4s, {r:v}.8h",
+                "sadalp {j:v}.4s, {s:v}.8h",
+                "sadalp {k:v}.4s, {t:v}.8h",
+                "sadalp {l:v}.4s, {u:v}.8h",
+                pixel = in(reg) pixel,
+                x = in(vreg) how.order[0],
+                y = in(vreg) how.order[1],
+                middle = in(vreg) how.middle,
+                c = in(vreg) first[0],
+                d = in(vreg) first[1],
+                e = in(vreg) second[0],
+                f = in(vreg) second[1],
+                a = out(vreg) _,
+                b = out(vreg) _,
+                r = out(vreg) _,
+                s = out(vreg) _,
+                t = out(vreg) _,
+                u = out(vreg) _,
+                i = inout(vreg) sums[0],
+                j = inout(vreg) sums[1],
+                k = inout(vreg) sums[2],
+                l = inout(vreg) sums[3],
+                $($below)*
+                options(pure, readonly, nostack, preserves_flags),
+            )
+        };
+    }
     // SAFETY: the processor has the instructions, and the 8 bytes that the first one reads are there: `# Safety` of this
     // function. They change nothing but their registers.
     unsafe {
-        asm!(
-            "ldr {b:d}, [{pixel}]",
-            "mov {r:v}.16b, {below:v}.16b",
-            "mov {s:v}.16b, {below:v}.16b",
-            "mov {t:v}.16b, {below:v}.16b",
-            "eor {b:v}.8b, {b:v}.8b, {middle:v}.8b",
-            "mov {u:v}.16b, {below:v}.16b",
-            "tbl {a:v}.16b, {{{b:v}.16b}}, {x:v}.16b",
-            "tbl {b:v}.16b, {{{b:v}.16b}}, {y:v}.16b",
-            "smlal {r:v}.8h, {c:v}.8b, {a:v}.8b",
-            "smlal2 {s:v}.8h, {c:v}.16b, {a:v}.16b",
-            "smlal {t:v}.8h, {d:v}.8b, {a:v}.8b",
-            "smlal2 {u:v}.8h, {d:v}.16b, {a:v}.16b",
-            "smlal {r:v}.8h, {e:v}.8b, {b:v}.8b",
-            "smlal2 {s:v}.8h, {e:v}.16b, {b:v}.16b",
-            "smlal {t:v}.8h, {f:v}.8b, {b:v}.8b",
-            "smlal2 {u:v}.8h, {f:v}.16b, {b:v}.16b",
-            "sadalp {i:v}.4s, {r:v}.8h",
-            "sadalp {j:v}.4s, {s:v}.8h",
-            "sadalp {k:v}.4s, {t:v}.8h",
-            "sadalp {l:v}.4s, {u:v}.8h",
-            pixel = in(reg) pixel,
-            x = in(vreg) how.order[0],
-            y = in(vreg) how.order[1],
-            middle = in(vreg) how.middle,
-            below = in(vreg) how.below,
-            c = in(vreg) first[0],
-            d = in(vreg) first[1],
-            e = in(vreg) second[0],
-            f = in(vreg) second[1],
-            a = out(vreg) _,
-            b = out(vreg) _,
-            r = out(vreg) _,
-            s = out(vreg) _,
-            t = out(vreg) _,
-            u = out(vreg) _,
-            i = inout(vreg) sums[0],
-            j = inout(vreg) sums[1],
-            k = inout(vreg) sums[2],
-            l = inout(vreg) sums[3],
-            options(pure, readonly, nostack, preserves_flags),
-        );
+        if HAS_LEAST {
+            add!(
+                "mov {r:v}.16b, {below:v}.16b"
+                "mov {s:v}.16b, {below:v}.16b"
+                "mov {t:v}.16b, {below:v}.16b"
+                "mov {u:v}.16b, {below:v}.16b"
+                "tbl {a:v}.16b, {{{b:v}.16b}}, {x:v}.16b"
+                "tbl {b:v}.16b, {{{b:v}.16b}}, {y:v}.16b"
+                "smlal {r:v}.8h, {c:v}.8b, {a:v}.8b"
+                "smlal2 {s:v}.8h, {c:v}.16b, {a:v}.16b"
+                "smlal {t:v}.8h, {d:v}.8b, {a:v}.8b"
+                "smlal2 {u:v}.8h, {d:v}.16b, {a:v}.16b";
+                below = in(vreg) how.below,
+            );
+        } else {
+            add!(
+                "tbl {a:v}.16b, {{{b:v}.16b}}, {x:v}.16b"
+                "tbl {b:v}.16b, {{{b:v}.16b}}, {y:v}.16b"
+                "smull {r:v}.8h, {c:v}.8b, {a:v}.8b"
+                "smull2 {s:v}.8h, {c:v}.16b, {a:v}.16b"
+                "smull {t:v}.8h, {d:v}.8b, {a:v}.8b"
+                "smull2 {u:v}.8h, {d:v}.16b, {a:v}.16b";
+            );
+        }
     }
     sums
+}
+
+/// [`Integers::add_fours`].
+///
+/// # Safety
+/// The processor has NEON, and the method's.
+#[inline(always)]
+unsafe fn add_fours<const M: usize, const N: usize, const HAS_LEAST: bool>(
+    sums: &mut [[[int32x4_t; 2]; N]; M],
+    at: impl Fn(usize) -> (*const u8, usize),
+    pixels: *const u8,
+    offsets: &[usize; M],
+    count: usize,
+) {
+    // SAFETY: the processor has the instructions, and there are weights of these steps for 8 lanes of each vector, and the
+    // steps of each pixel: `# Safety` of this function.
+    unsafe {
+        let how = TwoFours {
+            order: [vld1q_u8(FOURS[0].as_ptr()), vld1q_u8(FOURS[1].as_ptr())],
+            middle: vdup_n_u8(MIDDLE),
+            below: vdupq_n_s16(BELOW),
+        };
+        // Each two fours add two numbers that began at `BELOW` to each of these sums; so the sums begin with what those lack.
+        let lacks = if HAS_LEAST { (count / 2) as i32 * -2 * i32::from(BELOW) } else { 0 };
+        for v in 0..N {
+            let (mut p, width) = at(v);
+            let mut twos = [[vdupq_n_s32(lacks); 4]; M];
+            for step in (0..count / 2 * 8).step_by(8) {
+                let [first, second] = [fours(p), fours(p.wrapping_add(4 * width))];
+                for i in 0..M {
+                    let pixel = pixels.add(offsets[i] + step);
+                    twos[i] = add_two_fours::<HAS_LEAST>(twos[i], pixel, [first, second], &how);
+                }
+                p = p.wrapping_add(8 * width);
+            }
+            if count % 2 == 1 {
+                let first = fours(p);
+                for i in 0..M {
+                    let four = pixels.add(offsets[i] + 4 * (count - 1)).cast::<u32>().read_unaligned();
+                    let four = veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(four)), vdupq_n_u8(MIDDLE));
+                    let a = vqtbl1q_s8(vreinterpretq_s8_u8(four), how.order[0]);
+                    for half in 0..2 {
+                        let products = vmull_s8(vget_low_s8(first[half]), vget_low_s8(a));
+                        twos[i][2 * half] = vpadalq_s16(twos[i][2 * half], products);
+                        let products = vmull_high_s8(first[half], a);
+                        twos[i][2 * half + 1] = vpadalq_s16(twos[i][2 * half + 1], products);
+                    }
+                }
+            }
+            for (sums, [a, b, c, d]) in sums.iter_mut().zip(twos) {
+                let [low, high] = sums[v];
+                sums[v] = [vaddq_s32(low, vpaddq_s32(a, b)), vaddq_s32(high, vpaddq_s32(c, d))];
+            }
+        }
+    }
 }
 
 // SAFETY: there are 8 lanes, and each method touches what `Integers` says of its pointers and no more.
@@ -139,6 +215,7 @@ unsafe impl Integers for Neon {
     const DEPTH: usize = 2;
     const SIZE: usize = 1;
     const MIDDLE: u8 = MIDDLE;
+    const MINDS_LEAST: bool = true;
     const TILE: usize = 4;
     const PANELS_PER_STEP: usize = 1;
 
@@ -231,6 +308,22 @@ unsafe impl Integers for Neon {
         }
     }
 
+    #[inline(always)]
+    unsafe fn add_middle_of_fours(sums: Self::Sums, p: *const u8, width: usize, count: usize) -> Self::Sums {
+        // SAFETY: the processor has NEON, and there are weights of these steps for 8 lanes: `# Safety` of `Integers`.
+        unsafe {
+            let mut all = [vdupq_n_s32(0); 2];
+            for four in 0..count {
+                let weights = fours(p.wrapping_add(4 * width * four));
+                for i in 0..2 {
+                    all[i] = vpadalq_s16(all[i], vpaddlq_s8(weights[i]));
+                }
+            }
+            // The middle is 2⁷.
+            [0, 1].map(|i| vaddq_s32(sums[i], vshlq_n_s32::<7>(all[i])))
+        }
+    }
+
     /// Two fours at a time: products of the same place in both have a sum of 16 bits, and two of these are added to one of
     /// the two sums that each channel has here.
     #[inline(always)]
@@ -240,46 +333,14 @@ unsafe impl Integers for Neon {
         pixels: *const u8,
         offsets: &[usize; M],
         count: usize,
+        has_least: bool,
     ) -> bool {
-        // SAFETY: the processor has the instructions, and there are weights of these steps for 8 lanes of each vector, and the
-        // steps of each pixel: `# Safety` of `Integers`.
+        // SAFETY: the processor has NEON, and the weights and pixels are there: `# Safety` of `Integers`.
         unsafe {
-            let how = TwoFours {
-                order: [vld1q_u8(FOURS[0].as_ptr()), vld1q_u8(FOURS[1].as_ptr())],
-                middle: vdup_n_u8(MIDDLE),
-                below: vdupq_n_s16(BELOW),
-            };
-            // Each two fours add two numbers that began at `BELOW` to each of these sums; so the sums begin with what those lack.
-            let lacks = vdupq_n_s32((count / 2) as i32 * -2 * i32::from(BELOW));
-            for v in 0..N {
-                let (mut p, width) = at(v);
-                let mut twos = [[lacks; 4]; M];
-                for step in (0..count / 2 * 8).step_by(8) {
-                    let [first, second] = [fours(p), fours(p.wrapping_add(4 * width))];
-                    for i in 0..M {
-                        let pixel = pixels.add(offsets[i] + step);
-                        twos[i] = add_two_fours(twos[i], pixel, [first, second], &how);
-                    }
-                    p = p.wrapping_add(8 * width);
-                }
-                if count % 2 == 1 {
-                    let first = fours(p);
-                    for i in 0..M {
-                        let four = pixels.add(offsets[i] + 4 * (count - 1)).cast::<u32>().read_unaligned();
-                        let four = veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(four)), vdupq_n_u8(MIDDLE));
-                        let a = vqtbl1q_s8(vreinterpretq_s8_u8(four), how.order[0]);
-                        for half in 0..2 {
-                            let products = vmull_s8(vget_low_s8(first[half]), vget_low_s8(a));
-                            twos[i][2 * half] = vpadalq_s16(twos[i][2 * half], products);
-                            let products = vmull_high_s8(first[half], a);
-                            twos[i][2 * half + 1] = vpadalq_s16(twos[i][2 * half + 1], products);
-                        }
-                    }
-                }
-                for (sums, [a, b, c, d]) in sums.iter_mut().zip(twos) {
-                    let [low, high] = sums[v];
-                    sums[v] = [vaddq_s32(low, vpaddq_s32(a, b)), vaddq_s32(high, vpaddq_s32(c, d))];
-                }
+            if has_least {
+                add_fours::<M, N, true>(sums, at, pixels, offsets, count);
+            } else {
+                add_fours::<M, N, false>(sums, at, pixels, offsets, count);
             }
         }
         true

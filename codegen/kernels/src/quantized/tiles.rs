@@ -115,6 +115,7 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
             if S::MIDDLE > 0 && steps.start == 0 {
                 add_middle::<S, N>(&mut biases, vectors.weights(0), panels.stored_steps());
             }
+            let has_least = S::MINDS_LEAST && vectors.weights(steps.start).has_least(steps.len());
             for tile in 0..self.0.count {
                 let mut pixels = self.0.pixels.add(tile * self.0.tile);
                 let mut weights = vectors.weights(steps.start);
@@ -127,7 +128,7 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                         }
                     }
                 }
-                if S::add_fours(&mut sums, |v| weights.steps::<S, 4>(v), pixels, &offsets, fours) {
+                if S::add_fours(&mut sums, |v| weights.steps::<S, 4>(v), pixels, &offsets, fours, has_least) {
                     weights = weights.advanced_by(4 * fours);
                     pixels = pixels.wrapping_add(4 * S::SIZE * fours);
                 } else {
@@ -223,6 +224,17 @@ impl<const N: usize> Vectors<N> {
         (panel.wrapping_add(STEPS * lane), width)
     }
 
+    /// Whether one of the next weights of the last panel is −128.
+    ///
+    /// # Safety
+    /// There are weights of so many steps.
+    #[inline(always)]
+    unsafe fn has_least(&self, steps: usize) -> bool {
+        // SAFETY: there are weights of these steps for each channel: `# Safety` of this function.
+        let weights = unsafe { core::slice::from_raw_parts(self.last.cast::<i8>(), steps * self.width) };
+        weights.iter().fold(0, |least, &weight| weight.min(least)) == i8::MIN
+    }
+
     /// The place `steps` steps after this one.
     #[inline(always)]
     fn advanced_by(self, steps: usize) -> Self {
@@ -245,16 +257,11 @@ unsafe fn add_middle<S: Integers, const N: usize>(
     // SAFETY: this is in `Work::run`, and there are weights of all steps, each four or two of which take `after`
     // further: `# Safety` of this function.
     unsafe {
-        for _ in 0..steps / 4 {
-            for (v, sums) in biases.iter_mut().enumerate() {
-                let (p, width) = weights.steps::<S, 4>(v);
-                *sums = S::add_middle(*sums, S::weights::<4, 0>(p, width));
-                if const { S::DEPTH < 4 } {
-                    *sums = S::add_middle(*sums, S::weights::<4, 1>(p, width));
-                }
-            }
-            weights = weights.advanced_by(4);
+        for (v, sums) in biases.iter_mut().enumerate() {
+            let (p, width) = weights.steps::<S, 4>(v);
+            *sums = S::add_middle_of_fours(*sums, p, width, steps / 4);
         }
+        weights = weights.advanced_by(steps / 4 * 4);
         if !steps.is_multiple_of(4) {
             for (v, sums) in biases.iter_mut().enumerate() {
                 let (p, width) = weights.steps::<S, 2>(v);
