@@ -171,8 +171,9 @@ def table(results: list[Result], machine: str) -> str:
              "`tests/conformance/architectures.py`, with seeded weights, as PyTorch's two exporters write them. Each is planned in three",
              "ways, checked, and run beside ONNX Runtime. *Error* is the largest difference, as a share of the largest element. *Memory*",
              "is all that a plan takes, its parameters included: the fastest plan, and the smallest. *Planning* is the time for the",
-             "smallest, which the search takes most of. *Frame*: the crate of the fastest plan is built, gives the same bytes, and takes this many times as long",
-             f"as ONNX Runtime, on one thread of this processor: {machine}. Crates are built of one exporter's models.", "",
+             "smallest, which the search takes most of. *Frame*: the crate of the fastest plan is built, gives the same bytes, and",
+             f"takes this many times as long as ONNX Runtime, on one thread of this processor: {machine}.",
+             "Crates are built of one exporter's models.", "",
              "| architecture | exporter | error | memory, fastest | memory, smallest | planning | frame |",
              "| --- | --- | ---: | ---: | ---: | ---: | ---: |"]
     for result in results:
