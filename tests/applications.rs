@@ -61,7 +61,7 @@ fn check(application: &Application) {
     let values = |cnn: usize, layer: usize, parameter: usize| {
         application.cnns[cnn].network.parameter(layer, parameter)
     };
-    let mut runner = Runner::new(&plan, &values).expect("a runner");
+    let mut runner = Runner::poisoned(&plan, &values).expect("a runner");
     for (c, cnn) in plan.cnns.iter().enumerate() {
         check_cnn(&plan, &mut runner, c, cnn, folder);
     }
@@ -150,6 +150,7 @@ fn of_models(name: &str, files: &[&str], more: &str) -> Option<Application> {
 }
 
 #[test]
+#[ignore = "takes minutes: run it by hand, in release"]
 fn optical_character_recognition() {
     if let Some(application) = of_models("ocr", &["ocr_det", "ocr_cls", "ocr_rec"], "") {
         check(&application);
@@ -174,11 +175,8 @@ fn faces() {
 }
 
 #[test]
+#[ignore = "takes minutes: run it by hand, in release"]
 fn a_pipeline() {
-    if cfg!(debug_assertions) {
-        println!("the pipeline is built in release only");
-        return;
-    }
     let cut = r#"partitions: [(name: "front", upto: "block_6_project"), (name: "back")]"#;
     for rows in ["all", "none"] {
         check(&application(&format!(
@@ -189,11 +187,8 @@ fn a_pipeline() {
 
 /// A branch of each inception module on another processor.
 #[test]
+#[ignore = "takes minutes: run it by hand, in release"]
 fn branches() {
-    if cfg!(debug_assertions) {
-        println!("the branches are built in release only");
-        return;
-    }
     check(&app("pipelines/googlenet.ron").resolve().expect("an application"));
 }
 
@@ -246,7 +241,7 @@ fn check_rows(name: &str) {
     at_once.constraints.memory = None;
     let at_once = csdfc_tests::plan(&at_once);
     let values = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
-    let outputs = Runner::new(&at_once, &values).expect("a runner").infer(0, &[frame]).expect("a frame");
+    let outputs = Runner::poisoned(&at_once, &values).expect("a runner").infer(0, &[frame]).expect("a frame");
     assert!(bits(&outputs[0]).into_iter().eq(whole.iter().map(|x| x.to_bits())));
     let pixels = rows * columns;
     let rows = (0..made * pixels).map(|i| whole[i % made * pixels + i / made]);
@@ -262,11 +257,8 @@ fn check_rows(name: &str) {
 }
 
 #[test]
+#[ignore = "takes minutes: run it by hand, in release"]
 fn benchmarks() {
-    if cfg!(debug_assertions) {
-        println!("benchmarks are built in release only");
-        return;
-    }
     for name in ["mobilenet_v2", "efficientnet_b0"] {
         check(&application(&format!(r#"(cnns: [(model: "builtin:{name}")])"#)));
     }

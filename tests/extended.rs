@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+    #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
     fn every_plan_of_the_front_is_accepted(bytes in prop::collection::vec(any::<u8>(), 20..120)) {
         let mut application = generate::application(&bytes, StorageModel::Tensors);
         application.rows = RowsChoice::Default;
@@ -109,7 +109,7 @@ fn figures(name: &str) -> Vec<(u64, u64)> {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn known_networks_are_as_small_as_they_must_be() {
     for (name, bytes, extra) in [
         ("mobilenet_v2", 516_096, 1250),

@@ -155,7 +155,7 @@ fn budgets(application: &Application, device: &DeviceProfile) -> Vec<Option<Memo
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn joint_plans_are_never_worse_than_one_after_the_other() {
     let (mut faster, mut converted) = (0, 0);
     for stream in 0..NETWORKS {
@@ -186,7 +186,7 @@ fn joint_plans_are_never_worse_than_one_after_the_other() {
 
 /// Every assignment of four primitives to one or two convolutions, each planned by itself: none is better.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn joint_plans_of_small_chains_are_the_best() {
     let mut compared = 0;
     for stream in 0..CHAINS {
@@ -241,7 +241,7 @@ fn fired(application: &Application, plan: &Plan) -> [BTreeMap<String, u64>; 2] {
     let network = as_planned(application, plan).cnns.remove(0).network;
     let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
     let layers = &plan.cnns[0].layers;
-    let mut runner = Runner::new(plan, &parameters).unwrap();
+    let mut runner = Runner::poisoned(plan, &parameters).unwrap();
     let inputs = layers.iter().filter(|layer| matches!(layer.operator, Operator::Input(_)));
     let value = |layer: &csdfc_plan::plan::Layer| {
         let shape = &layer.output_shape;
@@ -282,7 +282,7 @@ fn just_the_primitives_of_a_joint_plan_run() {
 
 /// The same bytes whatever the number of threads that search.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn joint_plans_are_the_same_with_any_number_of_threads() {
     for stream in 0..NETWORKS / 2 {
         let random = &mut random(stream);

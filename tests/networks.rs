@@ -141,14 +141,14 @@ fn what_is_stored_of_parameters_is_little_more_than_they_are() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn every_built_in_is_planned_and_checked() {
     let all: Vec<Figures> = builtin::NAMES.iter().map(|name| study(&format!("builtin:{name}"))).collect();
     report(&all);
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn every_trained_model_is_planned_and_checked() {
     let models = models();
     if models.is_empty() {
@@ -184,7 +184,7 @@ fn the_bars_are_met() {
 /// There is no search if the answer is known without one: the fastest plan has no parts, and rates that no plan
 /// meets are reported at once.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn nothing_is_searched_for_where_nothing_can_be_found() {
     let device = DeviceProfile::find("generic", Path::new("")).unwrap();
     let watch = Watch { scope: Scope::Plan, ..Watch::unwatched() };
@@ -226,7 +226,7 @@ fn nothing_is_searched_for_where_nothing_can_be_found() {
 
 /// Same input, same bytes: once more in this process, and in processes of one and two threads.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn plans_are_byte_identical() {
     for (name, method) in [
         ("mobilenet_v2", Method::Extended),

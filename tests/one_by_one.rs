@@ -50,7 +50,7 @@ fn inception_v3_fits_where_its_largest_tensors_share_addresses() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn mobilenet_v2_reaches_the_liveness_bound() {
     let Some(path) = models().into_iter().find(|path| path.ends_with("mobilenet_v2_embed.onnx")) else {
         println!("skipped: no models in ../shared/models");

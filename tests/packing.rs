@@ -141,7 +141,7 @@ fn networks_are_packed_as_low_as_can_be() {
 
 /// Partitions that run at the same time lie one above the other, each packed for itself.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn applications_are_packed_as_low_as_can_be() {
     let together = r#"(
         name: "together", rows: all, parallel: [["a", "b"]],

@@ -113,7 +113,7 @@ fn wrong(
     // The checker must accept the plan: then its rates equal the planner's.
     let plan = plan(&generate::of_cnns(vec![cnn], vec![vec![name]], StorageModel::Tensors, RowsChoice::All));
     let none = |_: usize, _: usize, parameter| Err(ParameterError::Missing { parameter });
-    let mut runner = Runner::new(&plan, &none).expect("a plan that runs");
+    let mut runner = Runner::poisoned(&plan, &none).expect("a plan that runs");
     let outputs = runner.infer(0, &[numbered(size)]).expect("outputs");
     let (mut pixels, mut rows) = (0, 0);
     for (way, output) in ways.iter().zip(outputs) {

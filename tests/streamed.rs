@@ -24,7 +24,7 @@ use csdfc_tests::{application, generate, outcome_from, plan, rates, tiled};
 
 /// A few percent of what the weights alone take, in bytes, and every weight read once a frame.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn networks_take_a_fraction_of_their_weights() {
     for (name, most) in [
         ("mobilenet_v1", 970_000),
@@ -50,7 +50,7 @@ fn networks_take_a_fraction_of_their_weights() {
 
 /// With less memory, some weights are read again. The bytes read are at most a given multiple of all weights.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn networks_take_less_if_they_read_weights_again() {
     for (name, most, times) in [
         ("mobilenet_v2", 534_000, 1.3),
@@ -151,7 +151,7 @@ fn integers_take_a_fraction_of_their_weights() {
 
 /// Where weights do not fit, some are streamed, and no more than must be. Loads overlap computing.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn weights_that_do_not_fit_are_streamed() {
     let within = |memory: u64| {
         let mut opened = csdfc_tests::app("mobilenet_v2.ron");
@@ -210,7 +210,7 @@ fn loads_of_stages_overlap_computing() {
 /// The plan is as fast as by either simple rule: that no weight stays, or as many as fit in addition to the smallest
 /// plan, the largest first. In between, it is faster.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn what_stays_is_worth_its_room() {
     let of = |weights: WeightsPlace, goal: MemoryGoal, resident: &[String]| {
         let mut opened = csdfc_tests::app("mobilenet_v2.ron");

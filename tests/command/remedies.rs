@@ -31,7 +31,7 @@ fn every_command_makes_the_plan_of_its_line() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn every_command_makes_the_plan_of_its_line_at_more_budgets() {
     tried(&["builtin:lenet5", "builtin:paper_pair"], &[5, 35, 65, 95]);
     tried(&["builtin:resnet8"], &[15]);

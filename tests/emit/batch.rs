@@ -46,7 +46,7 @@ fn a_call_runs_frames_one_after_another() {
     let emitted = Emitted::new(&application);
     assert_eq!(emitted.plan.cnns[0].batch, BATCH as u64);
     let values = values_of(&application);
-    let mut runner = Runner::new(&emitted.plan, &values).expect("a runner");
+    let mut runner = Runner::poisoned(&emitted.plan, &values).expect("a runner");
     let frames = frames(&emitted);
     let each: Vec<Value> = frames
         .iter()

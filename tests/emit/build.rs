@@ -103,7 +103,7 @@ fn modules_make_the_bytes_of_run() {
         let plan = emit(folder, path, text);
         let application = application(text);
         let values = values_of(&application);
-        let mut runner = Runner::new(&plan, &values).unwrap();
+        let mut runner = Runner::poisoned(&plan, &values).unwrap();
         let outputs: Vec<Value> = runner.infer(0, &inputs(&plan, 0)).unwrap();
         let Data::F32(scores) = &outputs[0].data else { panic!("floats") };
         let bits: Vec<String> = scores.iter().map(|score| score.to_bits().to_string()).collect();

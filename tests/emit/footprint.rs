@@ -1,7 +1,7 @@
 //! What crates take on boards, as a linker says it, beside what the tables of `csdfc_emit::footprint` say. The tables are made
 //! here, too:
 //!
-//!     cargo test --workspace --test plans -- --ignored measures_footprints
+//!     cargo test --release --workspace --test plans -- --ignored measures_footprints
 //!
 //! With `TARGET=…` it measures, and compares, one target alone.
 //!

@@ -59,7 +59,7 @@ fn expected(application: &Application, missing: &str) -> String {
     let mut runners = Vec::new();
     for (plan, network) in plans.iter().zip(&networks) {
         let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
-        runners.push(Runner::new(plan, &parameters).expect("a runner"));
+        runners.push(Runner::poisoned(plan, &parameters).expect("a runner"));
     }
     let (mut text, mut taken) = (String::new(), [0; 4]);
     for turn in turns() {

@@ -69,7 +69,7 @@ fn run(network: Network, inputs: &[Value]) -> Vec<f32> {
     let application = generate::of_one(network, StorageModel::Tensors, RowsChoice::All);
     let (network, plan) = (&application.cnns[0].network, plan(&application));
     let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
-    let mut runner = Runner::new(&plan, &parameters).expect("a runner");
+    let mut runner = Runner::poisoned(&plan, &parameters).expect("a runner");
     match runner.infer(0, inputs).expect("a frame").remove(0).data {
         Data::F32(values) => values,
         other => panic!("{other:?}"),

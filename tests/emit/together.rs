@@ -75,7 +75,7 @@ fn application(cases: &[&Case], threads: usize) -> Application {
 
 fn run(application: &Application, plan: &Plan) -> Vec<Value> {
     let values = values_of(application);
-    let mut runner = Runner::new(plan, &values).expect("a runner");
+    let mut runner = Runner::poisoned(plan, &values).expect("a runner");
     let frame = |_| runner.infer(0, &inputs(plan, 0)).expect("a frame");
     (0..FRAMES).map(frame).last().expect("a frame")
 }
@@ -175,7 +175,8 @@ fn stages_whose_rings_share_addresses() {
     let plan = (0..100).map(pushed).find(in_both).expect("layers made row by row in both CNNs");
     let values = values_of(&application);
     for c in 0..2 {
-        let [mut one, mut other] = [&apart, &plan].map(|plan| Runner::new(plan, &values).expect("a runner"));
+        let [mut one, mut other] =
+            [&apart, &plan].map(|plan| Runner::poisoned(plan, &values).expect("a runner"));
         let inputs = inputs(&plan, c);
         assert_eq!(one.infer(c, &inputs).expect("a frame"), other.infer(c, &inputs).expect("a frame"));
     }

@@ -104,7 +104,7 @@ fn no_plan_that_says_it_is_the_least_can_be_packed_lower() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn none_of_hundreds_of_plans_can_be_packed_lower() {
     assert_little_is_left(&repacked(1000..1060, Effort { orders: 1000, decisions: 20_000 }), 461);
 }

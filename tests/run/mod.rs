@@ -65,7 +65,7 @@ fn run_plan(application: &Application, plan: &Plan) -> Result<Vec<Vec<Value>>, R
     let parameters = |cnn: usize, layer: usize, parameter: usize| {
         application.cnns[cnn].network.parameter(layer, parameter)
     };
-    let mut runner = Runner::new(plan, &parameters)?;
+    let mut runner = Runner::poisoned(plan, &parameters)?;
     let resident = plan.memory.parameters_resident.unwrap_or(plan.memory.parameters_stored);
     assert_eq!(runner.weight_bytes(), resident);
     let mut outputs = Vec::new();

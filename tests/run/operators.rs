@@ -136,7 +136,7 @@ pub fn outputs(network: Network, rows: RowsChoice, x: &Value) -> Vec<Value> {
     let application = Application::of_network("a", normalise(network, Fusion::Full), rows);
     let network = &application.cnns[0].network;
     let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
-    Runner::new(&plan(&application), &parameters).unwrap().infer(0, std::slice::from_ref(x)).unwrap()
+    Runner::poisoned(&plan(&application), &parameters).unwrap().infer(0, std::slice::from_ref(x)).unwrap()
 }
 
 fn attribute(name: &str, of: AttributeType) -> AttributeProto {

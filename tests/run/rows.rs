@@ -52,8 +52,8 @@ fn rows_come_from_the_top_and_may_fail() {
         let plan = plan(&application);
         let network = &application.cnns[0].network;
         let parameters = |_, layer, parameter| network.parameter(layer, parameter);
-        let mut runner = Runner::new(&plan, &parameters).unwrap();
-        let mut reference = Runner::new(&plan, &parameters).unwrap();
+        let mut runner = Runner::poisoned(&plan, &parameters).unwrap();
+        let mut reference = Runner::poisoned(&plan, &parameters).unwrap();
         for frame in 0..FRAMES {
             let values = inputs(network, frame);
             let given: Vec<_> = values.iter().map(Some).collect();

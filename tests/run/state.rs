@@ -152,7 +152,7 @@ fn bits(values: &[Value]) -> Vec<Vec<u32>> {
 fn by_hand(network: &Network, pairs: &[(String, String)], rows: RowsChoice) -> Vec<Vec<Vec<u32>>> {
     let plan = outcome(&generate::of_one(network.clone(), StorageModel::Tensors, rows)).plan;
     let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
-    let mut runner = Runner::new(&plan, &parameters).unwrap();
+    let mut runner = Runner::poisoned(&plan, &parameters).unwrap();
     let inputs: Vec<LayerId> = network.ids().filter(|id| network.layer(*id).is_input()).collect();
     let kept = |id: LayerId| pairs.iter().find(|(_, input)| *input == network.layer(id).name);
     let mut last: Option<Vec<Value>> = None;
@@ -206,12 +206,12 @@ fn frames_make_what_outputs_handed_back_would() {
         let choice = [RowsChoice::None, RowsChoice::All, RowsChoice::Default][number as usize % 3].clone();
         let (kept, plan) = kept(&network, &pairs, choice.clone());
         let parameters = |_: usize, layer: usize, parameter: usize| kept.parameter(layer, parameter);
-        let mut runner = Runner::new(&plan, &parameters).unwrap();
+        let mut runner = Runner::poisoned(&plan, &parameters).unwrap();
         let expected = by_hand(&network, &pairs, choice);
         assert_eq!(frames(&mut runner, &kept, 0..3), expected[..3], "network {number}");
         // Another runner goes on from what this one saves, and this one begins anew.
         let saved = runner.save(0);
-        let mut other = Runner::new(&plan, &parameters).unwrap();
+        let mut other = Runner::poisoned(&plan, &parameters).unwrap();
         other.restore(0, &saved).unwrap();
         assert_eq!(frames(&mut other, &kept, 3..FRAMES), expected[3..], "network {number}, saved");
         assert!(other.restore(0, &saved[1..]).is_err());

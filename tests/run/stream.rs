@@ -215,7 +215,7 @@ fn stream(hop: &Network, rows_choice: RowsChoice) -> Vec<Vec<Vec<u32>>> {
     let application = generate::of_one(hop.clone(), StorageModel::Tensors, rows_choice);
     let plan = plan(&application);
     let parameters = |_: usize, layer: usize, parameter: usize| hop.parameter(layer, parameter);
-    let mut runner = Runner::new(&plan, &parameters).unwrap();
+    let mut runner = Runner::poisoned(&plan, &parameters).unwrap();
     let input = &hop.layers[0].shape;
     let mut outputs = vec![Vec::new(); hop.outputs.len()];
     for from in (0..ROWS / input.dims[2]).map(|count| count * input.dims[2]) {
@@ -252,7 +252,7 @@ fn hops_make_the_rows_of_a_long_frame() {
             let whole = generate::of_one(long.clone(), StorageModel::Tensors, RowsChoice::None);
             let parameters = |_: usize, layer: usize, parameter: usize| long.parameter(layer, parameter);
             let plan = plan(&whole);
-            let mut runner = Runner::new(&plan, &parameters).unwrap();
+            let mut runner = Runner::poisoned(&plan, &parameters).unwrap();
             let expected = runner.infer(0, &[signal(&long.layers[0].shape, 0)]).unwrap();
             let searched = (number % 4 == 0).then_some(RowsChoice::Default);
             for choice in [RowsChoice::None, RowsChoice::All].into_iter().chain(searched) {
@@ -312,7 +312,7 @@ fn what_takes_turns_with_a_stream_is_as_if_alone() {
         let together = plan(&application);
         let networks: Vec<&Network> = application.cnns.iter().map(|cnn| &cnn.network).collect();
         let parameters = |c: usize, layer: usize, parameter: usize| networks[c].parameter(layer, parameter);
-        let mut runner = Runner::new(&together, &parameters).unwrap();
+        let mut runner = Runner::poisoned(&together, &parameters).unwrap();
         let of_one = |network: &&Network| {
             plan(&generate::of_one((*network).clone(), StorageModel::Tensors, choice.clone()))
         };
@@ -320,7 +320,7 @@ fn what_takes_turns_with_a_stream_is_as_if_alone() {
         let mut alone = Vec::new();
         for (plan, network) in plans.iter().zip(&networks) {
             let own = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
-            alone.push(Runner::new(plan, &own).unwrap());
+            alone.push(Runner::poisoned(plan, &own).unwrap());
         }
         let mut anew = 0;
         for turn in 0..40 {
@@ -369,11 +369,11 @@ fn a_hop_of_the_wake_word_is_the_window_that_ends_there() {
         hop_plan.tensors.iter().map(|tensor| tensor.history()).filter(|rows| *rows > 0).collect();
     assert_eq!(kept, [2, 4, 9, 14]);
     let parameters = |_: usize, layer: usize, parameter: usize| hop.parameter(layer, parameter);
-    let mut runner = Runner::new(&hop_plan, &parameters).unwrap();
+    let mut runner = Runner::poisoned(&hop_plan, &parameters).unwrap();
     let application = generate::of_one(window.clone(), StorageModel::Tensors, RowsChoice::None);
     let window_plan = plan(&application);
     let parameters = |_: usize, layer: usize, parameter: usize| window.parameter(layer, parameter);
-    let mut whole = Runner::new(&window_plan, &parameters).unwrap();
+    let mut whole = Runner::poisoned(&window_plan, &parameters).unwrap();
     for row in 0..ROWS {
         let made = runner.infer(0, &[signal(&hop.layers[0].shape, row)]).unwrap();
         match row.checked_sub(29) {
@@ -450,7 +450,7 @@ fn dilated_convolutions_multiply_nothing_twice() {
     let whole = generate::of_one(network.clone(), StorageModel::Tensors, RowsChoice::None);
     let parameters = |_: usize, layer: usize, parameter: usize| network.parameter(layer, parameter);
     let plan = plan(&whole);
-    let mut runner = Runner::new(&plan, &parameters).unwrap();
+    let mut runner = Runner::poisoned(&plan, &parameters).unwrap();
     let expected = runner.infer(0, &[signal(&network.layers[0].shape, 0)]).unwrap();
     assert_eq!(stream(&hop, RowsChoice::Default)[0], rows(&expected[0]));
 }

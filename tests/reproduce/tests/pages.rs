@@ -20,7 +20,7 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation: `.ci/run` runs it in release")]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn the_page_of_s1_is_not_old() {
     let (beginning, figures) = s1::without_search().unwrap();
     assert!(page("s1/README.md").starts_with(&beginning), "`csdfc-reproduce s1 -o docs/s1`");

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use crate::bytes::{Bytes, LINE};
 
-/// Bytes of known content on both sides of the arena, in debug builds.
-const GUARD: usize = if cfg!(debug_assertions) { LINE } else { 0 };
+/// Bytes of known content on both sides of the arena.
+const GUARD: usize = LINE;
 
 /// The content of guards. As floats, these are numbers that no kernel makes.
 const GUARD_BYTE: u8 = 0x5a;
@@ -22,6 +22,8 @@ const POISON: u8 = 0xff;
 pub(super) struct Arena {
     /// Guards on both sides.
     memory: Bytes,
+    /// Whether bytes that nothing may read are [`POISON`].
+    is_poisoned: bool,
 }
 
 /// The arena without the bytes that are being written: the parts below, between and above them, each with its first
@@ -30,13 +32,13 @@ pub(super) struct Arena {
 pub(super) struct Rest<'a>([(usize, &'a [u8]); 3]);
 
 impl Arena {
-    /// An arena of `bytes` bytes. In debug builds, nothing may read a byte before it is written.
-    pub fn new(bytes: u64) -> Option<Self> {
-        let mut memory = Bytes::zeros(usize::try_from(bytes).ok()?.checked_add(2 * GUARD)?)?;
-        if cfg!(debug_assertions) {
-            memory.fill(GUARD_BYTE);
-        }
-        let mut arena = Arena { memory };
+    /// An arena of `bytes` bytes: zeros, or poison.
+    pub fn new(bytes: u64, is_poisoned: bool) -> Option<Self> {
+        let memory = Bytes::zeros(usize::try_from(bytes).ok()?.checked_add(2 * GUARD)?)?;
+        let mut arena = Arena { memory, is_poisoned };
+        let end = GUARD + arena.len();
+        arena.memory[..GUARD].fill(GUARD_BYTE);
+        arena.memory[end..].fill(GUARD_BYTE);
         arena.poison(0..arena.len());
         Some(arena)
     }
@@ -77,14 +79,14 @@ impl Arena {
         self.memory.copy_within(GUARD + from.start..GUARD + from.end, GUARD + to);
     }
 
-    /// Makes these bytes NaN, in debug builds, since nothing may read them before they are written.
+    /// Makes these bytes NaN in an arena that is poisoned, since nothing may read them before they are written.
     pub fn poison(&mut self, range: Range<usize>) {
-        if cfg!(debug_assertions) {
+        if self.is_poisoned {
             self.memory[GUARD + range.start..GUARD + range.end].fill(POISON);
         }
     }
 
-    /// Whether nothing was written beyond the arena. Release builds do not check and say yes.
+    /// Whether nothing was written beyond the arena.
     pub fn is_intact(&self) -> bool {
         let (before, rest) = self.memory.split_at(GUARD);
         before.iter().chain(&rest[self.len()..]).all(|byte| *byte == GUARD_BYTE)
@@ -107,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_is_written_cannot_be_read() {
-        let mut arena = Arena::new(40).unwrap();
+        let mut arena = Arena::new(40, true).unwrap();
         assert_eq!(arena.all().get(0..40).unwrap().as_ptr().align_offset(64), 0);
         let ([written, room], rest) = arena.split([10..20, 4..6]).unwrap();
         written.fill(1);
@@ -127,16 +129,17 @@ mod tests {
         arena.copy(10..20, 30);
         assert_eq!(arena.all().get(30..40).unwrap(), [1; 10]);
         assert!(arena.is_intact());
-        if GUARD > 0 {
-            let end = GUARD + arena.len();
-            for beside in [GUARD - 1, end] {
-                let held = std::mem::replace(&mut arena.memory[beside], 0);
-                assert!(!arena.is_intact());
-                arena.memory[beside] = held;
-            }
+        let end = GUARD + arena.len();
+        for beside in [GUARD - 1, end] {
+            let held = std::mem::replace(&mut arena.memory[beside], 0);
+            assert!(!arena.is_intact());
+            arena.memory[beside] = held;
         }
         arena.poison(30..31);
-        assert_eq!(arena.all().get(30..31).unwrap() == [POISON], cfg!(debug_assertions));
+        assert_eq!(arena.all().get(30..32).unwrap(), [POISON, 1]);
+        let mut other = Arena::new(1, false).unwrap();
+        other.poison(0..1);
+        assert_eq!(other.all().get(0..1).unwrap(), [0]);
         for (one, other) in
             [(30..41, 0..0), (10..20, 19..21), (10..20, 9..11), (10..20, 12..13), (0..2, 40..41)]
         {

@@ -5,12 +5,12 @@
 //! checker replays them. Each frame is finished before the next begins, but rings and double buffers between partitions
 //! go on from frame to frame, as in the emitted crate. If a layer's output ring shares bytes with a ring that it reads,
 //! the layer is called once per row, with only the rows from which it makes that row. Streamed weights are first written
-//! to a file. Each frame reads them into blocks of the arena, as soon as the plan lets a load start. In debug builds,
-//! rows become NaN as soon as no reader needs them any more, before another ring may use their bytes, and writes beyond
-//! the arena are detected.
+//! to a file. Each frame reads them into blocks of the arena, as soon as the plan lets a load start. Writes beyond the arena are
+//! detected, and a poisoned one ([`Runner::poisoned`]) has NaN for rows that no reader needs any more.
 //!
-//! The caller's memory lies outside the arena: it hands over inputs and takes outputs row by row ([`FrameRows`]). Only an
-//! input that layers read in place is held as a whole. In model `edges`, a layer writes into the buffer of its first edge, and rows are copied to the buffers of its other edges.
+//! The caller's memory lies outside the arena: it hands over inputs and takes outputs row by row ([`FrameRows`]). Only an input
+//! that layers read in place is held as a whole. In model `edges`, a layer writes into the buffer of its first edge, and rows are
+//! copied to the buffers of its other edges.
 //!
 //! ```
 //! use csdfc_plan::plan::Plan;
@@ -34,6 +34,7 @@
 mod arena;
 mod batch;
 mod error;
+mod fired;
 mod memory;
 mod rows;
 mod state;
@@ -43,7 +44,7 @@ pub mod whole;
 mod whole_frame;
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::kernel::Context;
@@ -64,6 +65,7 @@ use arena::Arena;
 pub use batch::batch_dims;
 pub use error::{Parameters, RunError};
 use error::{layer_error, store_error};
+pub use fired::Fired;
 use memory::{first_slot, ring_bytes, row_bytes};
 pub use rows::{FrameRows, InputRow, OutputRow};
 use state::{State, external_rows};
@@ -87,34 +89,28 @@ pub struct Runner<'p> {
     workers: Workers,
 }
 
-/// One firing that has just ended.
-pub struct Fired<'a> {
-    /// Index of the layer in its CNN.
-    pub layer: usize,
-    /// When it began.
-    pub start: Instant,
-    /// How long it took.
-    pub elapsed: Duration,
-    whole: Option<&'a dyn Fn() -> Option<Value>>,
-}
-
-impl Fired<'_> {
-    /// The tensor that the layer made, if it makes it in one firing, anything reads it, and it lies as HWC.
-    pub fn tensor(&self) -> Option<Value> {
-        self.whole.and_then(|whole| whole())
-    }
-}
-
 impl<'p> Runner<'p> {
     /// Checks a plan, packs the weights of its CNNs, and allocates its arena.
     ///
     /// # Errors
     /// When the checker refuses the plan, a layer cannot be computed, or parameters cannot be read.
     pub fn new(plan: &'p Plan, parameters: &Parameters<'_>) -> Result<Self, RunError> {
+        Self::bound(plan, parameters, false)
+    }
+
+    /// The same for tests: bytes that no layer may read are NaN, so figures show it if one is read.
+    ///
+    /// # Errors
+    /// As of [`Runner::new`].
+    pub fn poisoned(plan: &'p Plan, parameters: &Parameters<'_>) -> Result<Self, RunError> {
+        Self::bound(plan, parameters, true)
+    }
+
+    fn bound(plan: &'p Plan, parameters: &Parameters<'_>, is_poisoned: bool) -> Result<Self, RunError> {
         let isa = Isa::detect();
         let resolved = check::resolve(plan).map_err(|violations| RunError::Refused { violations })?;
         let bytes = plan.memory.arena;
-        let arena = Arena::new(bytes).ok_or(RunError::Memory { bytes })?;
+        let arena = Arena::new(bytes, is_poisoned).ok_or(RunError::Memory { bytes })?;
         let states = (0..resolved.index.cnns.len()).map(|c| State::new(&resolved, c));
         let mut cnns: Vec<State> = states.collect::<Result<_, _>>()?;
         let weight_stream = match plan.store {
