@@ -221,7 +221,7 @@ fn what_stays_is_worth_its_room() {
     let least = of(WeightsPlace::Streamed, MemoryGoal::Min, &[]);
     let mut layers: Vec<_> = least.cnns[0].layers.iter().filter(|layer| layer.streamed.is_some()).collect();
     layers.sort_by_key(|layer| std::cmp::Reverse(layer.parameters));
-    for limit in [2_000_000, 10_000_000] {
+    for limit in [2_000_000, 6_000_000, 10_000_000] {
         let mut room = limit - least.memory.total;
         let mut resident = Vec::new();
         for layer in &layers {

@@ -503,6 +503,7 @@ fn files_are_free_of_lint() {
     for (application, features) in [
         (kernels::application(), "std weights capi trace"),
         (papers_application(), "default"),
+        (model("lenet5", "all"), ""),
         (without_buffers(), "default"),
         (
             application(
