@@ -84,7 +84,8 @@ fn repacked(seeds: std::ops::Range<u64>, effort: Effort) -> BTreeMap<&'static st
 }
 
 /// Asserts that so many plans at least state that they are the least, some of each kind, and that the others leave less
-/// than a hundredth in the median.
+/// than a hundredth in the median. Half of the applications ask for speed: they state it only if no layer makes its rows at
+/// once to be faster, as these networks of few pixels a row often do.
 fn assert_little_is_left(counts: &BTreeMap<&str, Count>, least: usize) {
     let stated = |count: &Count| count.proven + count.claimed;
     assert!(counts.len() == 10 && counts.values().all(|count| stated(count) > 0));
@@ -100,13 +101,13 @@ fn assert_little_is_left(counts: &BTreeMap<&str, Count>, least: usize) {
 
 #[test]
 fn no_plan_that_says_it_is_the_least_can_be_packed_lower() {
-    assert_little_is_left(&repacked(0..40, Effort { orders: 300, decisions: 300 }), 300);
+    assert_little_is_left(&repacked(0..40, Effort { orders: 300, decisions: 300 }), 230);
 }
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn none_of_hundreds_of_plans_can_be_packed_lower() {
-    assert_little_is_left(&repacked(1000..1060, Effort { orders: 1000, decisions: 20_000 }), 461);
+    assert_little_is_left(&repacked(1000..1060, Effort { orders: 1000, decisions: 20_000 }), 364);
 }
 
 /// Networks that the searches solve only in part.
@@ -128,9 +129,11 @@ fn no_larger_network_can_be_packed_lower() {
     assert!(proven + claimed >= 25 && saved.is_empty());
 }
 
-/// Bytes of the buffers of a network without parts.
+/// Bytes of the buffers of a network without parts, if its layers make rows one by one where that saves memory.
 fn buffers(network: Network) -> u64 {
-    plan(&generate::of_one(network, StorageModel::Tensors, RowsChoice::None)).memory.buffers
+    let mut application = generate::of_one(network, StorageModel::Tensors, RowsChoice::None);
+    application.constraints.memory = Some(MemoryGoal::Min);
+    plan(&application).memory.buffers
 }
 
 /// The first operand of a concat along rows is released, and rows of the second are written where it was.

@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 
 use super::super::arch::Portable;
 use super::Requantize;
-use super::integers::{Integers, LANES, MAX_DEPTH, Work};
+use super::integers::{Fours, Integers, LANES, MAX_DEPTH, Work};
 
 /// The DSP instructions.
 #[derive(Clone, Copy)]
@@ -414,9 +414,8 @@ unsafe impl Integers for Dsp {
     unsafe fn add_fours<const M: usize, const N: usize>(
         sums: &mut [[Self::Sums; N]; M],
         at: impl Fn(usize) -> (*const u8, usize),
-        pixels: *const u8,
-        offsets: &[usize; M],
-        fours: usize,
+        pixels: &[*const u8; M],
+        Fours { lines, between, per_line }: Fours,
         _: bool,
     ) -> bool {
         let together = 4 / M;
@@ -425,20 +424,23 @@ unsafe impl Integers for Dsp {
             // A narrow panel has no more channels.
             let lanes = LANES.min(width - v * LANES);
             for lane in (0..lanes).step_by(together) {
-                let weights = (first.wrapping_add(4 * lane), 4 * width);
+                let mut weights = (first.wrapping_add(4 * lane), 4 * width);
                 let place = |i: usize| (i / together, lane + i % together);
-                let four = core::array::from_fn(|i| sums[place(i).0][v][place(i).1]);
-                // SAFETY: the processor has the instructions, and there are weights of the steps for 8 lanes, and the
-                // steps of each pixel: `# Safety` of `Integers`.
-                let four = unsafe {
-                    match M {
-                        1 => add_four_lanes(four, weights, pixels.wrapping_add(offsets[0]), fours),
-                        _ => {
-                            let pixels = [0, M - 1].map(|i| pixels.wrapping_add(offsets[i]));
-                            add_two_by_two(four, weights, pixels, fours)
+                let mut four = core::array::from_fn(|i| sums[place(i).0][v][place(i).1]);
+                for line in (0..lines).map(|line| line * between) {
+                    // SAFETY: the processor has the instructions, and there are weights of the steps for 8 lanes, and
+                    // the steps of each pixel: `# Safety` of `Integers`.
+                    four = unsafe {
+                        match M {
+                            1 => add_four_lanes(four, weights, pixels[0].wrapping_add(line), per_line),
+                            _ => {
+                                let pixels = [0, M - 1].map(|i| pixels[i].wrapping_add(line));
+                                add_two_by_two(four, weights, pixels, per_line)
+                            }
                         }
-                    }
-                };
+                    };
+                    weights.0 = weights.0.wrapping_add(per_line * weights.1);
+                }
                 for (i, sum) in four.into_iter().enumerate() {
                     sums[place(i).0][v][place(i).1] = sum;
                 }

@@ -14,6 +14,14 @@ pub(crate) const NUMBER: usize = 4;
 /// The largest [`Integers::DEPTH`].
 pub(crate) const MAX_DEPTH: usize = 4;
 
+/// Where the steps of a pixel lie, four by four: so many in each of a number of lines, which begin `between` bytes apart.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fours {
+    pub lines: usize,
+    pub between: usize,
+    pub per_line: usize,
+}
+
 /// Work on integers written for any instruction set. `run` and everything that it calls with `S` must be
 /// `#[inline(always)]`. Only then does the compiler generate code for that instruction set.
 ///
@@ -127,17 +135,15 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums;
     /// Whether [`Integers::add_fours`] is faster where no weight is −128.
     const MINDS_LEAST: bool = false;
-    /// Adds the products of four steps, so many times, of the pixels at these offsets, in an order of the set's own; `false`
-    /// if the set has none. `at` says where the first weights of a vector are, and how many channels its panel has. There
-    /// are weights of all these steps, and each pixel is good for them. If the set [minds](Integers::MINDS_LEAST), `has_least`
-    /// says whether one of the weights is −128.
+    /// Adds the products of these fours of steps of these pixels, in an order of the set's own; `false` if the set has none. `at` says where the first weights of a vector are, and how many channels its panel has. There are weights
+    /// of all these steps, and each pixel is good for them. If the set [minds](Integers::MINDS_LEAST), `has_least` says whether
+    /// one of the weights is −128.
     #[inline(always)]
     unsafe fn add_fours<const M: usize, const N: usize>(
         _: &mut [[Self::Sums; N]; M],
         _at: impl Fn(usize) -> (*const u8, usize),
-        _pixels: *const u8,
-        _offsets: &[usize; M],
-        _fours: usize,
+        _pixels: &[*const u8; M],
+        _fours: Fours,
         _has_least: bool,
     ) -> bool {
         false

@@ -6,7 +6,7 @@ use core::arch::asm;
 
 use super::super::arch::Neon;
 use super::Requantize;
-use super::integers::{Integers, LANES, Work};
+use super::integers::{Fours, Integers, LANES, Work};
 
 /// Does the work with these instructions.
 ///
@@ -155,9 +155,8 @@ unsafe fn add_two_fours<const HAS_LEAST: bool>(
 unsafe fn add_fours<const M: usize, const N: usize, const HAS_LEAST: bool>(
     sums: &mut [[[int32x4_t; 2]; N]; M],
     at: impl Fn(usize) -> (*const u8, usize),
-    pixels: *const u8,
-    offsets: &[usize; M],
-    count: usize,
+    pixels: &[*const u8; M],
+    Fours { lines, between, per_line }: Fours,
 ) {
     // SAFETY: the processor has the instructions, and there are weights of these steps for 8 lanes of each vector, and the
     // steps of each pixel: `# Safety` of this function.
@@ -168,30 +167,33 @@ unsafe fn add_fours<const M: usize, const N: usize, const HAS_LEAST: bool>(
             below: vdupq_n_s16(BELOW),
         };
         // Each two fours add two numbers that began at `BELOW` to each of these sums; so the sums begin with what those lack.
-        let lacks = if HAS_LEAST { (count / 2) as i32 * -2 * i32::from(BELOW) } else { 0 };
+        let lacks = if HAS_LEAST { (lines * (per_line / 2)) as i32 * -2 * i32::from(BELOW) } else { 0 };
         for v in 0..N {
             let (mut p, width) = at(v);
             let mut twos = [[vdupq_n_s32(lacks); 4]; M];
-            for step in (0..count / 2 * 8).step_by(8) {
-                let [first, second] = [fours(p), fours(p.wrapping_add(4 * width))];
-                for i in 0..M {
-                    let pixel = pixels.add(offsets[i] + step);
-                    twos[i] = add_two_fours::<HAS_LEAST>(twos[i], pixel, [first, second], &how);
-                }
-                p = p.wrapping_add(8 * width);
-            }
-            if count % 2 == 1 {
-                let first = fours(p);
-                for i in 0..M {
-                    let four = pixels.add(offsets[i] + 4 * (count - 1)).cast::<u32>().read_unaligned();
-                    let four = veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(four)), vdupq_n_u8(MIDDLE));
-                    let a = vqtbl1q_s8(vreinterpretq_s8_u8(four), how.order[0]);
-                    for half in 0..2 {
-                        let products = vmull_s8(vget_low_s8(first[half]), vget_low_s8(a));
-                        twos[i][2 * half] = vpadalq_s16(twos[i][2 * half], products);
-                        let products = vmull_high_s8(first[half], a);
-                        twos[i][2 * half + 1] = vpadalq_s16(twos[i][2 * half + 1], products);
+            for line in (0..lines).map(|line| line * between) {
+                for step in (0..per_line / 2 * 8).step_by(8) {
+                    let [first, second] = [fours(p), fours(p.wrapping_add(4 * width))];
+                    for i in 0..M {
+                        let pixel = pixels[i].add(line + step);
+                        twos[i] = add_two_fours::<HAS_LEAST>(twos[i], pixel, [first, second], &how);
                     }
+                    p = p.wrapping_add(8 * width);
+                }
+                if per_line % 2 == 1 {
+                    let first = fours(p);
+                    for i in 0..M {
+                        let four = pixels[i].add(line + 4 * (per_line - 1)).cast::<u32>().read_unaligned();
+                        let four = veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(four)), vdupq_n_u8(MIDDLE));
+                        let a = vqtbl1q_s8(vreinterpretq_s8_u8(four), how.order[0]);
+                        for half in 0..2 {
+                            let products = vmull_s8(vget_low_s8(first[half]), vget_low_s8(a));
+                            twos[i][2 * half] = vpadalq_s16(twos[i][2 * half], products);
+                            let products = vmull_high_s8(first[half], a);
+                            twos[i][2 * half + 1] = vpadalq_s16(twos[i][2 * half + 1], products);
+                        }
+                    }
+                    p = p.wrapping_add(4 * width);
                 }
             }
             for (sums, [a, b, c, d]) in sums.iter_mut().zip(twos) {
@@ -330,17 +332,16 @@ unsafe impl Integers for Neon {
     unsafe fn add_fours<const M: usize, const N: usize>(
         sums: &mut [[Self::Sums; N]; M],
         at: impl Fn(usize) -> (*const u8, usize),
-        pixels: *const u8,
-        offsets: &[usize; M],
-        count: usize,
+        pixels: &[*const u8; M],
+        fours: Fours,
         has_least: bool,
     ) -> bool {
         // SAFETY: the processor has NEON, and the weights and pixels are there: `# Safety` of `Integers`.
         unsafe {
             if has_least {
-                add_fours::<M, N, true>(sums, at, pixels, offsets, count);
+                add_fours::<M, N, true>(sums, at, pixels, fours);
             } else {
-                add_fours::<M, N, false>(sums, at, pixels, offsets, count);
+                add_fours::<M, N, false>(sums, at, pixels, fours);
             }
         }
         true

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use super::super::arch::PANEL;
 use super::Requantize;
-use super::integers::{Integers, NUMBER, Work};
+use super::integers::{Fours, Integers, NUMBER, Work};
 use super::panels::Panels;
 
 /// The largest [`most`].
@@ -14,6 +14,19 @@ pub(super) const MAX_TILE: usize = 12;
 /// The most pixels of a tile of so many panels.
 pub(super) const fn max_pixels<S: Integers>(panels: usize) -> usize {
     if panels == 4 { S::TILE / 2 } else { S::TILE }
+}
+
+/// The lines in which the steps of each pixel lie, as many in each. They begin `between` bytes apart. If there are several,
+/// their steps go in fours.
+#[derive(Clone, Copy)]
+pub(super) struct Lines {
+    pub count: usize,
+    pub between: usize,
+}
+
+impl Lines {
+    /// All steps in one.
+    pub const ONE: Lines = Lines { count: 1, between: 0 };
 }
 
 /// Tiles of equally many pixels, by the channels of one, two or four panels.
@@ -25,11 +38,9 @@ pub(super) struct Tiles<'b> {
     /// The first channel, of those of all groups, and how many there are.
     pub first: usize,
     pub lanes: usize,
-    /// The first step of the first pixel.
-    pub pixels: *const u8,
-    /// Bytes from the first pixel of a tile to the others, and to the next tile.
-    pub offsets: &'b [usize; MAX_TILE],
-    pub tile: usize,
+    /// The first step of each pixel, and how the others lie.
+    pub pixels: *const *const u8,
+    pub lines: Lines,
     pub steps: &'b Range<usize>,
     /// Whether no steps follow.
     pub is_last: bool,
@@ -47,9 +58,9 @@ impl Tiles<'_> {
     /// Makes them.
     ///
     /// # Safety
-    /// In [`Work::run`]. There are `count` tiles of `pixels` pixels, each good for the steps; as many places in
-    /// `outputs`, each good for the channels from `within` on; and, unless the steps are the first and last, room for
-    /// the sums of all tiles, with what earlier steps have left there.
+    /// In [`Work::run`]. There are `count` tiles of `pixels` pixels, each good for the steps in all lines; as many places in
+    /// `outputs`, each good for the channels from `within` on; and, unless the steps are the first and last, room for the
+    /// sums of all tiles, with what earlier steps have left there.
     #[inline(always)]
     pub unsafe fn call<S: Integers>(self, panels: usize, pixels: usize) {
         // Constant conditions, so that no code is made for the sizes that an instruction set does not take.
@@ -94,10 +105,11 @@ struct Sized<'b, const M: usize, const N: usize>(Tiles<'b>);
 impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
     #[inline(always)]
     fn run<S: Integers>(self) {
-        let Tiles { panels, packed, first, lanes, steps, requantize: how, .. } = self.0;
+        let Tiles { lines, panels, packed, first, lanes, steps, requantize: how, .. } = self.0;
         let accumulators = self.0.accumulators.cast::<[[S::Sums; N]; M]>();
-        let offsets: [usize; M] = core::array::from_fn(|i| self.0.offsets[i]);
-        let fours = steps.len() / 4;
+        // One or two steps may follow the fours, if there is one line.
+        let per_line = steps.len() / lines.count / 4;
+        let fours = Fours { lines: lines.count, between: lines.between, per_line };
         let vectors = Vectors::<N>::new::<S>(panels, packed, first, lanes);
         // SAFETY: this is in `Work::run`. Only `Tiles::call` makes this, so pixels, places and sums are there: its
         // `# Safety`. `Vectors::of` has asserted that the panels are there, and vectors of a narrow panel reach no
@@ -117,7 +129,7 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
             }
             let has_least = S::MINDS_LEAST && vectors.weights(steps.start).has_least(steps.len());
             for tile in 0..self.0.count {
-                let mut pixels = self.0.pixels.add(tile * self.0.tile);
+                let pixels = self.0.pixels.add(tile * M).cast::<[*const u8; M]>().read();
                 let mut weights = vectors.weights(steps.start);
                 let mut sums =
                     if steps.start == 0 { [biases; M] } else { accumulators.add(tile).read_unaligned() };
@@ -128,17 +140,19 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                         }
                     }
                 }
-                if S::add_fours(&mut sums, |v| weights.steps::<S, 4>(v), pixels, &offsets, fours, has_least) {
-                    weights = weights.advanced_by(4 * fours);
-                    pixels = pixels.wrapping_add(4 * S::SIZE * fours);
+                if S::add_fours(&mut sums, |v| weights.steps::<S, 4>(v), &pixels, fours, has_least) {
+                    weights = weights.advanced_by(4 * fours.per_line * fours.lines);
                 } else {
-                    for _ in 0..fours {
-                        add_steps::<S, M, N, 4>(&mut sums, &weights, pixels, &offsets);
-                        (weights, pixels) = (weights.advanced_by(4), pixels.wrapping_add(4 * S::SIZE));
+                    for line in 0..fours.lines {
+                        for four in 0..fours.per_line {
+                            let at = line * fours.between + 4 * S::SIZE * four;
+                            add_steps::<S, M, N, 4>(&mut sums, &weights, &pixels, at);
+                            weights = weights.advanced_by(4);
+                        }
                     }
                 }
                 if steps.len() % 4 > 0 {
-                    add_steps::<S, M, N, 2>(&mut sums, &weights, pixels, &offsets);
+                    add_steps::<S, M, N, 2>(&mut sums, &weights, &pixels, 4 * S::SIZE * fours.per_line);
                 }
                 if !self.0.is_last {
                     accumulators.add(tile).write_unaligned(sums);
@@ -271,7 +285,7 @@ unsafe fn add_middle<S: Integers, const N: usize>(
     }
 }
 
-/// Adds the products of two or four steps, which lie together, of the pixels at these offsets.
+/// Adds the products of two or four steps, which lie together, `at` bytes from where these pixels begin.
 ///
 /// # Safety
 /// In [`Work::run`]. There are weights of the steps, and each pixel is good for them.
@@ -279,8 +293,8 @@ unsafe fn add_middle<S: Integers, const N: usize>(
 unsafe fn add_steps<S: Integers, const M: usize, const N: usize, const STEPS: usize>(
     sums: &mut [[S::Sums; N]; M],
     weights: &Vectors<N>,
-    pixels: *const u8,
-    offsets: &[usize; M],
+    pixels: &[*const u8; M],
+    at: usize,
 ) {
     let in_two = const { S::DEPTH < STEPS };
     // SAFETY: this is in `Work::run`, there are weights of the steps, and each pixel is good for them: `# Safety` of
@@ -297,7 +311,7 @@ unsafe fn add_steps<S: Integers, const M: usize, const N: usize, const STEPS: us
             }
         }
         for i in 0..M {
-            let pixel = pixels.add(offsets[i]);
+            let pixel = pixels[i].add(at);
             let x = S::steps::<STEPS>(pixel);
             let y = if in_two { S::steps::<STEPS>(pixel.add(S::DEPTH * S::SIZE)) } else { x };
             for v in 0..N {

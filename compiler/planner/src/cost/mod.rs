@@ -6,7 +6,8 @@
 //! - *Parts.* Weights that exceed the cache are read again at every firing. That is the price of processing by parts.
 //! - *Rows one by one.* Filters that exceed the nearest cache are read again for every row that is made one by one,
 //!   at four times the speed of memory. On the profile `generic`, a convolution of W pixels a row takes 1 + 1/W times
-//!   as long. Measured: 1.02 to 1.04 at 28 to 35 pixels, 1.06 at 17, 1.09 to 1.29 at 7.
+//!   as long. Measured: 1.02 to 1.04 at 28 to 35 pixels, 1.06 at 17, 1.09 to 1.29 at 7. If a row has fewer than 8 pixels,
+//!   the call for it counts, too.
 //! - *Workers.* N workers make a firing with enough work 1 + (N − 1) · efficiency times as fast: a firing of several
 //!   rows, or any firing of a convolution. Each such firing costs a hand-over per worker. One core makes every other
 //!   firing. Cores share the bandwidth of memory, so it is divided by the number of cores that may be busy.
@@ -150,8 +151,7 @@ impl<'d> ProcessorShare<'d> {
         let again = if one_by_one { layer.rows() as f64 - firings } else { 0.0 };
         let reread = if has_state { steps - 1.0 } else { again };
         let filters = reread * occupancy::filter_bytes(layer) as f64 / (CACHE_SPEED * core.bytes_per_second);
-        // A call takes little time compared with a line of an image, but not compared with a single pixel.
-        let calls = if layer.shape.is_image() { 0.0 } else { again * core.firing_ns };
+        let calls = if occupancy::calls_count(layer) { again * core.firing_ns } else { 0.0 };
         let handovers = again * crew.map_or(0.0, |sharing| others * sharing.handover_ns);
         let wall_ns = arithmetic.max(traffic) / speed * 1e9
             + firings * firing_ns

@@ -132,6 +132,16 @@ pub struct RowByRowOption {
 /// The most bytes of filters that stay in the nearest cache, so that it costs nothing to read them again for every row.
 const CACHED_FILTERS: u64 = 64 * 1024;
 
+/// The fewest pixels of a line of which a call of the kernel takes next to no time. Kernels of integers on a Cortex-A57
+/// compute pixels in fours and prepare their filters at each call: a network of 5 pixels a line took 1.6 times as long.
+const WIDE_LINE: usize = 8;
+
+/// Whether one call for each row of a layer takes noticeably longer than one for all: a row is a single pixel, or a line of
+/// an image of few.
+pub fn calls_count(layer: &Layer) -> bool {
+    !layer.shape.is_image() || layer.shape.dims[3] < WIDE_LINE
+}
+
 /// Finds which bytes of every whole ring are in use, and how the rings may share addresses. `requests` are all requests
 /// of one network, in storage model `tensors`.
 pub fn fill(
@@ -236,11 +246,10 @@ struct Lives<'a> {
 
 impl Lives<'_> {
     /// Whether it takes longer to make the rows of a firing one by one. It does if filters have to be read again for
-    /// each row, if a row is a single pixel and not a line of an image, or if workers could share the rows.
+    /// each row, if a row has few pixels, or if workers could share the rows.
     fn is_costly(&self, id: LayerId) -> bool {
         let layer = self.task.network.layer(id);
-        let is_light =
-            self.task.workers == 1 && layer.shape.is_image() && filter_bytes(layer) <= CACHED_FILTERS;
+        let is_light = self.task.workers == 1 && !calls_count(layer) && filter_bytes(layer) <= CACHED_FILTERS;
         self.rows[id.0] > 1 && !is_light
     }
 

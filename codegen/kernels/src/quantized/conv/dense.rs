@@ -1,7 +1,11 @@
-//! Convolution as a matrix product. The windows of a block of pixels are gathered in a buffer on the stack. If the
-//! instruction set multiplies bytes, they stay bytes; otherwise they are widened. If windows are single pixels and bytes stay
-//! as they are, they need not be gathered, and are read where they lie. The micro-kernel multiplies the windows by panel after
-//! panel.
+//! Convolution as a matrix product: the micro-kernel multiplies the windows of a block of pixels by panel after panel. It reads
+//! them
+//! - where they lie, if they are single pixels and elements stay bytes;
+//! - from lines of the image in a buffer on the stack, with what lies beyond the image, if a line of a window is long enough.
+//!   Windows share these elements;
+//! - else from that buffer, where each window is gathered.
+//!
+//! If the instruction set multiplies bytes, elements in the buffer are bytes; otherwise they are widened.
 //!
 //! A sum is exact, so it does not matter into which tiles, blocks and parts it is divided.
 
@@ -15,7 +19,7 @@ use super::super::super::rows::{RowShape, Rows};
 use super::super::super::shared::SharedRows;
 use super::super::integers::{Integers, Work};
 use super::super::pre::CHUNK;
-use super::super::tiles::{MAX_TILE, Tiles, max_pixels};
+use super::super::tiles::{Lines, MAX_TILE, Tiles, max_pixels};
 use super::parameters::QConv;
 
 /// Bytes of the room: at most half of the nearest cache.
@@ -43,37 +47,54 @@ impl Work for Dense<'_> {
     fn run<S: Integers>(self) {
         let mut room = [const { MaybeUninit::<u8>::uninit() }; ROOM];
         let mut accumulators = [const { MaybeUninit::<i32>::uninit() }; MAX_TILE * WAITING * PANEL];
-        let mut outputs = [core::ptr::null_mut(); MAX_PIXELS];
+        let mut pixels = [const { MaybeUninit::<*const u8>::uninit() }; MAX_PIXELS];
+        let mut outputs = [const { MaybeUninit::<*mut u8>::uninit() }; MAX_PIXELS];
         let panels = self.q.panels();
         let (per_group, steps) = (panels.per_group(), panels.stored_steps());
-        let all = self.y.len() * self.output.width();
+        let (rows, width) = (self.y.len(), self.output.width());
         // As many tiles of whole windows as there is room for. If there is no room for one, a tile of parts of windows.
         let numbers = ROOM / S::SIZE;
         let fit = (numbers / steps / S::TILE).min(MAX_PIXELS / S::TILE);
         let span = if fit > 0 { steps } else { numbers / S::TILE / 4 * 4 };
         let near = (CACHE_BYTES / (PANEL * panels.channel_bytes())).max(WAITING.div_ceil(2));
-        let tiles = all.div_ceil(S::TILE);
-        let blocks = tiles.div_ceil(fit.max(1));
+        let (lie, lines) = (self.lie::<S>(), self.lines::<S>(numbers));
+        let tiles = (rows * width).div_ceil(S::TILE);
+        let blocks = match &lines {
+            Some(lines) => rows.div_ceil(lines.rows) * lines.pieces,
+            None => tiles.div_ceil(fit.max(1)),
+        };
+        let of_block = |block: usize| match &lines {
+            Some(lines) => lines.block(block, rows, width),
+            None => {
+                let [from, to] = [block, block + 1].map(|b| tiles * b / blocks * S::TILE);
+                from..to.min(rows * width)
+            }
+        };
         let mut next = self.tiles.start;
         while next < self.tiles.end {
             let group = next / per_group;
             let run = next..self.tiles.end.min((group + 1) * per_group).min(next + near);
             next = run.end;
             for block in 0..blocks {
-                let [from, to] = [block, block + 1].map(|block| all.min(tiles * block / blocks * S::TILE));
-                let (dense, room) = (&self, room.as_mut_ptr().cast());
-                let mut block = Block { dense, group, count: to - from, span, room, outputs: &mut outputs };
-                let segments = Segments { dense, next: from, end: to };
-                // SAFETY: this is in `Work::run`. There is room for a span of all pixels; if these are parts of
-                // windows, then of a tile of pixels, and no more panels go together than may wait. No one else uses
-                // these elements of the output: `# Safety` of `make`, which alone makes a `Dense`.
+                let (dense, room, Range { start, end }) = (&self, room.as_mut_ptr().cast(), of_block(block));
+                let (pixels, outputs) = (&mut pixels, &mut outputs);
+                let mut block = Block { dense, group, count: end - start, span, room, pixels, outputs };
+                let segments = Segments { dense, next: start, end };
+                // SAFETY: this is in `Work::run`. There is room for the lines of a block, or for a span of all pixels; if
+                // these are parts of windows, then of a tile of pixels, and no more panels go together than may wait. No
+                // one else uses these elements of the output: `# Safety` of `make`, which alone makes a `Dense`.
                 unsafe {
                     block.places(segments.clone());
-                    if let Some(pixels) = dense.as_they_lie::<S>(segments.clone(), group) {
-                        block.make::<S>(run.clone(), 0..steps, pixels, None);
+                    if lie {
+                        block.where_they_lie(segments);
+                        block.make::<S>(run.clone(), 0..steps, Lines::ONE, None);
                         continue;
                     }
-                    let gathered = (block.room.cast_const(), span);
+                    if lines.is_some() {
+                        let lines = block.copy_lines::<S>(segments);
+                        block.make::<S>(run.clone(), 0..steps, lines, None);
+                        continue;
+                    }
                     // Whole windows serve all panels, parts of windows those whose sums may wait.
                     let (waiting, accumulators) = match fit {
                         1.. => (run.len(), None),
@@ -84,7 +105,7 @@ impl Work for Dense<'_> {
                         for from in (0..steps).step_by(span) {
                             let span = from..steps.min(from + span);
                             block.gather::<S>(segments.clone(), span.clone());
-                            block.make::<S>(part.clone(), span, gathered, accumulators);
+                            block.make::<S>(part.clone(), span, Lines::ONE, accumulators);
                         }
                     }
                 }
@@ -94,29 +115,52 @@ impl Work for Dense<'_> {
 }
 
 impl Dense<'_> {
-    /// The first step of these pixels, and the distance to the next pixel's, if they can be read where they lie. That
-    /// is possible if windows are single pixels in one piece.
+    /// Whether windows can be read where they lie: they are single pixels in one piece.
     #[inline(always)]
-    fn as_they_lie<S: Integers>(
-        &self,
-        mut segments: Segments<'_, '_>,
-        group: usize,
-    ) -> Option<(*const u8, usize)> {
-        let &Dense { q, parts: &[input], .. } = self else { return None };
-        let Conv { channels, kernel, stride, pads, groups, .. } = q.conv;
-        let steps = channels / groups;
-        let is_pixel = (kernel, stride, pads) == ([1, 1], [1, 1], [0; 4]) && q.pre.is_none();
-        if S::SIZE > 1 || !is_pixel || !steps.is_multiple_of(2) {
+    fn lie<S: Integers>(&self) -> bool {
+        let Conv { channels, kernel, pads, groups, .. } = self.q.conv;
+        let is_pixel = (kernel, pads) == ([1, 1], [0; 4]) && self.q.pre.is_none();
+        S::SIZE == 1 && is_pixel && self.parts.len() == 1 && (channels / groups).is_multiple_of(2)
+    }
+
+    /// Into which blocks the pixels are divided, if so many numbers have room for the lines of the image that a block reads,
+    /// and it takes fewer than all windows.
+    #[inline(always)]
+    fn lines<S: Integers>(&self, numbers: usize) -> Option<LineBlocks> {
+        let Conv { channels, kernel, stride, dilation, groups, .. } = self.q.conv;
+        let is_one = self.parts.len() == 1 && groups == 1 && dilation == [1; 2] && self.q.pre.is_none();
+        let overlap = (0..2).all(|i| stride[i] <= kernel[i]) && kernel != stride;
+        // Steps go in fours.
+        if !(is_one && overlap && (kernel[1] * channels).is_multiple_of(4)) {
             return None;
         }
-        let between = input.shape.channels;
-        let (y, x) = segments.next()?;
-        let row = input.row(y);
-        let first = row[x.start * between + group * steps..].as_ptr();
-        let is_next = |(below, _): (usize, _)| {
-            input.row(below).as_ptr() == row.as_ptr().wrapping_add((below - y) * input.shape.width * between)
-        };
-        segments.all(is_next).then_some((first, between))
+        let width = self.output.width();
+        let tall = numbers / (((width - 1) * stride[1] + kernel[1]) * channels);
+        let rows = (tall + stride[0]).saturating_sub(kernel[0]) / stride[0];
+        let rows = rows.min(MAX_PIXELS / width);
+        if rows > 0 {
+            return Some(LineBlocks { rows, pieces: 1 });
+        }
+        let columns = (numbers / kernel[0] / channels + stride[1]).saturating_sub(kernel[1]) / stride[1];
+        let columns = columns.min(MAX_PIXELS);
+        (columns >= S::TILE).then(|| LineBlocks { rows: 1, pieces: width.div_ceil(columns) })
+    }
+}
+
+/// Blocks of so many rows, or of one of these pieces of a row.
+struct LineBlocks {
+    rows: usize,
+    pieces: usize,
+}
+
+impl LineBlocks {
+    /// The pixels of a block of an output of `rows` rows.
+    fn block(&self, block: usize, rows: usize, width: usize) -> Range<usize> {
+        let (group, piece) = (block / self.pieces, block % self.pieces);
+        let groups = rows.div_ceil(self.rows);
+        let [first, last] = [rows * group / groups, rows * (group + 1) / groups - 1];
+        let [from, to] = [piece, piece + 1].map(|piece| width * piece / self.pieces);
+        first * width + from..last * width + to
     }
 }
 
@@ -148,11 +192,13 @@ struct Block<'b, 'a> {
     group: usize,
     /// How many there are.
     count: usize,
-    /// Numbers from one pixel to the next.
+    /// Numbers from one gathered pixel to the next.
     span: usize,
     room: *mut u8,
+    /// For each pixel, where its steps begin.
+    pixels: &'b mut [MaybeUninit<*const u8>; MAX_PIXELS],
     /// For each pixel, where the first output channel of the group goes.
-    outputs: &'b mut [*mut u8; MAX_PIXELS],
+    outputs: &'b mut [MaybeUninit<*mut u8>; MAX_PIXELS],
 }
 
 impl Block<'_, '_> {
@@ -170,9 +216,73 @@ impl Block<'_, '_> {
             let reach = (columns.len() - 1) * between + filters;
             let all = output.pointer(start, reach).wrapping_add(first);
             for (i, place) in places.by_ref().take(columns.len()).enumerate() {
-                *place = all.wrapping_add(i * between);
+                place.write(all.wrapping_add(i * between));
             }
         }
+    }
+
+    /// Says where the pixels lie in the image.
+    ///
+    /// # Panics
+    /// If one is not there.
+    #[inline(always)]
+    fn where_they_lie(&mut self, segments: Segments<'_, '_>) {
+        let (q, input) = (self.dense.q, self.dense.parts[0]);
+        let Conv { channels, stride, groups, .. } = q.conv;
+        let (steps, between) = (channels / groups, stride[1] * input.shape.channels);
+        let mut pixels = self.pixels.iter_mut();
+        for (y, columns) in segments {
+            let first = input.shape.start(y * stride[0]) + columns.start * between + self.group * steps;
+            let row = input.data.slice(first, (columns.len() - 1) * between + steps).as_ptr();
+            for (i, pixel) in pixels.by_ref().take(columns.len()).enumerate() {
+                pixel.write(row.wrapping_add(i * between));
+            }
+        }
+    }
+
+    /// Copies the lines of the image that the windows read. Elements beyond the image are the zero point.
+    ///
+    /// # Safety
+    /// In [`Work::run`]; there is room for them, and the pixels are whole rows or lie in one.
+    #[inline(always)]
+    unsafe fn copy_lines<S: Integers>(&mut self, segments: Segments<'_, '_>) -> Lines {
+        let (q, input) = (self.dense.q, self.dense.parts[0]);
+        let Conv { channels, kernel, stride, pads, .. } = q.conv;
+        let (mut first, mut last) = (usize::MAX, 0);
+        let mut columns = 0..0;
+        for (y, x) in segments.clone() {
+            (first, last, columns) = (first.min(y), y, x);
+        }
+        let wide = (columns.len() - 1) * stride[1] + kernel[1];
+        let left = columns.start * stride[1];
+        let before = pads[1].saturating_sub(left).min(wide);
+        let start = left.saturating_sub(pads[1]);
+        let within = (wide - before).min(input.shape.width.saturating_sub(start));
+        let between = wide * channels;
+        for line in 0..(last - first) * stride[0] + kernel[0] {
+            let y = (first * stride[0] + line).wrapping_sub(pads[0]);
+            let to = |pixel: usize| self.room.wrapping_add((line * between + pixel * channels) * S::SIZE);
+            // SAFETY: this is in `Work::run`, and there is room for the lines: `# Safety` of this function.
+            unsafe {
+                if y >= input.shape.height {
+                    S::fill(to(0), between, q.zero_point);
+                    continue;
+                }
+                let elements = &input.row(y)[start * channels..][..within * channels];
+                S::fill(to(0), before * channels, q.zero_point);
+                S::gather((elements.as_ptr(), 0), (to(before), 0), [1, elements.len()]);
+                S::fill(to(before + within), (wide - before - within) * channels, q.zero_point);
+            }
+        }
+        let mut pixels = self.pixels.iter_mut();
+        for (y, x) in segments {
+            let at = (y - first) * stride[0] * wide + (x.start * stride[1] - left);
+            let row = self.room.wrapping_add(at * channels * S::SIZE).cast_const();
+            for (i, pixel) in pixels.by_ref().take(x.len()).enumerate() {
+                pixel.write(row.wrapping_add(i * stride[1] * channels * S::SIZE));
+            }
+        }
+        Lines { count: kernel[0], between: between * S::SIZE }
     }
 
     /// Gathers these steps of the window of each pixel. Elements beyond the image are the zero point. The step after
@@ -187,6 +297,9 @@ impl Block<'_, '_> {
         let channels = q.conv.channels / q.conv.groups;
         let columns = kernel[1] * channels;
         let mut to = self.room;
+        for (i, pixel) in self.pixels[..self.count].iter_mut().enumerate() {
+            pixel.write(to.wrapping_add(i * self.span * S::SIZE));
+        }
         for (y, x) in segments {
             let count = x.len();
             for ky in 0..kernel[0] {
@@ -221,8 +334,7 @@ impl Block<'_, '_> {
         }
     }
 
-    /// Makes these panels of all pixels from these steps. The arguments say where the steps of the first pixel are, and
-    /// how many numbers further those of the next pixel are. Before the last step, sums wait.
+    /// Makes these panels of all pixels from these steps. Before the last step, sums wait.
     ///
     /// # Safety
     /// In [`Work::run`]; the steps are there; and if they are not all, those before them have been made, and there is
@@ -232,27 +344,28 @@ impl Block<'_, '_> {
         &self,
         run: Range<usize>,
         steps: Range<usize>,
-        (pixels, span): (*const u8, usize),
+        lines: Lines,
         accumulators: Option<*mut i32>,
     ) {
         let Dense { q, packed, .. } = *self.dense;
         let panels = q.panels();
-        let between = span * S::SIZE;
+        let pixels = self.pixels.as_ptr().cast::<*const u8>();
         let mut additions = [0; MAX_PIXELS];
         if q.has_offset {
             // Σ (w + o) q is Σ w q + o Σ q. The last sum is the same for all output channels, so it is made once for a
             // pixel.
             let steps = steps.len().min(panels.steps - steps.start);
-            let windows = additions[..self.count].iter_mut().enumerate();
-            let offset = q.offset(packed);
-            for (i, addition) in windows {
+            let weight = q.offset(packed);
+            for (i, addition) in additions[..self.count].iter_mut().enumerate() {
                 // SAFETY: these steps of all pixels are there: `# Safety` of this function.
-                let sum = unsafe { sum_of_steps::<S>(pixels.wrapping_add(i * between), steps) };
-                *addition = offset.wrapping_mul(sum);
+                let sum = |line| unsafe {
+                    let line = pixels.add(i).read().wrapping_add(line * lines.between);
+                    sum_of_steps::<S>(line, steps / lines.count)
+                };
+                *addition = weight.wrapping_mul((0..lines.count).map(sum).sum());
             }
         }
         let additions = q.has_offset.then_some(additions.as_slice());
-        let offsets = core::array::from_fn(|i| i * between);
         let mut next = run.start;
         while next < run.end {
             let together = match run.end - next {
@@ -275,14 +388,13 @@ impl Block<'_, '_> {
                 first: self.group * panels.filters + within,
                 lanes: (panels.filters - within).min(together * PANEL),
                 pixels,
-                offsets: &offsets,
-                tile: (size + 1) * between,
+                lines,
                 steps: &steps,
                 is_last: steps.end == panels.stored_steps(),
                 accumulators,
                 requantize: q.requantize,
                 additions,
-                outputs: self.outputs.as_ptr(),
+                outputs: self.outputs.as_ptr().cast(),
                 within,
             };
             // SAFETY: this is in `Work::run`, the steps of all pixels are there, and the sums of these panels if they
@@ -292,18 +404,17 @@ impl Block<'_, '_> {
                     work.call::<S>(together, size + 1);
                 }
                 let made = larger * (size + 1);
-                let pixels = work.pixels.wrapping_add(larger * work.tile);
+                let pixels = work.pixels.wrapping_add(made);
                 let outputs = work.outputs.wrapping_add(made);
                 let accumulators = work.accumulators.wrapping_add(made * together * PANEL);
                 let (count, additions) = (tiles - larger, work.additions.map(|additions| &additions[made..]));
-                Tiles { count, pixels, outputs, accumulators, additions, tile: size * between, ..work }
-                    .call::<S>(together, size);
+                Tiles { count, pixels, outputs, accumulators, additions, ..work }.call::<S>(together, size);
             }
         }
     }
 }
 
-/// The sum of so many gathered elements of a pixel.
+/// The sum of so many elements of a pixel.
 ///
 /// # Safety
 /// There are as many elements.

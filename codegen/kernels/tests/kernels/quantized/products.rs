@@ -281,6 +281,38 @@ fn parts_of_windows_add_up() {
     }
 }
 
+/// Windows that share the elements of lines of the image: blocks of several rows, of one, and of a piece of a row, since rows
+/// have more pixels than a block or there is too little room; and windows for which there is none.
+#[test]
+fn windows_share_lines() {
+    let mut random = Random(78);
+    let all = [
+        (16, 17, [3, 3], [1, 1], [11, 8]),
+        (8, 5, [3, 3], [1, 1], [4, 210]),
+        (64, 33, [3, 3], [2, 2], [9, 33]),
+        (256, 3, [3, 3], [1, 1], [4, 41]),
+        (512, 3, [3, 3], [1, 2], [4, 23]),
+        (2, 40, [5, 4], [2, 1], [12, 7]),
+        (1, 20, [10, 4], [2, 2], [25, 10]),
+        (8, 9, [2, 3], [1, 3], [5, 40]),
+        (24, 3, [1, 3], [1, 1], [3, 30]),
+        (40, 6, [4, 1], [3, 1], [9, 5]),
+        (16, 2, [3, 3], [1, 1], [1, 1]),
+        (1000, 2, [3, 3], [1, 1], [3, 20]),
+        (2000, 2, [3, 3], [1, 1], [3, 4]),
+    ];
+    for case in rounds(3 * all.len()) {
+        let (channels, filters, kernel, stride, size) = all[case % all.len()];
+        let mut p = conv(channels, filters, 1, kernel);
+        p.stride = stride;
+        p.pads = core::array::from_fn(|i| random.within(0, kernel[i % 2] - 1));
+        let least = |axis: usize| kernel[axis].saturating_sub(p.pads[axis] + p.pads[axis + 2]);
+        let size = [size[0].max(least(0)), size[1].max(least(1))];
+        let q = quantized(&mut random, p);
+        check(&mut random, &q, size, &[channels]);
+    }
+}
+
 /// Sums that would saturate, or exceed 16 bits, if two products were added in 16 bits.
 #[test]
 fn nothing_saturates_on_the_way() {

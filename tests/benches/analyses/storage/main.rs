@@ -1,4 +1,4 @@
-//! How long the analyses take on the graphs of convolutional networks: `cargo bench -p csdf`.
+//! How long the analyses take on the graphs of convolutional networks: `cargo bench --bench storage`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark of a wrong answer is worth nothing")]
 

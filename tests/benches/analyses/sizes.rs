@@ -1,8 +1,8 @@
-//! How long instances of the size of GoogLeNet take: `cargo bench -p csdfc-select`.
+//! How long instances of the size of GoogLeNet take: `cargo bench --bench sizes`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark of a wrong answer is worth nothing")]
 
-#[path = "../tests/instances/large.rs"]
+#[path = "../../../compiler/select/tests/instances/large.rs"]
 mod large;
 
 use csdfc_select::{Answer, Instance, Method, Problem, Quantity, Query, answer, front};
