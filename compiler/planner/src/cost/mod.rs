@@ -151,7 +151,7 @@ impl<'d> ProcessorShare<'d> {
         let again = if one_by_one { layer.rows() as f64 - firings } else { 0.0 };
         let reread = if has_state { steps - 1.0 } else { again };
         let filters = reread * occupancy::filter_bytes(layer) as f64 / (CACHE_SPEED * core.bytes_per_second);
-        let calls = if occupancy::calls_count(layer) { again * core.firing_ns } else { 0.0 };
+        let calls = if occupancy::has_narrow_rows(layer) { again * core.firing_ns } else { 0.0 };
         let handovers = again * crew.map_or(0.0, |sharing| others * sharing.handover_ns);
         let wall_ns = arithmetic.max(traffic) / speed * 1e9
             + firings * firing_ns
@@ -174,6 +174,7 @@ impl<'d> ProcessorShare<'d> {
 mod tests {
     use std::path::Path;
 
+    use csdfc_input::builtin::Builder;
     use csdfc_input::device::DeviceProfile;
     use csdfc_network::pass::{self, Fusion};
 
@@ -208,6 +209,24 @@ mod tests {
         let crowded = ProcessorShare { busy: 4, ..one };
         near(crowded.layer(&network, last, 1, false), bytes / 3.75e9 * 1e9 + 500.0, 1.0);
         assert_eq!((crowded.stretch(), ProcessorShare { busy: 6, ..one }.stretch()), (1.0, 1.5));
+    }
+
+    /// A layer of five rows that makes them one by one is called four times more.
+    #[test]
+    fn calls_for_rows_of_few_pixels_take_time() {
+        let profile = DeviceProfile::find("generic", Path::new(".")).unwrap();
+        let cpu = profile.processor("cpu").unwrap();
+        let share = ProcessorShare::alone(cpu, 1);
+        for (width, calls) in [(1, 4.0), (7, 4.0), (8, 0.0)] {
+            let mut builder = Builder::new(1);
+            let x = builder.input("x", [1, 3, 5, width]).unwrap();
+            let y = builder.softmax(&x).unwrap();
+            builder.output("y", &y).unwrap();
+            let network = builder.finish();
+            let [at_once, one_by_one] =
+                [false, true].map(|one_by_one| share.layer(&network, y.layer, 5, one_by_one).wall_ns);
+            assert_eq!(one_by_one, at_once + calls * cpu.core.firing_ns, "{width}");
+        }
     }
 
     /// The residuals that targets/jetson-tx2.ron lists, in per cent: no parts, and all by parts.

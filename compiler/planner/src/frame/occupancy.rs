@@ -136,9 +136,9 @@ const CACHED_FILTERS: u64 = 64 * 1024;
 /// compute pixels in fours and prepare their filters at each call: a network of 5 pixels a line took 1.6 times as long.
 const WIDE_LINE: usize = 8;
 
-/// Whether one call for each row of a layer takes noticeably longer than one for all: a row is a single pixel, or a line of
-/// an image of few.
-pub fn calls_count(layer: &Layer) -> bool {
+/// Whether the rows of a layer are single pixels, or lines of an image of so few that a call for each row takes noticeably
+/// longer than one for all.
+pub fn has_narrow_rows(layer: &Layer) -> bool {
     !layer.shape.is_image() || layer.shape.dims[3] < WIDE_LINE
 }
 
@@ -249,7 +249,8 @@ impl Lives<'_> {
     /// each row, if a row has few pixels, or if workers could share the rows.
     fn is_costly(&self, id: LayerId) -> bool {
         let layer = self.task.network.layer(id);
-        let is_light = self.task.workers == 1 && !calls_count(layer) && filter_bytes(layer) <= CACHED_FILTERS;
+        let is_light =
+            self.task.workers == 1 && !has_narrow_rows(layer) && filter_bytes(layer) <= CACHED_FILTERS;
         self.rows[id.0] > 1 && !is_light
     }
 
