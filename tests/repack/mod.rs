@@ -83,20 +83,18 @@ fn repacked(seeds: std::ops::Range<u64>, effort: Effort) -> BTreeMap<&'static st
     counts
 }
 
-/// Asserts that so many plans at least state that they are the least, some of each kind, and that the others leave less
-/// than a hundredth in the median. Half of the applications ask for speed: they state it only if no layer makes its rows at
-/// once to be faster, as these networks of few pixels a row often do.
+/// Asserts that so many plans at least state that they are the least, some of each kind, and that of those that should be, at
+/// most one for a hundred of these leaves a hundredth. Half of the applications ask for speed: they state it only if no layer
+/// makes its rows at once to be faster, as these networks of few pixels a row often do.
 fn assert_little_is_left(counts: &BTreeMap<&str, Count>, least: usize) {
     let stated = |count: &Count| count.proven + count.claimed;
     assert!(counts.len() == 10 && counts.values().all(|count| stated(count) > 0));
-    assert!(counts.values().map(stated).sum::<usize>() >= least);
+    let all: usize = counts.values().map(stated).sum();
+    assert!(all >= least, "{all}");
     assert!(counts.values().any(|count| count.one_by_one > 0));
-    let mut saved: Vec<f64> = counts.values().flat_map(|count| &count.saved).copied().collect();
-    saved.sort_by(f64::total_cmp);
-    let middle = [saved.len().saturating_sub(1) / 2, saved.len() / 2];
-    let median = middle.map(|at| saved.get(at).copied().unwrap_or(0.0)).iter().sum::<f64>() / 2.0;
-    println!("in the median of {}, {median} of the bytes are left", saved.len());
-    assert!(median < 0.01, "{saved:?}");
+    let saved: Vec<f64> = counts.values().flat_map(|count| &count.saved).copied().collect();
+    println!("of {all} and {}, {saved:?} of the bytes are left", saved.len());
+    assert!(100 * saved.iter().filter(|saved| **saved >= 0.01).count() <= all, "{saved:?}");
 }
 
 #[test]
