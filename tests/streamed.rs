@@ -222,8 +222,7 @@ fn what_stays_is_worth_its_room() {
     let mut layers: Vec<_> = least.cnns[0].layers.iter().filter(|layer| layer.streamed.is_some()).collect();
     layers.sort_by_key(|layer| std::cmp::Reverse(layer.parameters));
     for limit in [2_000_000, 6_000_000, 10_000_000] {
-        // Beside other weights, the search need not find quite as small a plan as the least.
-        let mut room = limit - least.memory.total * 21 / 20;
+        let mut room = limit - least.memory.total;
         let mut resident = Vec::new();
         for layer in &layers {
             if layer.parameters <= room {

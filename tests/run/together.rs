@@ -3,7 +3,6 @@
 use csdfc_input::app::partition::Partition;
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::builtin::{Builder, ConvOptions, Padding, PoolWindow};
-use csdfc_input::units::MemoryGoal;
 use csdfc_network::LayerId;
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_tests::{generate, outcome, random, together};
@@ -76,9 +75,7 @@ fn later_groups_end_the_life_of_rings_between_stages() {
     let partitions = [("p", 0..2), ("q", 2..3), ("r", 3..7)].map(partition).into();
     let cnn = generate::of_network("late", builder.finish(), partitions);
     let parallel = vec![vec!["p".into(), "q".into()], vec!["r".into()]];
-    let mut application = generate::of_cnns(vec![cnn], parallel, StorageModel::Tensors, RowsChoice::None);
-    // Rows of few pixels are made one by one where that saves memory.
-    application.constraints.memory = Some(MemoryGoal::Min);
+    let application = generate::of_cnns(vec![cnn], parallel, StorageModel::Tensors, RowsChoice::None);
     let plan = outcome(&application).plan;
     let ring = |name: &str| plan.tensors.iter().find(|tensor| tensor.producer == name).unwrap().ring.unwrap();
     let [cut, large] = [cut, large].map(|x| ring(&application.cnns[0].network.layer(x.layer).name));

@@ -135,9 +135,10 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums;
     /// Whether [`Integers::add_fours`] is faster where no weight is −128.
     const MINDS_LEAST: bool = false;
-    /// Adds the products of these fours of steps of these pixels, in an order of the set's own; `false` if the set has none. `at` says where the first weights of a vector are, and how many channels its panel has. There are weights
-    /// of all these steps, and each pixel is good for them. If the set [minds](Integers::MINDS_LEAST), `has_least` says whether
-    /// one of the weights is −128.
+    /// Adds the products of these fours of steps of these pixels, in an order of the set's own; `false` if the set has none.
+    /// `at` says where the first weights of a vector are, and how many channels its panel has. There are weights of all these
+    /// steps, and each pixel is good for them. If the set [minds](Integers::MINDS_LEAST), `has_least` says whether one of the
+    /// weights is −128.
     #[inline(always)]
     unsafe fn add_fours<const M: usize, const N: usize>(
         _: &mut [[Self::Sums; N]; M],

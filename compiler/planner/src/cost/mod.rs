@@ -6,8 +6,8 @@
 //! - *Parts.* Weights that exceed the cache are read again at every firing. That is the price of processing by parts.
 //! - *Rows one by one.* Filters that exceed the nearest cache are read again for every row that is made one by one,
 //!   at four times the speed of memory. On the profile `generic`, a convolution of W pixels a row takes 1 + 1/W times
-//!   as long. Measured: 1.02 to 1.04 at 28 to 35 pixels, 1.06 at 17, 1.09 to 1.29 at 7. If a row has fewer than 8 pixels,
-//!   the call for it counts, too.
+//!   as long. Measured: 1.02 to 1.04 at 28 to 35 pixels, 1.06 at 17, 1.09 to 1.29 at 7. If a row is
+//!   a single pixel, or a line of fewer than 8 pixels of integers, the call for it counts, too.
 //! - *Workers.* N workers make a firing with enough work 1 + (N − 1) · efficiency times as fast: a firing of several
 //!   rows, or any firing of a convolution. Each such firing costs a hand-over per worker. One core makes every other
 //!   firing. Cores share the bandwidth of memory, so it is divided by the number of cores that may be busy.
@@ -177,6 +177,7 @@ mod tests {
     use csdfc_input::builtin::Builder;
     use csdfc_input::device::DeviceProfile;
     use csdfc_network::pass::{self, Fusion};
+    use csdfc_plan::format::Quantization;
 
     use super::*;
 
@@ -217,15 +218,19 @@ mod tests {
         let profile = DeviceProfile::find("generic", Path::new(".")).unwrap();
         let cpu = profile.processor("cpu").unwrap();
         let share = ProcessorShare::alone(cpu, 1);
-        for (width, calls) in [(1, 4.0), (7, 4.0), (8, 0.0)] {
+        let bytes = Some(Quantization { scale: 0.1, zero_point: 3 });
+        for (width, quantization, calls) in
+            [(1, bytes, 4.0), (7, bytes, 4.0), (8, bytes, 0.0), (7, None, 0.0)]
+        {
             let mut builder = Builder::new(1);
             let x = builder.input("x", [1, 3, 5, width]).unwrap();
             let y = builder.softmax(&x).unwrap();
             builder.output("y", &y).unwrap();
-            let network = builder.finish();
+            let mut network = builder.finish();
+            network.layers[y.layer.0].quantization = quantization;
             let [at_once, one_by_one] =
                 [false, true].map(|one_by_one| share.layer(&network, y.layer, 5, one_by_one).wall_ns);
-            assert_eq!(one_by_one, at_once + calls * cpu.core.firing_ns, "{width}");
+            assert_eq!(one_by_one, at_once + calls * cpu.core.firing_ns, "{width}, {quantization:?}");
         }
     }
 

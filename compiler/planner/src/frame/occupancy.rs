@@ -132,14 +132,14 @@ pub struct RowByRowOption {
 /// The most bytes of filters that stay in the nearest cache, so that it costs nothing to read them again for every row.
 const CACHED_FILTERS: u64 = 64 * 1024;
 
-/// The fewest pixels of a line of which a call of the kernel takes next to no time. Kernels of integers on a Cortex-A57
-/// compute pixels in fours and prepare their filters at each call: a network of 5 pixels a line took 1.6 times as long.
+/// The fewest pixels of a line of integers for which a call of its own takes next to no time. On a Cortex-A57, kernels of
+/// integers compute pixels in fours and prepare their filters at each call: a network of 5 pixels a line took 1.6 times as long.
 const WIDE_LINE: usize = 8;
 
-/// Whether the rows of a layer are single pixels, or lines of an image of so few that a call for each row takes noticeably
+/// Whether the rows of a layer are single pixels, or lines of integers of so few that a call for each row takes noticeably
 /// longer than one for all.
 pub fn has_narrow_rows(layer: &Layer) -> bool {
-    !layer.shape.is_image() || layer.shape.dims[3] < WIDE_LINE
+    !layer.shape.is_image() || layer.quantization.is_some() && layer.shape.dims[3] < WIDE_LINE
 }
 
 /// Finds which bytes of every whole ring are in use, and how the rings may share addresses. `requests` are all requests

@@ -2,8 +2,8 @@
 //!
 //! A layer that makes its rows one by one may write each row where rows of its operand have just been released. That
 //! saves bytes. If the filters stay in the nearest cache (64 KiB), this costs nothing, and the layer always does so. It
-//! costs time in three cases: a layer with more filters reads them again for every row; a row may have few pixels, or a single
-//! one, for which a call takes long; and a single row is seldom enough work for several workers.
+//! costs time in three cases: a layer with more filters reads them again for every row; a row may be a single pixel, or a few
+//! of integers, for which a call takes long; and a single row is seldom enough work for several workers.
 //! For such layers, the search chooses ([`Choice::one_by_one`]), with a price in the cost model.
 //!
 //! The choice can only be rated once the rings of an execution are known. So each execution is tried in several variants.
