@@ -88,8 +88,8 @@ fn boxes_of_a_detector() {
     assert_eq!(boxes(folder, &["--input", "x.npy", "--labels", "labels.txt"]), expected);
     let call = ["run", "plan.json", "--input", "x.npy", "--boxes"];
     let said = run(folder, &call).stdout;
-    let lines =
-        "  boxes: 3\n    1. class 0: 0.875000 from 8.000, 8.000 to 12.000, 12.000\n    2. class 1: 0.625000 ";
+    let lines = "  boxes: 3 (of 1×(4+2)×N: middles, sizes, scores of 2 classes)\n    1. class 0: 0.875000 from 8.000, 8.000 to \
+         12.000, 12.000\n    2. class 1: 0.625000 ";
     assert!(said.contains(lines), "{said}");
     let said = run(folder, &[&call[..], &["--labels", "labels.txt"]].concat()).stdout;
     assert!(said.contains("    1. cat: 0.875000 from 8.000, 8.000 to 12.000, 12.000\n"), "{said}");

@@ -2,6 +2,7 @@
 
 import flatbuffers
 import numpy as np
+from flatbuffers import flexbuffers
 from ai_edge_litert import schema_py_generated as schema
 
 TYPES = {np.dtype(kind): getattr(schema.TensorType, kind.upper())
@@ -73,6 +74,16 @@ class Model:
             operator.builtinOptions = table
         self.graph.operators.append(operator)
 
+    def custom(self, name, inputs, outputs, **options):
+        """An operator of another's, by name."""
+        if name not in self.codes:
+            self.codes.append(name)
+        operator = schema.OperatorT()
+        operator.opcodeIndex = self.codes.index(name)
+        operator.inputs, operator.outputs = list(inputs), list(outputs)
+        operator.customOptions = list(flexbuffers.Dumps(options))
+        self.graph.operators.append(operator)
+
     def _initialised(self):
         """The subgraph that runs once, and gives the variables their first elements."""
         main, self.graph = self.graph, schema.SubGraphT()
@@ -94,6 +105,8 @@ class Model:
         model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, subgraphs, self.buffers, []
         for code in self.codes:
             stated = schema.OperatorCodeT()
+            if isinstance(code, str):
+                stated.customCode, code = code.encode(), schema.BuiltinOperator.CUSTOM
             stated.builtinCode, stated.deprecatedBuiltinCode, stated.version = code, min(code, 127), VERSIONS.get(code, 1)
             model.operatorCodes.append(stated)
         builder = flatbuffers.Builder(1024)

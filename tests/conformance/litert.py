@@ -161,6 +161,8 @@ def drawn(tool, make, seed):
     feeds = fed(made, np.random.default_rng([*seed, 1]))
     theirs = computed(made, feeds)
     found = ours(tool, file, feeds, list(theirs))
+    if found and make is detections:
+        found, theirs = those_found(found, theirs)
     for own, (output, expected) in zip(found or [], theirs.items(), strict=bool(found)):
         if np.issubdtype(expected.dtype, np.integer):
             if not np.array_equal(own, expected):
@@ -672,6 +674,31 @@ def cast(model, random):
     return y
 
 
+def detections(model, random):
+    """The end of a detector. Every second one suppresses the boxes of each class by themselves."""
+    anchors, classes, boxes = side(random, 5, 40), side(random, 1, 5), side(random, 1, 12)
+    distances, scores = model.input([1, anchors, 4]), model.input([1, anchors, classes + int(random.integers(2))])
+    middles, sizes = random.uniform(0, 1, [anchors, 2]), random.uniform(0.1, 0.6, [anchors, 2])
+    outputs = [model.tensor([1, boxes, 4]), model.tensor([1, boxes]), model.tensor([1, boxes]), model.tensor([1])]
+    operands = [distances, scores, model.constant(np.hstack([middles, sizes]).astype(np.float32))]
+    model.custom("TFLite_Detection_PostProcess", operands, outputs, max_detections=boxes, max_classes_per_detection=1,
+                 detections_per_class=side(random, 1, 12), use_regular_nms=bool(random.integers(2)),
+                 nms_score_threshold=float(random.uniform(-0.5, 0.8)), nms_iou_threshold=float(random.uniform(0.1, 0.9)),
+                 num_classes=classes, y_scale=10.0, x_scale=10.0, h_scale=5.0, w_scale=5.0)
+    return outputs
+
+
+def those_found(own, theirs):
+    """The outputs of a detector without what follows the boxes that it found. LiteRT leaves that as it was."""
+    (*_, count), names = theirs.values(), list(theirs)
+    if own[-1].tolist() != count.tolist():
+        raise Failed(f"{own[-1]} boxes, LiteRT's {count}")
+    if any(each[0, int(count[0]):].any() for each in own[:-1]):
+        raise Failed("what follows the boxes that were found is not 0")
+    cut = [[each[:, :int(count[0])] for each in outputs[:-1]] for outputs in (own, list(theirs.values()))]
+    return [*cut[0], own[-1]], dict(zip(names, [*cut[1], count], strict=True))
+
+
 CASES = {
     "ABS": function("ABS", "Abs"), "ADD": of_two("ADD", "Add", True), "ADD_N": add_n, "ARG_MAX": place_of("ARG_MAX"),
     "ARG_MIN": place_of("ARG_MIN"), "AVERAGE_POOL_2D": pool("AVERAGE_POOL_2D"), "BATCH_MATMUL": batch_mat_mul,
@@ -702,7 +729,7 @@ CASES = {
     "SQRT": function("SQRT", positive=True), "SQUARE": function("SQUARE", "Square"),
     "SQUARED_DIFFERENCE": of_two("SQUARED_DIFFERENCE", "SquaredDifference"), "SQUEEZE": squeeze,
     "STRIDED_SLICE": strided_slice, "SUB": of_two("SUB", "Sub", True), "SUM": reduction("SUM"), "TANH": function("TANH"),
-    "TOPK_V2": top_k, "TRANSPOSE": transpose, "TRANSPOSE_CONV": transpose_conv, "UNPACK": unpack,
+    "TFLite_Detection_PostProcess": detections, "TOPK_V2": top_k, "TRANSPOSE": transpose, "TRANSPOSE_CONV": transpose_conv, "UNPACK": unpack,
 }
 
 

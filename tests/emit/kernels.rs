@@ -323,6 +323,18 @@ fn products() -> Vec<Group> {
                 overlap: 0.25,
                 score: Some(-0.5),
                 centred: false,
+                floats: false,
+            }),
+        ),
+        group(
+            "suppression_as_floats",
+            vec![plain(Shape::new([1, 6, 4])), plain(Shape::new([1, 2, 6]))],
+            Operator::NonMaxSuppression(NonMaxSuppression {
+                most: 3,
+                overlap: 0.25,
+                score: Some(-0.5),
+                centred: true,
+                floats: true,
             }),
         ),
         group("recurrent_rnn", vec![plain(image())], recurrent(Cell::Rnn, 4, false)),

@@ -26,12 +26,17 @@ use super::pixels::{pixel, pixel_mut};
 use super::rows::{Rows, RowsMut};
 
 /// What an index is stored as.
-pub trait FromIndex {
+pub trait FromIndex: Copy {
+    /// What stands where there is no index: −1.
+    const NONE: Self;
+
     /// An index.
     fn from_index(index: usize) -> Self;
 }
 
 impl FromIndex for i64 {
+    const NONE: Self = -1;
+
     #[inline]
     fn from_index(index: usize) -> Self {
         index as i64
@@ -40,6 +45,8 @@ impl FromIndex for i64 {
 
 /// Exact up to 2^24.
 impl FromIndex for f32 {
+    const NONE: Self = -1.0;
+
     #[inline]
     fn from_index(index: usize) -> Self {
         index as f32

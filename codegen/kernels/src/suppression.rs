@@ -8,7 +8,7 @@
 //!
 //! let boxes = [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.9, 5.0, 5.0, 6.0, 6.0];
 //! let (boxes, scores) = (Elements::dense(&boxes, &[1, 3, 4]), Elements::dense(&[0.9, 0.8, 0.7], &[1, 1, 3]));
-//! let mut made = [0; 9];
+//! let mut made = [0i64; 9];
 //! let mut output = ElementsMut::dense(&mut made, &[3, 3]);
 //! let suppression = NonMaxSuppression { most: 3, overlap: 0.5, score: None, centred: false };
 //! let context = &mut Context { isa: Isa::PORTABLE, workers: None, workspace: &mut [0.0; 3] };
@@ -20,6 +20,7 @@
 use core::cmp::Ordering;
 use core::ops::Range;
 
+use super::arg_max::FromIndex;
 use super::elements::{Elements, ElementsMut, MAX_RANK};
 use super::kernel::{Context, ElementKernel};
 
@@ -42,7 +43,7 @@ pub struct NonMaxSuppression {
 /// box that is kept, and then rows of −1. The workspace has `most` elements.
 ///
 /// Cost: for each candidate, it looks at all boxes of its class once, and at each box that is kept.
-impl ElementKernel<i64> for NonMaxSuppression {
+impl<I: FromIndex> ElementKernel<I> for NonMaxSuppression {
     #[inline]
     fn elements(
         &self,
@@ -50,12 +51,12 @@ impl ElementKernel<i64> for NonMaxSuppression {
         y: Range<usize>,
         operands: &[Elements<'_>],
         _: &[Elements<'_>],
-        output: &mut ElementsMut<'_, i64>,
+        output: &mut ElementsMut<'_, I>,
     ) {
         let (boxes, scores) = (&operands[0], &operands[1]);
         let count = output.shape.dims.sizes[0];
         let rows = if output.shape.row_axis.is_some() { y } else { 0..count };
-        let mut write = |row: usize, values: [i64; 3]| {
+        let mut write = |row: usize, values: [I; 3]| {
             for (i, value) in values.into_iter().enumerate().filter(|_| rows.contains(&row)) {
                 *output.at(&[row, i, 0, 0, 0, 0]) = value;
             }
@@ -76,14 +77,14 @@ impl ElementKernel<i64> for NonMaxSuppression {
                         // No more than 2^24, so exact.
                         kept[found] = b as f32;
                         found += 1;
-                        write(row, [n, c, b].map(|index| index as i64));
+                        write(row, [n, c, b].map(I::from_index));
                         row += 1;
                     }
                 }
             }
         }
         for row in row..count {
-            write(row, [-1; 3]);
+            write(row, [I::NONE; 3]);
         }
     }
 }

@@ -84,6 +84,10 @@ fn kept_boxes_are_those_of_the_definition() {
             p.elements(&mut context, row..row + 1, &operands, &[], &mut output);
         }
         assert_eq!(made, want, "{p:?} of {boxes:?} with {scores:?}, row by row");
+        let mut floats = vec![f32::NAN; rows * 3];
+        let mut context = Context { workspace: &mut workspace, ..Context::alone(Isa::detect()) };
+        p.elements(&mut context, 0..1, &operands, &[], &mut ElementsMut::dense(&mut floats, &[rows, 3]));
+        assert_eq!(floats, want.iter().map(|index| *index as f32).collect::<Vec<_>>(), "{p:?}, as floats");
     }
     // Boxes, and rows without one.
     assert!(kept[0] > 1000 && kept[1] - kept[0] > 300, "{kept:?}");

@@ -59,8 +59,18 @@ pub(super) fn choose(site: &Site<'_>) -> Result<Choice, LayerError> {
         Operator::Where(choice) => self::choice(site, choice),
         Operator::MatMul => site.by_elements(MatMul),
         Operator::Recurrent(recurrent) => self::recurrent(site, recurrent),
-        &Operator::NonMaxSuppression(operator::NonMaxSuppression { most, overlap, score, centred }) => {
-            site.elements(Kernel::elements::<i64, f32>(NonMaxSuppression { most, overlap, score, centred }))
+        &Operator::NonMaxSuppression(operator::NonMaxSuppression {
+            most,
+            overlap,
+            score,
+            centred,
+            floats,
+        }) => {
+            let kernel = NonMaxSuppression { most, overlap, score, centred };
+            site.elements(match floats {
+                true => Kernel::elements::<f32, f32>(kernel),
+                false => Kernel::elements::<i64, f32>(kernel),
+            })
         }
         Operator::GridSample(sample) => {
             site.elements(Kernel::elements::<f32, f32>(translate::grid_sample(sample)))

@@ -173,6 +173,7 @@ The outputs that `--boxes` reads, of N boxes, with scores from 0 to 1 of C class
   1 x N x (5+C)             the same, with the score of an object before those of classes: YOLOv5, YOLOX
   1 x N x 6                 x1, y1, x2, y2, score, class, of which the network has left out overlaps: YOLOv10
   1 x N x 4 and 1 x N x C   x1, y1, x2, y2, and scores, of which class 0 is the background: SSD
+  1 x N x 4 and three lists y1, x1, y2, x2; classes, scores (1 x N), how many (1): TFLite_Detection_PostProcess
   R x 3                     of NonMaxSuppression, if its boxes and scores are outputs, too
 It leaves out scores below 0.25 and, in the first, second and fourth, boxes that overlap a better one of their class by
 more than 0.45 of their union. Coordinates stay in the network's units: pixels of the input, or parts of its width.")]

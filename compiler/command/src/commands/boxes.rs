@@ -58,6 +58,9 @@ pub(super) enum Form {
         /// Whether a box is stated by its middle.
         is_centred: bool,
     },
+    /// The outputs of TFLite's detection post-processing: `[1, N, 4]` with y1, x1, y2, x2, `[1, N]` with classes, `[1, N]`
+    /// with scores, and how many of the N there are.
+    Counted,
 }
 
 impl Form {
@@ -99,14 +102,38 @@ impl Form {
             [&[1, of, classes], &[1, n, 4]] if n == of && classes > 1 => {
                 Some(Form::Pair { corners: 1, classes })
             }
+            [&[1, n, 4], &[1, classes], &[1, scores], &[1]] if classes == n && scores == n => {
+                Some(Form::Counted)
+            }
             _ => None,
+        }
+    }
+
+    /// What is taken to be in the outputs, in words.
+    pub(super) fn text(self) -> String {
+        match self {
+            Form::Columns { classes } => {
+                format!("1×(4+{classes})×N: middles, sizes, scores of {classes} classes")
+            }
+            Form::Rows { classes } => {
+                format!("1×N×(5+{classes}): middles, sizes, score of an object, scores of {classes} classes")
+            }
+            Form::Final => "1×N×6: corners, score, class".into(),
+            Form::Pair { classes, .. } => {
+                format!(
+                    "1×N×4 and 1×N×{classes}: corners, scores of a background and {} classes",
+                    classes - 1
+                )
+            }
+            Form::Suppressed { classes, .. } => format!("what NonMaxSuppression kept of {classes} classes"),
+            Form::Counted => "1×N×4, 1×N, 1×N, 1: corners, classes, scores, how many there are".into(),
         }
     }
 
     /// Number of classes; none if the outputs do not show it.
     pub(super) fn classes(self) -> Option<usize> {
         match self {
-            Form::Final => None,
+            Form::Final | Form::Counted => None,
             Form::Columns { classes }
             | Form::Rows { classes }
             | Form::Pair { classes, .. }
@@ -147,6 +174,7 @@ impl Form {
             Form::Rows { classes } => of_rows(floats(0)?, classes),
             Form::Final => of_final(floats(0)?),
             Form::Pair { corners, classes } => of_pair(floats(corners)?, floats(1 - corners)?, classes),
+            Form::Counted => of_counted([floats(0)?, floats(1)?, floats(2)?, floats(3)?]),
             Form::Suppressed { places: [kept, boxes, scores], is_centred, .. } => {
                 let Value { data: Data::I64(kept), .. } = value(kept)? else { return Ok(Vec::new()) };
                 Ok(of_suppressed(kept, floats(boxes)?, floats(scores)?, is_centred))
@@ -190,8 +218,8 @@ pub(super) fn forms(plan: &Plan, labels: Option<usize>) -> Result<Vec<Option<For
     Err(Error::Input {
         message: format!("--boxes: the outputs are not known to be boxes: {}", have.join(", ")),
         help: Some(
-            "boxes are an output of 1×(4+C)×N or 1×N×(5+C) or 1×N×6, outputs of 1×N×4 and 1×N×C, or those of \
-             NonMaxSuppression with its operands; the guide's page on images says more"
+            "boxes are an output of 1×(4+C)×N or 1×N×(5+C) or 1×N×6, outputs of 1×N×4 and 1×N×C, those of TFLite's \
+             detection post-processing, or those of NonMaxSuppression with its operands; the guide's page on images says more"
                 .into(),
         ),
     })
@@ -270,6 +298,17 @@ fn of_pair(corners: &[f32], scores: &[f32], classes: usize) -> Result<Vec<Detect
     Ok(found)
 }
 
+/// Boxes of [`Form::Counted`], or a score that is none.
+fn of_counted([corners, classes, scores, count]: [&[f32]; 4]) -> Result<Vec<DetectedBox>, f32> {
+    let all = corners.as_chunks::<4>().0.iter().zip(classes).zip(scores);
+    let mut found = Vec::new();
+    for (([y1, x1, y2, x2], class), number) in all.take(count[0] as usize) {
+        let corners = [x1, y1, x2, y2].map(|side| f64::from(*side));
+        found.push(DetectedBox { class: *class as usize, name: None, score: score(*number)?, corners });
+    }
+    Ok(found)
+}
+
 /// Boxes of [`Form::Suppressed`].
 fn of_suppressed(kept: &[i64], boxes: &[f32], scores: &[f32], is_centred: bool) -> Vec<DetectedBox> {
     let (boxes, mut found) = (boxes.as_chunks::<4>().0, Vec::new());
@@ -340,7 +379,9 @@ mod tests {
         assert_eq!(Form::of(&[&[1, 300, 6]], Some(1)), Some(Form::Rows { classes: 1 }));
         assert_eq!(of(&[&[1, 3000, 21], &[1, 3000, 4]]), Some(Form::Pair { corners: 1, classes: 21 }));
         assert_eq!(of(&[&[1, 3000, 4], &[1, 3000, 2]]), Some(Form::Pair { corners: 0, classes: 2 }));
+        assert_eq!(of(&[&[1, 10, 4], &[1, 10], &[1, 10], &[1]]), Some(Form::Counted));
         for other in [
+            &[&[1, 10, 4][..], &[1, 10], &[1, 9], &[1]][..],
             &[&[1, 10][..]][..],
             &[&[1, 4, 8400]],
             &[&[1, 8400, 5]],
@@ -368,6 +409,8 @@ mod tests {
         let corners = [1.0, 2.0, 3.0, 4.0, 8.0, 16.0, 12.0, 24.0];
         // The first box is background.
         assert_eq!(of_pair(&corners, &[0.875, 0.125, 0.25, 0.75], 2).unwrap(), expected);
+        let boxes = [16.0, 8.0, 24.0, 12.0, 0.0, 0.0, 0.0, 0.0];
+        assert_eq!(of_counted([&boxes, &[1.0, 0.0], &[0.75, 0.0], &[1.0]]).unwrap(), expected);
         let scores = [0.5, 0.5, 0.0, 0.75];
         let kept = [0, 1, 1, -1, -1, -1];
         let yx = [0.0, 0.0, 1.0, 1.0, 24.0, 12.0, 16.0, 8.0];
@@ -383,6 +426,7 @@ mod tests {
             assert_eq!(of_rows(&[1.0, 1.0, 1.0, 1.0, wrong, 0.5], 1), Err(wrong));
             assert_eq!(of_final(&[1.0, 1.0, 1.0, 1.0, wrong, 0.0]), Err(wrong));
             assert_eq!(of_pair(&[1.0; 4], &[wrong, 0.5], 2), Err(wrong));
+            assert_eq!(of_counted([&[1.0; 4], &[0.0], &[wrong], &[1.0]]), Err(wrong));
         }
         assert!(of_columns(&[1.0, 1.0, 1.0, 1.0, f32::NAN], 1).is_err());
     }

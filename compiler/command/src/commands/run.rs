@@ -89,6 +89,7 @@ pub fn run(args: &RunArgs) -> Result<Outcome, Error> {
         }
         if let Some(form) = forms.as_ref().and_then(|forms| forms[c]) {
             result.boxes = Some(form.boxes(cnn, &outputs, names)?);
+            result.boxes_read_as = Some(form.text());
         } else if let Some(names) = names {
             result.outputs.iter_mut().for_each(|output| output.classify(names));
         }

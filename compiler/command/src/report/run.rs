@@ -32,6 +32,9 @@ pub struct CnnRun {
     /// The boxes that the outputs state, best first, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boxes: Option<Vec<DetectedBox>>,
+    /// What the outputs were taken to be, for these boxes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boxes_read_as: Option<String>,
     /// Outputs compared with references.
     pub comparisons: Vec<Comparison>,
     /// Layers compared with references.
@@ -223,7 +226,8 @@ fn write_cnn(text: &mut String, cnn: &CnnRun) -> std::fmt::Result {
         }
     }
     if let Some(boxes) = &cnn.boxes {
-        writeln!(text, "  boxes: {}", boxes.len())?;
+        let read_as = cnn.boxes_read_as.as_deref().unwrap_or_default();
+        writeln!(text, "  boxes: {} (of {read_as})", boxes.len())?;
         for (number, one) in boxes.iter().enumerate() {
             let name = one.name.clone().unwrap_or_else(|| format!("class {}", one.class));
             let [left, top, right, bottom] = one.corners;

@@ -79,7 +79,9 @@ pub(super) fn operator(nodes: &mut Nodes, operands: Vec<String>) -> Result<Strin
             let limits = [Some(suppression.overlap), suppression.score];
             let limits = limits.into_iter().flatten().map(|limit| nodes.number("limit", limit));
             let inputs: Vec<String> = operands.into_iter().chain([most]).chain(limits).collect();
-            nodes.node("NonMaxSuppression", inputs, vec![flag("center_point_box", suppression.centred)])
+            let attributes = vec![flag("center_point_box", suppression.centred)];
+            let indices = nodes.node("NonMaxSuppression", inputs, attributes);
+            if suppression.floats { as_floats(nodes, indices) } else { indices }
         }
         Operator::TopK(top) => {
             let count = nodes.list("count", &[top.count]);

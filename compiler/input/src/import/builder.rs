@@ -16,7 +16,7 @@ use csdfc_network::weights::Weights;
 use csdfc_network::{Layer, LayerId, Network, Operand};
 use csdfc_plan::format::{Element, Quantization};
 use csdfc_plan::operator::{
-    ArgMax, Binary, ElementWise, Function, Input, InputElement, Operator, TopK, Transpose,
+    ArgMax, Binary, ElementWise, Function, Input, InputElement, NonMaxSuppression, Operator, TopK, Transpose,
 };
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::bind::{Primitive, Site, bind};
@@ -162,7 +162,7 @@ impl Builder {
         }
         if let [x] = inputs
             && let Some(image) = self.pixels(x)
-            && let Some(operator) = line::on_pixels(&operator, x.rank())
+            && let Some(operator) = line::on_pixels(&operator, x.dims())
         {
             let made = self.add(node.index, operator, &[&image], parameters)?;
             return self.reshape(node, &made, x.dims().to_vec());
@@ -244,24 +244,35 @@ impl Builder {
 
     /// The tensor itself; if it has indices of 64 bits, the same indices as floats that hold integers.
     pub fn without_indices(&mut self, tensor: &Tensor) -> Result<Tensor, Fault> {
+        let layer = self.network.layer(tensor.operand.layer);
+        match &layer.operator {
+            Operator::NonMaxSuppression(_) if self.has_indices(tensor) => {
+                let name = &layer.name;
+                let reason =
+                    format!("it reads the indices of {name}, whose number is known only after a run");
+                Err(Fault::new(reason).help(format!(
+                    "a plan needs tensors of known sizes: end the model with {name} or before it, and compute the rest \
+                     after the run"
+                )))
+            }
+            _ => self.indices_and_filling(tensor),
+        }
+    }
+
+    /// The same, also for those of a `NonMaxSuppression`, whose last rows may be no indices, but −1.
+    pub fn indices_and_filling(&mut self, tensor: &Tensor) -> Result<Tensor, Fault> {
         let id = tensor.operand.layer;
         if !self.has_indices(tensor) {
             return Ok(tensor.clone());
         }
         let layer = self.network.layer(id);
-        let operator = match &layer.operator {
-            Operator::ArgMax(arg_max) => Operator::ArgMax(ArgMax { floats: true, ..arg_max.clone() }),
-            Operator::TopK(top) => Operator::TopK(TopK { floats: true, ..top.clone() }),
-            _ => {
-                let name = &layer.name;
-                let reason =
-                    format!("it reads the indices of {name}, whose number is known only after a run");
-                return Err(Fault::new(reason).help(format!(
-                    "a plan needs tensors of known sizes: end the model with {name} or before it, and compute the rest \
-                     after the run"
-                )));
-            }
-        };
+        let mut operator = layer.operator.clone();
+        match &mut operator {
+            Operator::ArgMax(ArgMax { floats, .. })
+            | Operator::TopK(TopK { floats, .. })
+            | Operator::NonMaxSuppression(NonMaxSuppression { floats, .. }) => *floats = true,
+            other => return fault!("csdfc reads no indices of {}", other.kind()),
+        }
         let made = match self.floats.get(&id) {
             Some(made) => *made,
             None => {

@@ -55,6 +55,7 @@ fn holds_indices(operator: &Operator) -> bool {
     match operator {
         Operator::ArgMax(arg_max) => arg_max.floats,
         Operator::TopK(top) => top.indices && top.floats,
+        Operator::NonMaxSuppression(suppression) => suppression.floats,
         Operator::Pool(pool) => pool.kind == PoolKind::MaxIndex,
         _ => false,
     }

@@ -255,7 +255,7 @@ fn check_layer(cnn: &CnnIndex<'_>, l: usize, wrong: &mut dyn FnMut(String)) {
         }
     }
     let makes = match &layer.operator {
-        Operator::NonMaxSuppression(_) => I64,
+        Operator::NonMaxSuppression(suppression) if !suppression.floats => I64,
         Operator::ArgMax(arg_max) if !arg_max.floats => I64,
         Operator::TopK(top) if top.indices && !top.floats => I64,
         _ => primitive.elements[1],

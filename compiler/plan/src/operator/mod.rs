@@ -549,7 +549,7 @@ impl Operator {
         match self {
             Operator::ArgMax(arg_max) => !arg_max.floats,
             Operator::TopK(top) => top.indices && !top.floats,
-            Operator::NonMaxSuppression(_) => true,
+            Operator::NonMaxSuppression(suppression) => !suppression.floats,
             _ => false,
         }
     }

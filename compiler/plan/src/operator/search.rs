@@ -47,6 +47,9 @@ pub struct NonMaxSuppression {
     pub score: Option<f32>,
     /// Whether a box is `[x, y, width, height]` with x and y in its middle, instead of two opposite corners.
     pub centred: bool,
+    /// Whether indices are 32-bit floats, which other layers can read, instead of 64-bit integers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub floats: bool,
 }
 
 impl NonMaxSuppression {

@@ -40,11 +40,13 @@ impl AddedDimension {
     }
 }
 
-/// The same on a channels-last image of an operator on a tensor of this rank whose last dimension is the image's channels,
-/// if it computes each pixel by itself.
-pub(in crate::import) fn on_pixels(operator: &Operator, rank: usize) -> Option<Operator> {
+/// The same on a channels-last image of an operator on a tensor of these dimensions, the last of which are the image's
+/// channels, if it computes each pixel by itself, and as many channels as it reads.
+pub(in crate::import) fn on_pixels(operator: &Operator, dims: &[usize]) -> Option<Operator> {
+    let (rank, channels) = (dims.len(), *dims.last()?);
     let is_of_channels = |dims: &Vec<usize>| {
-        dims.len() <= rank && dims.iter().product::<usize>() == dims.last().copied().unwrap_or(1)
+        let last = dims.last().copied().unwrap_or(1);
+        dims.len() <= rank && dims.iter().product::<usize>() == last && (last == 1 || last == channels)
     };
     match operator {
         Operator::ElementWise(element_wise) => {

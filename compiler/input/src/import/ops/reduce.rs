@@ -99,6 +99,7 @@ pub(super) fn non_max_suppression(builder: &mut Builder, node: &Node) -> Result<
         overlap,
         score,
         centred: node.flag("center_point_box", false)?,
+        floats: false,
     };
     builder.layer(node, Operator::NonMaxSuppression(suppression), &[&boxes, &scores], Vec::new())
 }

@@ -324,7 +324,7 @@ fn suppressions_keep_at_most_the_boxes_that_there_are() {
         (layer.operator.clone(), layer.shape.dims.clone())
     };
     let suppression = |most, overlap, score| {
-        Operator::NonMaxSuppression(NonMaxSuppression { most, overlap, score, centred: true })
+        Operator::NonMaxSuppression(NonMaxSuppression { most, overlap, score, centred: true, floats: false })
     };
     assert_eq!(found(of(2, 0.5, 5)), (suppression(2, 0.5, Some(0.25)), vec![6, 3]));
     assert_eq!(found(of(i64::MAX, 0.5, 4)), (suppression(5, 0.5, None), vec![15, 3]));

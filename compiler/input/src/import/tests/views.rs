@@ -44,6 +44,20 @@ fn a_channels_last_tensor_is_seen_in_other_ranks_where_it_lies() {
 }
 
 #[test]
+fn a_constant_may_have_more_channels_than_the_pixels_that_it_is_added_to() {
+    let wider = Model::new(13, &[1, 6, 5, 3], &["y"])
+        .floats("w", &[1, 3, 1, 1])
+        .floats("c", &[2])
+        .ints("s", &[1, 30, 1])
+        .node("Transpose", &["x"], &["a"], vec![ints("perm", &[0, 3, 1, 2])])
+        .node("Conv", &["a", "w"], &["b"], vec![])
+        .node("Transpose", &["b"], &["d"], vec![ints("perm", &[0, 2, 3, 1])])
+        .node("Reshape", &["d", "s"], &["e"], vec![])
+        .node("Add", &["e", "c"], &["y"], vec![]);
+    assert_eq!(path(&wider), (vec!["conv", "transpose", "binary"], vec![1, 30, 2]));
+}
+
+#[test]
 fn rows_in_one_order_are_moved_before_what_reads_the_other() {
     let flattened = Model::new(13, &[1, 6, 5, 3], &["y"])
         .floats("w", &[90, 2])

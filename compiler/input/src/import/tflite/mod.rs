@@ -14,6 +14,7 @@ mod codes;
 mod cut;
 mod dilated;
 mod flat;
+mod flexible;
 mod frames;
 mod graph;
 mod op;

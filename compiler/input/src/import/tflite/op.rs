@@ -220,6 +220,14 @@ impl<'a, 'b> Op<'a, 'b> {
         }
     }
 
+    /// Indices that a `NonMaxSuppression` made, and −1 where it made none.
+    pub fn indices_and_filling(&mut self, x: Value) -> Result<Value, Fault> {
+        match x {
+            Value::Tensor(x) => Ok(self.builder.indices_and_filling(&x)?.into()),
+            x => Ok(x),
+        }
+    }
+
     /// Output `index` in the elements that the file states for it: integers, if it is quantized.
     pub fn output(&mut self, index: usize, value: Value) -> Result<Value, Fault> {
         let Some(stated) = self.outputs.get(index).copied() else { return Ok(value) };

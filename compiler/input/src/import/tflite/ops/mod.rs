@@ -2,6 +2,7 @@
 
 mod batches;
 mod dense;
+mod detection;
 mod elements;
 mod movement;
 mod recurrent;
@@ -141,6 +142,7 @@ const ROWS: &[(&str, Import)] = &[
     ("SUM", reduce::sum),
     ("SVDF", recurrent::svdf),
     ("TANH", elements::tanh),
+    ("TFLite_Detection_PostProcess", detection::post_process),
     ("TILE", movement::tile),
     ("TOPK_V2", reduce::top_k),
     ("TRANSPOSE", views::transpose),

@@ -90,6 +90,7 @@ fn models() -> Vec<(String, Model)> {
     up.operators[0] =
         Operator { custom: Some(("Convolution2DTransposeBias".into(), custom)), ..up.operators[0].clone() };
     models.push((name, up));
+    models.extend([false, true].map(detector));
     for name in ["AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"] {
         models.push(of(
             name,
@@ -153,6 +154,21 @@ fn models() -> Vec<(String, Model)> {
     models.push(views());
     models.extend(recurrent());
     models
+}
+
+/// The end of a detector. `has_classes_apart`: whether only boxes of the same class suppress each other.
+fn detector(has_classes_apart: bool) -> (String, Model) {
+    // By Google's writer: max_detections=5, max_classes_per_detection=1, detections_per_class=2, use_regular_nms=False,
+    // nms_score_threshold=0.25, nms_iou_threshold=0.5, num_classes=3, y_scale=x_scale=10, h_scale=w_scale=5.
+    let mut options = include_bytes!("detection_options.bin").to_vec();
+    const USE_REGULAR_NMS: usize = 212;
+    options[USE_REGULAR_NMS] = has_classes_apart.into();
+    let made: [&[i32]; 4] = [&[1, 5, 4], &[1, 5], &[1, 5], &[1]];
+    let inputs: [&[i32]; 2] = [&[1, 7, 4], &[1, 7, 4]];
+    let (_, mut model) = of("CUSTOM", &inputs, |m| vec![m.floats(&[7, 4])], &made, &[]);
+    let name = "TFLite_Detection_PostProcess".to_string();
+    model.operators[0].custom = Some((name.clone(), options));
+    (name, model)
 }
 
 /// Comparisons, functions of truth values, and choices by them.
