@@ -7,7 +7,7 @@ use core::arch::asm;
 
 use super::super::arch::Neon;
 use super::Requantize;
-use super::integers::{Fours, Integers, LANES, Work};
+use super::integers::{Integers, LANES, Lines, Work};
 use super::neon::{self, MIDDLE};
 
 /// Does the work with these instructions.
@@ -228,7 +228,8 @@ unsafe impl Integers for Dot {
         sums: &mut [[Self::Sums; N]; M],
         at: impl Fn(usize) -> (*const u8, usize),
         pixels: &[*const u8; M],
-        Fours { lines, between, per_line }: Fours,
+        lines: Lines,
+        fours: usize,
         _: bool,
     ) -> bool {
         let mut all = *sums;
@@ -251,22 +252,24 @@ unsafe impl Integers for Dot {
         // steps of each pixel: `# Safety` of `Integers`.
         unsafe {
             let order = vld1q_u8(STEPS_IN_ORDER.as_ptr());
-            for line in (0..lines).map(|line| line * between) {
-                for step in (0..per_line / 4 * 16).step_by(16) {
+            let mut pixels = *pixels;
+            for _ in 0..lines.count {
+                for step in (0..fours / 4 * 16).step_by(16) {
                     let mut elements = [vdupq_n_s8(0); M];
                     for i in 0..M {
-                        elements[i] = vqtbl1q_s8(signed(vld1q_u8(pixels[i].add(line + step))), order);
+                        elements[i] = vqtbl1q_s8(signed(vld1q_u8(pixels[i].add(step))), order);
                     }
                     add!(elements, 0 1 2 3);
                 }
-                for step in (per_line / 4 * 16..4 * per_line).step_by(4) {
+                for step in (fours / 4 * 16..4 * fours).step_by(4) {
                     let mut elements = [vdupq_n_s8(0); M];
                     for i in 0..M {
-                        let [four, _] = Self::steps::<4>(pixels[i].add(line + step));
+                        let [four, _] = Self::steps::<4>(pixels[i].add(step));
                         elements[i] = vqtbl1q_s8(four, order);
                     }
                     add!(elements, 0);
                 }
+                pixels = pixels.map(|pixel| pixel.wrapping_add(lines.between));
             }
         }
         *sums = all;

@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 
 use super::super::arch::Portable;
 use super::Requantize;
-use super::integers::{Fours, Integers, LANES, MAX_DEPTH, Work};
+use super::integers::{Integers, LANES, Lines, MAX_DEPTH, Work};
 
 /// The DSP instructions.
 #[derive(Clone, Copy)]
@@ -415,7 +415,8 @@ unsafe impl Integers for Dsp {
         sums: &mut [[Self::Sums; N]; M],
         at: impl Fn(usize) -> (*const u8, usize),
         pixels: &[*const u8; M],
-        Fours { lines, between, per_line }: Fours,
+        lines: Lines,
+        fours: usize,
         _: bool,
     ) -> bool {
         let together = 4 / M;
@@ -427,19 +428,19 @@ unsafe impl Integers for Dsp {
                 let mut weights = (first.wrapping_add(4 * lane), 4 * width);
                 let place = |i: usize| (i / together, lane + i % together);
                 let mut four = core::array::from_fn(|i| sums[place(i).0][v][place(i).1]);
-                for line in (0..lines).map(|line| line * between) {
+                for line in (0..lines.count).map(|line| line * lines.between) {
                     // SAFETY: the processor has the instructions, and there are weights of the steps for 8 lanes, and
                     // the steps of each pixel: `# Safety` of `Integers`.
                     four = unsafe {
                         match M {
-                            1 => add_four_lanes(four, weights, pixels[0].wrapping_add(line), per_line),
+                            1 => add_four_lanes(four, weights, pixels[0].wrapping_add(line), fours),
                             _ => {
                                 let pixels = [0, M - 1].map(|i| pixels[i].wrapping_add(line));
-                                add_two_by_two(four, weights, pixels, per_line)
+                                add_two_by_two(four, weights, pixels, fours)
                             }
                         }
                     };
-                    weights.0 = weights.0.wrapping_add(per_line * weights.1);
+                    weights.0 = weights.0.wrapping_add(fours * weights.1);
                 }
                 for (i, sum) in four.into_iter().enumerate() {
                     sums[place(i).0][v][place(i).1] = sum;

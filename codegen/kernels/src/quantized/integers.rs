@@ -14,12 +14,17 @@ pub(crate) const NUMBER: usize = 4;
 /// The largest [`Integers::DEPTH`].
 pub(crate) const MAX_DEPTH: usize = 4;
 
-/// Where the steps of a pixel lie, four by four: so many in each of a number of lines, which begin `between` bytes apart.
+/// The lines in which the steps of each pixel lie, as many in each. They begin `between` bytes apart. If there are several,
+/// their steps go in fours.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fours {
-    pub lines: usize,
+pub(crate) struct Lines {
+    pub count: usize,
     pub between: usize,
-    pub per_line: usize,
+}
+
+impl Lines {
+    /// All steps in one.
+    pub const ONE: Lines = Lines { count: 1, between: 0 };
 }
 
 /// Work on integers written for any instruction set. `run` and everything that it calls with `S` must be
@@ -135,7 +140,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     unsafe fn add_products(sums: Self::Sums, elements: Self::Factors, weights: Self::Factors) -> Self::Sums;
     /// Whether [`Integers::add_fours`] is faster where no weight is −128.
     const MINDS_LEAST: bool = false;
-    /// Adds the products of these fours of steps of these pixels, in an order of the set's own; `false` if the set has none.
+    /// Adds the products of so many fours of steps of each line of these pixels, in an order of the set's own; `false` if the
+    /// set has none.
     /// `at` says where the first weights of a vector are, and how many channels its panel has. There are weights of all these
     /// steps, and each pixel is good for them. If the set [minds](Integers::MINDS_LEAST), `has_least` says whether one of the
     /// weights is −128.
@@ -144,7 +150,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
         _: &mut [[Self::Sums; N]; M],
         _at: impl Fn(usize) -> (*const u8, usize),
         _pixels: &[*const u8; M],
-        _fours: Fours,
+        _lines: Lines,
+        _fours: usize,
         _has_least: bool,
     ) -> bool {
         false

@@ -6,7 +6,7 @@ use core::arch::asm;
 
 use super::super::arch::Neon;
 use super::Requantize;
-use super::integers::{Fours, Integers, LANES, Work};
+use super::integers::{Integers, LANES, Lines, Work};
 
 /// Does the work with these instructions.
 ///
@@ -54,7 +54,7 @@ unsafe fn signed(p: *const u8) -> int8x8_t {
 /// # Safety
 /// The processor has NEON, and `p` is good for 32 bytes.
 #[inline(always)]
-unsafe fn fours(p: *const u8) -> [int8x16_t; 2] {
+unsafe fn four(p: *const u8) -> [int8x16_t; 2] {
     // SAFETY: the processor has NEON, and `p` is good for 32 bytes: `# Safety` of this function.
     unsafe { [vld1q_s8(p.cast()), vld1q_s8(p.add(16).cast())] }
 }
@@ -156,7 +156,8 @@ unsafe fn add_fours<const M: usize, const N: usize, const HAS_LEAST: bool>(
     sums: &mut [[[int32x4_t; 2]; N]; M],
     at: impl Fn(usize) -> (*const u8, usize),
     pixels: &[*const u8; M],
-    Fours { lines, between, per_line }: Fours,
+    lines: Lines,
+    fours: usize,
 ) {
     // SAFETY: the processor has the instructions, and there are weights of these steps for 8 lanes of each vector, and the
     // steps of each pixel: `# Safety` of this function.
@@ -167,25 +168,25 @@ unsafe fn add_fours<const M: usize, const N: usize, const HAS_LEAST: bool>(
             below: vdupq_n_s16(BELOW),
         };
         // Each two fours add two numbers that began at `BELOW` to each of these sums; so the sums begin with what those lack.
-        let lacks = if HAS_LEAST { (lines * (per_line / 2)) as i32 * -2 * i32::from(BELOW) } else { 0 };
+        let lacks = if HAS_LEAST { (lines.count * (fours / 2)) as i32 * -2 * i32::from(BELOW) } else { 0 };
         for v in 0..N {
             let (mut p, width) = at(v);
             let mut twos = [[vdupq_n_s32(lacks); 4]; M];
-            for line in (0..lines).map(|line| line * between) {
-                for step in (0..per_line / 2 * 8).step_by(8) {
-                    let [first, second] = [fours(p), fours(p.wrapping_add(4 * width))];
+            let mut pixels = *pixels;
+            for _ in 0..lines.count {
+                for step in (0..fours / 2 * 8).step_by(8) {
+                    let weights = [four(p), four(p.wrapping_add(4 * width))];
                     for i in 0..M {
-                        let pixel = pixels[i].add(line + step);
-                        twos[i] = add_two_fours::<HAS_LEAST>(twos[i], pixel, [first, second], &how);
+                        twos[i] = add_two_fours::<HAS_LEAST>(twos[i], pixels[i].add(step), weights, &how);
                     }
                     p = p.wrapping_add(8 * width);
                 }
-                if per_line % 2 == 1 {
-                    let first = fours(p);
+                if fours % 2 == 1 {
+                    let first = four(p);
                     for i in 0..M {
-                        let four = pixels[i].add(line + 4 * (per_line - 1)).cast::<u32>().read_unaligned();
-                        let four = veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(four)), vdupq_n_u8(MIDDLE));
-                        let a = vqtbl1q_s8(vreinterpretq_s8_u8(four), how.order[0]);
+                        let last = pixels[i].add(4 * (fours - 1)).cast::<u32>().read_unaligned();
+                        let last = veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(last)), vdupq_n_u8(MIDDLE));
+                        let a = vqtbl1q_s8(vreinterpretq_s8_u8(last), how.order[0]);
                         for half in 0..2 {
                             let products = vmull_s8(vget_low_s8(first[half]), vget_low_s8(a));
                             twos[i][2 * half] = vpadalq_s16(twos[i][2 * half], products);
@@ -195,6 +196,7 @@ unsafe fn add_fours<const M: usize, const N: usize, const HAS_LEAST: bool>(
                     }
                     p = p.wrapping_add(4 * width);
                 }
+                pixels = pixels.map(|pixel| pixel.wrapping_add(lines.between));
             }
             for (sums, [a, b, c, d]) in sums.iter_mut().zip(twos) {
                 let [low, high] = sums[v];
@@ -315,8 +317,8 @@ unsafe impl Integers for Neon {
         // SAFETY: the processor has NEON, and there are weights of these steps for 8 lanes: `# Safety` of `Integers`.
         unsafe {
             let mut all = [vdupq_n_s32(0); 2];
-            for four in 0..count {
-                let weights = fours(p.wrapping_add(4 * width * four));
+            for place in 0..count {
+                let weights = four(p.wrapping_add(4 * width * place));
                 for i in 0..2 {
                     all[i] = vpadalq_s16(all[i], vpaddlq_s8(weights[i]));
                 }
@@ -333,15 +335,16 @@ unsafe impl Integers for Neon {
         sums: &mut [[Self::Sums; N]; M],
         at: impl Fn(usize) -> (*const u8, usize),
         pixels: &[*const u8; M],
-        fours: Fours,
+        lines: Lines,
+        fours: usize,
         has_least: bool,
     ) -> bool {
         // SAFETY: the processor has NEON, and the weights and pixels are there: `# Safety` of `Integers`.
         unsafe {
             if has_least {
-                add_fours::<M, N, true>(sums, at, pixels, fours);
+                add_fours::<M, N, true>(sums, at, pixels, lines, fours);
             } else {
-                add_fours::<M, N, false>(sums, at, pixels, fours);
+                add_fours::<M, N, false>(sums, at, pixels, lines, fours);
             }
         }
         true

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use super::super::arch::PANEL;
 use super::Requantize;
-use super::integers::{Fours, Integers, NUMBER, Work};
+use super::integers::{Integers, Lines, NUMBER, Work};
 use super::panels::Panels;
 
 /// The largest [`most`].
@@ -14,19 +14,6 @@ pub(super) const MAX_TILE: usize = 12;
 /// The most pixels of a tile of so many panels.
 pub(super) const fn max_pixels<S: Integers>(panels: usize) -> usize {
     if panels == 4 { S::TILE / 2 } else { S::TILE }
-}
-
-/// The lines in which the steps of each pixel lie, as many in each. They begin `between` bytes apart. If there are several,
-/// their steps go in fours.
-#[derive(Clone, Copy)]
-pub(super) struct Lines {
-    pub count: usize,
-    pub between: usize,
-}
-
-impl Lines {
-    /// All steps in one.
-    pub const ONE: Lines = Lines { count: 1, between: 0 };
 }
 
 /// Tiles of equally many pixels, by the channels of one, two or four panels.
@@ -108,8 +95,7 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
         let Tiles { lines, panels, packed, first, lanes, steps, requantize: how, .. } = self.0;
         let accumulators = self.0.accumulators.cast::<[[S::Sums; N]; M]>();
         // One or two steps may follow the fours, if there is one line.
-        let per_line = steps.len() / lines.count / 4;
-        let fours = Fours { lines: lines.count, between: lines.between, per_line };
+        let fours = steps.len() / lines.count / 4;
         let vectors = Vectors::<N>::new::<S>(panels, packed, first, lanes);
         // SAFETY: this is in `Work::run`. Only `Tiles::call` makes this, so pixels, places and sums are there: its
         // `# Safety`. `Vectors::of` has asserted that the panels are there, and vectors of a narrow panel reach no
@@ -140,19 +126,20 @@ impl<const M: usize, const N: usize> Work for Sized<'_, M, N> {
                         }
                     }
                 }
-                if S::add_fours(&mut sums, |v| weights.steps::<S, 4>(v), &pixels, fours, has_least) {
-                    weights = weights.advanced_by(4 * fours.per_line * fours.lines);
+                let at = |v| weights.steps::<S, 4>(v);
+                if S::add_fours(&mut sums, at, &pixels, lines, fours, has_least) {
+                    weights = weights.advanced_by(4 * fours * lines.count);
                 } else {
-                    for line in 0..fours.lines {
-                        for four in 0..fours.per_line {
-                            let at = line * fours.between + 4 * S::SIZE * four;
+                    for line in 0..lines.count {
+                        for four in 0..fours {
+                            let at = line * lines.between + 4 * S::SIZE * four;
                             add_steps::<S, M, N, 4>(&mut sums, &weights, &pixels, at);
                             weights = weights.advanced_by(4);
                         }
                     }
                 }
                 if steps.len() % 4 > 0 {
-                    add_steps::<S, M, N, 2>(&mut sums, &weights, &pixels, 4 * S::SIZE * fours.per_line);
+                    add_steps::<S, M, N, 2>(&mut sums, &weights, &pixels, 4 * S::SIZE * fours);
                 }
                 if !self.0.is_last {
                     accumulators.add(tile).write_unaligned(sums);

@@ -17,9 +17,9 @@ use super::super::super::conv::Conv;
 use super::super::super::features;
 use super::super::super::rows::{RowShape, Rows};
 use super::super::super::shared::SharedRows;
-use super::super::integers::{Integers, Work};
+use super::super::integers::{Integers, Lines, Work};
 use super::super::pre::CHUNK;
-use super::super::tiles::{Lines, MAX_TILE, Tiles, max_pixels};
+use super::super::tiles::{MAX_TILE, Tiles, max_pixels};
 use super::parameters::QConv;
 
 /// Bytes of the room: at most half of the nearest cache.
@@ -57,7 +57,7 @@ impl Work for Dense<'_> {
         let fit = (numbers / steps / S::TILE).min(MAX_PIXELS / S::TILE);
         let span = if fit > 0 { steps } else { numbers / S::TILE / 4 * 4 };
         let near = (CACHE_BYTES / (PANEL * panels.channel_bytes())).max(WAITING.div_ceil(2));
-        let (lie, lines) = (self.lie::<S>(), self.lines::<S>(numbers));
+        let (in_place, lines) = (self.is_in_place::<S>(), self.lines::<S>(numbers));
         let tiles = (rows * width).div_ceil(S::TILE);
         let blocks = match &lines {
             Some(lines) => rows.div_ceil(lines.rows) * lines.pieces,
@@ -85,8 +85,8 @@ impl Work for Dense<'_> {
                 // one else uses these elements of the output: `# Safety` of `make`, which alone makes a `Dense`.
                 unsafe {
                     block.places(segments.clone());
-                    if lie {
-                        block.where_they_lie(segments);
+                    if in_place {
+                        block.in_place(segments);
                         block.make::<S>(run.clone(), 0..steps, Lines::ONE, None);
                         continue;
                     }
@@ -117,7 +117,7 @@ impl Work for Dense<'_> {
 impl Dense<'_> {
     /// Whether windows can be read where they lie: they are single pixels in one piece.
     #[inline(always)]
-    fn lie<S: Integers>(&self) -> bool {
+    fn is_in_place<S: Integers>(&self) -> bool {
         let Conv { channels, kernel, pads, groups, .. } = self.q.conv;
         let is_pixel = (kernel, pads) == ([1, 1], [0; 4]) && self.q.pre.is_none();
         S::SIZE == 1 && is_pixel && self.parts.len() == 1 && (channels / groups).is_multiple_of(2)
@@ -226,7 +226,7 @@ impl Block<'_, '_> {
     /// # Panics
     /// If one is not there.
     #[inline(always)]
-    fn where_they_lie(&mut self, segments: Segments<'_, '_>) {
+    fn in_place(&mut self, segments: Segments<'_, '_>) {
         let (q, input) = (self.dense.q, self.dense.parts[0]);
         let Conv { channels, stride, groups, .. } = q.conv;
         let (steps, between) = (channels / groups, stride[1] * input.shape.channels);
