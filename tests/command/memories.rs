@@ -56,6 +56,16 @@ fn code_and_stack_are_said_before_anything_is_compiled() {
     assert_eq!(plan(&[&board[..], &[&parameters, "-o", "lacks.json"]].concat()).code, 2);
     let checked = run(folder.path(), &["check", "lacks.json"]);
     assert!(checked.code == 0 && checked.stdout.contains("the smaller code take"), "{}", checked.stdout);
+    // The same figures, as text and as data.
+    let checked = checked.stdout.split_once("on thumbv7em-none-eabihf").expect("the board").1;
+    assert_eq!(checked, lines);
+    let data = run(folder.path(), &["check", "lacks.json", "--format", "json"]).stdout;
+    let data = &serde_json::from_str::<serde_json::Value>(&data).unwrap()["board"];
+    assert_eq!(data["target"], "thumbv7em-none-eabihf");
+    for name in ["code", "parameters", "stack"] {
+        assert_eq!(data[name], bytes(name), "{name}");
+    }
+    assert!(data["small_code"].as_u64() < data["code"].as_u64() && data["not_counted"] == serde_json::json!([]));
     let emitted = run(folder.path(), &["emit", "lacks.json", "-o", "crate"]);
     assert!(emitted.code == 0 && emitted.stderr.contains("the smaller code take"), "{}", emitted.stderr);
     // Kernels of which csdfc does not know the code.

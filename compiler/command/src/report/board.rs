@@ -1,5 +1,6 @@
 //! What a plan takes on a microcontroller beside its arena.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use csdfc_emit::EmitError;
@@ -8,6 +9,7 @@ use csdfc_input::device::DeviceProfile;
 use csdfc_input::units::{self, grouped};
 use csdfc_plan::plan::Plan;
 use csdfc_planner::explain::table::table;
+use serde::Serialize;
 
 /// The code and the stack of a plan on a device, if tables have its target.
 ///
@@ -40,10 +42,43 @@ pub fn text(plan: &Plan, footprint: &Footprint) -> String {
     table(&rows, &[1])
 }
 
+/// The flash and the stack that a plan takes, as data.
+#[derive(Debug, Serialize)]
+pub struct Board {
+    /// The compiler's name of the target.
+    pub target: &'static str,
+    /// Bytes of code with optimisation for speed, and for size: estimates.
+    pub code: u64,
+    /// The same with `opt-level = "s"`.
+    pub small_code: u64,
+    /// Bytes of the parameters.
+    pub parameters: u64,
+    /// Bytes of stack of a frame: an estimate.
+    pub stack: u64,
+    /// What was not measured, so that more is needed than that.
+    pub not_counted: BTreeSet<String>,
+}
+
+/// The same as data, for the device that the plan names, if csdfc knows it and the code for it.
+pub fn of_its_device(plan: &Plan) -> Option<Board> {
+    let Footprint { target, code, small_code, stack, uncounted, .. } = on_its_device(plan)?;
+    let parameters = plan.memory.parameters_stored;
+    Some(Board { target, code, small_code, parameters, stack, not_counted: uncounted })
+}
+
+fn on_its_device(plan: &Plan) -> Option<Footprint> {
+    let device = DeviceProfile::find(&plan.device.name, Path::new("")).ok()?;
+    footprint(plan, &device).ok()?
+}
+
+/// The same as text, for the device that the plan names, if csdfc knows it and the code for it.
+pub fn text_on_its_device(plan: &Plan) -> Option<String> {
+    Some(text(plan, &on_its_device(plan)?))
+}
+
 /// What the plan lacks of flash with its code, if csdfc knows its device and the code for it.
 pub fn lacks_on_its_device(plan: &Plan) -> Option<String> {
-    let device = DeviceProfile::find(&plan.device.name, Path::new("")).ok()?;
-    lacks(plan, &footprint(plan, &device).ok()??)
+    lacks(plan, &on_its_device(plan)?)
 }
 
 /// What a plan lacks of flash, however it is compiled, in words.

@@ -8,6 +8,7 @@ use csdfc_plan::check::Report;
 use csdfc_plan::plan::Plan;
 use serde::Serialize;
 
+use super::board::{self, Board};
 use super::limits;
 
 /// A verdict as data.
@@ -19,6 +20,8 @@ pub struct Verdict<'a> {
     pub replayed: Option<&'a Report>,
     /// The limits that it was asked to keep and does not keep, if it is safe.
     pub missed: Option<Vec<String>>,
+    /// What it takes of flash and stack, if it is safe, and for a microcontroller that csdfc knows.
+    pub board: Option<Board>,
     /// The violations, if it is not safe.
     pub violations: &'a [String],
 }
@@ -29,6 +32,7 @@ pub fn verdict<'a>(plan: &Plan, verdict: &'a Result<Report, Vec<String>>) -> Ver
         accepted: verdict.is_ok(),
         replayed: verdict.as_ref().ok(),
         missed: verdict.is_ok().then(|| limits::missed(plan)),
+        board: verdict.is_ok().then(|| board::of_its_device(plan)).flatten(),
         violations: verdict.as_ref().err().map_or(&[], Vec::as_slice),
     }
 }
@@ -44,9 +48,10 @@ pub fn accepted(plan: &Plan, report: &Report) -> String {
     };
     let missed: String =
         limits::missed(plan).iter().map(|limit| format!("  limit NOT met: {limit}\n")).collect();
+    let board = board::text_on_its_device(plan).map_or_else(String::new, |board| format!("\n{board}"));
     format!(
         "{}: safe\n  replayed {} firings, {} rows written, {} rows read, each found intact\n  \
-         {} in {}; all stated sums are right\n  every layer matches its model\n{claimed}{missed}",
+         {} in {}; all stated sums are right\n  every layer matches its model\n{claimed}{missed}{board}",
         plan.application,
         grouped(report.firings),
         grouped(report.rows_written),

@@ -30,15 +30,68 @@ pub(super) fn names_read(node: &NodeProto) -> impl Iterator<Item = &str> {
 
 /// Help for a model that cannot be planned as a whole, with the option for the part that ends at these tensors.
 pub(super) fn with_part_before(help: Option<String>, tensors: &[&str]) -> Option<String> {
-    let option = part_before(tensors);
+    let option = option_of_part("--outputs", tensors, "before");
     match help {
         Some(help) => Some(help + &option),
         None => option.strip_prefix("; ").map(str::to_owned),
     }
 }
 
-/// The option for the part that ends at these tensors, unless they are too many to be a head that was cut off.
-fn part_before(tensors: &[&str]) -> String {
+/// The same help, and if there is no part that ends before, the option for the part that begins at the tensors `after`.
+pub(super) fn with_part(help: String, before: &[&str], after: &[&str]) -> String {
+    match before {
+        [] => help + &option_of_part("--inputs", after, "after"),
+        before => help + &option_of_part("--outputs", before, "before"),
+    }
+}
+
+/// A node of a graph, in an order in which nodes can be computed: what it reads and makes, of what is computed of the frame.
+pub(super) struct Step<T> {
+    /// Whether csdfc knows its operator.
+    pub is_known: bool,
+    pub reads: Vec<T>,
+    pub makes: Vec<T>,
+}
+
+/// The tensors at which the part ends that depends on no node that csdfc does not know: what others read of it, and those of
+/// the outputs that it makes.
+pub(super) fn part_before<T: Ord + Copy>(steps: &[Step<T>], outputs: impl Iterator<Item = T>) -> Vec<T> {
+    let (mut made, mut after) = (BTreeSet::<T>::new(), BTreeSet::<T>::new());
+    let mut ends = Vec::new();
+    for step in steps {
+        if step.is_known && !step.reads.iter().any(|read| after.contains(read)) {
+            made.extend(&step.makes);
+        } else {
+            ends.extend(step.reads.iter().filter(|read| made.contains(read)));
+            after.extend(&step.makes);
+        }
+    }
+    ends.extend(outputs.filter(|output| made.contains(output)));
+    let mut seen = BTreeSet::new();
+    ends.retain(|tensor| seen.insert(*tensor));
+    ends
+}
+
+/// The tensors at which the part begins that leads to no node that csdfc does not know, in the order in which it reads them.
+pub(super) fn part_after<T: Ord + Copy>(steps: &[Step<T>]) -> Vec<T> {
+    let (mut leads, mut made) = (BTreeSet::<T>::new(), BTreeSet::<T>::new());
+    let mut after = Vec::new();
+    for step in steps.iter().rev() {
+        if step.is_known && !step.makes.iter().any(|tensor| leads.contains(tensor)) {
+            after.push(step);
+        } else {
+            leads.extend(&step.reads);
+            made.extend(&step.makes);
+        }
+    }
+    let mut begins: Vec<T> = after.into_iter().rev().flat_map(|step| step.reads.iter().copied()).collect();
+    let mut seen = BTreeSet::new();
+    begins.retain(|tensor| made.contains(tensor) && seen.insert(*tensor));
+    begins
+}
+
+/// The option for the part that ends or begins at these tensors, unless they are too many for a head that was cut off.
+fn option_of_part(option: &str, tensors: &[&str], place: &str) -> String {
     const MOST: usize = 8;
     let names = tensors.join(",");
     if !(1..=MOST).contains(&tensors.len()) || tensors.iter().any(|name| name.contains([',', '\''])) {
@@ -47,7 +100,7 @@ fn part_before(tensors: &[&str]) -> String {
     // Names of TFLite have semicolons, which a shell would take for its own.
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:,".contains(c);
     let quote = if names.chars().all(is_plain) { "" } else { "'" };
-    format!("; --outputs {quote}{names}{quote} takes the part of the model before that")
+    format!("; {option} {quote}{names}{quote} takes the part of the model {place} that")
 }
 
 /// The names that a graph reads and does not define.
@@ -266,7 +319,8 @@ impl<'a> Graph<'a> {
             UnsupportedNode { node: format!("{path}{}", label(node)), operator }
         });
         let nodes: Vec<UnsupportedNode> = nodes.collect();
-        let before = if path.is_empty() { self.before(order, &unsupported) } else { Vec::new() };
+        let steps = if path.is_empty() { self.steps(order, &unsupported) } else { Vec::new() };
+        let outputs = self.outputs.iter().copied();
         let is_fused = |node: &UnsupportedNode| node.operator.starts_with("com.microsoft");
         let help = match nodes.iter().any(is_fused) {
             true => "ONNX Runtime fused operators when it optimised the model; save it anew with \
@@ -276,37 +330,27 @@ impl<'a> Graph<'a> {
                 format!("csdfc reads {} operators of ONNX: docs/guide/src/operators.md", ops::SUPPORTED.len())
             }
         };
-        let help = help + &part_before(&before);
+        let help = with_part(help, &part_before(&steps, outputs), &part_after(&steps));
         Err(ImportError::Unsupported { model: self.model.to_string(), nodes, help })
     }
 
-    /// The tensors that these nodes, or what depends on them, read of the part of the graph before them, and the outputs that
-    /// do not depend on them.
-    fn before(&self, order: &[usize], unsupported: &[usize]) -> Vec<&'a str> {
+    /// The nodes that compute something of the frame, and these that are not supported.
+    fn steps(&self, order: &[usize], unsupported: &[usize]) -> Vec<Step<&'a str>> {
         // Shapes are known beforehand, so what depends on them alone is a constant.
         let of_shapes = [Some("Shape"), Some("Size")];
         let mut is_frame: BTreeSet<&str> = self.inputs.clone();
-        let mut is_after: BTreeSet<&str> = BTreeSet::new();
-        let mut before: Vec<&'a str> = Vec::new();
+        let mut steps = Vec::new();
         for &index in order {
-            let node = &self.nodes[index];
-            let depends =
-                unsupported.contains(&index) || names_read(node).any(|name| is_after.contains(name));
-            if depends {
-                let computed = names_read(node)
-                    .filter(|name| is_frame.contains(name) && self.producers.contains_key(name));
-                before.extend(computed);
-                is_after.extend(node.output.iter().map(String::as_str));
-            } else if names_read(node).any(|name| is_frame.contains(name))
-                && !of_shapes.contains(&node.op_type.as_deref())
-            {
-                is_frame.extend(node.output.iter().map(String::as_str));
+            let (node, is_known) = (&self.nodes[index], !unsupported.contains(&index));
+            let reads: Vec<&'a str> = names_read(node).filter(|name| is_frame.contains(name)).collect();
+            if is_known && (reads.is_empty() || of_shapes.contains(&node.op_type.as_deref())) {
+                continue;
             }
+            let makes: Vec<&'a str> = node.output.iter().map(String::as_str).collect();
+            is_frame.extend(&makes);
+            steps.push(Step { is_known, reads, makes });
         }
-        before.extend(self.outputs.iter().filter(|name| is_frame.contains(**name)));
-        let mut seen = BTreeSet::new();
-        before.retain(|name| seen.insert(*name));
-        before
+        steps
     }
 
     /// The inputs that are read. The flag says whether only Transposes to channels-first read the input.

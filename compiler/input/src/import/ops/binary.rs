@@ -25,6 +25,9 @@ pub(super) fn binary(builder: &mut Builder, node: &Node) -> Result<Tensor, Fault
     if let (BinaryFunction::Pow, Some(x)) = (function, squared(node)?) {
         return of_two_operands(builder, node, "Mul", &x, x.clone());
     }
+    if let (BinaryFunction::Pow, Some(element)) = (function, base(builder, node)) {
+        return power(builder, node, element);
+    }
     if let Some(element) = exact_integers(builder, node, function) {
         let numbers = (0..node.inputs.len()).map(|index| logic::numbers(builder, node, index).map(Some));
         let numbers = numbers.collect::<Result<_, _>>()?;
@@ -68,6 +71,21 @@ fn whole_numbers(builder: &Builder, node: &Node) -> Option<DataType> {
         Value::Constant(_) => None,
     });
     element.filter(|element| *element != DataType::BOOL)
+}
+
+/// The type of the integers of which powers are taken, if they are indices or counts.
+fn base(builder: &Builder, node: &Node) -> Option<DataType> {
+    match node.input(0)? {
+        Value::Tensor(x) => logic::whole_numbers(builder, x).filter(|element| *element != DataType::BOOL),
+        Value::Constant(_) => None,
+    }
+}
+
+/// `Pow` of integers: the power, which is near an integer, or below 1 if the exponent is negative.
+fn power(builder: &mut Builder, node: &Node, element: DataType) -> Result<Tensor, Fault> {
+    let [x, exponent] = [logic::numbers(builder, node, 0)?, logic::numbers(builder, node, 1)?];
+    let power = part(builder, node, "Pow", [x, exponent])?;
+    Ok(tensor(part(builder, node, "Round", [power])?)?.as_integers(element))
 }
 
 /// `Div` of integers: the quotient, rounded towards 0.

@@ -51,6 +51,25 @@ fn a_model_ends_before_what_cannot_be_imported() {
     assert_eq!(help(&error), "--outputs a takes the part of the model before that");
 }
 
+/// Of what is not known, the first reads the input, and so nothing is before it.
+#[test]
+fn a_model_whose_first_nodes_cannot_be_imported_begins_after_them() {
+    let model = Model::new(13, &[1, 4, 2], &["y"])
+        .node("Unpack", &["x"], &["a"], vec![])
+        .node("Relu", &["a"], &["b"], vec![])
+        .node("Window", &["b"], &["c"], vec![])
+        .node("Sigmoid", &["c"], &["d"], vec![])
+        .node("Add", &["d", "b"], &["y"], vec![]);
+    let error = model.import().unwrap_err();
+    let text = help(&error);
+    assert!(text.ends_with("; --inputs c,b takes the part of the model after that"), "{text}");
+    let mut options = part(&["c", "b"], &[]);
+    for name in ["b", "c"] {
+        options.shapes.insert(name.into(), vec![1, 4, 2]);
+    }
+    assert_eq!(names(&model.import_with(&options).unwrap()).1, ["y"]);
+}
+
 /// The inputs of the model that are still needed remain.
 #[test]
 fn a_model_begins_after_what_cannot_be_imported() {

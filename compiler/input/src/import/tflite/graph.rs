@@ -17,7 +17,7 @@ use crate::import::ImportOptions;
 use crate::import::batch;
 use crate::import::builder::{Builder, MAX_LAYERS, Names, NodeName};
 use crate::import::error::{Fault, ImportError, UnsupportedNode};
-use crate::import::graph::{with_part_before, without_dead_layers};
+use crate::import::graph::{Step, part_after, part_before, with_part, without_dead_layers};
 use crate::import::inputs::{self, Given, InputSeat};
 use crate::import::node::{Node, Value};
 use crate::import::ops::{integers, layout};
@@ -113,31 +113,17 @@ impl<'a> Graph<'a, '_> {
         }
         let count = SUPPORTED.len();
         let help = format!("csdfc reads {count} operators of TFLite: docs/guide/src/operators.md");
-        let before = self.before(needed, &is_known);
-        let before: Vec<&str> =
-            before.iter().map(|index| self.stated.tensors[*index].name.as_str()).collect();
-        let help = with_part_before(Some(help), &before).unwrap_or_default();
+        let step = |operator: &Stated| Step {
+            is_known: is_known(operator),
+            reads: operator.inputs.iter().flatten().copied().collect(),
+            makes: operator.outputs.clone(),
+        };
+        let steps: Vec<Step<usize>> = operators().map(step).collect();
+        let outputs = self.stated.outputs.iter().copied();
+        let [before, after] = [part_before(&steps, outputs), part_after(&steps)]
+            .map(|part| part.iter().map(|index| self.stated.tensors[*index].name.as_str()).collect::<Vec<_>>());
+        let help = with_part(help, &before, &after);
         Err(ImportError::Unsupported { model: self.model.to_string(), nodes, help })
-    }
-
-    /// The tensors that operators which are not known, or those that depend on them, read of the part before them, and the
-    /// outputs that do not depend on them.
-    fn before(&self, needed: &[usize], is_known: &dyn Fn(&Stated) -> bool) -> Vec<usize> {
-        let [mut made, mut after] = [const { BTreeSet::<usize>::new() }; 2];
-        let mut before: Vec<usize> = Vec::new();
-        for operator in needed.iter().map(|index| &self.stated.operators[*index]) {
-            let read = || operator.inputs.iter().flatten().copied();
-            let depends = !is_known(operator) || read().any(|input| after.contains(&input));
-            if depends {
-                before.extend(read().filter(|input| made.contains(input)));
-            }
-            let outputs = if depends { &mut after } else { &mut made };
-            outputs.extend(&operator.outputs);
-        }
-        before.extend(self.stated.outputs.iter().filter(|output| made.contains(*output)));
-        let mut seen = BTreeSet::new();
-        before.retain(|tensor| seen.insert(*tensor));
-        before
     }
 
     fn network<'s>(

@@ -71,6 +71,19 @@ fn a_model_ends_before_what_cannot_be_imported() {
 }
 
 #[test]
+fn a_model_whose_first_operator_cannot_be_imported_begins_after_it() {
+    let mut model = Model::default();
+    let x = model.input(&[1, 4]);
+    let [a, y] = [0; 2].map(|_| model.made(&[1, 4]));
+    model.operator("UNIQUE", &[x], &[a], &[]);
+    model.operator("RELU", &[a], &[y], &[]);
+    model.outputs = vec![y];
+    let error = model.import().unwrap_err();
+    let help = miette::Diagnostic::help(&error).unwrap().to_string();
+    assert!(help.ends_with("; --inputs t1 takes the part of the model after that"), "{help}");
+}
+
+#[test]
 fn what_no_operator_computes_is_refused() {
     for (name, reason) in [("t9", "tensor t9: no node computes"), ("t5", "tensor t5: no node computes")] {
         for error in [import(&[name], &[]), import(&[], &[name])] {
