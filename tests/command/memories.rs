@@ -65,7 +65,9 @@ fn code_and_stack_are_said_before_anything_is_compiled() {
     for name in ["code", "parameters", "stack"] {
         assert_eq!(data[name], bytes(name), "{name}");
     }
-    assert!(data["small_code"].as_u64() < data["code"].as_u64() && data["not_counted"] == serde_json::json!([]));
+    assert!(
+        data["small_code"].as_u64() < data["code"].as_u64() && data["not_counted"] == serde_json::json!([])
+    );
     let emitted = run(folder.path(), &["emit", "lacks.json", "-o", "crate"]);
     assert!(emitted.code == 0 && emitted.stderr.contains("the smaller code take"), "{}", emitted.stderr);
     // Kernels of which csdfc does not know the code.

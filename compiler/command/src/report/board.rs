@@ -47,9 +47,9 @@ pub fn text(plan: &Plan, footprint: &Footprint) -> String {
 pub struct Board {
     /// The compiler's name of the target.
     pub target: &'static str,
-    /// Bytes of code with optimisation for speed, and for size: estimates.
+    /// Bytes of code with optimisation for speed: an estimate.
     pub code: u64,
-    /// The same with `opt-level = "s"`.
+    /// The same with `opt-level = "s"`, for size.
     pub small_code: u64,
     /// Bytes of the parameters.
     pub parameters: u64,

@@ -120,8 +120,9 @@ impl<'a> Graph<'a, '_> {
         };
         let steps: Vec<Step<usize>> = operators().map(step).collect();
         let outputs = self.stated.outputs.iter().copied();
-        let [before, after] = [part_before(&steps, outputs), part_after(&steps)]
-            .map(|part| part.iter().map(|index| self.stated.tensors[*index].name.as_str()).collect::<Vec<_>>());
+        let [before, after] = [part_before(&steps, outputs), part_after(&steps)].map(|part| {
+            part.iter().map(|index| self.stated.tensors[*index].name.as_str()).collect::<Vec<_>>()
+        });
         let help = with_part(help, &before, &after);
         Err(ImportError::Unsupported { model: self.model.to_string(), nodes, help })
     }

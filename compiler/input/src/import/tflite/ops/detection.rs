@@ -1,5 +1,6 @@
 //! What ends detectors: boxes from distances to anchors, the best class of each, and suppression of those that overlap.
 
+use csdfc_plan::operator::NonMaxSuppression;
 use rten_onnx::onnx::{AttributeProto, DataType};
 
 use crate::import::attribute::{int, ints};
@@ -85,6 +86,12 @@ pub(super) fn post_process(op: &mut Op) -> Result<Vec<Value>, Fault> {
             "its boxes are {count} of {coordinates} numbers; its scores {scored} of {with_background} for {classes} classes"
         );
     };
+    if count.saturating_mul(options.classes) > NonMaxSuppression::MAX_BOXES {
+        return fault!(
+            "it has {count} boxes of {} classes; places of scores are floats here",
+            options.classes
+        );
+    }
     let corners = corners(op, distances, count, &options.scales)?;
     let scores = columns(op, scores, background, with_background)?;
 
