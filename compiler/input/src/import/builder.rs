@@ -255,12 +255,12 @@ impl Builder {
                      after the run"
                 )))
             }
-            _ => self.indices_and_filling(tensor),
+            _ => self.padded_indices(tensor),
         }
     }
 
-    /// The same, also for those of a `NonMaxSuppression`, whose last rows may be no indices, but −1.
-    pub fn indices_and_filling(&mut self, tensor: &Tensor) -> Result<Tensor, Fault> {
+    /// The same, also for those of a `NonMaxSuppression`, which are padded with rows of −1.
+    pub fn padded_indices(&mut self, tensor: &Tensor) -> Result<Tensor, Fault> {
         let id = tensor.operand.layer;
         if !self.has_indices(tensor) {
             return Ok(tensor.clone());

@@ -57,7 +57,7 @@ impl Work for Dense<'_> {
         let fit = (numbers / steps / S::TILE).min(MAX_PIXELS / S::TILE);
         let span = if fit > 0 { steps } else { numbers / S::TILE / 4 * 4 };
         let near = (CACHE_BYTES / (PANEL * panels.channel_bytes())).max(WAITING.div_ceil(2));
-        let (in_place, lines) = (self.is_in_place::<S>(), self.lines::<S>(numbers));
+        let (reads_image, lines) = (self.reads_image::<S>(), self.lines::<S>(numbers));
         let tiles = (rows * width).div_ceil(S::TILE);
         let blocks = match &lines {
             Some(lines) => rows.div_ceil(lines.rows) * lines.pieces,
@@ -85,8 +85,8 @@ impl Work for Dense<'_> {
                 // one else uses these elements of the output: `# Safety` of `make`, which alone makes a `Dense`.
                 unsafe {
                     block.places(segments.clone());
-                    if in_place {
-                        block.in_place(segments);
+                    if reads_image {
+                        block.point_at_image(segments);
                         block.make::<S>(run.clone(), 0..steps, Lines::ONE, None);
                         continue;
                     }
@@ -115,9 +115,9 @@ impl Work for Dense<'_> {
 }
 
 impl Dense<'_> {
-    /// Whether windows can be read where they lie: they are single pixels in one piece.
+    /// Whether windows can be read where they lie in the image: they are single pixels in one piece.
     #[inline(always)]
-    fn is_in_place<S: Integers>(&self) -> bool {
+    fn reads_image<S: Integers>(&self) -> bool {
         let Conv { channels, kernel, pads, groups, .. } = self.q.conv;
         let is_pixel = (kernel, pads) == ([1, 1], [0; 4]) && self.q.pre.is_none();
         S::SIZE == 1 && is_pixel && self.parts.len() == 1 && (channels / groups).is_multiple_of(2)
@@ -226,7 +226,7 @@ impl Block<'_, '_> {
     /// # Panics
     /// If one is not there.
     #[inline(always)]
-    fn in_place(&mut self, segments: Segments<'_, '_>) {
+    fn point_at_image(&mut self, segments: Segments<'_, '_>) {
         let (q, input) = (self.dense.q, self.dense.parts[0]);
         let Conv { channels, stride, groups, .. } = q.conv;
         let (steps, between) = (channels / groups, stride[1] * input.shape.channels);

@@ -1,6 +1,6 @@
 //! TFLite models become networks.
 //!
-//! 1. The flatbuffer is read, table by table (`flat`, `schema`, `codes`, `sparse`).
+//! 1. The flatbuffer is read, table by table (`flat`, `schema`, `codes`, `sparse`; `flexbuffer` for custom operators).
 //!    If a part of the model is asked for, other tensors become its inputs and outputs (`cut`).
 //! 2. The operators that the outputs depend on are imported in the file's order, in which each comes after its operands
 //!    (`graph`).
@@ -14,7 +14,7 @@ mod codes;
 mod cut;
 mod dilated;
 mod flat;
-mod flexible;
+mod flexbuffer;
 mod frames;
 mod graph;
 mod op;

@@ -220,10 +220,10 @@ impl<'a, 'b> Op<'a, 'b> {
         }
     }
 
-    /// Indices that a `NonMaxSuppression` made, and −1 where it made none.
-    pub fn indices_and_filling(&mut self, x: Value) -> Result<Value, Fault> {
+    /// Indices that a `NonMaxSuppression` made, padded with −1.
+    pub fn padded_indices(&mut self, x: Value) -> Result<Value, Fault> {
         match x {
-            Value::Tensor(x) => Ok(self.builder.indices_and_filling(&x)?.into()),
+            Value::Tensor(x) => Ok(self.builder.padded_indices(&x)?.into()),
             x => Ok(x),
         }
     }

@@ -1,4 +1,4 @@
-//! What ends detectors: boxes from distances to anchors, the best class of each, and suppression of those that overlap.
+//! What ends detectors: boxes from their encodings by anchors, the best class of each, and suppression of those that overlap.
 
 use csdfc_plan::operator::NonMaxSuppression;
 use rten_onnx::onnx::{AttributeProto, DataType};
@@ -7,7 +7,7 @@ use crate::import::attribute::{int, ints};
 use crate::import::constant::Constant;
 use crate::import::error::{Fault, fault};
 use crate::import::node::Value;
-use crate::import::tflite::flexible::Map;
+use crate::import::tflite::flexbuffer::Map;
 use crate::import::tflite::op::{Op, dims, list, scalar};
 
 /// What the options of `TFLite_Detection_PostProcess` say.
@@ -20,7 +20,7 @@ struct Options {
     classes: usize,
     least_score: f32,
     overlap: f32,
-    /// What distances are divided by: y, x, height, width.
+    /// What encodings of boxes are divided by: y, x, height, width.
     scales: [f32; 4],
 }
 
@@ -67,17 +67,17 @@ impl Options {
     }
 }
 
-/// `TFLite_Detection_PostProcess`: distances of boxes `[1, N, ≥ 4]` to anchors `[N, 4]`, both as y and x of the middle,
-/// height and width, and scores `[1, N, C]`, in which a background may come before the classes. It makes corners
-/// `[1, B, 4]`, classes and scores `[1, B]`, best first, and how many there are. What is beyond them is 0 (TFLite leaves it
-/// as it was).
+/// `TFLite_Detection_PostProcess`: encodings of boxes `[1, N, ≥ 4]`, which are distances from anchors `[N, 4]`, both as y and x
+/// of the middle, height and width; and scores `[1, N, C]`, in which a background may come before the classes. It makes
+/// corners `[1, B, 4]`, classes and scores `[1, B]`, best first, and how many there are. What is beyond them is 0 (TFLite
+/// leaves it as it was).
 pub(super) fn post_process(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let options = Options::read(op.custom)?;
-    let (distances, scores) = (op.number(0)?, op.number(1)?);
+    let (encodings, scores) = (op.number(0)?, op.number(1)?);
     let (&[1, count, coordinates], &[1, scored, with_background]) =
-        (dims(&distances).as_slice(), dims(&scores).as_slice())
+        (dims(&encodings).as_slice(), dims(&scores).as_slice())
     else {
-        return fault!("its boxes are {:?}, and its scores {:?}", dims(&distances), dims(&scores));
+        return fault!("its boxes are {:?}, and its scores {:?}", dims(&encodings), dims(&scores));
     };
     let has_background = with_background.checked_sub(options.classes).filter(|background| *background <= 1);
     let (Some(background), true) = (has_background, scored == count && coordinates >= 4) else {
@@ -87,12 +87,10 @@ pub(super) fn post_process(op: &mut Op) -> Result<Vec<Value>, Fault> {
         );
     };
     if count.saturating_mul(options.classes) > NonMaxSuppression::MAX_BOXES {
-        return fault!(
-            "it has {count} boxes of {} classes; places of scores are floats here",
-            options.classes
-        );
+        let (classes, most) = (options.classes, NonMaxSuppression::MAX_BOXES);
+        return fault!("it has {count} boxes of {classes} classes; csdfc takes at most {most} scores");
     }
-    let corners = corners(op, distances, count, &options.scales)?;
+    let corners = corners(op, encodings, count, &options.scales)?;
     let scores = columns(op, scores, background, with_background)?;
 
     // Scores [1, K, N], of which each of K is suppressed by itself, and the best class of each anchor, if K is 1.
@@ -109,7 +107,7 @@ pub(super) fn post_process(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let limits = [list(vec![most as i64]), scalar(options.overlap), scalar(options.least_score.next_down())];
     let operands = [corners.clone(), scores.clone()].into_iter().chain(limits);
     let kept = op.node("NonMaxSuppression", operands, Vec::new())?;
-    let kept = op.indices_and_filling(kept)?;
+    let kept = op.padded_indices(kept)?;
     let kept = op.node("Cast", [kept], vec![to_floats()])?;
     let rows = dims(&kept)[0];
     let [class, anchor] = [1, 2].map(|at| {
@@ -120,7 +118,7 @@ pub(super) fn post_process(op: &mut Op) -> Result<Vec<Value>, Fault> {
     let scores = op.reshaped(scores, vec![all])?;
     let found = Found { class: class?, anchor: anchor?, anchors: count };
     let found = if best.is_none() { found.best_first(op, &scores, options.boxes)? } else { found };
-    let found = found.filled_up(op, options.boxes)?;
+    let found = found.padded(op, options.boxes)?;
 
     let boxes = options.boxes;
     let is_box = op.node("GreaterOrEqual", [found.anchor.clone(), scalar(0.0)], Vec::new())?;
@@ -182,18 +180,18 @@ impl Found {
     }
 
     /// As many as `most`, the last of which are no boxes.
-    fn filled_up(self, op: &mut Op, most: usize) -> Result<Self, Fault> {
+    fn padded(self, op: &mut Op, most: usize) -> Result<Self, Fault> {
         let lacking = most.saturating_sub(dims(&self.anchor)[0]);
-        let mut filled = |x: Value| match lacking {
+        let mut pad = |x: Value| match lacking {
             0 => Ok(x),
             _ => op.node("Pad", [x, list(vec![0, lacking as i64]), scalar(-1.0)], Vec::new()),
         };
-        Ok(Found { class: filled(self.class)?, anchor: filled(self.anchor)?, ..self })
+        Ok(Found { class: pad(self.class)?, anchor: pad(self.anchor)?, ..self })
     }
 }
 
-/// Corners `[1, N, 4]` of boxes, y before x, from their distances to anchors.
-fn corners(op: &mut Op, distances: Value, count: usize, scales: &[f32; 4]) -> Result<Value, Fault> {
+/// Corners `[1, N, 4]` of boxes, y before x, from their encodings and anchors.
+fn corners(op: &mut Op, encodings: Value, count: usize, scales: &[f32; 4]) -> Result<Value, Fault> {
     let Value::Constant(anchors) = op.number(2)? else {
         return fault!("its anchors are computed by the network");
     };
@@ -208,7 +206,7 @@ fn corners(op: &mut Op, distances: Value, count: usize, scales: &[f32; 4]) -> Re
         Constant::floats([count, 2], of.collect()).into()
     };
     let mut scaled = |first: usize| {
-        let part = columns(op, distances.clone(), first, first + 2)?;
+        let part = columns(op, encodings.clone(), first, first + 2)?;
         let scale = Constant::floats([2], scales[first..first + 2].to_vec());
         op.node("Div", [part, scale.into()], Vec::new())
     };
