@@ -57,7 +57,7 @@ use self::weights::Weights;
 pub struct LayerId(pub usize);
 
 /// A CNN: layers in topological order. Network inputs are layers with [`Operator::Input`].
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Network {
     /// The layers; every operand of a layer is an earlier layer.
     pub layers: Vec<Layer>,
@@ -70,7 +70,7 @@ pub struct Network {
 }
 
 /// One layer and its output tensor.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
     /// Its name, which is unique. It is the name of its first ONNX node or, if the node has none, of its output.
     pub name: String,

@@ -72,10 +72,7 @@ fn is_same(network: &Network, a: LayerId, b: LayerId) -> bool {
         }
         _ => one.operator == other.operator && tensors(network, one) == tensors(network, other),
     };
-    let parameters = || one.parameters.iter().zip(&other.parameters);
-    is_same_form
-        && one.parameters.len() == other.parameters.len()
-        && parameters().all(|(one, other)| one.is_same(other))
+    is_same_form && one.parameters == other.parameters
 }
 
 /// The quantizations of the tensors that a layer reads, and of its own.

@@ -104,9 +104,7 @@ impl WeightSource {
                 File { path: b, offset: at_b, element: of_b },
             ) => (a, at_a, of_a) == (b, at_b, of_b),
             (WeightSource::Integers(a), WeightSource::Integers(b)) => Arc::ptr_eq(a, b) || a == b,
-            (Transposed { of: a, perm: by_a }, Transposed { of: b, perm: by_b }) => {
-                by_a == by_b && a.is_same(b)
-            }
+            (Transposed { of: a, perm: by_a }, Transposed { of: b, perm: by_b }) => by_a == by_b && a == b,
             (
                 Seeded { seed: a, bound: bound_a, centre: centre_a },
                 Seeded { seed: b, bound: bound_b, centre: centre_b },
@@ -151,6 +149,18 @@ pub struct Scale {
     pub factors: Arc<[f32]>,
 }
 
+/// Tensors are equal if they are the same numbers of the same dimensions. Numbers in files are the same if their places
+/// are.
+impl PartialEq for Weights {
+    fn eq(&self, other: &Self) -> bool {
+        let is_scaled_alike = match (&self.scale, &other.scale) {
+            (Some(a), Some(b)) => a.axis == b.axis && are_same(&a.factors, &b.factors),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        self.dims == other.dims && is_scaled_alike && self.source.is_same(&other.source)
+    }
+}
+
 impl Weights {
     /// A tensor of these values.
     pub fn new(dims: impl Into<Vec<usize>>, values: impl Into<Arc<[f32]>>) -> Self {
@@ -178,13 +188,10 @@ impl Weights {
         self
     }
 
-    /// Whether these are the same numbers of the same dimensions. Numbers in files are the same if their places are.
-    pub fn is_same(&self, other: &Weights) -> bool {
-        let is_scaled_alike = match (&self.scale, &other.scale) {
-            (Some(a), Some(b)) => a.axis == b.axis && are_same(&a.factors, &b.factors),
-            (a, b) => a.is_none() && b.is_none(),
-        };
-        self.dims == other.dims && is_scaled_alike && self.source.is_same(&other.source)
+    /// A tensor of the same dimensions whose numbers are all zero, and take no memory.
+    pub fn without_values(&self) -> Self {
+        let zeros = WeightSource::Seeded { seed: 0, bound: 0.0, centre: 0.0 };
+        Weights { dims: self.dims.clone(), source: zeros, scale: None }
     }
 
     /// The scale of each index along a dimension, if the values are integers times such scales. The integers are those from

@@ -76,9 +76,11 @@ pub fn remedies(
             continue;
         }
         let options = ["--precision", option];
-        match search.remedy(&lower, &options, name.to_owned())? {
+        let smallest = search.smallest(&lower, &options, name)?;
+        let may_do = smallest.is_empty() || smallest.iter().any(|remedy| remedy.met);
+        match if may_do { search.remedy(&lower, &options, name.to_owned())? } else { None } {
             Some(remedy) => remedies.push(remedy),
-            None => remedies.extend(search.smallest(&lower, &options, name)?),
+            None => remedies.extend(smallest),
         }
     }
     // A network that has no layer of the lower precision is no smaller.

@@ -19,6 +19,7 @@ use csdfc_planner::open::{self, Opened};
 use csdfc_planner::remedies;
 use csdfc_planner::saved::front::{PickError, SavedFront};
 use csdfc_planner::saved::identity;
+use csdfc_planner::search::memo::Memo;
 use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Budget, Scope, Shares, Watch};
 use csdfc_precision::{self as precision, Accuracy, Calibration, Chosen};
@@ -128,11 +129,13 @@ pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Resul
         (app.spec.search.method, app.spec.rows) = (None, RowsSpec::Default);
         app.spec.storage = Some(args.storage.unwrap_or(saved.storage_model));
     }
+    let memo = Memo::default();
     let watch = Watch {
         budget: args.budget.map_or(Budget::Default, Budget::from),
         began: Instant::now(),
         scope: if args.budget.is_some() || args.front.pareto.is_some() { Scope::Front } else { Scope::Plan },
         without: &args.without,
+        memo: Some(&memo),
         stop,
         progress: &watcher::show,
     };
@@ -153,6 +156,7 @@ pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Resul
     if chosen.planned.shortfall.is_some() && saved.is_none() {
         let another = |application: &Application| {
             let (start, paths) = (Start::default(), paths(application));
+            let watch = Watch { scope: Scope::Figures, ..watch };
             driver::plan_from(&start, application, &chosen.device, paths, &watch, &driver::validate)
         };
         chosen.planned.plan.constraints.remedies =

@@ -26,8 +26,9 @@ use csdfc_planner::explain::{self, limits, shortfall};
 use csdfc_planner::open::{self, Opened};
 use csdfc_planner::remedies;
 use csdfc_planner::saved::identity;
+use csdfc_planner::search::memo::Memo;
 use csdfc_planner::search::start::Start;
-use csdfc_planner::search::watch::Watch;
+use csdfc_planner::search::watch::{Scope, Watch};
 
 use self::record::Record;
 
@@ -294,17 +295,22 @@ impl Build {
     /// The plan of an application. Paths of models in it are relative to `folder`.
     fn planned(&self, opened: &Opened, application: &Application, folder: &Path) -> Result<Plan, BuildError> {
         let device = DeviceProfile::find(&application.device, &opened.folder).map_err(Error::from)?;
-        let watch = Watch::unwatched();
-        let plan = |application: &Application| {
+        let memo = Memo::default();
+        let watch = Watch { memo: Some(&memo), ..Watch::unwatched() };
+        let plan = |application: &Application, scope| {
+            let watch = Watch { scope, ..watch };
             let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
             driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::validate)
         };
-        let Planned { plan: mut found, shortfall, refused, .. } = plan(application)?;
+        let Planned { plan: mut found, shortfall, refused, .. } = plan(application, watch.scope)?;
         if let Some(why) = refused {
             return Err(BuildError::Failed(Error::Bug(why.to_string())));
         }
         let Some(nearest) = shortfall else { return Ok(found) };
-        found.constraints.remedies = remedies::remedies(opened, &found, &device, &plan, &watch)?;
+        found.constraints.remedies = {
+            let another = |application: &Application| plan(application, Scope::Figures);
+            remedies::remedies(opened, &found, &device, &another, &watch)?
+        };
         let remedies = explain::remedies::text(&found.constraints.remedies, &self.command());
         let text = format!("{}\n{remedies}{}", shortfall::text(&found, &nearest), limits::text(&found));
         Err(BuildError::Unmet { text, nearest: Box::new(found) })

@@ -49,7 +49,7 @@ const MAX_THREADS: usize = 256;
 pub(super) const DEFAULT_DEVICE: &str = "generic";
 
 /// An application with every name bound.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Application {
     /// Its name.
     pub name: String,
@@ -96,7 +96,7 @@ pub struct Streamed {
 }
 
 /// A CNN of an application.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Cnn {
     /// Its name, unique in the application.
     pub name: String,

@@ -1,12 +1,14 @@
 //! The design points of every CNN, by whatever method the application asks for.
 
 use csdfc_input::app::spec::Method;
+use csdfc_input::device::DeviceProfile;
 use tracing::{info, info_span};
 
 use super::choose::Chooser;
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::search::evaluate::Evaluator;
+use crate::search::memo::Question;
 use crate::search::problem::PlanningProblem;
 use crate::search::simple::{self, DesignFront};
 use crate::search::start::{self, Start};
@@ -25,13 +27,20 @@ pub(super) fn ends<'a>(problem: &'a PlanningProblem<'a>) -> Result<Chooser<'a>, 
 
 /// The design points that a method finds, and those of old plans.
 pub(super) fn search<'a>(
+    device: &DeviceProfile,
     start: &Start,
     problem: &'a PlanningProblem<'a>,
     method: Option<Method>,
     watch: &Watch<'_>,
 ) -> Result<Chooser<'a>, Error> {
     let evaluators = problem.evaluators();
-    let mut fronts = evaluate(start, problem, &evaluators, method, watch)?;
+    let evaluated = || evaluate(start, problem, &evaluators, method, watch);
+    let mut fronts = match (watch.memo, method.is_some_and(Method::is_search)) {
+        (Some(memo), true) => {
+            memo.remembered(Question::new(problem.application, device, start, watch), evaluated)?
+        }
+        _ => evaluated()?,
+    };
     let known = match start {
         Start::Search(plans) if method.is_some_and(Method::is_search) => {
             start::add(plans, &evaluators, &mut fronts)?

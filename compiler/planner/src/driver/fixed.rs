@@ -67,7 +67,7 @@ pub(super) fn plan(
     }
 
     let may_be_known = method == Some(Method::Extended)
-        && watch.scope == Scope::Plan
+        && watch.scope != Scope::Front
         && *start == Start::default()
         && !watch.without.contains(&Strategy::KnownAnswer)
         && (!timings.iter().any(Timing::is_measured) || !objective.fits(problem.parameters));
@@ -78,7 +78,7 @@ pub(super) fn plan(
     let mut is_known = known.is_some();
     let mut chooser = match known {
         Some(chooser) => chooser,
-        None => design_points::search(start, &problem, method, watch)?,
+        None => design_points::search(context.device, start, &problem, method, watch)?,
     };
     loop {
         let (chosen, found) = chooser.find(is_known);
@@ -86,7 +86,8 @@ pub(super) fn plan(
         let Some(why) = &planned.refused else { return Ok(planned) };
         if is_known {
             // A search can offer other design points.
-            (chooser, is_known) = (design_points::search(start, &problem, method, watch)?, false);
+            (chooser, is_known) =
+                (design_points::search(context.device, start, &problem, method, watch)?, false);
         } else if !chooser.drop(&chosen) {
             return Ok(planned);
         }

@@ -62,8 +62,9 @@ use self::primitives::TimeOptimum;
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::objective::Objective;
+use crate::search::memo::Memo;
 use crate::search::start::Start;
-use crate::search::watch::{Shares, Watch};
+use crate::search::watch::{Scope, Shares, Watch};
 use crate::strategy::Strategy;
 
 /// A layer, by the place of its CNN and its name.
@@ -169,6 +170,8 @@ pub fn plan_from(
     watch: &Watch<'_>,
     validate: PlanValidator<'_>,
 ) -> Result<Planned, Error> {
+    let memo = Memo::default();
+    let watch = &Watch { memo: watch.memo.or(Some(&memo)), ..*watch };
     let context = Context { device, model_paths: &model_paths, watch, validate };
     if let Primitives::Named(name) = application.primitives {
         // The choices of old plans do not fit: they are for other layers.
@@ -206,7 +209,8 @@ fn best(context: &Context<'_>, start: &Start, application: &Application) -> Resu
     }
     let best_rates = first.planned.shortfall.as_ref().map(|shortfall| shortfall.best_rates.clone());
     let Candidate { application: as_planned, mut planned } = found.unwrap_or(first);
-    if as_planned.streamed.is_some() && matches!(start, Start::Search(_)) {
+    let has_front = matches!(start, Start::Search(_)) && context.watch.scope != Scope::Figures;
+    if as_planned.streamed.is_some() && has_front {
         planned.plan.pareto =
             info_span!("front").in_scope(|| front::placed(context, &as_planned, &planned.plan))?;
     }

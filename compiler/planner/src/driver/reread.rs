@@ -10,15 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use csdfc_input::app::resolve::{Application, Streamed};
 use csdfc_plan::plan;
-use csdfc_plan::timeline::{self, PlaceKind, Timeline};
+use csdfc_plan::timeline::{self, PlaceKind};
 use tracing::info;
 
 use super::candidate::{Candidate, Planned};
-use super::{LayerOf, Situation};
+use super::{Context, LayerOf, Situation};
 use crate::error::Error;
 use crate::frame::task;
 use crate::objective::{Least, Objective};
-use crate::search::watch::Shares;
+use crate::search::watch::{Shares, Watch};
+use crate::strategy::Strategy;
 
 /// The plan in which some layers read their weights again, if the best plan so far lacks memory and this one takes less.
 pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Error> {
@@ -43,34 +44,37 @@ pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Err
         Least::Memory => least,
         Least::Time => objective.limit.unwrap_or(0).max(least),
     };
+    // Larger blocks and loads that overlap take time to find, and change neither what fits nor how much is read.
+    let without = [context.watch.without, &[Strategy::LargerBlocks, Strategy::OverlappingLoads]].concat();
+    let quick = &Context { watch: &Watch { without: &without, ..*context.watch }, ..*context };
     let choices = best.choices();
-    let mut timeline = timeline::timeline(&best.planned.plan).ok();
+    let mut sketch = quick.plan_picked(choices.clone(), &with(&again))?;
+    let mut seen = Seen::new(&sketch.plan);
     for layer in by_bytes(&best.planned) {
         if context.watch.is_over() {
             break;
         }
         let bytes = stored.get(&layer).copied().unwrap_or(0);
-        if timeline.as_ref().is_some_and(|seen| !may_keep(&best.planned.plan, seen, &layer, bytes, most)) {
+        if seen.as_ref().is_some_and(|seen| !seen.may_keep(&sketch.plan, &layer, bytes, most)) {
             continue;
         }
         let mut fewer = again.clone();
         fewer.remove(&layer);
-        let mut tried = context.plan_picked(choices.clone(), &with(&fewer))?;
-        let is_met =
-            tried.refused.is_none() && (tried.shortfall.is_none() || best.planned.shortfall.is_some());
-        info!(
-            layer = layer.1,
-            total = tried.plan.memory.total,
-            bytes = bytes_read(&tried),
-            "keeps its weights"
-        );
-        if is_met && tried.plan.memory.total <= most && bytes_read(&tried) < bytes_read(&best.planned) {
-            // The plan states the search that found its choices.
-            tried.plan.search = best.planned.plan.search;
-            tried.plan.pareto = best.planned.plan.pareto;
-            (best, again) = (Candidate { application: with(&fewer), planned: tried }, fewer);
-            timeline = timeline::timeline(&best.planned.plan).ok();
+        let tried = quick.plan_picked(choices.clone(), &with(&fewer))?;
+        let is_met = tried.refused.is_none() && (tried.shortfall.is_none() || sketch.shortfall.is_some());
+        let (total, read) = (tried.plan.memory.total, bytes_read(&tried));
+        info!(layer = layer.1, total, bytes = read, "keeps its weights");
+        if is_met && total <= most && read < bytes_read(&sketch) {
+            (sketch, again) = (tried, fewer);
+            seen = Seen::new(&sketch.plan);
         }
+    }
+    if again.len() < stored.len() {
+        let mut planned = context.plan_picked(choices, &with(&again))?;
+        // The plan states the search that found its choices.
+        (planned.plan.search, planned.plan.pareto) =
+            (best.planned.plan.search.clone(), best.planned.plan.pareto.clone());
+        best = best.or(Candidate { application: with(&again), planned }, objective);
     }
     Ok(Some(best))
 }
@@ -102,27 +106,63 @@ fn tileable(application: &Application) -> BTreeMap<LayerOf, u64> {
     layers
 }
 
-/// Whether a layer could keep `bytes` bytes of weights in a total of `most` bytes. This is optimistic: rings may lie
-/// anywhere, and other blocks take no room. It asks only whether the bytes in use between the layer's firings leave
-/// enough room.
-fn may_keep(plan: &plan::Plan, seen: &Timeline, (cnn, name): &LayerOf, bytes: u64, most: u64) -> bool {
-    let layers = &plan.cnns[*cnn].layers;
-    let own = seen.firings.iter().filter(|firing| firing.cnn == *cnn && layers[firing.layer].name == *name);
-    let own: Vec<(f64, f64)> = own.map(|firing| (firing.start_ns, firing.end_ns)).collect();
-    let (Some((_, from)), Some((to, _))) = (own.first(), own.last()) else { return true };
-    let is_between =
-        |ns: f64| *from < ns && ns < *to && !own.iter().any(|(start, end)| *start <= ns && ns <= *end);
-    let is_block = |life: &&timeline::Life| seen.places[life.place].kind == PlaceKind::Block;
-    let lives = |life: &timeline::Life, ns: f64| {
-        let (first, last) = (life.steps.first(), life.steps.last());
-        first.zip(last).is_some_and(|((start, _), (end, _))| *start <= ns && ns <= *end)
-    };
-    let without_blocks = |[ns, used]: &[f64; 2]| {
-        let blocks = seen.lives.iter().filter(is_block).filter(|life| lives(life, *ns));
-        (*used as u64).saturating_sub(blocks.map(|life| seen.places[life.place].bytes()).sum())
-    };
-    let used = seen.usage.iter().filter(|[ns, _]| is_between(*ns)).map(without_blocks).max();
-    used.unwrap_or(0) + bytes <= most - plan.memory.parameters_resident.unwrap_or(0)
+/// What a plan has in use, apart from blocks of weights, and when its layers fire.
+struct Seen {
+    /// From a time on, in nanoseconds, so many bytes are in use; ascending.
+    used: Vec<(f64, u64)>,
+    /// From when to when a layer fires, by its CNN and its place there; ascending.
+    firings: BTreeMap<(usize, usize), Vec<(f64, f64)>>,
+}
+
+impl Seen {
+    /// Of a plan; `None` if it has no timeline.
+    fn new(plan: &plan::Plan) -> Option<Self> {
+        let timeline = timeline::timeline(plan).ok()?;
+        let blocks = timeline.lives.iter().filter_map(|life| {
+            let place = &timeline.places[life.place];
+            let ((start, _), (end, _)) = life.steps.first().zip(life.steps.last())?;
+            (place.kind == PlaceKind::Block).then_some((*start, *end, place.bytes()))
+        });
+        let (mut starts, mut ends): (Vec<_>, Vec<_>) =
+            blocks.map(|(start, end, bytes)| ((start, bytes), (end, bytes))).unzip();
+        starts.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        ends.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
+        let mut in_blocks = 0;
+        let without_blocks = |[ns, used]: &[f64; 2]| {
+            while let Some((_, bytes)) = starts.next_if(|(start, _)| start <= ns) {
+                in_blocks += bytes;
+            }
+            while let Some((_, bytes)) = ends.next_if(|(end, _)| end < ns) {
+                in_blocks -= bytes;
+            }
+            (*ns, (*used as u64).saturating_sub(in_blocks))
+        };
+        let used = timeline.usage.iter().map(without_blocks).collect();
+        let mut firings: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for firing in &timeline.firings {
+            firings.entry((firing.cnn, firing.layer)).or_default().push((firing.start_ns, firing.end_ns));
+        }
+        Some(Seen { used, firings })
+    }
+
+    /// Whether a layer of the plan could keep `bytes` bytes of weights in a total of `most` bytes. This is optimistic:
+    /// rings may lie anywhere, and other blocks take no room. It asks only whether the bytes in use between the layer's
+    /// firings leave enough room.
+    fn may_keep(&self, plan: &plan::Plan, (cnn, name): &LayerOf, bytes: u64, most: u64) -> bool {
+        let layer = plan.cnns[*cnn].layers.iter().position(|layer| layer.name == *name);
+        let own = layer.and_then(|layer| self.firings.get(&(*cnn, layer)));
+        let Some([(_, from), .., (to, _)]) = own.map(Vec::as_slice) else { return true };
+        let firings = own.map_or(&[][..], Vec::as_slice);
+        let fires = |ns: f64| {
+            let before = firings.partition_point(|(start, _)| *start <= ns);
+            before > 0 && ns <= firings[before - 1].1
+        };
+        let after = self.used.partition_point(|(ns, _)| ns <= from);
+        let between = self.used[after..].iter().take_while(|(ns, _)| ns < to).filter(|(ns, _)| !fires(*ns));
+        let used = between.map(|(_, used)| *used).max();
+        used.unwrap_or(0) + bytes <= most - plan.memory.parameters_resident.unwrap_or(0)
+    }
 }
 
 /// The layers that read their weights again. The layer that reads the most bytes more than once comes first.

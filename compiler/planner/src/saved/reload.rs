@@ -257,10 +257,7 @@ pub fn compare(plan: &Plan, cnn: &Cnn, network: &Network) -> Vec<String> {
         differs("output shape", &order(&planned.output_shape), &order(&layer.shape));
         if let Some(owner) = &planned.parameters_of {
             let shared = network.find(owner).map(|owner| &network.layer(owner).parameters);
-            let is_same = shared.is_some_and(|shared| {
-                let mut both = shared.iter().zip(&layer.parameters);
-                shared.len() == layer.parameters.len() && both.all(|(a, b)| a.is_same(b))
-            });
+            let is_same = shared.is_some_and(|shared| *shared == layer.parameters);
             let model = if is_same { "the same" } else { "others" };
             differs(&format!("its parameters, beside those of `{owner}`,"), "the same", model);
         }

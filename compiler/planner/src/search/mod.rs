@@ -43,6 +43,7 @@ pub mod evaluate;
 pub(crate) mod execution_variants;
 pub mod extended;
 pub(crate) mod joint;
+pub mod memo;
 pub(crate) mod paper;
 pub(crate) mod problem;
 pub(crate) mod select;

@@ -56,7 +56,7 @@ fn inputs_whole(network: &Network, choice: &Choice) -> Option<Choice> {
 }
 
 /// The design points of a CNN that are worth choosing.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DesignFront {
     /// Variants that take less memory than every faster one, or than every faster one within the deadline. The fastest
     /// comes first.

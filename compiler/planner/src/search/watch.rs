@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 
 use csdfc_ga::StopReason;
 
+use super::memo::Memo;
 use crate::strategy::Strategy;
 
 /// When a search ends.
@@ -45,7 +46,9 @@ pub enum Budget {
 /// The aim of a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// One plan. There is no search if the answer is known without it.
+    /// The bytes and rates of one plan. There is no search if the answer is known without it.
+    Figures,
+    /// One plan, with the others that its search saw. There is no search if the answer is known without it.
     Plan,
     /// Also the plans that take less memory and more time, or more memory and less time.
     #[default]
@@ -76,6 +79,8 @@ pub struct Watch<'a> {
     pub scope: Scope,
     /// The strategies that it leaves out.
     pub without: &'a [Strategy],
+    /// Searches that were made before, if there may be any. None of them is made again.
+    pub memo: Option<&'a Memo>,
     /// Once this is true, the search ends with the best plan so far.
     pub stop: &'a AtomicBool,
     /// Told now and then.
@@ -92,6 +97,7 @@ impl Watch<'_> {
             began: Instant::now(),
             scope: Scope::Front,
             without: &[],
+            memo: None,
             stop: &NEVER,
             progress: &|_| (),
         }
