@@ -54,6 +54,41 @@ pub fn exposed(task: &PartitionedCnn<'_>, timing: &Timing<'_>, execution: &Execu
     task.network.ids().map(without).collect()
 }
 
+/// What the firings of a layer have in common.
+struct LayerReads {
+    /// How long each computes, in nanoseconds.
+    ns: f64,
+    /// How many of them read weights: the first ones.
+    times: u64,
+    /// The blocks of their tiles, as indices of requests.
+    blocks: Vec<usize>,
+    /// Bytes of each tile.
+    tiles: Vec<u64>,
+}
+
+impl LayerReads {
+    /// Of a layer in a partition; with the weights of `kept` in memory.
+    fn new(
+        (id, p): (LayerId, usize),
+        kept: Option<LayerId>,
+        task: &PartitionedCnn<'_>,
+        timing: &Timing<'_>,
+        execution: &Execution,
+    ) -> Self {
+        let rows = execution.rows[id.0];
+        let firings = (task.network.layer(id).rows() as u64).div_ceil(rows.max(1)).max(1);
+        let times = if kept == Some(id) { 0 } else { task.times_read(id, rows) };
+        let blocks = if times > 0 { blocks(execution, id) } else { Vec::new() };
+        let tiles = blocks.first().map(|first| task.tiles(id, rows, execution.requests[*first].bytes).1);
+        LayerReads {
+            ns: timing.layer_ns(task, p, id, rows, execution.goes_one_by_one(id)) / firings as f64,
+            times,
+            blocks,
+            tiles: tiles.unwrap_or_default(),
+        }
+    }
+}
+
 /// A frame as [`simulated`] has it, where the weights of the layer `kept` are in memory.
 fn simulated_without(
     kept: Option<LayerId>,
@@ -65,11 +100,14 @@ fn simulated_without(
         return None;
     }
     let stretch = timing.read_stretch(task, &read_ns(task, timing, execution));
-    let mut fired = vec![0u64; task.network.layers.len()];
-    let mut free_for = vec![0.0; task.network.layers.len()];
-    let mut waits = vec![0.0; task.network.layers.len()];
+    let partition_of = task.partition_of();
+    let reads_of = |id: LayerId| LayerReads::new((id, partition_of[id.0]), kept, task, timing, execution);
+    let reads: Vec<LayerReads> = task.network.ids().map(reads_of).collect();
+    let mut fired = vec![0u64; reads.len()];
+    let mut free_for = vec![0.0; reads.len()];
+    let mut waits = vec![0.0; reads.len()];
     // When the last firing of each layer has ended.
-    let mut ended = vec![0.0; task.network.layers.len()];
+    let mut ended = vec![0.0; reads.len()];
     let (mut now, mut free) = (0.0f64, 0.0f64);
     let mut ends: Vec<f64> = Vec::new();
     for (p, order) in execution.orders.iter().enumerate() {
@@ -78,29 +116,25 @@ fn simulated_without(
         }
         let began = now;
         for id in order.order() {
-            let rows = execution.rows[id.0];
-            let firings = (task.network.layer(id).rows() as u64).div_ceil(rows.max(1)).max(1);
-            let ns = timing.layer_ns(task, p, id, rows, execution.goes_one_by_one(id)) / firings as f64;
+            let LayerReads { ns, times, blocks, tiles } = &reads[id.0];
             let is_first = fired[id.0] == 0;
-            let reads = kept != Some(id) && fired[id.0] < task.times_read(id, rows);
-            let own = if reads { blocks(execution, id) } else { Vec::new() };
+            let has_read = fired[id.0] >= *times;
             fired[id.0] += 1;
-            let Some(first) = own.first() else {
+            if has_read || blocks.is_empty() {
                 now += ns;
                 ends.push(now);
                 continue;
-            };
-            let (_, tiles) = task.tiles(id, rows, execution.requests[*first].bytes);
+            }
             if is_first {
                 free_for[id.0] = free;
             }
             let all = tiles.iter().sum::<u64>().max(1) as f64;
             let mut used: Vec<f64> = Vec::new();
             for (k, bytes) in tiles.iter().enumerate() {
-                let may = match k.checked_sub(own.len()) {
+                let may = match k.checked_sub(blocks.len()) {
                     Some(before) => used[before],
                     None if !is_first => ended[id.0],
-                    None => match execution.requests[own[k]].live.0 {
+                    None => match execution.requests[blocks[k]].live.0 {
                         begin if begin > execution.windows[p].start => ends[begin - 1],
                         _ => began,
                     },

@@ -56,6 +56,7 @@ mod tests;
 
 use csdfc_network::LayerId;
 use rayon::prelude::*;
+use tracing::info_span;
 
 use self::chains::Chain;
 use self::design_space::DesignSpace;
@@ -94,13 +95,14 @@ pub fn front(
     let design_space = DesignSpace::new(task);
     let mut starts = match is_left_out(Strategy::Chains) {
         true => Vec::new(),
-        false => chains(evaluator, &design_space, &|| watch.is_over())?,
+        false => info_span!("chains").in_scope(|| chains(evaluator, &design_space, &|| watch.is_over()))?,
     };
     starts.extend(design_space.ladder.iter().map(|firings| design_space.steady(*firings)));
     starts.extend(design_space.prefixes());
     starts.extend(known.iter().map(|choice| design_space.nearest_genome(choice)));
+    let settings = evolve::EvolutionSettings { seed, name, watch };
     let found =
-        evolve::evolve(evaluator, &design_space, starts, &evolve::EvolutionSettings { seed, name, watch });
+        info_span!("evolution").in_scope(|| evolve::evolve(evaluator, &design_space, starts, &settings));
     tell(found.evaluations, 0, 0);
     let mut choices = simple::choices(task.network);
     choices.extend(bits(task));
@@ -110,7 +112,7 @@ pub fn front(
         // is an answer.
         choices.retain(|choice| choice.barriers.is_some() || choice.name == "none");
     }
-    let mut front = simple::front_of(evaluator, &choices)?;
+    let mut front = info_span!("placement").in_scope(|| simple::front_of(evaluator, &choices))?;
     if found.stopped <= Stopped::Evaluations {
         let least =
             front.design_points.iter().map(|design_point| design_point.buffers).min().unwrap_or(u64::MAX);
@@ -124,7 +126,8 @@ pub fn front(
         let smallest = front.design_points.iter().min_by_key(|design_point| design_point.buffers);
         if let Some(smallest) =
             smallest.filter(|_| !task.streaming.is_empty() && !is_left_out(Strategy::Refinement))
-            && let Some(refined) = refine::refined(evaluator, smallest)?
+            && let Some(refined) =
+                info_span!("refinement").in_scope(|| refine::refined(evaluator, smallest))?
         {
             let refined =
                 DesignFront { evaluations: 1, design_points: vec![refined], stopped: found.stopped };
