@@ -5,7 +5,9 @@
 //! that takes the most bytes in each of the ways listed below. It takes the best change, and repeats this as long as a
 //! change helps.
 
-use csdfc_network::LayerId;
+use std::ops::Range;
+
+use csdfc_network::{LayerId, Network};
 use rayon::prelude::*;
 
 use crate::frame::choice::Choice;
@@ -48,26 +50,39 @@ pub(super) fn refined(
     Ok((design_point.buffers < smallest.buffers).then_some(design_point))
 }
 
-/// Changes a choice as long as the best change takes fewer bytes.
+/// Changes a choice as long as the best change takes fewer bytes. There are far more ways to end segments at two places
+/// than at one, so these are tried only if no other change helps.
 fn walk(evaluator: &Evaluator<'_>, mut choice: Choice, rings: Rings) -> Result<Choice, csdf::Error> {
     let mut execution = evaluator.execute(&choice, rings)?;
     for _ in 0..CHANGES {
         let (bytes, layer) = peak(evaluator, &execution);
         let Some(layer) = layer else { break };
-        let changed = changes(evaluator, &choice, layer);
-        let tried = changed.into_par_iter().map(|choice| {
-            let execution = evaluator.execute(&choice, rings)?;
-            Ok((evaluator.bound(&execution), choice, execution))
-        });
-        let tried: Vec<(u64, Choice, Execution)> = tried.collect::<Result<_, csdf::Error>>()?;
-        // If several are equal, it is the first.
-        let Some(best) = tried.into_iter().min_by_key(|(bytes, ..)| *bytes).filter(|best| best.0 < bytes)
-        else {
-            break;
+        let segment = ChangedSegment::new(evaluator, &choice, layer);
+        let best = match smallest(evaluator, segment.changes(), rings, bytes)? {
+            None => smallest(evaluator, segment.cut_twice(), rings, bytes)?,
+            best => best,
         };
-        (_, choice, execution) = best;
+        let Some(best) = best else { break };
+        (choice, execution) = best;
     }
     Ok(choice)
+}
+
+/// The choice that takes the fewest bytes, and its execution; `None` if it takes no fewer than `most`. If several take as
+/// few, it is the first.
+fn smallest(
+    evaluator: &Evaluator<'_>,
+    choices: Vec<Choice>,
+    rings: Rings,
+    most: u64,
+) -> Result<Option<(Choice, Execution)>, csdf::Error> {
+    let tried = choices.into_par_iter().map(|choice| {
+        let execution = evaluator.execute(&choice, rings)?;
+        Ok((evaluator.bound(&execution), choice, execution))
+    });
+    let tried: Vec<(u64, Choice, Execution)> = tried.collect::<Result<_, csdf::Error>>()?;
+    let best = tried.into_iter().min_by_key(|(bytes, ..)| *bytes).filter(|best| best.0 < most);
+    Ok(best.map(|(_, choice, execution)| (choice, execution)))
 }
 
 /// The most bytes of an execution that are in use at once, and the layer that fires then.
@@ -78,61 +93,89 @@ fn peak(evaluator: &Evaluator<'_>, execution: &Execution) -> (u64, Option<LayerI
     (peak.bytes, layer)
 }
 
-/// Choices that differ from this one in the segment of a layer: the segment ends earlier or later; it is cut in two,
-/// and one of the two may go whole; or one of its layers goes whole, or row by row.
-fn changes(evaluator: &Evaluator<'_>, choice: &Choice, layer: LayerId) -> Vec<Choice> {
-    let network = evaluator.task.network;
-    let layers = &evaluator.task.partitions[0].layers;
-    let barriers = choice.barriers.clone().unwrap_or_default();
-    let place = layers.iter().position(|id| *id == layer).unwrap_or(0);
-    let ends = |at: &usize| barriers.binary_search(&layers[*at]).is_ok();
-    let start = (0..place).rev().find(ends).map_or(0, |before| before + 1);
-    let end = (place..layers.len()).find(ends).unwrap_or(layers.len() - 1);
-    let mut all = Vec::new();
-    let height = |at: usize| network.layer(layers[at]).rows() as u64;
-    let mut push = |toggled: &[usize], whole: std::ops::Range<usize>, single: std::ops::Range<usize>| {
-        let mut choice = Choice { name: "refined".into(), ..choice.clone() };
+/// The segment of a choice that is changed, by places in the order of layers.
+struct ChangedSegment<'a> {
+    network: &'a Network,
+    layers: &'a [LayerId],
+    choice: &'a Choice,
+    /// Its first and its last place.
+    own: (usize, usize),
+    /// Where the segment before it starts, and where the one after it ends.
+    neighbours: (Option<usize>, Option<usize>),
+}
+
+impl<'a> ChangedSegment<'a> {
+    /// The segment in which a layer is.
+    fn new(evaluator: &'a Evaluator<'_>, choice: &'a Choice, layer: LayerId) -> Self {
+        let layers = &evaluator.task.partitions[0].layers;
+        let barriers = choice.barriers.as_deref().unwrap_or_default();
+        let ends = |at: &usize| barriers.binary_search(&layers[*at]).is_ok();
+        let start_of = |at: usize| (0..at).rev().find(ends).map_or(0, |before| before + 1);
+        let end_of = |at: usize| (at..layers.len()).find(ends).unwrap_or(layers.len() - 1);
+        let place = layers.iter().position(|id| *id == layer).unwrap_or(0);
+        let (start, end) = (start_of(place), end_of(place));
+        let before = start.checked_sub(1).map(start_of);
+        let after = (end + 1 < layers.len()).then(|| end_of(end + 1));
+        let network = evaluator.task.network;
+        ChangedSegment { network, layers, choice, own: (start, end), neighbours: (before, after) }
+    }
+
+    /// The choice in which segments end after the `toggled` places if they do not yet, and the other way round. The layers
+    /// of `whole` make all rows at once, and those of `single` one row at a time.
+    fn changed(&self, toggled: &[usize], whole: Range<usize>, single: Range<usize>) -> Choice {
+        let mut choice = Choice { name: "refined".into(), ..self.choice.clone() };
         let ends = choice.barriers.get_or_insert_default();
         for at in toggled {
-            match ends.binary_search(&layers[*at]) {
+            match ends.binary_search(&self.layers[*at]) {
                 Ok(found) => drop(ends.remove(found)),
-                Err(missing) => ends.insert(missing, layers[*at]),
+                Err(missing) => ends.insert(missing, self.layers[*at]),
             }
         }
-        whole.for_each(|at| choice.rows[layers[at].0] = height(at));
-        single.for_each(|at| choice.rows[layers[at].0] = 1);
-        all.push(choice);
-    };
-    for cut in start..end {
-        push(&[cut], 0..0, 0..0);
-        push(&[cut], start..cut + 1, 0..0);
-        push(&[cut], cut + 1..end + 1, 0..0);
-        push(&[cut], 0..0, start..end + 1);
-        for second in cut + 1..end {
-            push(&[cut, second], 0..0, 0..0);
-            push(&[cut, second], cut + 1..second + 1, 0..0);
+        for id in &self.layers[whole] {
+            choice.rows[id.0] = self.network.layer(*id).rows() as u64;
         }
+        self.layers[single].iter().for_each(|id| choice.rows[id.0] = 1);
+        choice
     }
-    for at in start..=end {
-        push(&[], at..at + 1, 0..0);
-        push(&[], 0..0, at..at + 1);
-    }
-    push(&[], 0..0, start..end + 1);
-    push(&[], start..end + 1, 0..0);
-    // With the neighbouring segments, or a part of them.
-    if start > 0 {
-        let before = (0..start - 1).rev().find(ends).map_or(0, |before| before + 1);
-        push(&[start - 1], 0..0, before..end + 1);
-        for cut in before..start - 1 {
-            push(&[cut, start - 1], 0..0, cut + 1..end + 1);
+
+    /// The segment ends earlier or later; it is cut in two, and one of the two may go whole; or one of its layers, or all
+    /// of them, go whole, or row by row.
+    fn changes(&self) -> Vec<Choice> {
+        let (start, end) = self.own;
+        let mut all = Vec::new();
+        for cut in start..end {
+            all.push(self.changed(&[cut], 0..0, 0..0));
+            all.push(self.changed(&[cut], start..cut + 1, 0..0));
+            all.push(self.changed(&[cut], cut + 1..end + 1, 0..0));
+            all.push(self.changed(&[cut], 0..0, start..end + 1));
         }
-    }
-    if end + 1 < layers.len() {
-        let after = (end + 1..layers.len()).find(ends).unwrap_or(layers.len() - 1);
-        push(&[end], 0..0, start..after + 1);
-        for cut in end + 1..after {
-            push(&[cut, end], 0..0, start..cut + 1);
+        for at in start..=end {
+            all.push(self.changed(&[], at..at + 1, 0..0));
+            all.push(self.changed(&[], 0..0, at..at + 1));
         }
+        all.push(self.changed(&[], 0..0, start..end + 1));
+        all.push(self.changed(&[], start..end + 1, 0..0));
+        // With the neighbouring segments, or a part of them.
+        if let Some(before) = self.neighbours.0 {
+            all.push(self.changed(&[start - 1], 0..0, before..end + 1));
+            all.extend(
+                (before..start - 1).map(|cut| self.changed(&[cut, start - 1], 0..0, cut + 1..end + 1)),
+            );
+        }
+        if let Some(after) = self.neighbours.1 {
+            all.push(self.changed(&[end], 0..0, start..after + 1));
+            all.extend((end + 1..after).map(|cut| self.changed(&[cut, end], 0..0, start..cut + 1)));
+        }
+        all
     }
-    all
+
+    /// The segment is cut in three, and the one in the middle may go whole.
+    fn cut_twice(&self) -> Vec<Choice> {
+        let (start, end) = self.own;
+        let pairs = (start..end).flat_map(|cut| (cut + 1..end).map(move |second| (cut, second)));
+        let both = pairs.flat_map(|(cut, second)| {
+            [0..0, cut + 1..second + 1].map(|whole| self.changed(&[cut, second], whole, 0..0))
+        });
+        both.collect()
+    }
 }
