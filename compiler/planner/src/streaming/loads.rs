@@ -39,19 +39,28 @@ pub(super) fn simulated(
     timing: &Timing<'_>,
     execution: &Execution,
 ) -> Option<Simulated> {
-    simulated_without(None, task, timing, execution)
+    Some(Reads::new(task, timing, execution)?.simulated(None, execution))
 }
 
 /// By layer, how much shorter the frame would be if its weights were in memory, in nanoseconds. Empty if that is not known.
 pub fn exposed(task: &PartitionedCnn<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
-    let Some(frame) = simulated(task, timing, execution) else { return Vec::new() };
-    let all: f64 = frame.waits.iter().sum();
+    let Some(reads) = Reads::new(task, timing, execution) else { return Vec::new() };
+    let waits = |kept| reads.simulated(kept, execution).waits.iter().sum::<f64>();
+    let all = waits(None);
     let without = |id: LayerId| match task.streaming(id) {
-        Some(_) => simulated_without(Some(id), task, timing, execution)
-            .map_or(0.0, |less| all - less.waits.iter().sum::<f64>()),
+        Some(_) => all - waits(Some(id)),
         None => 0.0,
     };
     task.network.ids().map(without).collect()
+}
+
+/// What a simulation needs to know of a frame, apart from when blocks begin to live.
+struct Reads<'a> {
+    task: &'a PartitionedCnn<'a>,
+    timing: &'a Timing<'a>,
+    /// By partition, how many times longer reads take.
+    stretch: Vec<f64>,
+    layers: Vec<LayerReads>,
 }
 
 /// What the firings of a layer have in common.
@@ -66,92 +75,85 @@ struct LayerReads {
     tiles: Vec<u64>,
 }
 
-impl LayerReads {
-    /// Of a layer in a partition; with the weights of `kept` in memory.
-    fn new(
-        (id, p): (LayerId, usize),
-        kept: Option<LayerId>,
-        task: &PartitionedCnn<'_>,
-        timing: &Timing<'_>,
-        execution: &Execution,
-    ) -> Self {
-        let rows = execution.rows[id.0];
-        let firings = (task.network.layer(id).rows() as u64).div_ceil(rows.max(1)).max(1);
-        let times = if kept == Some(id) { 0 } else { task.times_read(id, rows) };
-        let blocks = if times > 0 { blocks(execution, id) } else { Vec::new() };
-        let tiles = blocks.first().map(|first| task.tiles(id, rows, execution.requests[*first].bytes).1);
-        LayerReads {
-            ns: timing.layer_ns(task, p, id, rows, execution.goes_one_by_one(id)) / firings as f64,
-            times,
-            blocks,
-            tiles: tiles.unwrap_or_default(),
+impl<'a> Reads<'a> {
+    /// Of a frame. `None` if the store is not known.
+    fn new(task: &'a PartitionedCnn<'a>, timing: &'a Timing<'a>, execution: &Execution) -> Option<Self> {
+        if !timing.has_store() {
+            return None;
         }
+        let of_layer = |(id, p): (LayerId, usize)| {
+            let rows = execution.rows[id.0];
+            let firings = (task.network.layer(id).rows() as u64).div_ceil(rows.max(1)).max(1);
+            let times = task.times_read(id, rows);
+            let blocks = if times > 0 { blocks(execution, id) } else { Vec::new() };
+            let tiles = blocks.first().map(|first| task.tiles(id, rows, execution.requests[*first].bytes).1);
+            LayerReads {
+                ns: timing.layer_ns(task, p, id, rows, execution.goes_one_by_one(id)) / firings as f64,
+                times,
+                blocks,
+                tiles: tiles.unwrap_or_default(),
+            }
+        };
+        Some(Reads {
+            task,
+            timing,
+            stretch: timing.read_stretch(task, &read_ns(task, timing, execution)),
+            layers: task.network.ids().zip(task.partition_of()).map(of_layer).collect(),
+        })
     }
-}
 
-/// A frame as [`simulated`] has it, where the weights of the layer `kept` are in memory.
-fn simulated_without(
-    kept: Option<LayerId>,
-    task: &PartitionedCnn<'_>,
-    timing: &Timing<'_>,
-    execution: &Execution,
-) -> Option<Simulated> {
-    if !timing.has_store() {
-        return None;
-    }
-    let stretch = timing.read_stretch(task, &read_ns(task, timing, execution));
-    let partition_of = task.partition_of();
-    let reads_of = |id: LayerId| LayerReads::new((id, partition_of[id.0]), kept, task, timing, execution);
-    let reads: Vec<LayerReads> = task.network.ids().map(reads_of).collect();
-    let mut fired = vec![0u64; reads.len()];
-    let mut free_for = vec![0.0; reads.len()];
-    let mut waits = vec![0.0; reads.len()];
-    // When the last firing of each layer has ended.
-    let mut ended = vec![0.0; reads.len()];
-    let (mut now, mut free) = (0.0f64, 0.0f64);
-    let mut ends: Vec<f64> = Vec::new();
-    for (p, order) in execution.orders.iter().enumerate() {
-        if task.together[p].contains(&true) {
-            (now, free) = (0.0, 0.0);
-        }
-        let began = now;
-        for id in order.order() {
-            let LayerReads { ns, times, blocks, tiles } = &reads[id.0];
-            let is_first = fired[id.0] == 0;
-            let has_read = fired[id.0] >= *times;
-            fired[id.0] += 1;
-            if has_read || blocks.is_empty() {
-                now += ns;
+    /// Simulates the frame, with the weights of the layer `kept` in memory.
+    fn simulated(&self, kept: Option<LayerId>, execution: &Execution) -> Simulated {
+        let mut fired = vec![0u64; self.layers.len()];
+        let mut free_for = vec![0.0; self.layers.len()];
+        let mut waits = vec![0.0; self.layers.len()];
+        // When the last firing of each layer has ended.
+        let mut ended = vec![0.0; self.layers.len()];
+        let (mut now, mut free) = (0.0f64, 0.0f64);
+        let mut ends: Vec<f64> = Vec::new();
+        for (p, order) in execution.orders.iter().enumerate() {
+            if self.task.together[p].contains(&true) {
+                (now, free) = (0.0, 0.0);
+            }
+            let began = now;
+            for id in order.order() {
+                let LayerReads { ns, times, blocks, tiles } = &self.layers[id.0];
+                let is_first = fired[id.0] == 0;
+                let reads = kept != Some(id) && fired[id.0] < *times;
+                fired[id.0] += 1;
+                if !reads || blocks.is_empty() {
+                    now += ns;
+                    ends.push(now);
+                    continue;
+                }
+                if is_first {
+                    free_for[id.0] = free;
+                }
+                let all = tiles.iter().sum::<u64>().max(1) as f64;
+                let mut used: Vec<f64> = Vec::new();
+                for (k, bytes) in tiles.iter().enumerate() {
+                    let may = match k.checked_sub(blocks.len()) {
+                        Some(before) => used[before],
+                        None if !is_first => ended[id.0],
+                        None => match execution.requests[blocks[k]].live.0 {
+                            begin if begin > execution.windows[p].start => ends[begin - 1],
+                            _ => began,
+                        },
+                    };
+                    free = free.max(may) + self.timing.read_ns(&[*bytes]) * self.stretch[p];
+                    // If a layer is not tiled, its first firing waits for all its weights, and so do the layers that
+                    // read its rows.
+                    let ready = now.max(free);
+                    waits[id.0] += ready - now;
+                    now = ready + ns * *bytes as f64 / all;
+                    used.push(now);
+                }
                 ends.push(now);
-                continue;
+                ended[id.0] = now;
             }
-            if is_first {
-                free_for[id.0] = free;
-            }
-            let all = tiles.iter().sum::<u64>().max(1) as f64;
-            let mut used: Vec<f64> = Vec::new();
-            for (k, bytes) in tiles.iter().enumerate() {
-                let may = match k.checked_sub(blocks.len()) {
-                    Some(before) => used[before],
-                    None if !is_first => ended[id.0],
-                    None => match execution.requests[blocks[k]].live.0 {
-                        begin if begin > execution.windows[p].start => ends[begin - 1],
-                        _ => began,
-                    },
-                };
-                free = free.max(may) + timing.read_ns(&[*bytes]) * stretch[p];
-                // If a layer is not tiled, its first firing waits for all its weights, and so do the layers that read
-                // its rows.
-                let ready = now.max(free);
-                waits[id.0] += ready - now;
-                now = ready + ns * *bytes as f64 / all;
-                used.push(now);
-            }
-            ends.push(now);
-            ended[id.0] = now;
         }
+        Simulated { waits, ends, free: free_for }
     }
-    Some(Simulated { waits, ends, free: free_for })
 }
 
 /// By CNN and partition, the bytes that may be in use at once while it runs, of `budget` for all that run then. Each has what it
@@ -236,18 +238,19 @@ pub(super) fn overlap(
         let other = Request { bytes: second, ..execution.requests[first].clone() };
         execution.requests.push(other);
     }
+    let reads = Reads::new(task, timing, &execution)?;
     let mut seen = vec![false; task.network.layers.len()];
     let order: Vec<LayerId> = execution.orders.iter().flat_map(FiringOrder::order).collect();
     for id in order {
         if std::mem::replace(&mut seen[id.0], true) {
             continue;
         }
-        let own = blocks(&execution, id);
+        let own = &reads.layers[id.0].blocks;
         if own.is_empty() {
             continue;
         }
-        let now = simulated(task, timing, &execution)?;
-        for block in own {
+        let now = reads.simulated(None, &execution);
+        for &block in own {
             let Request { bytes, live, partition, .. } = execution.requests[block];
             let budget = rooms[partition];
             let start = execution.windows.iter().map(|window| window.start).filter(|at| *at <= live.0).max();
