@@ -10,9 +10,10 @@ use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::Plan;
 use csdfc_planner::driver;
 use csdfc_planner::open::{self, Opened};
+use csdfc_planner::search::budget::Budget;
 use csdfc_planner::search::compare::{dominates, hypervolume};
 use csdfc_planner::search::start::Start;
-use csdfc_planner::search::watch::{Budget, Watch};
+use csdfc_planner::search::watch::Watch;
 use csdfc_tests::app;
 
 /// Applications that are planned in seconds, and larger ones.

@@ -15,8 +15,9 @@ use csdfc_network::LayerId;
 use csdfc_plan::operator::Operator;
 use csdfc_plan::plan::{Plan, StorageModel};
 use csdfc_planner::driver;
+use csdfc_planner::search::budget::Budget;
 use csdfc_planner::search::start::Start;
-use csdfc_planner::search::watch::{Budget, Watch};
+use csdfc_planner::search::watch::Watch;
 use csdfc_runtime::run::{Data, Runner, Value, input_dims};
 use csdfc_tests::{app, generate};
 

@@ -14,8 +14,9 @@ use csdfc_input::units::MemoryGoal;
 use csdfc_planner::driver::{self, Planned};
 use csdfc_planner::frame::choice::Choice;
 use csdfc_planner::search::baseline::without_pipelines;
+use csdfc_planner::search::budget::Budget;
 use csdfc_planner::search::start::Start;
-use csdfc_planner::search::watch::{Budget, Scope, Shares, Watch};
+use csdfc_planner::search::watch::{Scope, Shares, Watch};
 use csdfc_tests::application;
 
 const PIPELINE: &str = r#"(name: "pipeline", cnns: [(name: "a", model: "builtin:resnet8",

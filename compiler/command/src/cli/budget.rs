@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use csdfc_planner::search::watch::Budget;
+use csdfc_planner::search::budget::Budget;
 
 /// `10s`, or a number of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

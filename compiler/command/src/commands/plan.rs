@@ -19,9 +19,10 @@ use csdfc_planner::open::{self, Opened};
 use csdfc_planner::remedies;
 use csdfc_planner::saved::front::{PickError, SavedFront};
 use csdfc_planner::saved::identity;
+use csdfc_planner::search::budget::Budget;
 use csdfc_planner::search::memo::Memo;
 use csdfc_planner::search::start::Start;
-use csdfc_planner::search::watch::{Budget, Scope, Shares, Watch};
+use csdfc_planner::search::watch::{Scope, Shares, Watch};
 use csdfc_precision::{self as precision, Accuracy, Calibration, Chosen};
 use tracing::{info, warn};
 

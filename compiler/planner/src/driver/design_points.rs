@@ -36,9 +36,10 @@ pub(super) fn search<'a>(
     let evaluators = problem.evaluators();
     let evaluated = || evaluate(start, problem, &evaluators, method, watch);
     let mut fronts = match (watch.memo, method.is_some_and(Method::is_search)) {
-        (Some(memo), true) => {
-            memo.remembered(Question::new(problem.application, device, start, watch), evaluated)?
-        }
+        (Some(memo), true) => memo.remembered(
+            Question::new(problem.application, device, start, watch.budget, watch.without),
+            evaluated,
+        )?,
         _ => evaluated()?,
     };
     let known = match start {

@@ -61,22 +61,27 @@ pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Err
         let mut fewer = again.clone();
         fewer.remove(&layer);
         let tried = quick.plan_picked(choices.clone(), &with(&fewer))?;
-        let is_met = tried.refused.is_none() && (tried.shortfall.is_none() || sketch.shortfall.is_some());
         let (total, read) = (tried.plan.memory.total, bytes_read(&tried));
         info!(layer = layer.1, total, bytes = read, "keeps its weights");
-        if is_met && total <= most && read < bytes_read(&sketch) {
+        if meets_as_much(&tried, &sketch) && total <= most && read < bytes_read(&sketch) {
             (sketch, again) = (tried, fewer);
             seen = Seen::new(&sketch.plan);
         }
     }
     if again.len() < stored.len() {
         let mut planned = context.plan_picked(choices, &with(&again))?;
-        // The plan states the search that found its choices.
-        (planned.plan.search, planned.plan.pareto) =
-            (best.planned.plan.search.clone(), best.planned.plan.pareto.clone());
-        best = best.or(Candidate { application: with(&again), planned }, objective);
+        if meets_as_much(&planned, &best.planned) {
+            // The plan states the search that found its choices.
+            (planned.plan.search, planned.plan.pareto) = (best.planned.plan.search, best.planned.plan.pareto);
+            best = Candidate { application: with(&again), planned };
+        }
     }
     Ok(Some(best))
+}
+
+/// Whether a plan is not refused, and meets its constraints if another one does.
+fn meets_as_much(planned: &Planned, other: &Planned) -> bool {
+    planned.refused.is_none() && (planned.shortfall.is_none() || other.shortfall.is_some())
 }
 
 /// How weights are streamed, if memory forces layers to read them again, or the least memory is asked for; otherwise

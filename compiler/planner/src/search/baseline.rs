@@ -30,9 +30,9 @@ use csdfc_input::app::spec::Method;
 use csdfc_plan::plan::StorageModel;
 
 use super::DesignPoint;
+use super::budget::Stopped;
 use super::evaluate::own_elements;
 use super::simple::DesignFront;
-use super::watch::Stopped;
 use crate::cost::timing::Timing;
 use crate::frame::choice::Choice;
 use crate::frame::execution::{self, Rings};

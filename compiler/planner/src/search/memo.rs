@@ -38,9 +38,9 @@ use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::Prefer;
 use csdfc_input::device::DeviceProfile;
 
+use super::budget::{Budget, Stopped};
 use super::simple::DesignFront;
 use super::start::Start;
-use super::watch::{Budget, Stopped, Watch};
 use crate::strategy::Strategy;
 
 /// What the design points that a search finds depend on.
@@ -57,7 +57,13 @@ pub struct Question {
 
 impl Question {
     /// What a search for this application depends on.
-    pub fn new(application: &Application, device: &DeviceProfile, start: &Start, watch: &Watch<'_>) -> Self {
+    pub fn new(
+        application: &Application,
+        device: &DeviceProfile,
+        start: &Start,
+        budget: Budget,
+        without: &[Strategy],
+    ) -> Self {
         let mut application = application.clone();
         (application.constraints.memory, application.constraints.flash) = (None, None);
         (application.prefer, application.may_be_streamed) = (Prefer::default(), None);
@@ -69,8 +75,8 @@ impl Question {
             application,
             device: device.clone(),
             start: start.clone(),
-            budget: watch.budget,
-            without: watch.without.to_vec(),
+            budget,
+            without: without.to_vec(),
         }
     }
 }

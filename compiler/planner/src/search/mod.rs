@@ -37,6 +37,7 @@
 //! ```
 
 pub mod baseline;
+pub mod budget;
 pub mod code;
 pub mod compare;
 pub mod evaluate;
@@ -57,7 +58,7 @@ use csdfc_plan::plan::ParetoPoint;
 
 use crate::frame::choice::Choice;
 use crate::frame::execution::Execution;
-use crate::search::watch::Stopped;
+use crate::search::budget::Stopped;
 
 /// What a method found.
 #[derive(Debug)]

@@ -30,9 +30,9 @@ use rayon::prelude::*;
 use crate::frame::choice::Choice;
 use crate::frame::execution::{Execution, Rings};
 use crate::search::DesignPoint;
+use crate::search::budget::Stopped;
 use crate::search::evaluate::Evaluator;
 use crate::search::execution_variants::{self, ExecutionVariant};
-use crate::search::watch::Stopped;
 use crate::storage::Effort;
 
 /// The simple choices.

@@ -1,4 +1,4 @@
-//! How long a search goes on, what it leaves out, and who watches it.
+//! How a search goes: what ends it, what it leaves out, and whom it tells how far it is.
 //!
 //! ```
 //! use std::path::Path;
@@ -6,8 +6,9 @@
 //! use csdfc_input::device::DeviceProfile;
 //! use csdfc_planner::driver;
 //! use csdfc_planner::open::open;
+//! use csdfc_planner::search::budget::Budget;
 //! use csdfc_planner::search::start::Start;
-//! use csdfc_planner::search::watch::{Budget, Watch};
+//! use csdfc_planner::search::watch::Watch;
 //!
 //! let application = open("builtin:resnet8")?.resolve()?;
 //! let device = DeviceProfile::find("generic", Path::new(""))?;
@@ -26,22 +27,9 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use csdfc_ga::StopReason;
-
+use super::budget::Budget;
 use super::memo::Memo;
 use crate::strategy::Strategy;
-
-/// When a search ends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Budget {
-    /// When further search would hardly improve the result.
-    #[default]
-    Default,
-    /// After this many choices for each CNN. The result is the same on every machine.
-    Evaluations(u64),
-    /// After this much time. The result is the best that this machine finds by then.
-    Time(Duration),
-}
 
 /// The aim of a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -148,41 +136,5 @@ impl<'a> Shares<'a> {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));
         self.watch.share(left)
-    }
-}
-
-/// Why a search ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stopped {
-    /// It was done.
-    Complete,
-    /// All choices that it was allowed were evaluated.
-    Evaluations,
-    /// Its time was over.
-    Time,
-    /// Somebody asked.
-    Asked,
-}
-
-impl Stopped {
-    /// Why a genetic search with this budget ended. If it ended by a budget of its own, as on generations, it is
-    /// complete.
-    pub fn new(reason: StopReason, budget: Budget) -> Self {
-        match (reason, budget) {
-            (StopReason::Asked, _) => Stopped::Asked,
-            (StopReason::Time, _) => Stopped::Time,
-            (StopReason::Evaluations, Budget::Evaluations(_)) => Stopped::Evaluations,
-            (StopReason::Evaluations | StopReason::Generations | StopReason::Stale, _) => Stopped::Complete,
-        }
-    }
-
-    /// As a plan has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Stopped::Complete => "complete",
-            Stopped::Evaluations => "evaluations",
-            Stopped::Time => "time",
-            Stopped::Asked => "asked",
-        }
     }
 }

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use csdfc_command::error::Error;
 use csdfc_input::app::spec::Method;
 use csdfc_input::units::MemoryGoal;
-use csdfc_planner::search::watch::{Budget, Watch};
+use csdfc_planner::search::budget::Budget;
+use csdfc_planner::search::watch::Watch;
 
 use super::plans::{checked, opened, size};
 use super::printed::Application;

@@ -6,8 +6,9 @@ use csdfc_command::error::Error;
 use csdfc_input::app::spec::Method;
 use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::Plan;
+use csdfc_planner::search::budget::Budget;
 use csdfc_planner::search::compare::{dominates, hypervolume};
-use csdfc_planner::search::watch::{Budget, Progress, Watch};
+use csdfc_planner::search::watch::{Progress, Watch};
 
 use super::plans::{checked, opened};
 use super::printed::Application;

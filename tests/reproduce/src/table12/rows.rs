@@ -6,7 +6,8 @@ use csdfc_command::error::Error;
 use csdfc_input::app::spec::Method;
 use csdfc_input::units::MemoryGoal;
 use csdfc_plan::plan::{Plan, StorageModel};
-use csdfc_planner::search::watch::{Budget, Watch};
+use csdfc_planner::search::budget::Budget;
+use csdfc_planner::search::watch::Watch;
 
 use super::cuts::{self, Cut};
 use super::fronts::{self, Extended};

@@ -9,10 +9,10 @@ use csdfc_plan::plan::{self, StorageModel};
 use tracing::info_span;
 
 use crate::objective::{Figures, Least};
+use crate::search::budget::Stopped;
 use crate::search::problem::PlanningProblem;
 use crate::search::select::Selection;
 use crate::search::simple::DesignFront;
-use crate::search::watch::Stopped;
 use crate::search::{DesignPoint, Found, Rate, Shortfall, code};
 use crate::storage::{Arrangement, Effort, Storage};
 

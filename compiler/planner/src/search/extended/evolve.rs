@@ -5,8 +5,9 @@ use rand::rngs::ChaCha8Rng;
 
 use super::design_space::DesignSpace;
 use crate::frame::execution::Rings;
+use crate::search::budget::{Budget, Stopped};
 use crate::search::evaluate::Evaluator;
-use crate::search::watch::{Budget, Progress, Stopped, Watch};
+use crate::search::watch::{Progress, Watch};
 use crate::storage::Effort;
 use crate::strategy::Strategy;
 

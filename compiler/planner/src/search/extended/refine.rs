@@ -20,6 +20,9 @@ use crate::storage::Effort;
 /// Maximum number of changes, one after another.
 const CHANGES: usize = 64;
 
+/// If a segment can be cut in three in at most so many ways, they are tried at once with all other changes.
+const AT_ONCE: usize = 1000;
+
 /// A choice that takes fewer bytes than `smallest`, if changes of it lead there.
 ///
 /// # Errors
@@ -34,38 +37,56 @@ pub(super) fn refined(
     }
     // Layers that run ahead never take more memory. But running ahead may move the peak, and so change where the walk
     // ends.
-    let mut best: Option<(u64, Choice)> = None;
+    let mut seen: Vec<(u64, Choice)> = Vec::new();
     for rings in [Rings::OnDemand, Rings::Ahead] {
-        let choice = walk(evaluator, start.clone(), rings)?;
-        let bytes = evaluator.bound(&evaluator.execute(&choice, Rings::Ahead)?);
-        if best.as_ref().is_none_or(|(least, _)| bytes < *least) {
-            best = Some((bytes, choice));
+        for choice in walk(evaluator, start.clone(), rings)? {
+            if seen.iter().all(|(_, before)| *before != choice) {
+                seen.push((evaluator.bound(&evaluator.execute(&choice, Rings::Ahead)?), choice));
+            }
         }
     }
-    let Some((_, choice)) = best.filter(|(bytes, _)| *bytes < smallest.buffers) else { return Ok(None) };
-    let execution = evaluator.execute(&choice, Rings::Smallest)?;
-    let all = execution.costly();
-    let design_point =
-        execution_variants::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
-    Ok((design_point.buffers < smallest.buffers).then_some(design_point))
+    seen.sort_by_key(|(bound, _)| *bound);
+    // Where the bound is lowest, there may be no way to place the rings in so few bytes.
+    let mut best: Option<DesignPoint> = None;
+    for (bound, choice) in seen {
+        let least = best.as_ref().unwrap_or(smallest).buffers;
+        if bound >= least {
+            break;
+        }
+        let execution = evaluator.execute(&choice, Rings::Smallest)?;
+        let all = execution.costly();
+        let design_point =
+            execution_variants::placed(evaluator, &choice, &execution, &all, Rings::Smallest, Effort::Final)?;
+        if design_point.buffers < least {
+            best = Some(design_point);
+        }
+    }
+    Ok(best)
 }
 
-/// Changes a choice as long as the best change takes fewer bytes. There are far more ways to end segments at two places
-/// than at one, so these are tried only if no other change helps.
-fn walk(evaluator: &Evaluator<'_>, mut choice: Choice, rings: Rings) -> Result<Choice, csdf::Error> {
-    let mut execution = evaluator.execute(&choice, rings)?;
+/// Changes a choice as long as the best change takes fewer bytes. Returns the choice after each change. A long segment can
+/// be cut in three in thousands of ways, which are tried only if no other change helps.
+fn walk(evaluator: &Evaluator<'_>, start: Choice, rings: Rings) -> Result<Vec<Choice>, csdf::Error> {
+    let mut execution = evaluator.execute(&start, rings)?;
+    let mut choice = start;
+    let mut seen = Vec::new();
     for _ in 0..CHANGES {
         let (bytes, layer) = peak(evaluator, &execution);
         let Some(layer) = layer else { break };
         let segment = ChangedSegment::new(evaluator, &choice, layer);
-        let best = match smallest(evaluator, segment.changes(), rings, bytes)? {
-            None => smallest(evaluator, segment.cut_twice(), rings, bytes)?,
+        let (mut changes, mut others) = (segment.changes(), segment.cut_twice());
+        if others.len() <= AT_ONCE {
+            changes.append(&mut others);
+        }
+        let best = match smallest(evaluator, changes, rings, bytes)? {
+            None => smallest(evaluator, others, rings, bytes)?,
             best => best,
         };
         let Some(best) = best else { break };
         (choice, execution) = best;
+        seen.push(choice.clone());
     }
-    Ok(choice)
+    Ok(seen)
 }
 
 /// The choice that takes the fewest bytes, and its execution; `None` if it takes no fewer than `most`. If several take as

@@ -18,7 +18,7 @@ use crate::cost::timing::Timing;
 use crate::frame::execution::{Execution, Rings};
 use crate::frame::task::{PartitionTask, Streaming};
 use crate::search::DesignPoint;
-use crate::search::watch::Budget;
+use crate::search::budget::Budget;
 use crate::storage::Effort;
 
 /// Every chain of segments to the cut `last`, as bytes and time.

@@ -23,7 +23,8 @@ use csdfc_input::units::MemoryGoal;
 use rayon::prelude::*;
 
 use self::chromosomes::{Chromosomes, Point, bits};
-use super::watch::{Budget, Stopped, Watch};
+use super::budget::{Budget, Stopped};
+use super::watch::Watch;
 use super::{Found, Rate, Shortfall};
 use crate::objective::Least;
 use crate::search::problem::PlanningProblem;
