@@ -15,6 +15,7 @@ use csdfc_planner::driver::{self, Planned};
 use csdfc_planner::frame::choice::Choice;
 use csdfc_planner::search::baseline::without_pipelines;
 use csdfc_planner::search::budget::Budget;
+use csdfc_planner::search::memo::Memo;
 use csdfc_planner::search::start::Start;
 use csdfc_planner::search::watch::{Scope, Shares, Watch};
 use csdfc_tests::application;
@@ -116,6 +117,45 @@ fn a_search_takes_the_time_that_it_has() {
     let planned = driver::plan_from(&Start::default(), &application, &device, paths, &watch, &|_| Ok(()));
     assert_eq!(planned.expect("a plan").plan.search.stopped, "time");
     assert!(begun.elapsed() >= time, "{:?}", begun.elapsed());
+}
+
+/// A plan is the same whether its searches were made before or not: they are only taken for one another if nothing that
+/// matters differs.
+#[test]
+fn searches_that_are_remembered_change_no_plan() {
+    let resnet8 = |rest: &str| application(&format!("(cnns: [(model: \"builtin:resnet8\"{rest})"));
+    let mut applications: Vec<Application> = [
+        ")], constraints: (memory: \"390kB\")",
+        ")], constraints: (memory: \"380kB\")",
+        ")], constraints: (memory: \"min\")",
+        ")], constraints: (memory: \"380kB\", fps: 500)",
+        ")], constraints: (memory: \"380kB\"), threads: 2",
+        ")], constraints: (memory: \"380kB\"), search: (seed: 2)",
+        ")], constraints: (memory: \"380kB\"), search: (method: simple)",
+        ")], constraints: (memory: \"380kB\"), storage: edges",
+        ", precision: half)], constraints: (memory: \"200kB\")",
+        ")], constraints: (memory: \"120kB\"), weights: streamed",
+        ")], constraints: (memory: \"min\"), weights: streamed",
+    ]
+    .map(resnet8)
+    .into();
+    applications.push(application("(cnns: [(model: \"builtin:lenet5\")], constraints: (memory: \"min\"))"));
+    let (memo, mut alone) = (Memo::default(), 0);
+    for device in ["generic", "epyc-vm"] {
+        let device = DeviceProfile::find(device, Path::new("")).unwrap();
+        for application in &applications {
+            let planned = |memo| {
+                let watch = Watch { memo: Some(memo), budget: Budget::Evaluations(60), ..Watch::unwatched() };
+                let (start, paths) = (Start::default(), vec!["a model".to_owned()]);
+                driver::plan_from(&start, application, &device, paths, &watch, &|_| Ok(())).unwrap().plan
+            };
+            let own = Memo::default();
+            assert_eq!(planned(&memo), planned(&own));
+            alone += own.searches();
+        }
+    }
+    // Of each device, two limits of resnet8 and its least memory, and two of its streamed weights.
+    assert!(memo.searches() + 6 <= alone, "{} of {alone}", memo.searches());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Where constraints are not met, the command says what it would take: each line is a plan, and its command makes it.
 
+use std::path::PathBuf;
+
 use csdfc_plan::plan::Plan;
 use csdfc_plan::remedy::Remedy;
 
@@ -39,16 +41,25 @@ fn every_command_makes_the_plan_of_its_line_at_more_budgets() {
 }
 
 #[test]
-#[ignore = "takes hours: run it by hand, in release"]
+#[ignore = "takes half an hour: run it by hand, in release"]
 fn every_command_makes_the_plan_of_its_line_of_all_networks() {
-    let built_in = csdfc_input::builtin::NAMES.iter().map(|name| format!("builtin:{name}"));
-    let mut models: Vec<String> = built_in.collect();
-    if let Ok(folder) = std::fs::read_dir("../shared/models") {
-        let paths = folder.filter_map(|entry| entry.ok()?.path().canonicalize().ok());
-        let onnx = paths.filter(|path| path.extension().is_some_and(|extension| extension == "onnx"));
-        models.extend(onnx.map(|path| path.display().to_string()));
+    let names = csdfc_input::builtin::NAMES.iter();
+    tried_at_twenty_budgets(names.map(|name| format!("builtin:{name}")).collect());
+}
+
+#[test]
+#[ignore = "takes half an hour: run it by hand, in release"]
+fn every_command_makes_the_plan_of_its_line_of_trained_networks() {
+    let models = csdfc_tests::models();
+    if models.is_empty() {
+        csdfc_tests::skipped("what trained networks would take: there is no ../shared/models");
     }
-    models.sort();
+    let path = |model: PathBuf| model.canonicalize().unwrap().display().to_string();
+    tried_at_twenty_budgets(models.into_iter().map(path).collect());
+}
+
+/// Plans networks in 5 % to 100 % of the memory that they take without a limit.
+fn tried_at_twenty_budgets(models: Vec<String>) {
     let unlimited: Vec<u64> = models.iter().map(|model| planned(&[model]).1.memory.total).collect();
     // Each network in turn, so that a run that is cut off has seen all of them.
     for percent in (0..20).map(|step| 5 * (1 + step * 7 % 20)) {
