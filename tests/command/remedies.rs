@@ -59,6 +59,7 @@ fn every_command_makes_the_plan_of_its_line_of_trained_networks() {
 }
 
 /// Plans networks in 5 % to 100 % of the memory that they take without a limit.
+#[expect(clippy::print_stdout, reason = "says how far it is")]
 fn tried_at_twenty_budgets(models: Vec<String>) {
     let unlimited: Vec<u64> = models.iter().map(|model| planned(&[model]).1.memory.total).collect();
     // Each network in turn, so that a run that is cut off has seen all of them.

@@ -128,7 +128,7 @@ pub fn front(
         if let Some(smallest) =
             smallest.filter(|_| !task.streaming.is_empty() && !is_left_out(Strategy::Refinement))
             && let Some(refined) =
-                info_span!("refinement").in_scope(|| refine::refined(evaluator, smallest))?
+                info_span!("refinement").in_scope(|| refine::refined(evaluator, smallest, watch))?
         {
             let refined =
                 DesignFront { evaluations: 1, design_points: vec![refined], stopped: found.stopped };

@@ -14,6 +14,7 @@ use crate::frame::choice::Choice;
 use crate::frame::execution::{Execution, Rings};
 use crate::frame::request::FiringOrder;
 use crate::search::evaluate::Evaluator;
+use crate::search::watch::Watch;
 use crate::search::{DesignPoint, execution_variants};
 use crate::storage::Effort;
 
@@ -30,6 +31,7 @@ const AT_ONCE: usize = 1000;
 pub(super) fn refined(
     evaluator: &Evaluator<'_>,
     smallest: &DesignPoint,
+    watch: &Watch<'_>,
 ) -> Result<Option<DesignPoint>, csdf::Error> {
     let start = Choice { one_by_one: None, ..smallest.choice() };
     if start.barriers.is_none() || evaluator.task.partitions.len() > 1 {
@@ -39,7 +41,7 @@ pub(super) fn refined(
     // ends.
     let mut seen: Vec<(u64, Choice)> = Vec::new();
     for rings in [Rings::OnDemand, Rings::Ahead] {
-        for choice in walk(evaluator, start.clone(), rings)? {
+        for choice in walk(evaluator, start.clone(), rings, watch)? {
             if seen.iter().all(|(_, before)| *before != choice) {
                 seen.push((evaluator.bound(&evaluator.execute(&choice, Rings::Ahead)?), choice));
             }
@@ -66,7 +68,12 @@ pub(super) fn refined(
 
 /// Changes a choice as long as the best change takes fewer bytes. Returns the choice after each change. A long segment can
 /// be cut in three in thousands of ways, which are tried only if no other change helps.
-fn walk(evaluator: &Evaluator<'_>, start: Choice, rings: Rings) -> Result<Vec<Choice>, csdf::Error> {
+fn walk(
+    evaluator: &Evaluator<'_>,
+    start: Choice,
+    rings: Rings,
+    watch: &Watch<'_>,
+) -> Result<Vec<Choice>, csdf::Error> {
     let mut execution = evaluator.execute(&start, rings)?;
     let mut choice = start;
     let mut seen = Vec::new();
@@ -78,8 +85,8 @@ fn walk(evaluator: &Evaluator<'_>, start: Choice, rings: Rings) -> Result<Vec<Ch
         if others.len() <= AT_ONCE {
             changes.append(&mut others);
         }
-        let best = match smallest(evaluator, changes, rings, bytes)? {
-            None => smallest(evaluator, others, rings, bytes)?,
+        let best = match smallest(evaluator, changes, rings, bytes, watch)? {
+            None => smallest(evaluator, others, rings, bytes, watch)?,
             best => best,
         };
         let Some(best) = best else { break };
@@ -90,14 +97,15 @@ fn walk(evaluator: &Evaluator<'_>, start: Choice, rings: Rings) -> Result<Vec<Ch
 }
 
 /// The choice that takes the fewest bytes, and its execution; `None` if it takes no fewer than `most`. If several take as
-/// few, it is the first.
+/// few, it is the first. Once the search is over, no more are tried.
 fn smallest(
     evaluator: &Evaluator<'_>,
     choices: Vec<Choice>,
     rings: Rings,
     most: u64,
+    watch: &Watch<'_>,
 ) -> Result<Option<(Choice, Execution)>, csdf::Error> {
-    let tried = choices.into_par_iter().map(|choice| {
+    let tried = choices.into_par_iter().filter(|_| !watch.is_over()).map(|choice| {
         let execution = evaluator.execute(&choice, rings)?;
         Ok((evaluator.bound(&execution), choice, execution))
     });
