@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use csdfc_input::builtin;
 use csdfc_plan::plan::Plan;
 use csdfc_plan::remedy::Remedy;
 
@@ -43,8 +44,8 @@ fn every_command_makes_the_plan_of_its_line_at_more_budgets() {
 #[test]
 #[ignore = "takes half an hour: run it by hand, in release"]
 fn every_command_makes_the_plan_of_its_line_of_all_networks() {
-    let names = csdfc_input::builtin::NAMES.iter();
-    tried_at_twenty_budgets(names.map(|name| format!("builtin:{name}")).collect());
+    let names = [builtin::NAMES, builtin::VIDEO_NAMES, builtin::STATE_NAMES, builtin::PAPER_NAMES].concat();
+    tried_at_twenty_budgets(names.into_iter().map(|name| format!("builtin:{name}")).collect());
 }
 
 #[test]
