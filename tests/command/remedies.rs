@@ -49,7 +49,7 @@ fn every_command_makes_the_plan_of_its_line_of_all_networks() {
 }
 
 #[test]
-#[ignore = "takes half an hour: run it by hand, in release"]
+#[ignore = "takes more than an hour: run it by hand, in release"]
 fn every_command_makes_the_plan_of_its_line_of_trained_networks() {
     let models = csdfc_tests::models();
     if models.is_empty() {

@@ -14,7 +14,7 @@ use csdfc_offload::simulate::{Data, Rules, Trace, convolve, simulate};
 use csdfc_offload::steps::Computation;
 use csdfc_offload::{Accelerator, Convolution, OffloadError, Problem, Spec, Strategy, Unit, bound, program};
 use csdfc_planner::open;
-use csdfc_planner::search::budget;
+use csdfc_planner::search::budget::Budget as SearchBudget;
 use csdfc_planner::search::watch::Watch;
 
 use super::{output, watcher};
@@ -75,7 +75,7 @@ fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outc
     let application = app.resolve()?;
     let options = options(args, Unit::Elements);
     let mut report = ModelReport::new(&application.name, &accelerator.name, options.unit);
-    let budget = args.budget.map_or(budget::Budget::Default, budget::Budget::from);
+    let budget = args.budget.map_or(SearchBudget::Default, SearchBudget::from);
     let watch = Watch { budget, stop: watcher::ctrl_c(), ..Watch::unwatched() };
     let of_cnn =
         |cnn: &Cnn| convolutions(&cnn.network).into_iter().map(|named| (cnn.name.clone(), named)).collect();
@@ -85,9 +85,9 @@ fn model(args: &OffloadArgs, app: &str, accelerator: Accelerator) -> Result<Outc
         // heuristic.
         let budget = match watch.share(layers.len() - done).budget {
             _ if watch.is_stopped() => Budget::Work(1),
-            budget::Budget::Default => mapping::BUDGET,
-            budget::Budget::Evaluations(steps) => Budget::Work(steps),
-            budget::Budget::Time(time) => Budget::Time(time),
+            SearchBudget::Default => mapping::BUDGET,
+            SearchBudget::Evaluations(steps) => Budget::Work(steps),
+            SearchBudget::Time(time) => Budget::Time(time),
         };
         let effort = Effort { budget, stop: Some(watch.stop) };
         match mapping::map(&named.spec, &accelerator, &options, effort, args.seed) {

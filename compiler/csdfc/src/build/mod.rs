@@ -302,7 +302,7 @@ impl Build {
             let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
             driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::validate)
         };
-        let Planned { plan: mut found, shortfall, refused, .. } = plan(application, watch.scope)?;
+        let Planned { plan: mut found, shortfall, refused, .. } = plan(application, Scope::Front)?;
         if let Some(why) = refused {
             return Err(BuildError::Failed(Error::Bug(why.to_string())));
         }

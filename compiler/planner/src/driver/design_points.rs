@@ -8,7 +8,7 @@ use super::choose::Chooser;
 use crate::error::Error;
 use crate::frame::choice::Choice;
 use crate::search::evaluate::Evaluator;
-use crate::search::memo::Question;
+use crate::search::memo::Key;
 use crate::search::problem::PlanningProblem;
 use crate::search::simple::{self, DesignFront};
 use crate::search::start::{self, Start};
@@ -36,10 +36,10 @@ pub(super) fn search<'a>(
     let evaluators = problem.evaluators();
     let evaluated = || evaluate(start, problem, &evaluators, method, watch);
     let mut fronts = match (watch.memo, method.is_some_and(Method::is_search)) {
-        (Some(memo), true) => memo.remembered(
-            Question::new(problem.application, device, start, watch.budget, watch.without),
-            evaluated,
-        )?,
+        (Some(memo), true) => {
+            let key = Key::new(problem.application, device, start, watch.budget, watch.without);
+            memo.get_or_search(key, evaluated)?
+        }
         _ => evaluated()?,
     };
     let known = match start {

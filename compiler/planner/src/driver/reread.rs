@@ -49,13 +49,13 @@ pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Err
     let quick = &Context { watch: &Watch { without: &without, ..*context.watch }, ..*context };
     let choices = best.choices();
     let mut sketch = quick.plan_picked(choices.clone(), &with(&again))?;
-    let mut seen = Seen::new(&sketch.plan);
+    let mut usage = Usage::new(&sketch.plan);
     for layer in by_bytes(&best.planned) {
         if context.watch.is_over() {
             break;
         }
         let bytes = stored.get(&layer).copied().unwrap_or(0);
-        if seen.as_ref().is_some_and(|seen| !seen.may_keep(&sketch.plan, &layer, bytes, most)) {
+        if usage.as_ref().is_some_and(|usage| !usage.may_keep(&sketch.plan, &layer, bytes, most)) {
             continue;
         }
         let mut fewer = again.clone();
@@ -65,7 +65,7 @@ pub(super) fn reread(situation: &Situation<'_>) -> Result<Option<Candidate>, Err
         info!(layer = layer.1, total, bytes = read, "keeps its weights");
         if meets_as_much(&tried, &sketch) && total <= most && read < bytes_read(&sketch) {
             (sketch, again) = (tried, fewer);
-            seen = Seen::new(&sketch.plan);
+            usage = Usage::new(&sketch.plan);
         }
     }
     if again.len() < stored.len() {
@@ -112,14 +112,14 @@ fn tileable(application: &Application) -> BTreeMap<LayerOf, u64> {
 }
 
 /// What a plan has in use, apart from blocks of weights, and when its layers fire.
-struct Seen {
+struct Usage {
     /// From a time on, in nanoseconds, so many bytes are in use; ascending.
     used: Vec<(f64, u64)>,
     /// From when to when a layer fires, by its CNN and its place there; ascending.
     firings: BTreeMap<(usize, usize), Vec<(f64, f64)>>,
 }
 
-impl Seen {
+impl Usage {
     /// Of a plan; `None` if it has no timeline.
     fn new(plan: &plan::Plan) -> Option<Self> {
         let timeline = timeline::timeline(plan).ok()?;
@@ -148,7 +148,7 @@ impl Seen {
         for firing in &timeline.firings {
             firings.entry((firing.cnn, firing.layer)).or_default().push((firing.start_ns, firing.end_ns));
         }
-        Some(Seen { used, firings })
+        Some(Usage { used, firings })
     }
 
     /// Whether a layer of the plan could keep `bytes` bytes of weights in a total of `most` bytes. This is optimistic:

@@ -32,7 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::Prefer;
@@ -45,7 +45,7 @@ use crate::strategy::Strategy;
 
 /// What the design points that a search finds depend on.
 #[derive(Debug, PartialEq)]
-pub struct Question {
+pub struct Key {
     /// The application, without all that only concerns which design point is chosen, and without the numbers of its
     /// parameters.
     application: Application,
@@ -55,7 +55,7 @@ pub struct Question {
     without: Vec<Strategy>,
 }
 
-impl Question {
+impl Key {
     /// What a search for this application depends on.
     pub fn new(
         application: &Application,
@@ -71,44 +71,70 @@ impl Question {
             let parameters = cnn.network.layers.iter_mut().flat_map(|layer| &mut layer.parameters);
             parameters.for_each(|weights| *weights = weights.without_values());
         }
-        Question {
-            application,
-            device: device.clone(),
-            start: start.clone(),
-            budget,
-            without: without.to_vec(),
-        }
+        Key { application, device: device.clone(), start: start.clone(), budget, without: without.to_vec() }
     }
 }
 
 /// The design points that searches found for each CNN. If two are made at the same time, both are made.
 #[derive(Debug, Default)]
-pub struct Memo(Mutex<Vec<(Question, Vec<DesignFront>)>>);
+pub struct Memo(Mutex<Vec<(Key, Vec<DesignFront>)>>);
 
 impl Memo {
-    /// The design points that answer a question: those that are remembered, or else those that the search finds now. A
-    /// search that was cut short is not remembered.
+    /// The design points that a search with this key finds: those that are remembered, or else those that it finds now.
+    /// A search that was cut short is not remembered.
     ///
     /// # Errors
     /// That of the search.
-    pub fn remembered<E>(
+    pub fn get_or_search<E>(
         &self,
-        question: Question,
+        key: Key,
         search: impl FnOnce() -> Result<Vec<DesignFront>, E>,
     ) -> Result<Vec<DesignFront>, E> {
-        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, fronts)) = known().iter().find(|(asked, _)| *asked == question) {
+        if let Some((_, fronts)) = self.known().iter().find(|(known, _)| *known == key) {
             return Ok(fronts.clone());
         }
         let fronts = search()?;
         if fronts.iter().all(|front| front.stopped <= Stopped::Evaluations) {
-            known().push((question, fronts.clone()));
+            self.known().push((key, fronts.clone()));
         }
         Ok(fronts)
     }
 
     /// How many searches are remembered.
     pub fn searches(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.known().len()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<(Key, Vec<DesignFront>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::open::open;
+
+    /// A search that ended by itself is made once; one that was cut short is made again.
+    #[test]
+    fn searches_that_were_cut_short_are_made_again() {
+        let application = open("builtin:lenet5").unwrap().resolve().unwrap();
+        let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+        for (stopped, made) in
+            [(Stopped::Complete, 1), (Stopped::Evaluations, 1), (Stopped::Time, 3), (Stopped::Asked, 3)]
+        {
+            let (memo, mut searches) = (Memo::default(), 0);
+            for _ in 0..3 {
+                let key = Key::new(&application, &device, &Start::default(), Budget::Default, &[]);
+                let found = memo.get_or_search(key, || -> Result<_, ()> {
+                    searches += 1;
+                    Ok(vec![DesignFront { design_points: Vec::new(), evaluations: 7, stopped }])
+                });
+                assert_eq!(found.unwrap()[0].evaluations, 7);
+            }
+            assert_eq!(searches, made, "{stopped:?}");
+        }
     }
 }

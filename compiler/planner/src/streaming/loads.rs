@@ -39,13 +39,13 @@ pub(super) fn simulated(
     timing: &Timing<'_>,
     execution: &Execution,
 ) -> Option<Simulated> {
-    Some(Reads::new(task, timing, execution)?.simulated(None, execution))
+    Some(Simulation::new(task, timing, execution)?.run(None, execution))
 }
 
 /// By layer, how much shorter the frame would be if its weights were in memory, in nanoseconds. Empty if that is not known.
 pub fn exposed(task: &PartitionedCnn<'_>, timing: &Timing<'_>, execution: &Execution) -> Vec<f64> {
-    let Some(reads) = Reads::new(task, timing, execution) else { return Vec::new() };
-    let waits = |kept| reads.simulated(kept, execution).waits.iter().sum::<f64>();
+    let Some(simulation) = Simulation::new(task, timing, execution) else { return Vec::new() };
+    let waits = |kept| simulation.run(kept, execution).waits.iter().sum::<f64>();
     let all = waits(None);
     let without = |id: LayerId| match task.streaming(id) {
         Some(_) => all - waits(Some(id)),
@@ -55,7 +55,7 @@ pub fn exposed(task: &PartitionedCnn<'_>, timing: &Timing<'_>, execution: &Execu
 }
 
 /// What a simulation needs to know of a frame, apart from when blocks begin to live.
-struct Reads<'a> {
+struct Simulation<'a> {
     task: &'a PartitionedCnn<'a>,
     timing: &'a Timing<'a>,
     /// By partition, how many times longer reads take.
@@ -75,7 +75,7 @@ struct LayerReads {
     tiles: Vec<u64>,
 }
 
-impl<'a> Reads<'a> {
+impl<'a> Simulation<'a> {
     /// Of a frame. `None` if the store is not known.
     fn new(task: &'a PartitionedCnn<'a>, timing: &'a Timing<'a>, execution: &Execution) -> Option<Self> {
         if !timing.has_store() {
@@ -94,7 +94,7 @@ impl<'a> Reads<'a> {
                 tiles: tiles.unwrap_or_default(),
             }
         };
-        Some(Reads {
+        Some(Simulation {
             task,
             timing,
             stretch: timing.read_stretch(task, &read_ns(task, timing, execution)),
@@ -103,7 +103,7 @@ impl<'a> Reads<'a> {
     }
 
     /// Simulates the frame, with the weights of the layer `kept` in memory.
-    fn simulated(&self, kept: Option<LayerId>, execution: &Execution) -> Simulated {
+    fn run(&self, kept: Option<LayerId>, execution: &Execution) -> Simulated {
         let mut fired = vec![0u64; self.layers.len()];
         let mut free_for = vec![0.0; self.layers.len()];
         let mut waits = vec![0.0; self.layers.len()];
@@ -238,18 +238,18 @@ pub(super) fn overlap(
         let other = Request { bytes: second, ..execution.requests[first].clone() };
         execution.requests.push(other);
     }
-    let reads = Reads::new(task, timing, &execution)?;
+    let simulation = Simulation::new(task, timing, &execution)?;
     let mut seen = vec![false; task.network.layers.len()];
     let order: Vec<LayerId> = execution.orders.iter().flat_map(FiringOrder::order).collect();
     for id in order {
         if std::mem::replace(&mut seen[id.0], true) {
             continue;
         }
-        let own = &reads.layers[id.0].blocks;
+        let own = &simulation.layers[id.0].blocks;
         if own.is_empty() {
             continue;
         }
-        let now = reads.simulated(None, &execution);
+        let now = simulation.run(None, &execution);
         for &block in own {
             let Request { bytes, live, partition, .. } = execution.requests[block];
             let budget = rooms[partition];

@@ -135,7 +135,9 @@ pub fn front(
             front.join(refined, deadline_ns);
         }
     }
-    Ok(DesignFront { evaluations: found.evaluations + front.evaluations, stopped: found.stopped, ..front })
+    // Somebody may have asked after the evolution.
+    let stopped = if watch.is_stopped() { Stopped::Asked } else { found.stopped };
+    Ok(DesignFront { evaluations: found.evaluations + front.evaluations, stopped, ..front })
 }
 
 /// The choice that goes row by row, with a segment's end at each place after which few bytes are kept. `None` if all

@@ -39,20 +39,20 @@ pub(super) fn refined(
     }
     // Layers that run ahead never take more memory. But running ahead may move the peak, and so change where the walk
     // ends.
-    let mut seen: Vec<(u64, Choice)> = Vec::new();
+    let mut walked: Vec<(u64, Choice)> = Vec::new();
     for rings in [Rings::OnDemand, Rings::Ahead] {
         for choice in walk(evaluator, start.clone(), rings, watch)? {
-            if seen.iter().all(|(_, before)| *before != choice) {
-                seen.push((evaluator.bound(&evaluator.execute(&choice, Rings::Ahead)?), choice));
+            if walked.iter().all(|(_, before)| *before != choice) {
+                walked.push((evaluator.bound(&evaluator.execute(&choice, Rings::Ahead)?), choice));
             }
         }
     }
-    seen.sort_by_key(|(bound, _)| *bound);
+    walked.sort_by_key(|(bound, _)| *bound);
     // Where the bound is lowest, there may be no way to place the rings in so few bytes.
     let mut best: Option<DesignPoint> = None;
-    for (bound, choice) in seen {
+    for (bound, choice) in walked {
         let least = best.as_ref().unwrap_or(smallest).buffers;
-        if bound >= least {
+        if bound >= least || watch.is_over() {
             break;
         }
         let execution = evaluator.execute(&choice, Rings::Smallest)?;
