@@ -3,10 +3,15 @@
 use std::path::Path;
 
 use csdfc_input::app::resolve::{Application, RowsChoice};
+use csdfc_input::builtin;
 use csdfc_input::device::DeviceProfile;
 use csdfc_input::device::memory::Memory;
 use csdfc_input::units;
-use csdfc_plan::plan::{Plan, StorageModel};
+use csdfc_network::pass;
+use csdfc_plan::plan::{Content, Plan, StorageModel};
+use csdfc_planner::driver;
+use csdfc_precision::quantize::{Options, quantize};
+use csdfc_runtime::run::{Data, Value};
 use csdfc_tests::{generate, outcome, plan, random, root};
 use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
@@ -15,7 +20,7 @@ use crate::corruptions::regions;
 use crate::plan_format::are_agreed;
 
 fn memory(name: &str, bytes: u64, ns_per_byte: Option<f64>) -> Memory {
-    Memory { name: name.into(), bytes, ns_per_byte }
+    Memory { ns_per_byte, ..Memory::new(name, bytes) }
 }
 
 /// The application on a board with these memories.
@@ -70,6 +75,28 @@ fn plans_in_several_memories_are_safe() {
     );
 }
 
+/// Rings and workspaces lie in one memory, and blocks of streamed weights in another, whatever the order of the two.
+#[test]
+fn what_may_lie_where_is_kept() {
+    let only = |content: Content, memory: Memory| Memory { holds: [content].into(), ..memory };
+    for (model, is_weights_first) in [("lenet5", false), ("lenet5", true), ("resnet8", true)] {
+        let text = format!("(cnns: [(model: \"builtin:{model}\")], weights: streamed)");
+        let of_weights = only(Content::Weights, memory("weights", 600_000, None));
+        let of_buffers = only(Content::Buffers, memory("buffers", 400_000, None));
+        let mut memories = [of_buffers, of_weights];
+        if is_weights_first {
+            memories.reverse();
+        }
+        let plan = plan(&on(&csdfc_tests::application(&text), &memories));
+        assert!(are_agreed(model, &plan) && plan.regions.iter().all(|region| region.bytes > 0), "{model}");
+        // With the words exchanged, the same places are no plan for the checker, nor for the replay.
+        let mut exchanged = plan.clone();
+        let [one, other] = &mut exchanged.regions[..] else { panic!("two regions") };
+        std::mem::swap(&mut one.holds, &mut other.holds);
+        assert!(!are_agreed(model, &exchanged), "{model}");
+    }
+}
+
 /// With one more memory, no plan is slower: not than with everything in the slow one, nor in the fast one where it fits.
 #[test]
 fn a_fast_memory_makes_no_plan_slower() {
@@ -91,6 +118,37 @@ fn a_fast_memory_makes_no_plan_slower() {
         all += 1;
     }
     assert!(alone > 5 && alone < all && faster > all / 2, "{alone} fit, {faster} are faster, of {all}");
+}
+
+/// A small MobileNetV2 of integers on a board with an STM32H7: with all its memories, it is as fast as with any of them alone,
+/// and as with everything in the slow one. The guide has the times.
+#[test]
+fn a_board_is_as_fast_as_its_best_memory() {
+    let pixels = generate::sixteenths(1).take(3 * 144 * 144).collect();
+    let frame = Value { dims: vec![1, 3, 144, 144], data: Data::F32(pixels) };
+    let network = builtin::network("mobilenet_v2_0.35_144").unwrap();
+    let quantized = quantize(network, &[vec![frame]], Options::default()).unwrap();
+    let network = pass::normalise(quantized.network, pass::Fusion::Full);
+    let mut application = generate::of_one(network, StorageModel::Tensors, RowsChoice::Default);
+    application.device = "stm32h7".into();
+    let device = DeviceProfile::find("stm32h7", Path::new("")).unwrap();
+    let of_device = |name: &str| device.memories.iter().find(|memory| memory.name == name).unwrap().clone();
+    let (dtcm, sram, psram) = (of_device("dtcm"), of_device("sram"), memory("psram", 8_000_000, Some(12.5)));
+    let milliseconds = |memories: &[&Memory]| {
+        let memories: Vec<Memory> = memories.iter().copied().cloned().collect();
+        let application = on(&application, &memories);
+        let planned = driver::plan(&application, &device, vec!["model".into()]).unwrap();
+        assert!(planned.plan.constraints.met && csdfc_plan::check(&planned.plan).is_ok());
+        time(&planned.plan) / 1e6
+    };
+    let times = [&[&psram][..], &[&sram], &[&dtcm], &[&dtcm, &sram, &psram]].map(milliseconds);
+    let [slow, .., all] = times;
+    assert!(all < 0.8 * slow && times.iter().all(|alone| all <= alone * (1.0 + 1e-9)), "{times:?}");
+    let page = std::fs::read_to_string(root().join("docs/guide/src/memories.md")).unwrap();
+    for (what, time) in ["`psram` alone", "`sram` alone", "`dtcm` alone", "all three"].iter().zip(times) {
+        let line = format!("| {what} | {time:.1} ms |");
+        assert!(page.contains(&line), "the guide lacks: {line}");
+    }
 }
 
 #[test]

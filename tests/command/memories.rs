@@ -73,7 +73,7 @@ fn code_and_stack_are_said_before_anything_is_compiled() {
     // Kernels of which csdfc does not know the code.
     let half = plan(&[&board[..], &["1MB", "--precision", "half"]].concat());
     assert!(
-        half.stdout.contains("the code, the flash and the stack are larger than that"),
+        half.stdout.contains("the code and the flash are larger than that, and the stack may be"),
         "{}",
         half.stdout
     );
@@ -85,6 +85,37 @@ fn code_and_stack_are_said_before_anything_is_compiled() {
     assert!(!plan(&["--ram", "1MB@sram"]).stdout.contains("thumbv7em"));
 }
 
+/// Of a memory that holds the stack, only what the stack leaves is the arena's.
+#[test]
+fn the_stack_has_room_in_its_memory() {
+    let folder = folder();
+    let plan = |ram: &str| {
+        let planned = run(
+            folder.path(),
+            &["plan", "builtin:lenet5", "--device", "stm32f4", "--ram", ram, "-o", "plan.json"],
+        );
+        let plan = std::fs::read_to_string(folder.path().join("plan.json")).unwrap();
+        (planned, Plan::from_json(&plan).unwrap())
+    };
+    let (ample, wide) = plan("64kB@near=buffers+stack,64kB@far");
+    assert_eq!(ample.code, 0, "{}", ample.stderr);
+    insta::assert_snapshot!("stack_in_memory", ample.stdout);
+    let (stack, buffers) = (wide.regions[0].stack, wide.regions[0].bytes);
+    assert!(stack > 2_000 && wide.regions[1].bytes == 0, "{:?}", wide.regions);
+    // The buffers alone would fit the first memory.
+    let (narrow, plan_of_both) = plan(&format!("{}@near=buffers+stack,64kB@far", buffers + stack - 1));
+    assert_eq!(narrow.code, 0, "{}", narrow.stderr);
+    let [near, far] = &plan_of_both.regions[..] else { panic!("two regions") };
+    assert!(
+        near.stack == stack && near.bytes + near.stack <= near.limit && far.bytes > 0,
+        "{near:?} {far:?}"
+    );
+    assert_eq!(run(folder.path(), &["check", "plan.json"]).code, 0);
+    // The profile says that the stack lies there, and no weights.
+    let (_, board) = plan("ccm,sram");
+    assert!(board.regions.iter().any(|region| region.name == "ccm" && region.stack == stack));
+}
+
 #[test]
 fn what_a_memory_lacks_is_said() {
     let folder = folder();
@@ -93,6 +124,7 @@ fn what_a_memory_lacks_is_said() {
         ("lacking_memory_for_a_ring", &["--rows", "none", "--ram", "4kB@near,10kB@far"]),
         ("lacking_flash", &["--ram", "64kB@sram", "--flash", "100kB"]),
         ("lacking_time", &["--ram", "64kB@sram", "--fps", "1000000"]),
+        ("lacking_stack", &["--device", "stm32f4", "--ram", "1kB@near=stack,64kB@sram"]),
     ] {
         let ended = run(folder.path(), &[&["plan", "builtin:lenet5"], options].concat());
         assert_eq!(ended.code, 2, "{name}: {}", ended.stderr);
@@ -111,6 +143,11 @@ fn what_names_no_memories_is_refused() {
         ("ram_times_of_some", &["--device", "stm32h7", "--ram", "dtcm,8MB@psram"]),
         ("ram_and_mem", &["--ram", "1kB@a", "--mem", "1MB"]),
         ("ram_and_edges", &["--ram", "1kB@a", "--storage", "edges"]),
+        ("ram_of_what", &["--ram", "1kB@a=code"]),
+        ("ram_without_buffers", &["--ram", "1kB@a=weights"]),
+        ("ram_of_two_stacks", &["--ram", "1kB@a=buffers+stack,1kB@b=stack"]),
+        ("ram_of_an_unknown_stack", &["--ram", "9kB@a=buffers+stack"]),
+        ("ram_without_weights", &["--ram", "9kB@a=buffers", "--weights", "streamed"]),
         ("flash_of_nothing", &["--flash", "0"]),
     ] {
         let text = fails(folder.path(), &[&["plan", "builtin:lenet5"], options].concat());

@@ -1,6 +1,6 @@
 //! Corruptions of regions: the parts of the arena that lie in the memories of a board.
 
-use csdfc_plan::plan::Plan;
+use csdfc_plan::plan::{Content, Plan};
 use csdfc_tests::{application, plan};
 use rand::RngExt;
 
@@ -16,6 +16,10 @@ pub const CORRUPTIONS: &[(&str, Edit)] = &[
     ("region named twice", region_named_twice),
     ("time of a byte that is none", time_that_is_none),
     ("ring across two regions", ring_across_regions),
+    ("buffers where none may lie", buffers_where_none_may_lie),
+    ("stack where it does not lie", stack_elsewhere),
+    ("stack in two regions", stack_in_two),
+    ("no room for the stack", no_room_for_the_stack),
     ("limit of a memory not kept", limit_not_kept),
     ("limit of the flash not kept", flash_not_kept),
     ("limits said to be missed", limits_said_to_be_missed),
@@ -122,6 +126,39 @@ fn ring_across_regions(plan: &mut Plan, random: &mut Random) -> Option<()> {
     let end = ring.offset + ring.bytes;
     // The region before may have had room for it, if this one is empty.
     (end > boundary && end <= plan.memory.arena).then_some(())
+}
+
+fn buffers_where_none_may_lie(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let region = any(plan, random);
+    let region = &mut plan.regions[region];
+    region.holds.remove(&Content::Buffers);
+    (region.bytes > 0).then_some(())
+}
+
+fn stack_elsewhere(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let region = any(plan, random);
+    let region = &mut plan.regions[region];
+    region.stack = random.random_range(1..=1000);
+    region.limit += 1000;
+    Some(())
+}
+
+fn stack_in_two(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let region = any(plan, random);
+    let other = (region + 1) % plan.regions.len();
+    for region in [region, other] {
+        plan.regions[region].holds.insert(Content::Stack);
+    }
+    (region != other).then_some(())
+}
+
+/// The plan says that all limits are kept.
+fn no_room_for_the_stack(plan: &mut Plan, random: &mut Random) -> Option<()> {
+    let region = any(plan, random);
+    let region = &mut plan.regions[region];
+    region.holds.insert(Content::Stack);
+    region.stack = region.limit - region.bytes + random.random_range(1..=1000);
+    Some(())
 }
 
 fn limit_not_kept(plan: &mut Plan, random: &mut Random) -> Option<()> {

@@ -2,7 +2,7 @@
 
 use csdfc_emit::ModuleOptions;
 use csdfc_input::app::resolve::Application;
-use csdfc_plan::plan::{Plan, Region};
+use csdfc_plan::plan::{Content, Plan, Region};
 use csdfc_tests::crates::{run, write_with_harness};
 use csdfc_tests::{application, plan, together};
 
@@ -24,6 +24,8 @@ fn divided(plan: &Plan, names: [&str; 2]) -> Plan {
         name: name.into(),
         offset,
         bytes,
+        holds: Content::of_arena(),
+        stack: 0,
         limit: bytes,
         ns_per_byte: None,
     };

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use csdfc_plan::plan::Region;
+
 use super::example::example;
 use super::files::Crate;
 use super::footprint::{Footprint, KernelCalls, footprints};
@@ -78,6 +80,10 @@ impl Crate<'_> {
             format!("| of these in `{}`, whose limit is {} | {} |\n", region.name, region.limit, region.bytes)
         });
         let regions: String = regions.collect();
+        let of_stack = |region: &&Region| region.stack > 0;
+        let stack = plan.regions.iter().find(of_stack).map_or_else(String::new, |region| {
+            format!("| stack, estimated, beside it in `{}` | {} |\n", region.name, region.stack)
+        });
         format!(
             "# {}\n\n\
              Written by csdfc {} from a plan of `{}`. It needs nothing but Rust 1.89{}.\n\n\
@@ -85,7 +91,7 @@ impl Crate<'_> {
              frame so:\n\n```rust\n{example}```\n\n{others}{}\
              | memory | bytes |\n| --- | ---: |\n\
              | parameters | {} |\n| weights as packed | {} |\n| arena: buffers and workspace | {} |\n\
-             {regions}| inputs that the plan reads in place, held by the caller | {} |\n| outputs held by the caller | {} |\n\n",
+             {regions}{stack}| inputs that the plan reads in place, held by the caller | {} |\n| outputs held by the caller | {} |\n\n",
             self.name,
             plan.csdfc,
             one_line(&plan.application),

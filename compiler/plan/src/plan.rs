@@ -19,6 +19,7 @@
 
 mod constraints;
 mod kept;
+mod regions;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +32,7 @@ use crate::shape::Shape;
 
 pub use constraints::Constraints;
 pub use kept::{State, Stream, StreamRows};
+pub use regions::{Content, Region};
 
 /// The version of the file format; [`Plan::format`] must equal it.
 pub const FORMAT: &str = "csdfc-plan/3";
@@ -168,30 +170,6 @@ pub struct Memory {
     pub proven: bool,
     /// What the caller holds.
     pub external: External,
-}
-
-/// A memory region of the board, such as its tightly coupled memory, and the part of the arena in it. Whatever lies in the
-/// arena lies in one region as a whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Region {
-    /// Its name, such as `dtcm`.
-    pub name: String,
-    /// Where its part of the arena begins: at the next multiple of [`Region::ALIGNMENT`] after the part before.
-    pub offset: u64,
-    /// Bytes of its part of the arena: to the end of what lies highest in it.
-    pub bytes: u64,
-    /// The most bytes that the application may take of it.
-    pub limit: u64,
-    /// What a byte that is read or written in it takes longer than in the fastest region, in nanoseconds; none if that is
-    /// not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ns_per_byte: Option<f64>,
-}
-
-impl Region {
-    /// Parts of the arena begin at multiples of this many bytes, the largest element's.
-    pub const ALIGNMENT: u64 = 8;
 }
 
 /// Memory of the caller, in bytes, in addition to the arena.

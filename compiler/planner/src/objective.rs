@@ -26,6 +26,7 @@ use std::cmp::Ordering;
 
 use csdfc_input::app::resolve::{Application, Demand};
 use csdfc_input::app::spec::Prefer;
+use csdfc_input::device::memory::Memory;
 use csdfc_input::units::MemoryGoal;
 
 use crate::search::Rate;
@@ -68,7 +69,7 @@ impl Objective {
             Some(MemoryGoal::Min) => (None, true),
             None if constraints.memories.is_empty() => (None, false),
             None => {
-                let bytes = constraints.memories.iter().map(|memory| memory.bytes);
+                let bytes = constraints.memories.iter().map(Memory::room);
                 (Some(bytes.fold(0, u64::saturating_add)), false)
             }
         };

@@ -180,7 +180,7 @@ fn slower(nearest: &Plan) -> Option<Remedy> {
     let asked = &nearest.constraints;
     let fits = asked.memory.is_none_or(|limit| nearest.memory.total <= limit)
         && asked.flash.is_none_or(|limit| nearest.memory.parameters_stored <= limit)
-        && nearest.regions.iter().all(|region| region.bytes <= region.limit);
+        && nearest.regions.iter().all(|region| region.taken() <= region.limit);
     if !fits {
         return None;
     }

@@ -45,9 +45,10 @@ pub struct Footprint {
     pub code: u64,
     /// The same with `opt-level = "s"`, for size.
     pub small_code: u64,
-    /// Bytes of stack of a frame, with either optimisation.
+    /// Bytes of stack of a frame, with either optimisation. A kernel that was not measured counts as the one that takes
+    /// most.
     pub stack: u64,
-    /// Kernels and other things that were not measured, and so are not counted.
+    /// Kernels and other things that were not measured, whose code is not counted.
     pub uncounted: BTreeSet<String>,
 }
 
@@ -174,11 +175,14 @@ impl Table {
         let parts: BTreeSet<u16> = entries.iter().flat_map(|entry| entry.parts).copied().collect();
         let shared: u64 = parts.iter().map(|&part| self.shared[usize::from(part)]).sum();
         let own: u64 = entries.iter().map(|entry| entry.own).sum();
-        let stack = entries.iter().map(|entry| entry.stack).max().unwrap_or(0);
+        let known = entries.iter().map(|entry| entry.stack).max();
+        let most = self.kernels.iter().map(|(_, entry)| entry.stack).max();
+        let is_known = calls.names().all(|kernel| self.entry(kernel).is_some());
+        let stack = if is_known { known } else { most };
         let of_layers =
             calls.kernels.iter().filter_map(|(kernel, &count)| Some(self.entry(kernel)?.layer * count));
         let layers: u64 = of_layers.sum();
-        [self.base + layers + shared + own, stack]
+        [self.base + layers + shared + own, stack.unwrap_or(0)]
     }
 }
 
@@ -225,7 +229,8 @@ mod tests {
         assert_eq!(TABLE.sum(&of(&[("a", 1)], &[])), [1000 + 10 + 200 + 1, 90]);
         assert_eq!(TABLE.sum(&of(&[("a", 5)], &[])), [1000 + 10 + 200 + 5, 90]);
         assert_eq!(TABLE.sum(&of(&[("a", 1), ("b", 1)], &["a +F"])), [1000 + 60 + 500 + 3, 95]);
-        assert_eq!(TABLE.sum(&of(&[("c", 1)], &[])), [1000, 0]);
+        // Of a kernel that is not known, the code is not counted.
+        assert_eq!(TABLE.sum(&of(&[("c", 1)], &[])), [1000, 95]);
     }
 
     /// Kernels are looked up by halving.

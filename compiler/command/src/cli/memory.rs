@@ -14,9 +14,9 @@ pub struct MemoryArgs {
     pub mem: Option<MemoryGoal>,
     /// The memories of a board that has several, in place of --mem: 128kB@dtcm,512kB@sram,8MB@psram. What layers move most
     /// lies in the fastest, which is the first if no times are given. A time says how much longer a byte takes than in the
-    /// fastest (8MB@psram:12.5ns). Sizes and times that are left out are those of the device profile. The parameters stay
-    /// in flash
-    #[arg(long, value_name = "[SIZE@]NAME[:NS],…", conflicts_with = "mem")]
+    /// fastest (8MB@psram:12.5ns), and what follows `=` is what may lie there: buffers, weights, stack
+    /// (64kB@ccm=buffers+stack). What is left out is as the device profile says. The parameters stay in flash
+    #[arg(long, value_name = "[SIZE@]NAME[:NS][=WHAT],…", conflicts_with = "mem")]
     pub ram: Option<Ram>,
     /// Most flash that the parameters may take, and with them the code, if csdfc knows the device's processor
     #[arg(long, value_name = "SIZE")]

@@ -32,6 +32,7 @@ use crate::cli::{Format, PlanArgs};
 use crate::error::{Error, Outcome};
 use crate::picture::front::FrontPicture;
 use crate::report;
+use crate::stack::with_stack;
 
 /// The file for a plan that our own checker refuses, unless `-o` names a file.
 const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
@@ -156,9 +157,11 @@ pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Resul
     }
     if chosen.planned.shortfall.is_some() && saved.is_none() {
         let another = |application: &Application| {
-            let (start, paths) = (Start::default(), paths(application));
             let watch = Watch { scope: Scope::Figures, ..watch };
-            driver::plan_from(&start, application, &chosen.device, paths, &watch, &driver::validate)
+            with_stack(application, &chosen.device, |application| {
+                let (start, paths) = (Start::default(), paths(application));
+                driver::plan_from(&start, application, &chosen.device, paths, &watch, &driver::validate)
+            })
         };
         chosen.planned.plan.constraints.remedies =
             remedies::remedies(&app, &chosen.planned.plan, &chosen.device, &another, &watch)?;
@@ -237,8 +240,9 @@ fn as_stated(
         None => Start::default(),
         Some((saved, name)) => start(saved, name, args.front.pick, &application)?,
     };
-    let planned =
-        driver::plan_from(&start, &application, &device, paths(&application), watch, &driver::validate)?;
+    let planned = with_stack(&application, &device, |application| {
+        driver::plan_from(&start, application, &device, paths(application), watch, &driver::validate)
+    })?;
     Ok(Chosen { application, device, planned, accuracies: Vec::new(), sufficient: None })
 }
 
@@ -271,8 +275,11 @@ fn choose(
     };
     let shares = Shares::new(watch, precision::PLANS);
     let plan = |application: &Application, device: &DeviceProfile| {
-        let paths = paths(application);
-        driver::plan_from(&Start::default(), application, device, paths, &shares.next(), &driver::validate)
+        let watch = shares.next();
+        with_stack(application, device, |application| {
+            let paths = paths(application);
+            driver::plan_from(&Start::default(), application, device, paths, &watch, &driver::validate)
+        })
     };
     Ok(precision::plan(app, &frames, &plan, watch, tell)?)
 }

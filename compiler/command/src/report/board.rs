@@ -27,16 +27,21 @@ pub fn text(plan: &Plan, footprint: &Footprint) -> String {
     let weights = plan.memory.parameters_stored;
     let line = |name: &str, bytes: u64, note: String| vec![format!("  {name}"), grouped(bytes), note];
     let small = format!("estimated, for speed; {} for size (opt-level = \"s\")", grouped(*small_code));
+    let holding = plan.regions.iter().find(|region| region.stack > 0);
+    let place = holding.map_or("not in the total".into(), |region| format!("in `{}`", region.name));
     let mut rows = vec![
         vec![format!("on {target}"), "bytes".into(), (*processors).to_owned()],
         line("code", *code, small),
         line("parameters", weights, String::new()),
         line("flash", code + weights, units::bytes(code + weights)),
-        line("stack", *stack, "estimated, for one frame at a time; not in the total".into()),
+        line("stack", *stack, format!("estimated, for one frame at a time; {place}")),
     ];
     if !uncounted.is_empty() {
         let all: Vec<&str> = uncounted.iter().map(String::as_str).collect();
-        let more = format!("{}: so the code, the flash and the stack are larger than that", all.join(", "));
+        let more = format!(
+            "{}: so the code and the flash are larger than that, and the stack may be",
+            all.join(", ")
+        );
         rows.push(vec!["  not counted".into(), String::new(), more]);
     }
     table(&rows, &[1])

@@ -28,7 +28,7 @@ pub fn limits(plan: &Plan) -> Vec<Limit> {
     };
     let mut limits = Vec::new();
     limits.extend(asked.memory.map(|most| bytes("memory", most, plan.memory.total)));
-    limits.extend(plan.regions.iter().map(|region| bytes(&region.name, region.limit, region.bytes)));
+    limits.extend(plan.regions.iter().map(|region| bytes(&region.name, region.limit, region.taken())));
     let stored = plan.memory.parameters_stored;
     limits.extend(asked.flash.map(|most| bytes("parameters in flash", most, stored)));
     for cnn in &plan.cnns {

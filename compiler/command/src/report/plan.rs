@@ -104,8 +104,10 @@ fn regions(plan: &Plan) -> String {
             0.0 => "the fastest".to_owned(),
             _ => format!("{ns} ns a byte longer"),
         });
+        let stack = (region.stack > 0).then(|| format!("beside {} of stack", grouped(region.stack)));
+        let notes: Vec<String> = slower.into_iter().chain(stack).collect();
         let [bytes, limit] = [region.bytes, region.limit].map(grouped);
-        rows.push(vec![format!("  {}", region.name), bytes, limit, slower.unwrap_or_default()]);
+        rows.push(vec![format!("  {}", region.name), bytes, limit, notes.join("; ")]);
     }
     table(&rows, &[1, 2])
 }

@@ -11,6 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use csdfc_command::stack::with_stack;
 use csdfc_emit::{EmitError, ModuleOptions};
 use csdfc_input::app::name::default_name;
 use csdfc_input::app::names::{self, UnknownName};
@@ -299,8 +300,11 @@ impl Build {
         let watch = Watch { memo: Some(&memo), ..Watch::unwatched() };
         let plan = |application: &Application, scope| {
             let watch = Watch { scope, ..watch };
-            let paths = application.cnns.iter().map(|cnn| identity::path_from(folder, &cnn.model)).collect();
-            driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::validate)
+            with_stack(application, &device, |application| {
+                let cnns = application.cnns.iter();
+                let paths = cnns.map(|cnn| identity::path_from(folder, &cnn.model)).collect();
+                driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::validate)
+            })
         };
         let Planned { plan: mut found, shortfall, refused, .. } = plan(application, Scope::Front)?;
         if let Some(why) = refused {

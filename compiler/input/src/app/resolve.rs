@@ -25,7 +25,7 @@ use std::path::Path;
 use csdfc_network::pass::{self, Fusion, PartitionLayers};
 use csdfc_network::suggest::{self, clip};
 use csdfc_network::{LayerId, Network};
-use csdfc_plan::plan::{MAX_BATCH, StorageModel};
+use csdfc_plan::plan::{Content, MAX_BATCH, StorageModel};
 use miette::Diagnostic;
 
 use super::fault::{AppError, AppFault, Origin};
@@ -370,13 +370,27 @@ fn bind_memories(spec: &AppSpec, storage: StorageModel, folder: &Path) -> Result
         AppFault::new(&["device".into()], "the device's memories are not known", "this device")
             .cause(Box::new(error))
     })?;
-    ram.memories(&device.memories).map_err(|error| {
+    let memories = ram.memories(&device.memories).map_err(|error| {
         let fault = AppFault::new(&path, error.to_string(), "here");
         match error {
             RamError::Unknown { help, .. } => fault.help(help),
             _ => fault,
         }
-    })
+    })?;
+    let holding = |content| memories.iter().find(|memory| memory.holds.contains(&content));
+    if let (Some(memory), None) = (holding(Content::Stack), &device.target) {
+        let message = format!(
+            "`{}` holds the stack, but how much of it a frame takes on device {} is not known",
+            memory.name, device.name
+        );
+        return Err(AppFault::new(&path, message, "here")
+            .help("name the profile of a microcontroller with --device, or leave room for the stack"));
+    }
+    if spec.weights == WeightsPlace::Streamed && holding(Content::Weights).is_none() {
+        let message = "no memory holds `weights`, so streamed weights have no place";
+        return Err(AppFault::new(&path, message, "here"));
+    }
+    Ok(memories)
 }
 
 fn bind_fps(spec: &AppSpec, names: &[String]) -> Result<BTreeMap<String, f64>, AppFault> {

@@ -43,11 +43,12 @@ pub(super) fn mobilenet_v1(percent: usize) -> Result<Network, BuilderError> {
     Ok(b.finish())
 }
 
-/// Sandler et al., "MobileNetV2" (2018), table 2, width 1.
-pub(super) fn mobilenet_v2() -> Result<Network, BuilderError> {
+/// Sandler et al., "MobileNetV2" (2018), table 2, for images of `size` by `size`. `percent` is the width multiplier in
+/// hundredths, at most 100: it does not widen the last convolution.
+pub(super) fn mobilenet_v2(percent: usize, size: usize) -> Result<Network, BuilderError> {
     let mut b = Builder::new(2);
-    let x = b.input("input", [1, 3, 224, 224])?;
-    let x = square(32, 3).stride(2).pads(Padding::Same).conv(&mut b, "Conv1", &x)?;
+    let x = b.input("input", [1, 3, size, size])?;
+    let x = square(multiple_of_8(32, percent), 3).stride(2).pads(Padding::Same).conv(&mut b, "Conv1", &x)?;
     let mut x = norm_relu(&mut b, &x, "bn_Conv1", "Conv1_relu", RELU6)?;
 
     // Expansion, channels, repeats, stride of the first.
@@ -65,7 +66,7 @@ pub(super) fn mobilenet_v2() -> Result<Network, BuilderError> {
         for i in 0..repeats {
             let stride = if i == 0 { first_stride } else { 1 };
             let name = if block == 0 { "expanded_conv".to_owned() } else { format!("block_{block}") };
-            x = inverted_residual(&mut b, &name, &x, expansion, channels, stride)?;
+            x = inverted_residual(&mut b, &name, &x, expansion, multiple_of_8(channels, percent), stride)?;
             block += 1;
         }
     }
@@ -77,6 +78,13 @@ pub(super) fn mobilenet_v2() -> Result<Network, BuilderError> {
     let x = b.named("predictions").softmax(&x)?;
     b.output("predictions", &x)?;
     Ok(b.finish())
+}
+
+/// The multiple of 8 next to this percentage of some filters, but not 10 % below it, as Keras rounds.
+fn multiple_of_8(filters: usize, percent: usize) -> usize {
+    let hundredths = filters * percent;
+    let nearest = (hundredths + 400) / 800 * 8;
+    if nearest * 1000 < hundredths * 9 { nearest + 8 } else { nearest }
 }
 
 fn inverted_residual(

@@ -45,7 +45,7 @@ use csdfc_network::Network;
 /// `mobilenet_v1`, `mobilenet_v2` and `efficientnet_b0` are those of Keras, with TensorFlow's padding; `inception_v2`
 /// is BN-Inception by its Caffe model; `resnet8` and `wake_word` are MLPerf Tiny's; `lenet5` is described at its definition; `vgg_b`,
 /// `vgg_c`, `vgg16` and `vgg_e` are the columns B to E of VGG's table 1; the others are torchvision's. The number after
-/// `mobilenet_v1_` is the width multiplier.
+/// `mobilenet_v1_` or `mobilenet_v2_` is the width multiplier, and the one after that the height and width of the image.
 pub const NAMES: &[&str] = &[
     "alexnet",
     "densenet121",
@@ -59,6 +59,7 @@ pub const NAMES: &[&str] = &[
     "mobilenet_v1_0.5",
     "mobilenet_v1_0.75",
     "mobilenet_v2",
+    "mobilenet_v2_0.35_144",
     "resnet18",
     "resnet50",
     "resnet8",
@@ -124,7 +125,8 @@ pub fn network(name: &str) -> Result<Network, BuiltinError> {
         "mobilenet_v1_0.25" => mobilenet::mobilenet_v1(25),
         "mobilenet_v1_0.5" => mobilenet::mobilenet_v1(50),
         "mobilenet_v1_0.75" => mobilenet::mobilenet_v1(75),
-        "mobilenet_v2" => mobilenet::mobilenet_v2(),
+        "mobilenet_v2" => mobilenet::mobilenet_v2(100, 224),
+        "mobilenet_v2_0.35_144" => mobilenet::mobilenet_v2(35, 144),
         "paper_cnn1" => paper::cnn1(),
         "paper_cnn2" => paper::cnn2(),
         "paper_pair" => paper::pair(),

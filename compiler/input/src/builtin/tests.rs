@@ -74,6 +74,8 @@ fn published_parameters_and_macs() {
     check("mobilenet_v1_0.75", 2_585_560, 325.0, 0.5);
     check("mobilenet_v1_0.5", 1_331_592, 149.0, 0.5);
     check("mobilenet_v1_0.25", 470_072, 41.0, 0.5);
+    // Keras' no-top network has 396 128; 59 M MACs at 224 pixels, 20 M at 128 by its table.
+    check("mobilenet_v2_0.35_144", 396_128 + 1_281_000, 26.66, 0.005);
     // imgclsmob's table of models, whose 2 048.06 M count some work outside of convolutions too, under 1 %.
     check("inception_v2", 11_295_240, 2048.06 - 16.0, 16.0);
     // By hand: C1 156, C3 2 416, C5 48 120, F6 10 164, output 850; and 117 600, 240 000, 48 000, 10 080, 840.
@@ -224,6 +226,7 @@ fn unknown_names_get_a_suggestion_and_the_list() {
         assert_eq!(help.contains("did you mean"), expected.is_some(), "{help}");
     }
     check("MobileNetV2", Some("mobilenet_v2"));
+    check("mobilenet_v2_0.35_14", Some("mobilenet_v2_0.35_144"));
     check("mobilenet_v1_025", Some("mobilenet_v1_0.25"));
     check("resnet-50", Some("resnet50"));
     check("efficientnet", Some("efficientnet_b0"));

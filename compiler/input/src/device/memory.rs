@@ -6,13 +6,15 @@
 //! // The tightly coupled memory of a microcontroller, and a memory outside the chip that takes 12.5 ns a byte longer.
 //! let ram: Ram = "128kB@dtcm:0ns, 8MB@psram:12.5ns".parse()?;
 //! let memories = ram.memories(&[])?;
-//! assert_eq!(memories[1], Memory { name: "psram".into(), bytes: 8_000_000, ns_per_byte: Some(12.5) });
+//! assert_eq!(memories[1], Memory { ns_per_byte: Some(12.5), ..Memory::new("psram", 8_000_000) });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use csdfc_network::suggest::{self, clip};
+use csdfc_plan::plan::Content;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{self, SizeError};
@@ -29,10 +31,16 @@ pub struct Memory {
     /// knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_per_byte: Option<f64>,
+    /// What may lie in it.
+    #[serde(default = "Content::of_arena")]
+    pub holds: BTreeSet<Content>,
+    /// Bytes of it that the stack of a frame takes; 0 if the stack lies elsewhere, or if nobody knows.
+    #[serde(skip)]
+    pub stack: u64,
 }
 
-/// The memories that an application may use: `128kB@dtcm,8MB@psram:12.5ns`. Each is a name, and may have a size before it and
-/// the time of a byte after it. What is left out is as the device profile says.
+/// The memories that an application may use: `128kB@dtcm,8MB@psram:12.5ns=buffers+weights`. Each is a name, and may have a
+/// size before it, and after it the time of a byte and what may lie there. What is left out is as the device profile says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Ram(Vec<Part>);
@@ -43,7 +51,12 @@ struct Part {
     name: String,
     bytes: Option<u64>,
     ns_per_byte: Option<f64>,
+    holds: Option<BTreeSet<Content>>,
 }
+
+/// What may lie in a memory, by name.
+const CONTENTS: [(&str, Content); 3] =
+    [("buffers", Content::Buffers), ("weights", Content::Weights), ("stack", Content::Stack)];
 
 /// Maximum number of memories.
 const MAX_MEMORIES: usize = 64;
@@ -67,6 +80,17 @@ pub enum RamError {
     /// A time that is none.
     #[error("`{0}` is no time of a byte: give nanoseconds of 0 or more, and the unit (8MB@psram:12.5ns)")]
     Time(String),
+    /// What lies in no memory.
+    #[error(
+        "`{0}` is not what lies in a memory: that is `buffers`, `weights` and `stack` (64kB@ccm=buffers+stack)"
+    )]
+    Content(String),
+    /// No memory for rings and workspaces.
+    #[error("no memory holds `buffers`, so tensors have no place")]
+    NoBuffers,
+    /// The stack in two memories.
+    #[error("the stack lies in one memory, but `{0}` and `{1}` hold it")]
+    Stacks(String, String),
     /// Only some of the memories have a time.
     #[error(
         "memory `{0}` has no time, and others have one: say how many nanoseconds longer a byte takes there than in the \
@@ -108,9 +132,23 @@ impl Ram {
                     _ => suggest::help(&part.name, "its memories are", names()),
                 },
             };
-            Ok(Memory { name: part.name.clone(), bytes: bytes.ok_or_else(unknown)?, ns_per_byte })
+            let holds = part.holds.clone().or(shipped.map(|memory| memory.holds.clone()));
+            Ok(Memory {
+                name: part.name.clone(),
+                bytes: bytes.ok_or_else(unknown)?,
+                ns_per_byte,
+                holds: holds.unwrap_or_else(Content::of_arena),
+                stack: 0,
+            })
         };
         let mut memories = self.0.iter().map(memory).collect::<Result<Vec<_>, RamError>>()?;
+        let holding = |content| memories.iter().filter(move |memory| memory.holds.contains(&content));
+        if let [one, other, ..] = holding(Content::Stack).collect::<Vec<_>>()[..] {
+            return Err(RamError::Stacks(one.name.clone(), other.name.clone()));
+        }
+        if holding(Content::Buffers).next().is_none() {
+            return Err(RamError::NoBuffers);
+        }
         if memories.iter().any(|memory| memory.ns_per_byte.is_some()) {
             if let Some(first) = memories.first_mut() {
                 first.ns_per_byte.get_or_insert(0.0);
@@ -153,9 +191,13 @@ impl FromStr for Part {
     type Err = RamError;
 
     fn from_str(text: &str) -> Result<Self, RamError> {
-        let (size, rest) = match text.split_once('@') {
+        let (place, held) = match text.split_once('=') {
+            Some((place, held)) => (place.trim_end(), Some(held)),
+            None => (text, None),
+        };
+        let (size, rest) = match place.split_once('@') {
             Some((size, rest)) => (Some(size), rest),
-            None => (None, text),
+            None => (None, place),
         };
         let (name, time) = match rest.split_once(':') {
             Some((name, time)) => (name.trim(), Some(time.trim())),
@@ -170,7 +212,12 @@ impl FromStr for Part {
         }
         let ns = |time: &str| time.strip_suffix("ns")?.trim_end().parse().ok().filter(|ns| is_time(*ns));
         let ns_per_byte = time.map(|time| ns(time).ok_or_else(|| RamError::Time(clip(time)))).transpose()?;
-        Ok(Part { name: name.into(), bytes, ns_per_byte })
+        let content = |word: &str| {
+            let known = CONTENTS.iter().find(|(name, _)| *name == word.trim());
+            known.map(|(_, content)| *content).ok_or_else(|| RamError::Content(clip(word)))
+        };
+        let holds = held.map(|held| held.split('+').map(content).collect()).transpose()?;
+        Ok(Part { name: name.into(), bytes, ns_per_byte, holds })
     }
 }
 
@@ -189,11 +236,22 @@ fn is_time(ns: f64) -> bool {
 }
 
 impl Memory {
+    /// A memory for all that the arena has, of which no time is known.
+    pub fn new(name: &str, bytes: u64) -> Self {
+        Memory { name: name.into(), bytes, ns_per_byte: None, holds: Content::of_arena(), stack: 0 }
+    }
+
+    /// Bytes that are left for the arena.
+    pub fn room(&self) -> u64 {
+        self.bytes.saturating_sub(self.stack)
+    }
+
     /// Whether its figures make sense.
     pub(super) fn check(&self) -> Result<(), &'static str> {
         match () {
             () if !is_name(&self.name) => Err("a name has small letters, digits and `_`"),
             () if self.bytes == 0 => Err("it has no bytes"),
+            () if self.holds.is_empty() => Err("it holds nothing"),
             () if !self.ns_per_byte.is_none_or(is_time) => Err("`ns_per_byte` is no time"),
             () => Ok(()),
         }
@@ -205,7 +263,7 @@ mod tests {
     use super::*;
 
     fn memory(name: &str, bytes: u64, ns_per_byte: Option<f64>) -> Memory {
-        Memory { name: name.into(), bytes, ns_per_byte }
+        Memory { ns_per_byte, ..Memory::new(name, bytes) }
     }
 
     #[test]
@@ -227,6 +285,21 @@ mod tests {
             ram.memories(&[]).unwrap(),
             [memory("far", 8_000_000, None), memory("near", 128_000, None)]
         );
+    }
+
+    #[test]
+    fn what_lies_in_a_memory_is_as_given_or_as_the_device_says() {
+        let ccm = Memory { holds: [Content::Buffers, Content::Stack].into(), ..memory("ccm", 65_536, None) };
+        let of = |text: &str| text.parse::<Ram>().unwrap().memories(std::slice::from_ref(&ccm)).unwrap();
+        assert_eq!(of("ccm,128kB@sram"), [ccm.clone(), memory("sram", 128_000, None)]);
+        let stack = Memory { holds: [Content::Stack].into(), ..memory("ccm", 1000, Some(0.0)) };
+        assert_eq!(of("1kB@ccm:0ns = stack, 1kB@sram:1ns")[0], stack);
+        assert_eq!(of("ccm=weights+buffers")[0], memory("ccm", 65_536, None));
+        let refused = |text: &str| text.parse::<Ram>().and_then(|ram| ram.memories(&[])).unwrap_err();
+        assert_eq!(refused("1kB@a=all"), RamError::Content("all".into()));
+        assert_eq!(refused("1kB@a="), RamError::Content(String::new()));
+        assert_eq!(refused("1kB@a=weights+stack"), RamError::NoBuffers);
+        assert_eq!(refused("1kB@a=buffers+stack,1kB@b=stack"), RamError::Stacks("a".into(), "b".into()));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! tightly coupled memory, 512 kB of SRAM and 8 MB of PSRAM.
 //!
 //! Each block goes to one region, and to an offset there. In each region, blocks that conflict do not overlap; blocks
-//! of different regions never conflict. A block costs something in each region, such as the time of its accesses. The
-//! sum of costs is to be the least.
+//! of different regions never conflict. A block costs something in each region that it may lie in, such as the time of
+//! its accesses. The sum of costs is to be the least.
 //!
 //! ```
 //! use csdfc_packing::{Block, Budget, Life, Meter, lives, regions};
@@ -11,11 +11,11 @@
 //! let life = |bytes, lower, upper| Life { block: Block::of_bytes(bytes), lower, upper, gaps: Vec::new() };
 //! // The first two buffers are in use together, and so are the last two.
 //! let problem = lives::problem(&[life(100, 0, 5), life(60, 3, 8), life(100, 6, 9)])?;
-//! // A fast memory of 120 bytes, and a slow one of 1000.
-//! let costs = [vec![1, 10], vec![2, 8], vec![1, 10]];
+//! // A fast memory of 120 bytes, in which the third must not lie, and a slow one of 1000.
+//! let costs = [vec![Some(1), Some(10)], vec![Some(2), Some(8)], vec![None, Some(10)]];
 //! let solution = regions::pack_regions(&problem, &[120, 1000], &costs, &mut Meter::new(Budget::Work(10_000)));
-//! assert_eq!(solution.packing.regions, [0, 1, 0]);
-//! assert_eq!((solution.packing.cost, solution.bound, solution.excess), (10, 10, 0));
+//! assert_eq!(solution.packing.regions, [0, 1, 1]);
+//! assert_eq!((solution.packing.cost, solution.bound, solution.excess), (19, 19, 0));
 //! # Ok::<(), csdfc_packing::PackError>(())
 //! ```
 //!
@@ -72,13 +72,14 @@ pub struct RegionSolution {
 }
 
 /// Packs blocks into regions of at most `limits` bytes each, where `costs` is what a block costs in a region, by block
-/// and then by region, in any unit. Costs add up to less than 2^64. It ends early when the cost is proven to be the
-/// least. The problem is NP-hard. More than 1000 blocks are only packed greedily.
+/// and then by region, in any unit; `None` where it must not lie. Costs add up to less than 2^64. It ends early when the
+/// cost is proven to be the least. The problem is NP-hard. More than 1000 blocks are only packed greedily.
 ///
 /// Of greedy packings that cost the same, the one is kept that takes fewer bytes in total, and then the one that uses
 /// earlier regions. In the end, each region is packed as low as a part of the budget allows.
 ///
-/// If nothing is found that keeps the limits, the region with the largest limit takes what fits nowhere else.
+/// If nothing is found that keeps the limits, the largest of the regions that a block may lie in takes what fits nowhere
+/// else.
 ///
 /// Offsets are counted from the beginning of each region, which is aligned as its blocks ask. A given offset
 /// ([`Block::offset`](super::Block::offset)) names no region, and is ignored.
@@ -87,17 +88,18 @@ pub struct RegionSolution {
 /// begun may take a few more steps than the budget.
 ///
 /// # Panics
-/// If there is no region, or not one cost for each block and region.
+/// If there is not one entry of `costs` for each block and region, or a block that may lie in no region.
 pub fn pack_regions(
     problem: &Problem,
     limits: &[u64],
-    costs: &[Vec<u64>],
+    costs: &[Vec<Option<u64>>],
     budget: &mut Meter,
 ) -> RegionSolution {
-    assert!(!limits.is_empty(), "blocks need a region");
     let is_complete =
         costs.len() == problem.blocks.len() && costs.iter().all(|row| row.len() == limits.len());
-    assert!(is_complete, "each block has a cost in each region");
+    assert!(is_complete, "each block has a cost in each region that it may lie in");
+    let has_a_region = |row: &Vec<Option<u64>>| row.iter().any(Option::is_some);
+    assert!(!limits.is_empty() && costs.iter().all(has_a_region), "blocks need a region");
     let before = budget.spent();
     let mut problem = problem.clone();
     problem.blocks.iter_mut().for_each(|block| block.offset = None);

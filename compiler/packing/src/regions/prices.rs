@@ -39,9 +39,12 @@ const FINEST: f64 = 1e-3;
 impl Prices {
     /// Bytes cost nothing.
     pub fn none(task: &Task) -> Self {
-        let exact = |costs: &Vec<u64>| costs.iter().map(|cost| i128::from(*cost) << FRACTION).collect();
+        let regions = 0..task.limits.len();
+        let exact = |block| {
+            regions.clone().map(|region| i128::from(task.cost_of(block, region)) << FRACTION).collect()
+        };
         let of_byte = vec![vec![0; task.cliques.len()]; task.limits.len()];
-        Prices { priced: task.costs.iter().map(exact).collect(), of_byte, given: 0 }
+        Prices { priced: (0..task.count()).map(exact).collect(), of_byte, given: 0 }
     }
 
     /// Prices with a high bound, if no packing is known that costs less than `cost`.
@@ -69,7 +72,7 @@ impl Prices {
                 budget.spend((uses.len() * regions) as u64 / LOOKS_A_STEP + 1);
                 let priced = |region: usize| {
                     let bytes = uses.iter().map(|(c, bytes)| prices[region][*c] * *bytes as f64);
-                    task.costs[block][region] as f64 + bytes.sum::<f64>()
+                    task.cost_of(block, region) as f64 + bytes.sum::<f64>()
                 };
                 let least = task.allowed(block).map(|region| (priced(region), region));
                 let Some((cost, region)) = least.min_by(|one, other| one.0.total_cmp(&other.0)) else {

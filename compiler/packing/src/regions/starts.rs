@@ -35,8 +35,8 @@ fn orders(task: &Task) -> Vec<Vec<usize>> {
     let bytes = |i: usize| u128::from(task.bytes(i));
     let area = |i: usize| bytes(i) * (task.uses[i].len() as u128).max(1);
     let spread = |i: usize| {
-        let (least, most) = (task.costs[i].iter().min(), task.costs[i].iter().max());
-        u128::from(most.unwrap_or(&0) - least.unwrap_or(&0))
+        let (least, most) = (task.costs_of(i).min(), task.costs_of(i).max());
+        u128::from(most.unwrap_or(0) - least.unwrap_or(0))
     };
     let keys: [&dyn Fn(usize) -> u128; 5] = [
         &|i| (spread(i) << FRACTION) / bytes(i).max(1),
@@ -67,7 +67,7 @@ pub fn close_to(task: &Task, regions: &[usize], budget: &mut Meter) -> RegionPac
 
 /// Each block goes to the first of its regions in which it ends below the limit, and as low there as it can lie.
 fn inserted(task: &Task, order: &[usize], preferences: &[Vec<usize>], budget: &mut Meter) -> RegionPacking {
-    let mut regions = vec![task.largest; task.count()];
+    let mut regions: Vec<usize> = (0..task.count()).map(|block| task.largest(block)).collect();
     let mut offsets = vec![vec![None; task.count()]; task.limits.len()];
     for &block in order {
         let fits = |region: &usize| {
@@ -79,7 +79,7 @@ fn inserted(task: &Task, order: &[usize], preferences: &[Vec<usize>], budget: &m
         };
         match preferences[block].iter().copied().find(fits) {
             Some(region) => regions[block] = region,
-            None => _ = task.put(&[block], task.largest, &mut offsets[task.largest], budget),
+            None => _ = task.put(&[block], regions[block], &mut offsets[regions[block]], budget),
         }
     }
     let offsets = regions.iter().enumerate().map(|(block, region)| offsets[*region][block].unwrap_or(0));
@@ -89,7 +89,7 @@ fn inserted(task: &Task, order: &[usize], preferences: &[Vec<usize>], budget: &m
 
 /// Each block goes to the first region in which no clique comes to use more bytes than the limit.
 fn in_use(task: &Task, order: &[usize], budget: &mut Meter) -> Vec<usize> {
-    let mut regions = vec![task.largest; task.count()];
+    let mut regions = vec![0; task.count()];
     let mut loads = vec![vec![0; task.cliques.len()]; task.limits.len()];
     for &block in order {
         let uses = &task.uses[block];
@@ -98,7 +98,8 @@ fn in_use(task: &Task, order: &[usize], budget: &mut Meter) -> Vec<usize> {
             budget.spend(uses.len() as u64);
             task.bytes(block) <= limit && uses.iter().all(|(c, bytes)| loads[*region][*c] + bytes <= limit)
         };
-        let region = task.preferences[block].iter().copied().find(has_room).unwrap_or(task.largest);
+        let region =
+            task.preferences[block].iter().copied().find(has_room).unwrap_or_else(|| task.largest(block));
         regions[block] = region;
         uses.iter().for_each(|(c, bytes)| loads[region][*c] += bytes);
     }

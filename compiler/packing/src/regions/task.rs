@@ -23,12 +23,10 @@ pub struct Task<'a> {
     pub part: Subproblem,
     /// By region, in bytes.
     pub limits: &'a [u64],
-    /// By block and region.
-    pub costs: &'a [Vec<u64>],
-    /// By block: the regions, the cheapest first.
+    /// By block and region, `None` where the block must not lie.
+    costs: &'a [Vec<Option<u64>>],
+    /// By block: the regions that it may lie in, the cheapest first.
     pub preferences: Vec<Vec<usize>>,
-    /// The region with the largest limit.
-    pub largest: usize,
     /// Cliques that do not fit every region: the blocks, and their bytes in use.
     pub cliques: Vec<Vec<(usize, u64)>>,
     /// By block: its cliques, and its bytes in use there.
@@ -37,10 +35,11 @@ pub struct Task<'a> {
 
 impl<'a> Task<'a> {
     /// A problem without given offsets, and limits and costs of regions.
-    pub fn new(problem: &'a Problem, limits: &'a [u64], costs: &'a [Vec<u64>]) -> Self {
+    pub fn new(problem: &'a Problem, limits: &'a [u64], costs: &'a [Vec<Option<u64>>]) -> Self {
         let part = Subproblem::new(problem, &(0..problem.blocks.len()).collect::<Vec<_>>());
-        let preference = |costs: &Vec<u64>| {
-            let mut regions: Vec<usize> = (0..limits.len()).collect();
+        let preference = |costs: &Vec<Option<u64>>| {
+            let mut regions: Vec<usize> =
+                (0..limits.len()).filter(|region| costs[*region].is_some()).collect();
             regions.sort_by_key(|region| (costs[*region], *region));
             regions
         };
@@ -55,10 +54,8 @@ impl<'a> Task<'a> {
         for (c, clique) in cliques.iter().enumerate() {
             clique.iter().for_each(|(block, bytes)| uses[*block].push((c, *bytes)));
         }
-        let largest =
-            (0..limits.len()).max_by_key(|region| (limits[*region], usize::MAX - region)).unwrap_or(0);
         let preferences = costs.iter().map(preference).collect();
-        Task { problem, part, limits, costs, preferences, largest, cliques, uses }
+        Task { problem, part, limits, costs, preferences, cliques, uses }
     }
 
     /// How many blocks there are.
@@ -71,9 +68,28 @@ impl<'a> Task<'a> {
         self.problem.blocks[block].bytes
     }
 
-    /// The regions that are as large as a block.
+    /// The regions that a block may lie in and that are as large as it.
     pub fn allowed(&self, block: usize) -> impl Iterator<Item = usize> + '_ {
-        (0..self.limits.len()).filter(move |region| self.bytes(block) <= self.limits[*region])
+        let may_hold = move |region: &usize| {
+            self.costs[block][*region].is_some() && self.bytes(block) <= self.limits[*region]
+        };
+        (0..self.limits.len()).filter(may_hold)
+    }
+
+    /// The region with the largest limit of those that a block may lie in.
+    pub fn largest(&self, block: usize) -> usize {
+        let regions = self.preferences[block].iter().copied();
+        regions.max_by_key(|region| (self.limits[*region], usize::MAX - region)).unwrap_or(0)
+    }
+
+    /// What a block costs in a region that it may lie in.
+    pub fn cost_of(&self, block: usize, region: usize) -> u64 {
+        self.costs[block][region].unwrap_or(u64::MAX)
+    }
+
+    /// What a block costs in each region that it may lie in.
+    pub fn costs_of(&self, block: usize) -> impl Iterator<Item = u64> + '_ {
+        self.costs[block].iter().filter_map(|cost| *cost)
     }
 
     /// What all blocks cost if each lies in the cheapest region that is as large as the block.
@@ -81,17 +97,14 @@ impl<'a> Task<'a> {
         let least = |block: usize| {
             let regions = self.preferences[block].iter().copied();
             let large = regions.clone().find(|region| self.bytes(block) <= self.limits[*region]);
-            self.costs[block][large.or(regions.clone().next()).unwrap_or(0)]
+            self.cost_of(block, large.or(regions.clone().next()).unwrap_or(0))
         };
         (0..self.count()).map(least).fold(0, u64::saturating_add)
     }
 
     /// What all blocks cost at most.
     pub fn most_costs(&self) -> u64 {
-        self.costs
-            .iter()
-            .filter_map(|costs| costs.iter().max())
-            .fold(0, |sum, cost| sum.saturating_add(*cost))
+        (0..self.count()).filter_map(|block| self.costs_of(block).max()).fold(0, u64::saturating_add)
     }
 
     /// Bytes by which a packing exceeds limits.
@@ -109,7 +122,7 @@ impl<'a> Task<'a> {
 
     /// What blocks cost in these regions.
     pub fn cost(&self, regions: &[usize]) -> u64 {
-        let costs = regions.iter().zip(self.costs).map(|(region, costs)| costs[*region]);
+        let costs = regions.iter().enumerate().map(|(block, region)| self.cost_of(block, *region));
         costs.fold(0, u64::saturating_add)
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::{Buffer, Edge};
+use crate::plan::{Buffer, Content, Edge};
 
 use super::allocation::{Allocation, RowOrder, check_ring};
 use super::index::Index;
@@ -115,7 +115,7 @@ fn check_buffers(index: &Index<'_>, findings: &mut Findings) {
                 largest.unwrap_or(0)
             ));
         }
-        match regions::holds(index.plan, buffer.offset, buffer.bytes) {
+        match regions::hold(index.plan, Content::Buffers, buffer.offset, buffer.bytes) {
             Ok(()) => ranges.push((buffer.offset, buffer.offset + buffer.bytes, &buffer.name)),
             Err(why) => wrong(why),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::plan::{Plan, Region, StorageModel};
+use crate::plan::{Content, Plan, Region, StorageModel};
 
 use super::violation::Addresses;
 use super::{Findings, Violation};
@@ -10,7 +10,8 @@ use super::{Findings, Violation};
 /// Maximum number of memory regions.
 const MAX_REGIONS: usize = 64;
 
-/// Checks that the regions divide the arena from its start to its end, in their order.
+/// Checks that the regions divide the arena from its start to its end, in their order, and that the stack lies in one of
+/// them at most.
 pub(super) fn check(plan: &Plan, findings: &mut Findings) {
     let count = plan.regions.len();
     findings.limit("the number of memory regions", Some(count as u64), MAX_REGIONS as u64);
@@ -30,12 +31,19 @@ pub(super) fn check(plan: &Plan, findings: &mut Findings) {
         if region.ns_per_byte.is_some_and(|ns| !(ns.is_finite() && ns >= 0.0)) {
             wrong("`ns_per_byte` is no time".into());
         }
+        if region.stack > 0 && !region.holds.contains(&Content::Stack) {
+            wrong(format!("the stack takes {} bytes, but it does not lie here", region.stack));
+        }
         let begin = end.checked_next_multiple_of(Region::ALIGNMENT);
         if begin != Some(region.offset) {
             let begin = begin.map_or("beyond 64 bits".into(), |begin| format!("at {begin}"));
             wrong(format!("it begins at {}, but its part of the arena begins {begin}", region.offset));
         }
         end = region.offset.saturating_add(region.bytes);
+    }
+    if plan.regions.iter().filter(|region| region.holds.contains(&Content::Stack)).count() > 1 {
+        let why = "the stack lies in one region, but several hold it".into();
+        findings.push(Violation::Structure { place: "regions".into(), why });
     }
     if count > 0 && plan.constraints.memory.is_some() {
         let why = "each region has its limit, so the plan has none on all its memory".into();
@@ -54,11 +62,11 @@ pub(super) fn overlaps(region: &Region, addresses: &Addresses) -> bool {
     addresses.start < region.offset.saturating_add(region.bytes) && region.offset < addresses.end
 }
 
-/// Whether bytes from an offset on are within the arena, and within one region if there are regions.
+/// Whether bytes from an offset on are within the arena and, if there are regions, within one that may hold such content.
 ///
 /// # Errors
 /// Why not, in words.
-pub(super) fn holds(plan: &Plan, offset: u64, bytes: u64) -> Result<(), String> {
+pub(super) fn hold(plan: &Plan, content: Content, offset: u64, bytes: u64) -> Result<(), String> {
     let arena = plan.memory.arena;
     let end = offset.checked_add(bytes).filter(|end| *end <= arena);
     let Some(end) = end else {
@@ -66,8 +74,19 @@ pub(super) fn holds(plan: &Plan, offset: u64, bytes: u64) -> Result<(), String> 
     };
     let is_within =
         |region: &Region| region.offset <= offset && end <= region.offset.saturating_add(region.bytes);
-    if bytes == 0 || plan.regions.is_empty() || plan.regions.iter().any(is_within) {
+    if bytes == 0 || plan.regions.is_empty() {
         return Ok(());
     }
-    Err(format!("{bytes} bytes from {offset} are in no memory region as a whole"))
+    match plan.regions.iter().find(|region| is_within(region)) {
+        None => Err(format!("{bytes} bytes from {offset} are in no memory region as a whole")),
+        Some(region) if !region.holds.contains(&content) => {
+            let what = match content {
+                Content::Buffers => "a buffer",
+                Content::Weights => "a block of weights",
+                Content::Stack => "a stack",
+            };
+            Err(format!("{what} must not lie in memory region `{}`", region.name))
+        }
+        Some(_) => Ok(()),
+    }
 }

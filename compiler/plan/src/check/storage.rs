@@ -1,7 +1,7 @@
 //! Rule 4: where each row lies in the arena.
 
 use crate::format::Element;
-use crate::plan::{StorageModel, Workspace};
+use crate::plan::{Content, StorageModel, Workspace};
 
 use super::allocation::{Allocation, RowOrder, check_ring};
 use super::index::{CnnIndex, Index};
@@ -101,7 +101,7 @@ fn workspaces(index: &Index<'_>, allocations: &mut [Vec<Allocation>], findings: 
                 wrong(format!("it has no bytes, but the offset {offset}"));
             } else if offset % Element::F32.bytes() != 0 {
                 wrong(format!("its offset {offset} is no multiple of {} bytes", Element::F32.bytes()));
-            } else if let Err(why) = regions::holds(index.plan, offset, bytes) {
+            } else if let Err(why) = regions::hold(index.plan, Content::Buffers, offset, bytes) {
                 wrong(why);
             } else if bytes > 0 {
                 allocations.push(Allocation {
@@ -141,7 +141,7 @@ fn rings(index: &Index<'_>, findings: &mut Findings) -> Vec<Vec<Allocation>> {
             if ring.offset % element != 0 {
                 wrong(format!("its offset {} is no multiple of {element} bytes", ring.offset));
             }
-            if let Err(why) = regions::holds(index.plan, ring.offset, ring.bytes) {
+            if let Err(why) = regions::hold(index.plan, Content::Buffers, ring.offset, ring.bytes) {
                 wrong(why);
                 continue;
             }

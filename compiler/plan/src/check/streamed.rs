@@ -5,7 +5,7 @@
 //! whose primitive keeps panels of output channels come in several tiles. Each of their firings reads all of them.
 
 use crate::operator::{Conv, Function, Gemm, Operator};
-use crate::plan::{Layer, StorageModel, StreamedWeights};
+use crate::plan::{Content, Layer, StorageModel, StreamedWeights};
 use crate::shape::Shape;
 
 use super::allocation::{Allocation, Begin, RowOrder};
@@ -155,7 +155,7 @@ pub(super) fn blocks(index: &Index<'_>, allocations: &mut [Vec<Allocation>], fin
                     ));
                 } else if offset % 4 != 0 {
                     wrong(format!("the offset {offset} of block {b} is no multiple of 4 bytes"));
-                } else if let Err(why) = regions::holds(index.plan, offset, bytes) {
+                } else if let Err(why) = regions::hold(index.plan, Content::Weights, offset, bytes) {
                     wrong(format!("block {b}: {why}"));
                 } else if let Some(begin) = begin(cnn, l, block.after.as_ref()) {
                     allocations.push(Allocation {

@@ -136,7 +136,7 @@ fn is_met(plan: &Plan) -> bool {
     let latency_ns = |name: &str| plan.cnns.iter().find(|cnn| cnn.name == name).map(|cnn| cnn.latency_ns);
     plan.constraints.memory.is_none_or(|most| plan.memory.total <= most)
         && plan.constraints.flash.is_none_or(|most| plan.memory.parameters_stored <= most)
-        && plan.regions.iter().all(|region| region.bytes <= region.limit)
+        && plan.regions.iter().all(|region| region.taken() <= region.limit)
         && plan.constraints.fps.iter().all(|(cnn, &least)| fps(cnn) >= least)
         && plan.constraints.latency_ns.iter().all(|(cnn, &most)| latency_ns(cnn).is_some_and(|ns| ns <= most))
 }

@@ -85,7 +85,7 @@ pub fn assemble(parts: Parts<'_>) -> plan::Plan {
     let regions = parts.regions();
     let met = parts.memory_limit.is_none_or(|limit| memory.total <= limit)
         && flash.is_none_or(|most| memory.parameters_stored <= most)
-        && regions.iter().all(|region| region.bytes <= region.limit)
+        && regions.iter().all(|region| region.taken() <= region.limit)
         && application.cnns.iter().zip(parts.chosen).all(reaches);
     plan::Plan {
         format: plan::FORMAT.into(),
@@ -138,6 +138,8 @@ impl Parts<'_> {
             name: memory.name.clone(),
             offset: addresses.start,
             bytes: addresses.end - addresses.start,
+            holds: memory.holds.clone(),
+            stack: memory.stack,
             limit: memory.bytes,
             ns_per_byte: memory.ns_per_byte,
         };

@@ -65,7 +65,7 @@ fn above(plan: &Plan, objective: &Objective) -> u64 {
     let flash = plan.constraints.flash.map_or(0, |most| plan.memory.parameters_stored.saturating_sub(most));
     let memory = match plan.regions.as_slice() {
         [] => plan.memory.total.saturating_sub(objective.most_bytes()),
-        regions => regions.iter().map(|region| region.bytes.saturating_sub(region.limit)).sum(),
+        regions => regions.iter().map(|region| region.taken().saturating_sub(region.limit)).sum(),
     };
     memory.saturating_add(flash)
 }

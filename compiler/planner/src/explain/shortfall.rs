@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use csdfc_input::units;
 use csdfc_plan::format::Element;
-use csdfc_plan::plan::{Plan, Region, Tensor};
+use csdfc_plan::plan::{Content, Plan, Region, Tensor};
 
 use crate::search::{Rate, Shortfall};
 
@@ -96,9 +96,13 @@ pub(crate) fn has_floats(plan: &Plan) -> bool {
 
 /// What a memory lacks.
 fn lack(region: &Region) -> Option<String> {
-    let lacking = region.bytes.checked_sub(region.limit).filter(|bytes| *bytes > 0)?;
+    let lacking = region.taken().checked_sub(region.limit).filter(|bytes| *bytes > 0)?;
+    let stack = match region.stack {
+        0 => String::new(),
+        bytes => format!(", and the stack takes {}", units::bytes(bytes)),
+    };
     Some(format!(
-        "memory `{}` lacks {}: it has {}",
+        "memory `{}` lacks {}: it has {}{stack}",
         region.name,
         units::bytes(lacking),
         units::bytes(region.limit)
@@ -107,12 +111,13 @@ fn lack(region: &Region) -> Option<String> {
 
 /// A ring that no memory can hold, if there is one.
 fn largest(plan: &Plan) -> Option<String> {
-    let most = plan.regions.iter().map(|region| region.limit).max()?;
+    let holding = plan.regions.iter().filter(|region| region.holds.contains(&Content::Buffers));
+    let most = holding.map(|region| region.limit.saturating_sub(region.stack)).max()?;
     let ring = |tensor: &Tensor| tensor.ring.map_or(0, |ring| ring.bytes);
     let tensor =
         plan.tensors.iter().max_by_key(|tensor| ring(tensor)).filter(|tensor| ring(tensor) > most)?;
     Some(format!(
-        "`{}/{}` alone takes {}, more than any memory has{}",
+        "`{}/{}` alone takes {}, more than any memory has for it{}",
         tensor.cnn,
         tensor.producer,
         units::bytes(ring(tensor)),

@@ -10,10 +10,11 @@ use csdfc_input::device::memory::Memory;
 use csdfc_network::LayerId;
 use csdfc_packing::regions::{RegionPacking, pack_regions};
 use csdfc_packing::{Budget, Meter};
-use csdfc_plan::plan::Region;
+use csdfc_plan::plan::{Content, Region};
 
 use super::moments::RowByRow;
 use super::{Arrangement, Effort, Item, Storage, pack};
+use crate::frame::request::RequestKind;
 
 /// The bytes of each item that layers read and write in a frame, by layer.
 pub type Traffic = Vec<Vec<(LayerId, u64)>>;
@@ -23,14 +24,15 @@ pub type Traffic = Vec<Vec<(LayerId, u64)>>;
 pub fn arrange(storage: &Storage<'_>, memories: &[Memory], traffic: &Traffic, effort: Effort) -> Arrangement {
     let items = storage.items();
     let bound = storage.bound(&items);
-    let limits: Vec<u64> = memories.iter().map(|memory| memory.bytes).collect();
-    let costs: Vec<Vec<u64>> = traffic.iter().map(|bytes| costs(memories, bytes)).collect();
+    let limits: Vec<u64> = memories.iter().map(Memory::room).collect();
+    let costs: Vec<Vec<Option<u64>>> =
+        items.iter().zip(traffic).map(|(item, traffic)| costs(memories, item, traffic)).collect();
     let packing = match pack::problem(storage, &items, &bound, RowByRow::Chosen) {
         Some(problem) => {
             let budget = &mut Meter::new(Budget::Work(pack::steps(effort)));
             pack_regions(&problem, &limits, &costs, budget).packing
         }
-        None => all_in_one(&items, memories.len()),
+        None => stacked(&items, memories),
     };
     let mut regions: Vec<Range<u64>> = Vec::new();
     for bytes in &packing.bytes {
@@ -45,13 +47,16 @@ pub fn arrange(storage: &Storage<'_>, memories: &[Memory], traffic: &Traffic, ef
     Arrangement { bytes, least: bound.bytes, bound, offsets, buffers: Vec::new(), regions }
 }
 
-/// What it costs that something lies in each memory: picoseconds in a frame. If the times of the memories are not known, it is
-/// those bytes, times the number of memories before.
-fn costs(memories: &[Memory], traffic: &[(LayerId, u64)]) -> Vec<u64> {
+/// What it costs that something lies in each memory that may hold it: picoseconds in a frame. If the times of the memories
+/// are not known, it is those bytes, times the number of memories before.
+fn costs(memories: &[Memory], item: &Item<'_>, traffic: &[(LayerId, u64)]) -> Vec<Option<u64>> {
+    let content = content(item);
     let bytes: u64 = traffic.iter().map(|(_, bytes)| bytes).sum();
-    let cost = |(rank, memory): (u64, &Memory)| match memory.ns_per_byte {
-        Some(ns) => (bytes as f64 * ns * 1e3).round() as u64,
-        None => bytes.saturating_mul(rank),
+    let cost = |(rank, memory): (u64, &Memory)| {
+        memory.holds.contains(&content).then_some(match memory.ns_per_byte {
+            Some(ns) => (bytes as f64 * ns * 1e3).round() as u64,
+            None => bytes.saturating_mul(rank),
+        })
     };
     (0..).zip(memories).map(cost).collect()
 }
@@ -80,12 +85,22 @@ pub fn waits(
     waits
 }
 
-/// Everything in the first memory, one above the other: sizes beyond any memory.
-fn all_in_one(items: &[Item<'_>], memories: usize) -> RegionPacking {
-    let packing = pack::stacked(items);
-    let mut bytes = vec![0; memories];
-    if let Some(first) = bytes.first_mut() {
-        *first = packing.bytes;
+/// What something that is stored is to a memory.
+fn content(item: &Item<'_>) -> Content {
+    match item.request.kind {
+        RequestKind::Ring | RequestKind::Workspace => Content::Buffers,
+        RequestKind::Block => Content::Weights,
     }
-    RegionPacking { regions: vec![0; items.len()], offsets: packing.offsets, bytes, cost: 0 }
+}
+
+/// Everything in the first memory that may hold it, one above the other: sizes beyond any memory.
+fn stacked(items: &[Item<'_>], memories: &[Memory]) -> RegionPacking {
+    let offsets = pack::stacked(items).offsets;
+    let first = |item: &Item<'_>| memories.iter().position(|memory| memory.holds.contains(&content(item)));
+    let regions: Vec<usize> = items.iter().map(|item| first(item).unwrap_or(0)).collect();
+    let mut bytes = vec![0; memories.len()];
+    for ((item, region), offset) in items.iter().zip(&regions).zip(&offsets) {
+        bytes[*region] = offset.saturating_add(item.request.bytes).max(bytes[*region]);
+    }
+    RegionPacking { regions, offsets, bytes, cost: 0 }
 }

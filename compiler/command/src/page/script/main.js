@@ -12,7 +12,7 @@ function cards(plan) {
   return html("dl", { class: "cards", "aria-label": "Figures" },
     card("Total memory", bytes(memory.total), `${grouped(memory.total)} bytes`, limit),
     card("Arena", bytes(memory.arena), bound, `${bytes(memory.naive)} without reuse`),
-    plan.regions.map(region => card(`Memory ${region.name}`, bytes(region.bytes), within(region.bytes, region.limit, bytes))),
+    plan.regions.map(region => card(`Memory ${region.name}`, bytes(region.bytes), region.stack && `and ${bytes(region.stack)} of stack`, within(region.bytes + (region.stack ?? 0), region.limit, bytes))),
     card(plan.regions.length ? "Parameters in flash" : "Parameters in memory", bytes(parameters), plan.store ? `${bytes(plan.store)} more in the store` : "weights and biases as kernels keep them", within(memory.parameters_stored, constraints.flash, limit => `${bytes(limit)}, without the code`)),
     plan.cnns.map(cnn => {
       const floor = constraints.fps?.[cnn.name];

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use csdfc_input::device::memory::Memory;
 use csdfc_plan::plan;
 
 use crate::objective::Figures;
@@ -71,8 +72,8 @@ impl Chooser<'_> {
         let storage = self.storage(&chosen);
         let (arrangement, waits) = self.problem.arrange_in_memories(&storage, Effort::Candidate);
         let taken = arrangement.regions.iter().map(|region| region.end - region.start);
-        let lacking =
-            taken.zip(self.problem.memories()).map(|(bytes, memory)| bytes.saturating_sub(memory.bytes));
+        let lacks = |(bytes, memory): (u64, &Memory)| (bytes + memory.stack).saturating_sub(memory.bytes);
+        let lacking = taken.zip(self.problem.memories()).map(lacks);
         let rate = |(cnn, point): (usize, &DesignPoint)| {
             let frame = self.problem.frame_in_memories(cnn, &point.execution, &waits[cnn]);
             Rate { fps: 1e9 / frame.period_ns, latency_ns: frame.latency_ns.round() as u64 }

@@ -5,7 +5,7 @@ mod memories;
 use std::collections::BTreeMap;
 
 use csdfc_input::app::resolve::{Cnn, Demand};
-use csdfc_plan::plan::{self, StorageModel};
+use csdfc_plan::plan::{self, Content, StorageModel};
 use tracing::info_span;
 
 use crate::objective::{Figures, Least};
@@ -66,7 +66,7 @@ impl<'a> Chooser<'a> {
     /// fastest, since the model of no layer is slower if it fires once. (A layer can be measured to be slower, so the
     /// layers must not be measured.) The answer is known if they fit and meet all constraints, if they fit and are the
     /// nearest to the constraints, or if no plan is small enough and streamed weights are tried next. On a board with
-    /// several memories they must fit the fastest.
+    /// several memories they must fit the fastest, which holds everything.
     pub(super) fn knows_the_answer(&self) -> bool {
         let objective = self.problem.objective;
         if !objective.fits(self.problem.parameters) {
@@ -74,7 +74,11 @@ impl<'a> Chooser<'a> {
         }
         let Some(fastest) = self.selection(&self.nothing_demanded()).fastest(u64::MAX) else { return false };
         let is_fast_enough = objective.is_fast_enough(self.points(&fastest).map(DesignPoint::rate));
-        let most = self.problem.memories().first().map_or(objective.most_bytes(), |memory| memory.bytes);
+        let most = match self.problem.memories() {
+            [] => objective.most_bytes(),
+            [fastest, ..] if fastest.holds.is_superset(&Content::of_arena()) => fastest.room(),
+            _ => 0,
+        };
         !(objective.least == Least::Memory && is_fast_enough) && self.total(&fastest) <= most
     }
 
