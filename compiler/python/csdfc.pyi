@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias, final
 
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["CsdfcWarning", "Error", "Layer", "Packing", "Place", "Plan", "Point", "Quantized", "Unmet", "__version__",
-           "main", "pack", "plan", "profile", "quantize"]
+__all__ = ["Board", "CsdfcWarning", "Error", "Layer", "Packing", "Place", "Plan", "Point", "Quantized", "Unmet",
+           "__version__", "main", "pack", "plan", "profile", "quantize"]
 
 __version__: str
 
@@ -87,6 +87,10 @@ class Plan:
     def front(self) -> list[Point]:
         """The plans that the search saw of which none is better than another in both memory and time, by falling memory.
         There are more of them with `pareto=True`."""
+    @property
+    def board(self) -> Board | None:
+        """What it takes on the microcontroller that its device profile is of, beside its arena. `None` if it is for something
+        else."""
     def memory_map(self) -> list[Place]:
         """What lies where in the arena, and when."""
     def run(self, inputs: ArrayLike | Mapping[str, ArrayLike], *, cnn: str | None = None) -> dict[str, NDArray[Any]]:
@@ -183,6 +187,29 @@ class Place:
     @property
     def lives(self) -> list[tuple[float, float]]:
         """When it is in use, frame by frame: modelled seconds from the begin of the first frame."""
+
+@final
+class Board:
+    """What a plan takes on a microcontroller beside its arena."""
+
+    @property
+    def target(self) -> str:
+        """The compiler's name of the target, such as `thumbv7em-none-eabihf`."""
+    @property
+    def code(self) -> int:
+        """Bytes of code with optimisation for speed: an estimate."""
+    @property
+    def small_code(self) -> int:
+        """The same with `opt-level = "s"`, for size."""
+    @property
+    def parameters(self) -> int:
+        """Bytes of the weights and biases in flash."""
+    @property
+    def stack(self) -> int:
+        """Bytes of stack of a frame: an estimate."""
+    @property
+    def not_counted(self) -> list[str]:
+        """What was not measured, so that more is needed than that."""
 
 @final
 class Quantized:

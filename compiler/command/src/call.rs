@@ -27,6 +27,7 @@ use crate::commands::{check as checks, emit as crates, logging, output, plan as 
 use crate::commands::{quantize as quantizing, read, report as reports};
 use crate::error::Error;
 use crate::report::board;
+pub use crate::report::board::Board;
 use crate::{page as pages, picture};
 
 /// A plan, and whether it does what was asked.
@@ -171,6 +172,12 @@ pub fn page(plan: &Plan) -> Result<String, Error> {
 /// When the plan is not safe.
 pub fn map(plan: &Plan) -> Result<String, Error> {
     Ok(picture::memory::map(&plan.application, plan.memory.arena, &timeline(plan)?))
+}
+
+/// What a plan takes on the microcontroller that its device profile is of, beside its arena: `None` if the plan is for
+/// something else, or if the profile is in a file.
+pub fn board(plan: &Plan) -> Option<Board> {
+    board::of_its_device(plan)
 }
 
 /// Writes a plan, whose models lie in `models`, as a crate into a folder. Without a name, the crate is called as the

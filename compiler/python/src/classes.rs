@@ -86,6 +86,23 @@ pub struct Place {
     lives: Vec<(f64, f64)>,
 }
 
+/// What a plan takes on a microcontroller beside its arena.
+#[pyclass(frozen, get_all, module = "csdfc")]
+pub struct Board {
+    /// The compiler's name of the target, such as `thumbv7em-none-eabihf`.
+    target: &'static str,
+    /// Bytes of code with optimisation for speed: an estimate.
+    code: u64,
+    /// The same with `opt-level = "s"`, for size.
+    small_code: u64,
+    /// Bytes of the weights and biases in flash.
+    parameters: u64,
+    /// Bytes of stack of a frame: an estimate.
+    stack: u64,
+    /// What was not measured, so that more is needed than that.
+    not_counted: Vec<String>,
+}
+
 #[pymethods]
 impl Plan {
     /// Reads a plan that `csdfc plan -o` or `save` wrote. Its models are read when it runs.
@@ -197,6 +214,16 @@ impl Plan {
                 .collect(),
         };
         Ok(timeline.places.iter().enumerate().map(place).collect())
+    }
+
+    /// What it takes on the microcontroller that its device profile is of, beside its arena. `None` if it is for something
+    /// else.
+    #[getter]
+    fn board(&self, py: Python<'_>) -> Option<Board> {
+        let board = py.detach(|| call::board(&self.plan))?;
+        let call::Board { target, code, small_code, parameters, stack, not_counted } = board;
+        let not_counted = not_counted.into_iter().collect();
+        Some(Board { target, code, small_code, parameters, stack, not_counted })
     }
 
     /// Runs a frame in memory of exactly the planned size, and returns the outputs by name.
@@ -316,6 +343,14 @@ impl Point {
 impl Place {
     fn __repr__(&self) -> String {
         format!("<csdfc.Place {}: {}, {} bytes at {:?}>", self.name, self.kind, self.bytes, self.offsets)
+    }
+}
+
+#[pymethods]
+impl Board {
+    fn __repr__(&self) -> String {
+        let Board { target, code, parameters, stack, .. } = self;
+        format!("<csdfc.Board {target}: {code} + {parameters} bytes of flash, {stack} of stack>")
     }
 }
 

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod csdfc {
     #[pymodule_export]
-    use super::classes::{Layer, Packing, Place, Plan, Point, Quantized, Remedy};
+    use super::classes::{Board, Layer, Packing, Place, Plan, Point, Quantized, Remedy};
     #[pymodule_export]
     use super::errors::{CsdfcWarning, Error, Unmet};
     #[pymodule_export]

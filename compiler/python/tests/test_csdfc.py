@@ -396,6 +396,16 @@ class Looks(InFolder):
                          [(point["memory"], point["fps"]) for point in theirs])
         self.assertIn("fps", repr(plan.front[0]))
 
+    def test_a_board_holds_code_and_stack(self):
+        plan = csdfc.plan("builtin:lenet5", device="stm32f4", ram="sram")
+        board = plan.board
+        self.assertEqual(board.target, "thumbv7em-none-eabihf")
+        self.assertGreaterEqual(board.parameters, plan.parameters)
+        self.assertTrue(0 < board.small_code < board.code and 0 < board.stack < 10_000)
+        self.assertEqual(board.not_counted, [])
+        self.assertIn(str(board.code), repr(board))
+        self.assertIsNone(csdfc.plan("builtin:lenet5").board)
+
     def test_plans_do_not_change(self):
         plan = csdfc.plan("builtin:lenet5")
         for what, name in [(plan, "total"), (plan.layers[0], "name"), (plan.memory_map()[0], "bytes")]:

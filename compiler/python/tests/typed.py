@@ -17,6 +17,7 @@ total: int = plan.total
 rates: dict[str, float] = plan.fps
 shapes: list[tuple[int, ...]] = [layer.shape for layer in plan.layers]
 lives: list[list[tuple[float, float]]] = [place.lives for place in plan.memory_map()]
+stack: int | None = plan.board.stack if plan.board else None
 totals: list[int] = [point.total for point in plan.front]
 loaded: csdfc.Plan = csdfc.Plan.load(Path("plan.json"))
 quantized: csdfc.Quantized = csdfc.quantize("net.onnx", "int8.onnx", calibrate=["a.npy", Path("b.npy")])

@@ -61,7 +61,7 @@ pub fn text(plan: &Plan, nearest: &Shortfall) -> String {
     let lacking: Vec<String> = plan.regions.iter().filter_map(lack).collect();
     if !lacking.is_empty() {
         lines.extend(lacking);
-        lines.push(largest(plan).unwrap_or_else(|| {
+        lines.push(stack(plan).or_else(|| largest(plan)).unwrap_or_else(|| {
             let lower =
                 if has_floats(plan) { "half precision or 8-bit integers make tensors smaller; " } else { "" };
             format!("{lower}the line `buffers` of --mem min says how much one memory must have")
@@ -107,6 +107,13 @@ fn lack(region: &Region) -> Option<String> {
         units::bytes(lacking),
         units::bytes(region.limit)
     ))
+}
+
+/// Where the stack would have room, if it is larger than its memory.
+fn stack(plan: &Plan) -> Option<String> {
+    let stack = plan.regions.iter().find(|region| region.stack > region.limit)?.stack;
+    let other = plan.regions.iter().find(|region| region.taken().saturating_add(stack) <= region.limit)?;
+    Some(format!("memory `{}` has room for the stack: name `stack` among what it holds", other.name))
 }
 
 /// A ring that no memory can hold, if there is one.
