@@ -244,7 +244,7 @@ unsafe impl Integers for Avx512 {
     #[inline(always)]
     unsafe fn requantize_channels<const V: usize>(
         sums: [Self::Sums; V],
-        scales: [Self::Scales; V],
+        scales: &[Self::Scales; V],
         clamp: &Self::Clamp,
         out: *mut u8,
         lanes: usize,

@@ -70,7 +70,7 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// Maximum number of pixels of a tile of one panel or two.
     const TILE: usize;
     /// Whether a depthwise convolution adds a column to the sums of all pixels whose windows contain it. If there are few
-    /// registers for sums, it goes pixel by pixel.
+    /// registers for sums, it goes pixel by pixel, by [`Integers::add_columns`].
     const SLIDES: bool = true;
     /// Panels that are computed together: either one panel of one or more vectors, or at most four panels of one vector
     /// each.
@@ -115,9 +115,13 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     }
     /// Bytes of these channels, in that order, from each of these rows, at most [`Integers::DEPTH`]. Those of missing rows are
     /// some number.
-    unsafe fn rows<const V: usize>(rows: &[*const u8], lanes: usize) -> [Self::Factors; V];
+    /// Only sets that [slide](Integers::SLIDES) or have no `add_columns` of their own need it.
+    #[inline(always)]
+    unsafe fn rows<const V: usize>(_rows: &[*const u8], _lanes: usize) -> [Self::Factors; V] {
+        unreachable!("columns are added another way")
+    }
     /// The same for `rows` rows of signed bytes. `at` says where they are, by row and panel. Those of missing rows are
-    /// 0.
+    /// 0; or some number, if the set has an `add_columns` of its own.
     unsafe fn weight_rows<const V: usize>(
         rows: usize,
         at: impl Fn(usize, usize) -> (*const u8, usize),
@@ -126,14 +130,14 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     #[inline(always)]
     unsafe fn requantize_channels<const V: usize>(
         sums: [Self::Sums; V],
-        scales: [Self::Scales; V],
+        scales: &[Self::Scales; V],
         clamp: &Self::Clamp,
         out: *mut u8,
         lanes: usize,
     ) {
         // SAFETY: `out` is good for the bytes of `V` vectors, or of `lanes` channels if the set has parts: `# Safety`
         // of `Integers`.
-        unsafe { Self::requantize_all(&[sums], &scales, clamp, lanes, |_| out) }
+        unsafe { Self::requantize_all(&[sums], scales, clamp, lanes, |_| out) }
     }
     /// Adds to each lane the products of a tensor's elements and weights, whose sum does not leave 32 bits; the lane may
     /// (modulo 2^32).
@@ -143,8 +147,8 @@ pub(crate) unsafe trait Integers: Copy + 'static {
     /// Adds the products of so many fours of steps of each line of these pixels, in an order of the set's own; `false` if the
     /// set has none.
     /// `at` says where the first weights of a vector are, and how many channels its panel has. There are weights of all these
-    /// steps, and each pixel is good for them. If the set [minds](Integers::MINDS_LEAST), `has_least` says whether one of the
-    /// weights is −128.
+    /// steps, and each pixel is good for them. In each line, elements of 2 bytes begin at a multiple of 4 bytes. If the set
+    /// [minds](Integers::MINDS_LEAST), `has_least` says whether one of the weights is −128.
     #[inline(always)]
     unsafe fn add_fours<const M: usize, const N: usize>(
         _: &mut [[Self::Sums; N]; M],

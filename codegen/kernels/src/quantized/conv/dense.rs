@@ -31,6 +31,10 @@ const WAITING: usize = if SMALL_STACK { 1 } else { 8 };
 /// Bytes of weights that should stay in a cache while the kernel goes over all pixels.
 const CACHE_BYTES: usize = 256 * 1024;
 
+/// The room for gathered elements. Fours of steps, of 2 bytes each, are read as words.
+#[repr(align(4))]
+struct Room([MaybeUninit<u8>; ROOM]);
+
 /// The convolution's rows `y` and panels `tiles`.
 pub(super) struct Dense<'a> {
     pub q: &'a QConv,
@@ -45,7 +49,7 @@ pub(super) struct Dense<'a> {
 impl Work for Dense<'_> {
     #[inline(always)]
     fn run<S: Integers>(self) {
-        let mut room = [const { MaybeUninit::<u8>::uninit() }; ROOM];
+        let mut room = Room([const { MaybeUninit::uninit() }; ROOM]);
         let mut accumulators = [const { MaybeUninit::<i32>::uninit() }; MAX_TILE * WAITING * PANEL];
         let mut pixels = [const { MaybeUninit::<*const u8>::uninit() }; MAX_PIXELS];
         let mut outputs = [const { MaybeUninit::<*mut u8>::uninit() }; MAX_PIXELS];
@@ -76,7 +80,8 @@ impl Work for Dense<'_> {
             let run = next..self.tiles.end.min((group + 1) * per_group).min(next + near);
             next = run.end;
             for block in 0..blocks {
-                let (dense, room, Range { start, end }) = (&self, room.as_mut_ptr().cast(), of_block(block));
+                let (dense, room, Range { start, end }) =
+                    (&self, room.0.as_mut_ptr().cast(), of_block(block));
                 let (pixels, outputs) = (&mut pixels, &mut outputs);
                 let mut block = Block { dense, group, count: end - start, span, room, pixels, outputs };
                 let segments = Segments { dense, next: start, end };
@@ -130,8 +135,9 @@ impl Dense<'_> {
         let Conv { channels, kernel, stride, dilation, groups, .. } = self.q.conv;
         let is_one = self.parts.len() == 1 && groups == 1 && dilation == [1; 2] && self.q.pre.is_none();
         let overlap = (0..2).all(|i| stride[i] <= kernel[i]) && kernel != stride;
-        // Steps go in fours.
-        if !(is_one && overlap && (kernel[1] * channels).is_multiple_of(4)) {
+        // Steps go in fours, and a pixel's begin at a multiple of 4 bytes.
+        let is_whole = (kernel[1] * channels).is_multiple_of(4) && (stride[1] * channels).is_multiple_of(2);
+        if !(is_one && overlap && is_whole) {
             return None;
         }
         let width = self.output.width();

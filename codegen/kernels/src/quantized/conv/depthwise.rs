@@ -288,7 +288,7 @@ impl<const V: usize, const K: usize, const STRIDE: usize, const LIVE: usize> Wor
                         let at = (x * STRIDE + column).wrapping_sub(pad);
                         filters.add::<K, STRIDE, LIVE>(&mut sums, column, |ky| place(ky, at));
                     }
-                    S::requantize_channels(sums[0], filters.scales, &filters.clamp, out, filters.lanes);
+                    S::requantize_channels(sums[0], &filters.scales, &filters.clamp, out, filters.lanes);
                     // The window of the next pixel is the first now, and a new one begins a stride after the last.
                     for m in 1..LIVE {
                         sums[m - 1] = sums[m];
@@ -357,14 +357,15 @@ unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
         unsafe {
             let mut sums = filters.biases;
             for (group, first) in (0..kernel[0]).step_by(S::DEPTH).enumerate() {
-                let columns = &mut columns[group * kernel[1]..][..kernel[1]];
-                for (kx, taps) in columns.iter_mut().enumerate() {
-                    let ix = (x * stride[1] + kx * dilation[1]).wrapping_sub(pads[1]);
+                // Those after the last are beyond the image.
+                let rows = &places[first..][..S::DEPTH];
+                let mut ix = (x * stride[1]).wrapping_sub(pads[1]);
+                for taps in &mut columns[group * kernel[1]..][..kernel[1]] {
                     let is_inside = ix < input.shape.width;
-                    let rows = places[first..kernel[0]].iter();
-                    for (tap, &(place, step)) in taps.iter_mut().zip(rows).take(S::DEPTH) {
+                    for (tap, &(place, step)) in taps.iter_mut().zip(rows) {
                         *tap = if is_inside { place.wrapping_add(ix * step) } else { zeros.as_ptr() };
                     }
+                    ix = ix.wrapping_add(dilation[1]);
                 }
             }
             let all = kernel[0].div_ceil(S::DEPTH) * kernel[1];
@@ -386,7 +387,7 @@ unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
             let to = out.wrapping_add(x * output.pixel_stride());
             let mut room = [0; MAX_CHANNELS];
             let made = if PART { room.as_mut_ptr() } else { to };
-            S::requantize_channels(sums, filters.scales, &filters.clamp, made, filters.lanes);
+            S::requantize_channels(sums, &filters.scales, &filters.clamp, made, filters.lanes);
             if PART {
                 to.copy_from_nonoverlapping(room.as_ptr(), filters.lanes);
             }
