@@ -93,6 +93,22 @@ instruction!(
     /// The upper halves of two numbers, the second above the first.
     upper_halves, "pkhtb {made}, {b}, {a}, asr #16", a, b
 );
+instruction!(
+    #[cfg(target_abi = "eabihf")]
+    /// The sums of bytes, at most 255 each.
+    add_bytes,
+    "uqadd8 {made}, {a}, {b}",
+    a,
+    b
+);
+instruction!(
+    #[cfg(target_abi = "eabihf")]
+    /// The differences of bytes, at least 0 each.
+    subtract_bytes,
+    "uqsub8 {made}, {a}, {b}",
+    a,
+    b
+);
 /// What turns rounded numbers into elements.
 #[cfg(target_abi = "eabihf")]
 #[derive(Clone, Copy)]
@@ -104,8 +120,7 @@ pub(crate) struct Bounds {
 }
 
 /// Makes so many times four elements, each the nearest integer of a sum times its multiplier, as [`Requantize::apply`] makes
-/// them: of two equally near integers the even one. Both the conversion and the addition of the zero point stay within 32
-/// bits. It is a function of its own, since code is dear.
+/// them. It is a function of its own, since code is dear.
 ///
 /// # Safety
 /// The processor has the instructions, and rounds as it does unless it was told otherwise. There are so many sums and scales,
@@ -113,72 +128,131 @@ pub(crate) struct Bounds {
 #[cfg(target_abi = "eabihf")]
 #[inline(never)]
 unsafe fn requantize_fours(
-    mut sums: *const i32,
-    mut scales: *const f32,
-    mut out: *mut u8,
+    sums: *const [i32; 4],
+    scales: *const [f32; 4],
+    out: *mut u8,
     fours: usize,
     &Bounds { zero_point, low, above }: &Bounds,
 ) {
-    for _ in 0..fours {
+    // After a Relu, the zero point is often the smallest byte. No more than a byte's own bounds is needed then.
+    let is_plain = zero_point | low | above == 0;
+    for four in 0..fours {
         // SAFETY: the processor has the instructions, and there are four sums and scales and room for four elements: `# Safety`
-        // of this function. They change these registers, and flags that say whether a number was not exact or left its range.
+        // of this function.
         unsafe {
-            asm!(
-                "vldm {sums}!, {{s0-s3}}",
-                "vldm {scales}!, {{s4-s7}}",
-                "vcvt.f32.s32 s0, s0",
-                "vcvt.f32.s32 s1, s1",
-                "vcvt.f32.s32 s2, s2",
-                "vcvt.f32.s32 s3, s3",
-                "vmul.f32 s0, s0, s4",
-                "vmul.f32 s1, s1, s5",
-                "vmul.f32 s2, s2, s6",
-                "vmul.f32 s3, s3, s7",
-                "vcvtr.s32.f32 s0, s0",
-                "vcvtr.s32.f32 s1, s1",
-                "vcvtr.s32.f32 s2, s2",
-                "vcvtr.s32.f32 s3, s3",
-                "vmov {a}, {b}, s0, s1",
-                "vmov {c}, {d}, s2, s3",
-                "qadd {a}, {a}, {zero_point}",
-                "qadd {b}, {b}, {zero_point}",
-                "qadd {c}, {c}, {zero_point}",
-                "qadd {d}, {d}, {zero_point}",
-                "usat {a}, #8, {a}",
-                "usat {b}, #8, {b}",
-                "usat {c}, #8, {c}",
-                "usat {d}, #8, {d}",
-                "orr {a}, {a}, {b}, lsl #8",
-                "orr {c}, {c}, {d}, lsl #8",
-                "orr {a}, {a}, {c}, lsl #16",
-                // Each byte at `low` or more, and then at 255 less `above` or less.
-                "uqsub8 {a}, {a}, {low}",
-                "uqadd8 {a}, {a}, {low}",
-                "uqadd8 {a}, {a}, {above}",
-                "uqsub8 {a}, {a}, {above}",
-                "str {a}, [{out}], #4",
-                sums = inout(reg) sums,
-                scales = inout(reg) scales,
-                out = inout(reg) out,
-                zero_point = in(reg) zero_point,
-                low = in(reg) low,
-                above = in(reg) above,
-                a = out(reg) _,
-                b = out(reg) _,
-                c = out(reg) _,
-                d = out(reg) _,
-                out("s0") _,
-                out("s1") _,
-                out("s2") _,
-                out("s3") _,
-                out("s4") _,
-                out("s5") _,
-                out("s6") _,
-                out("s7") _,
-                options(nostack),
-            );
+            let numbers = rounded(sums.add(four), scales.add(four));
+            let bytes = if is_plain {
+                saturated(numbers)
+            } else {
+                let bytes = saturated(sums_with(numbers, zero_point));
+                let bytes = add_bytes(subtract_bytes(bytes, low), low);
+                subtract_bytes(add_bytes(bytes, above), above)
+            };
+            out.add(4 * four).cast::<u32>().write_unaligned(bytes);
         }
     }
+}
+
+/// The nearest integers of sums times their multipliers, of two equally near ones the even one, kept within 32 bits.
+///
+/// # Safety
+/// The processor has the instructions, and there are sums and scales.
+#[cfg(target_abi = "eabihf")]
+#[inline(always)]
+unsafe fn rounded(sums: *const [i32; 4], scales: *const [f32; 4]) -> [u32; 4] {
+    let (a, b, c, d);
+    // SAFETY: the processor has the instructions, and there are sums and scales: `# Safety` of this function. They change these
+    // registers, and flags that say whether a number was not exact or left its range.
+    unsafe {
+        asm!(
+            "vldm {sums}, {{s0-s3}}",
+            "vldm {scales}, {{s4-s7}}",
+            "vcvt.f32.s32 s0, s0",
+            "vcvt.f32.s32 s1, s1",
+            "vcvt.f32.s32 s2, s2",
+            "vcvt.f32.s32 s3, s3",
+            "vmul.f32 s0, s0, s4",
+            "vmul.f32 s1, s1, s5",
+            "vmul.f32 s2, s2, s6",
+            "vmul.f32 s3, s3, s7",
+            "vcvtr.s32.f32 s0, s0",
+            "vcvtr.s32.f32 s1, s1",
+            "vcvtr.s32.f32 s2, s2",
+            "vcvtr.s32.f32 s3, s3",
+            "vmov {a}, {b}, s0, s1",
+            "vmov {c}, {d}, s2, s3",
+            sums = in(reg) sums,
+            scales = in(reg) scales,
+            a = lateout(reg) a,
+            b = lateout(reg) b,
+            c = lateout(reg) c,
+            d = lateout(reg) d,
+            out("s0") _,
+            out("s1") _,
+            out("s2") _,
+            out("s3") _,
+            out("s4") _,
+            out("s5") _,
+            out("s6") _,
+            out("s7") _,
+            options(pure, readonly, nostack),
+        );
+    }
+    [a, b, c, d]
+}
+
+/// The sums of signed numbers and another, kept within 32 bits.
+///
+/// # Safety
+/// The processor has the instructions.
+#[cfg(target_abi = "eabihf")]
+#[inline(always)]
+unsafe fn sums_with([mut a, mut b, mut c, mut d]: [u32; 4], other: u32) -> [u32; 4] {
+    // SAFETY: the processor has the instructions: `# Safety` of this function. They change these registers, and a flag that says
+    // whether a number left its range.
+    unsafe {
+        asm!(
+            "qadd {a}, {a}, {other}",
+            "qadd {b}, {b}, {other}",
+            "qadd {c}, {c}, {other}",
+            "qadd {d}, {d}, {other}",
+            a = inout(reg) a,
+            b = inout(reg) b,
+            c = inout(reg) c,
+            d = inout(reg) d,
+            other = in(reg) other,
+            options(pure, nomem, nostack),
+        );
+    }
+    [a, b, c, d]
+}
+
+/// Signed numbers as bytes, kept within 0 and 255.
+///
+/// # Safety
+/// The processor has the instructions.
+#[cfg(target_abi = "eabihf")]
+#[inline(always)]
+unsafe fn saturated([mut a, b, c, d]: [u32; 4]) -> u32 {
+    // SAFETY: the processor has the instructions: `# Safety` of this function. They change these registers, and a flag that says
+    // whether a number left its range.
+    unsafe {
+        asm!(
+            "usat {a}, #8, {a}",
+            "usat {b}, #8, {b}",
+            "usat {c}, #8, {c}",
+            "usat {d}, #8, {d}",
+            "orr {a}, {a}, {b}, lsl #8",
+            "orr {c}, {c}, {d}, lsl #8",
+            "orr {a}, {a}, {c}, lsl #16",
+            a = inout(reg) a,
+            b = inout(reg) b => _,
+            c = inout(reg) c => _,
+            d = inout(reg) d => _,
+            options(pure, nomem, nostack),
+        );
+    }
+    a
 }
 
 /// Bytes 0 and 2, and bytes 1 and 3, each an unsigned number of 16 bits.
@@ -382,7 +456,7 @@ unsafe impl Integers for Dsp {
         _: usize,
     ) {
         // SAFETY: the processor has the instructions, and `out` is good for 8 bytes: `# Safety` of `Integers`.
-        unsafe { requantize_fours(sums.as_ptr(), scales.as_ptr(), out, LANES / 4, clamp) }
+        unsafe { requantize_fours(sums.as_ptr().cast(), scales.as_ptr().cast(), out, LANES / 4, clamp) }
     }
 
     #[cfg(target_abi = "eabihf")]
