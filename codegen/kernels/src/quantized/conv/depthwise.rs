@@ -351,16 +351,30 @@ unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
     let Conv { kernel, stride, dilation, pads, .. } = q.conv;
     let out = rows.outputs(y);
     let mut columns = [[zeros.as_ptr(); MAX_DEPTH]; MAX_GROUPS];
+    // Windows that begin at these columns of the image lie within it. The taps of the next one are a stride further.
+    let inside = input.shape.width.saturating_sub((kernel[1] - 1) * dilation[1]);
+    let mut was_inside = false;
     for x in 0..output.width() {
         // SAFETY: this is in `Work::run`, taps within the columns are within their rows, and no one else uses the
         // output's elements: `# Safety` of this function. A `PART` goes by way of rooms, which hold whole vectors.
         unsafe {
             let mut sums = filters.biases;
+            let left = (x * stride[1]).wrapping_sub(pads[1]);
+            let is_inside = left < inside;
             for (group, first) in (0..kernel[0]).step_by(S::DEPTH).enumerate() {
                 // Those after the last are beyond the image.
                 let rows = &places[first..][..S::DEPTH];
-                let mut ix = (x * stride[1]).wrapping_sub(pads[1]);
-                for taps in &mut columns[group * kernel[1]..][..kernel[1]] {
+                let columns = &mut columns[group * kernel[1]..][..kernel[1]];
+                if is_inside && was_inside {
+                    for taps in columns {
+                        for (tap, &(_, step)) in taps.iter_mut().zip(rows) {
+                            *tap = tap.wrapping_add(stride[1] * step);
+                        }
+                    }
+                    continue;
+                }
+                let mut ix = left;
+                for taps in columns {
                     let is_inside = ix < input.shape.width;
                     for (tap, &(place, step)) in taps.iter_mut().zip(rows) {
                         *tap = if is_inside { place.wrapping_add(ix * step) } else { zeros.as_ptr() };
@@ -368,6 +382,7 @@ unsafe fn pixels<S: Integers, const V: usize, const PART: bool>(
                     ix = ix.wrapping_add(dilation[1]);
                 }
             }
+            was_inside = is_inside;
             let all = kernel[0].div_ceil(S::DEPTH) * kernel[1];
             let weights = &filters.weights[..all];
             if PART {
