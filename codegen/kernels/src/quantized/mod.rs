@@ -30,6 +30,8 @@ mod dotprod;
 #[cfg(all(target_arch = "arm", feature = "dsp"))]
 mod dsp;
 pub mod gemm;
+#[cfg(all(target_arch = "arm", feature = "helium"))]
+mod helium;
 mod integers;
 #[cfg(target_arch = "aarch64")]
 mod neon;

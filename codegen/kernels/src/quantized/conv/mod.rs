@@ -44,8 +44,10 @@ use super::super::features;
 use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::shared::SharedRows;
-#[cfg(all(target_arch = "arm", feature = "dsp"))]
+#[cfg(all(target_arch = "arm", feature = "dsp", not(feature = "helium")))]
 use super::dsp;
+#[cfg(all(target_arch = "arm", feature = "helium"))]
+use super::helium;
 #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
 use super::integers::Integers;
 use super::integers::Work;
@@ -81,7 +83,7 @@ impl RowKernel<u8, u8> for QConv {
 }
 
 /// Does the work with these instructions. AVX2 serves also where longer vectors have no products of bytes. Where the
-/// feature `dsp` says that every processor has its instructions, they serve as portable ones.
+/// feature `dsp` or `helium` says that every processor has its instructions, they serve as portable ones.
 #[inline]
 fn run<W: Work>(isa: Isa, work: W) {
     match isa.kind() {
@@ -99,8 +101,11 @@ fn run<W: Work>(isa: Isa, work: W) {
         #[cfg(target_arch = "aarch64")]
         IsaLevel::Dot => unsafe { dotprod::run(work) },
         // SAFETY: the feature says that the processor has the instructions.
-        #[cfg(all(target_arch = "arm", feature = "dsp"))]
+        #[cfg(all(target_arch = "arm", feature = "dsp", not(feature = "helium")))]
         _ => unsafe { dsp::run(work) },
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "arm", feature = "helium"))]
+        _ => unsafe { helium::run(work) },
         #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
         // SAFETY: every processor has portable instructions. It is a function of its own, so that depthwise convolutions do
         // not have the room of others on the stack.

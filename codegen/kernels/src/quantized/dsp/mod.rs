@@ -20,6 +20,7 @@ pub(crate) struct Dsp;
 ///
 /// # Safety
 /// The processor has them.
+#[cfg(not(feature = "helium"))]
 #[inline(never)]
 pub(crate) unsafe fn run<W: Work>(work: W) {
     work.run::<Dsp>();
