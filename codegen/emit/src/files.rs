@@ -151,6 +151,7 @@ impl Crate<'_> {
              panic-handler = []\n\
              # The processor is an Arm microcontroller with DSP instructions: Cortex-M4, M7, M33 and larger.\n\
              dsp = []\n\
+             # It has Helium, too: Cortex-M55 and M85.\nhelium = [\"dsp\"]\n\
              # Firings are timed, and the program writes them with `--trace`.\ntrace = [\"std\"]\n{image}\n\
              {dependencies}\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\

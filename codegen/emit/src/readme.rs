@@ -54,7 +54,9 @@ impl Crate<'_> {
              arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Wl,--gc-sections \\\n        \
              c/main.c -Iinclude target/thumbv7em-none-eabihf/release/lib{library}.a …\n\n\
              What starts the board and prints there, and its linker script, are the board's own. The feature `dsp` is for\n\
-             Cortex-M4, M7, M33 and larger: networks of 8-bit integers are faster and smaller with it.\n\n\
+             Cortex-M4, M7, M33 and larger: networks of 8-bit integers are faster and smaller with it. On a Cortex-M55 or\n\
+             M85, `helium` is faster still, with the target `thumbv8m.main-none-eabihf` and\n\
+             `RUSTFLAGS=\"-C target-cpu=cortex-m55\"`.\n\n\
              ## Licence\n\n\
              The models' code is yours. The kernels and the code around the models are under MIT or Apache-2.0, at\n\
              your choice.\n"
