@@ -1,4 +1,4 @@
-/* Where a program in C begins on mps2-an386, and what it needs of the board. Printing goes through newlib and qemu. */
+/* Where a program in C begins on mps2-an386 or mps3-an547, and what it needs of the board. Printing goes through newlib and qemu. */
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@ extern void initialise_monitor_handles(void);
 extern uint32_t stack_top;
 
 static void start(void) {
-  /* Lets the program use the floating-point unit. */
+  /* Lets the program use the floating-point unit, and Helium where there is that. */
   *(volatile uint32_t *)0xe000ed88 |= 0xfu << 20;
   __asm volatile("dsb\nisb");
   initialise_monitor_handles();
