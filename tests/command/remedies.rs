@@ -51,7 +51,7 @@ fn every_command_makes_the_plan_of_its_line_of_all_networks() {
 #[test]
 #[ignore = "takes more than an hour: run it by hand, in release"]
 fn every_command_makes_the_plan_of_its_line_of_trained_networks() {
-    let models = csdfc_tests::models();
+    let models = [csdfc_tests::models(), csdfc_tests::tiny_models()].concat();
     if models.is_empty() {
         csdfc_tests::skipped("what trained networks would take: there is no ../shared/models");
     }

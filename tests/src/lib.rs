@@ -34,12 +34,21 @@ pub fn root() -> PathBuf {
 
 /// The models that are not in the repository; none if nobody has put them next to it.
 pub fn models() -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(root().join("../shared/models")) else { return Vec::new() };
+    files("../shared/models", "onnx")
+}
+
+/// The trained networks of MLPerf Tiny, which are not in the repository either.
+pub fn tiny_models() -> Vec<PathBuf> {
+    files("../shared/models/mlperf_tiny", "tflite")
+}
+
+/// The files of a folder whose names end so.
+fn files(folder: &str, end: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(root().join(folder)) else { return Vec::new() };
     let files = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
-    let mut models: Vec<PathBuf> =
-        files.filter(|path| path.extension().is_some_and(|end| end == "onnx")).collect();
-    models.sort();
-    models
+    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|of| of == end)).collect();
+    files.sort();
+    files
 }
 
 /// Reports that a test, or a part of one, cannot run here, and why. It prints this, and adds a line to the file that

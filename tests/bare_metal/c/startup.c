@@ -1,4 +1,5 @@
-/* Where a program in C begins on mps2-an386 or mps3-an547, and what it needs of the board. Printing goes through newlib and qemu. */
+/* Where a program in C begins on mps2-an386 or mps3-an547, and what it needs of the board. Printing goes through newlib and
+   qemu. */
 #include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>

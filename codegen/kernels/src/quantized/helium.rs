@@ -285,7 +285,7 @@ unsafe impl Integers for Helium {
             core::array::from_fn(|lane| {
                 // SAFETY: each row is good for `V` vectors of 8 bytes: `# Safety` of `Integers`.
                 let [first, second] = rows.map(|row| unsafe { *row.add(LANES * v + lane) }.cast_signed());
-                i32::from(second).cast_unsigned() << 16 | i32::from(first).cast_unsigned() & 0xffff
+                (i32::from(second).cast_unsigned() << 16) | (i32::from(first).cast_unsigned() & 0xffff)
             })
         })
     }

@@ -8,7 +8,7 @@ use super::super::integers::MAX_DEPTH;
 
 /// What [`add_columns`] reads, and counts in. It reads the first two numbers at once, and then the next two.
 #[repr(C)]
-pub(super) struct Job {
+pub(super) struct Arguments {
     /// The next four sums.
     pub sums: *mut i32,
     /// The weights of the next four channels, at a multiple of 4 bytes: of each tap a word with channels 0 and 2, and one with
@@ -32,17 +32,17 @@ const _: () = assert!(size_of::<[*const u8; MAX_DEPTH]>() == 16);
 /// `r0` points to columns, `r1` to weights. The sums are in `r4` to `r7`, and `lr` counts columns.
 ///
 /// # Safety
-/// The processor has DSP instructions, and all that the job says is there.
+/// The processor has DSP instructions, and all that the arguments say is there.
 #[inline(never)]
-pub(super) unsafe fn add_columns(job: &mut Job, between: usize) {
-    // SAFETY: the processor has the instructions, and all that the job says is there: `# Safety` of this function. What is
+pub(super) unsafe fn add_columns(arguments: &mut Arguments, between: usize) {
+    // SAFETY: the processor has the instructions, and all that the arguments say is there: `# Safety` of this function. What is
     // changed beside this is saved, or said at the end.
     unsafe {
         asm!(
             "push {{r0, r6, r7, r11}}",
             "mov r11, r1",
             "mov r2, r0",
-            // The next channels of the job in `r2`.
+            // The next channels, with the arguments in `r2`.
             "5:",
             "ldrd r8, r9, [r2, #{columns}]",
             "ldr r12, [r2, #{lane}]",
@@ -103,12 +103,12 @@ pub(super) unsafe fn add_columns(job: &mut Job, between: usize) {
             "str r3, [r2, #{times}]",
             "bne 5b",
             "pop {{r0, r6, r7, r11}}",
-            sums = const offset_of!(Job, sums),
-            columns = const offset_of!(Job, columns),
-            ones = const offset_of!(Job, ones),
-            times = const offset_of!(Job, times),
-            lane = const offset_of!(Job, lane),
-            in("r0") job,
+            sums = const offset_of!(Arguments, sums),
+            columns = const offset_of!(Arguments, columns),
+            ones = const offset_of!(Arguments, ones),
+            times = const offset_of!(Arguments, times),
+            lane = const offset_of!(Arguments, lane),
+            in("r0") arguments,
             inout("r1") between => _,
             out("r2") _,
             out("r3") _,

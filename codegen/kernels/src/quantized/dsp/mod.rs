@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 use super::super::arch::{PANEL, Portable};
 use super::Requantize;
 use super::integers::{Integers, LANES, Lines, MAX_DEPTH, Work};
-use products::Job;
+use products::Arguments;
 
 /// The DSP instructions.
 #[derive(Clone, Copy)]
@@ -110,6 +110,7 @@ instruction!(
     a,
     b
 );
+
 /// What turns rounded numbers into elements.
 #[cfg(target_abi = "eabihf")]
 #[derive(Clone, Copy)]
@@ -209,8 +210,8 @@ unsafe fn rounded(sums: *const [i32; 4], scales: *const [f32; 4]) -> [u32; 4] {
 #[cfg(target_abi = "eabihf")]
 #[inline(always)]
 unsafe fn sums_with([mut a, mut b, mut c, mut d]: [u32; 4], other: u32) -> [u32; 4] {
-    // SAFETY: the processor has the instructions: `# Safety` of this function. They change these registers, and a flag that says
-    // whether a number left its range.
+    // SAFETY: the processor has the instructions: `# Safety` of this function. They change these registers, and a flag that
+    // says whether a number left its range.
     unsafe {
         asm!(
             "qadd {a}, {a}, {other}",
@@ -235,8 +236,8 @@ unsafe fn sums_with([mut a, mut b, mut c, mut d]: [u32; 4], other: u32) -> [u32;
 #[cfg(target_abi = "eabihf")]
 #[inline(always)]
 unsafe fn saturated([mut a, b, c, d]: [u32; 4]) -> u32 {
-    // SAFETY: the processor has the instructions: `# Safety` of this function. They change these registers, and a flag that says
-    // whether a number left its range.
+    // SAFETY: the processor has the instructions: `# Safety` of this function. They change these registers, and a flag that
+    // says whether a number left its range.
     unsafe {
         asm!(
             "usat {a}, #8, {a}",
@@ -375,7 +376,7 @@ unsafe impl Integers for Dsp {
         debug_assert!(pixels.iter().all(|pixel| (pixel.addr() | lines.between).is_multiple_of(4)), "words");
         let (weights, width) = at(0);
         let together = 4 / M;
-        let mut job = Job {
+        let mut arguments = Arguments {
             weights,
             pixels: [0, M - 1].map(|i| pixels[i]),
             sums: sums.as_mut_ptr().cast(),
@@ -391,10 +392,10 @@ unsafe impl Integers for Dsp {
         // beyond them, and the steps of each pixel: `# Safety` of `Integers`.
         unsafe {
             match (M, width) {
-                (1, PANEL) => products::add_one_pixel_of_whole(&mut job, 4 * width),
-                (1, _) => products::add_one_pixel(&mut job, 4 * width),
-                (_, PANEL) => products::add_two_pixels_of_whole(&mut job, 4 * width),
-                _ => products::add_two_pixels(&mut job, 4 * width),
+                (1, PANEL) => products::add_one_pixel_of_whole(&mut arguments, 4 * width),
+                (1, _) => products::add_one_pixel(&mut arguments, 4 * width),
+                (_, PANEL) => products::add_two_pixels_of_whole(&mut arguments, 4 * width),
+                _ => products::add_two_pixels(&mut arguments, 4 * width),
             }
         }
         true
@@ -420,7 +421,7 @@ unsafe impl Integers for Dsp {
         }
         // Those of two rows come first.
         let twos = kernel[0] / 2 * kernel[1];
-        let mut job = columns::Job {
+        let mut arguments = columns::Arguments {
             sums: sums.as_mut_ptr().cast(),
             weights: weights.as_ptr().cast(),
             columns: columns.as_ptr(),
@@ -431,7 +432,7 @@ unsafe impl Integers for Dsp {
         };
         // SAFETY: the processor has the instructions, each tap is good for `V` vectors of 8 bytes, and the weights of as many
         // lanes are initialised: `# Safety` of `Integers`.
-        unsafe { columns::add_columns(&mut job, size_of::<[Self::Factors; V]>()) };
+        unsafe { columns::add_columns(&mut arguments, size_of::<[Self::Factors; V]>()) };
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use super::super::super::arch::PANEL;
 
 /// What the functions here read, and count in. They read the first three numbers at once, and then the next two.
 #[repr(C)]
-pub(super) struct Job {
+pub(super) struct Arguments {
     /// Where the weights of the next channels begin, four steps of each. They need no alignment.
     pub weights: *const u8,
     /// Where the steps of the pixels begin, numbers of 16 bits at multiples of 4 bytes. Only two pixels have the second.
@@ -41,23 +41,23 @@ macro_rules! next_of_any {
 }
 const _: () = assert!(4 * PANEL == 64);
 
-/// A function that adds the products of a [`Job`], whose weights of four steps are so many bytes apart. `r0` points to weights,
-/// `r1` and `r12` to steps, and the sums are in `r4` to `r7`. Of the fours, which `lr` counts, two go in a turn; if their number
-/// is odd, the first turn begins at its middle.
+/// A function that adds the products of its [`Arguments`], whose weights of four steps are so many bytes apart. `r0` points
+/// to weights, `r1` and `r12` to steps, and the sums are in `r4` to `r7`. Of the fours, which `lr` counts, two go in a turn; if
+/// their number is odd, the first turn begins at its middle.
 macro_rules! add_products {
     ($(#[$about:meta])* $name:ident, $bytes:literal, [$($four:expr),+ $(,)?]) => {
         $(#[$about])*
         ///
         /// # Safety
-        /// The processor has DSP instructions, and all that the job says is there.
+        /// The processor has DSP instructions, and all that the arguments say is there.
         #[inline(never)]
-        pub(super) unsafe fn $name(job: &mut Job, between: usize) {
-            // SAFETY: the processor has the instructions, and all that the job says is there: `# Safety` of this function. What
-            // is changed beside this is saved, or said at the end.
+        pub(super) unsafe fn $name(arguments: &mut Arguments, between: usize) {
+            // SAFETY: the processor has the instructions, and all that the arguments say is there: `# Safety` of this
+            // function. What is changed beside this is saved, or said at the end.
             unsafe { asm!(
                 "push {{r0, r1, r6, r7, r11}}",
                 "mov r2, r0",
-                // The next channels of the job in `r2`.
+                // The next channels, with the arguments in `r2`.
                 "3:",
                 "ldrd r0, r1, [r2, #{sums}]",
                 "ldrd r4, r5, [r0]",
@@ -100,14 +100,14 @@ macro_rules! add_products {
                 "str r3, [r2, #{times}]",
                 "bne 3b",
                 "pop {{r0, r1, r6, r7, r11}}",
-                weights = const offset_of!(Job, weights),
-                sums = const offset_of!(Job, sums),
-                times = const offset_of!(Job, times),
-                lines = const offset_of!(Job, lines),
-                skip = const offset_of!(Job, skip),
-                fours = const offset_of!(Job, fours),
-                left = const offset_of!(Job, left),
-                in("r0") job,
+                weights = const offset_of!(Arguments, weights),
+                sums = const offset_of!(Arguments, sums),
+                times = const offset_of!(Arguments, times),
+                lines = const offset_of!(Arguments, lines),
+                skip = const offset_of!(Arguments, skip),
+                fours = const offset_of!(Arguments, fours),
+                left = const offset_of!(Arguments, left),
+                in("r0") arguments,
                 in("r1") between,
                 out("r2") _,
                 out("r3") _,
