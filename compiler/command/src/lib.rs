@@ -16,7 +16,6 @@ pub mod npy;
 mod page;
 pub mod picture;
 mod report;
-pub mod stack;
 mod trace;
 
 pub use commands::emit::write_crate;

@@ -52,6 +52,24 @@ pub struct Footprint {
     pub uncounted: BTreeSet<String>,
 }
 
+impl Footprint {
+    /// What a plan takes on a target, if tables have that.
+    ///
+    /// # Errors
+    /// When the checker refuses the plan, or a layer cannot be computed.
+    pub fn of(plan: &Plan, target: &str) -> Result<Option<Self>, EmitError> {
+        let all = footprints(&KernelCalls::of(plan)?);
+        Ok(all.into_iter().find(|footprint| footprint.target == target))
+    }
+}
+
+/// Bytes of stack that a frame of a plan takes on a target. None are known of a target without a table, nor of a plan of
+/// which no crate can be made: whoever goes on with that says why.
+pub fn stack(plan: &Plan, target: Option<&str>) -> u64 {
+    let footprint = target.and_then(|target| Footprint::of(plan, target).ok().flatten());
+    footprint.map_or(0, |footprint| footprint.stack)
+}
+
 /// What precedes the name of a feature that a kernel has.
 pub const OF_FEATURE: char = '+';
 

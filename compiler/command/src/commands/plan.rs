@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use csdfc_emit::footprint::Footprint;
+use csdfc_emit::footprint::{Footprint, stack};
 use csdfc_input::app::resolve::{Application, RowsChoice};
 use csdfc_input::app::spec::{RowsSpec, WeightsPlace};
 use csdfc_input::device::DeviceProfile;
@@ -32,7 +32,6 @@ use crate::cli::{Format, PlanArgs};
 use crate::error::{Error, Outcome};
 use crate::picture::front::FrontPicture;
 use crate::report;
-use crate::stack::with_stack;
 
 /// The file for a plan that our own checker refuses, unless `-o` names a file.
 const REFUSED_PLAN: &str = "csdfc-refused-plan.json";
@@ -156,9 +155,10 @@ pub(crate) fn chosen(args: &PlanArgs, folder: &Path, stop: &AtomicBool) -> Resul
         compare(saved, number, &chosen.planned.plan);
     }
     if chosen.planned.shortfall.is_some() && saved.is_none() {
+        let target = chosen.device.target.as_deref();
         let another = |application: &Application| {
             let watch = Watch { scope: Scope::Figures, ..watch };
-            with_stack(application, &chosen.device, |application| {
+            driver::with_stack(application, &|plan| stack(plan, target), |application| {
                 let (start, paths) = (Start::default(), paths(application));
                 driver::plan_from(&start, application, &chosen.device, paths, &watch, &driver::validate)
             })
@@ -240,7 +240,8 @@ fn as_stated(
         None => Start::default(),
         Some((saved, name)) => start(saved, name, args.front.pick, &application)?,
     };
-    let planned = with_stack(&application, &device, |application| {
+    let target = device.target.as_deref();
+    let planned = driver::with_stack(&application, &|plan| stack(plan, target), |application| {
         driver::plan_from(&start, application, &device, paths(application), watch, &driver::validate)
     })?;
     Ok(Chosen { application, device, planned, accuracies: Vec::new(), sufficient: None })
@@ -275,8 +276,8 @@ fn choose(
     };
     let shares = Shares::new(watch, precision::PLANS);
     let plan = |application: &Application, device: &DeviceProfile| {
-        let watch = shares.next();
-        with_stack(application, device, |application| {
+        let (watch, target) = (shares.next(), device.target.as_deref());
+        driver::with_stack(application, &|plan| stack(plan, target), |application| {
             let paths = paths(application);
             driver::plan_from(&Start::default(), application, device, paths, &watch, &driver::validate)
         })

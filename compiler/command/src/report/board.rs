@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use csdfc_emit::EmitError;
-use csdfc_emit::footprint::{Footprint, KernelCalls, footprints};
+use csdfc_emit::footprint::Footprint;
 use csdfc_input::device::DeviceProfile;
 use csdfc_input::units::{self, grouped};
 use csdfc_plan::plan::Plan;
@@ -16,9 +16,7 @@ use serde::Serialize;
 /// # Errors
 /// When the checker refuses the plan, or a layer cannot be computed.
 pub fn footprint(plan: &Plan, device: &DeviceProfile) -> Result<Option<Footprint>, EmitError> {
-    let Some(target) = &device.target else { return Ok(None) };
-    let all = footprints(&KernelCalls::of(plan)?);
-    Ok(all.into_iter().find(|footprint| footprint.target == target))
+    device.target.as_deref().map_or(Ok(None), |target| Footprint::of(plan, target))
 }
 
 /// The flash and the stack that a plan takes, each with its limit if there is one.

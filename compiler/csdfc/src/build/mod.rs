@@ -11,8 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use csdfc_command::stack::with_stack;
-use csdfc_emit::{EmitError, ModuleOptions};
+use csdfc_emit::{EmitError, ModuleOptions, footprint};
 use csdfc_input::app::name::default_name;
 use csdfc_input::app::names::{self, UnknownName};
 use csdfc_input::app::rates::LatencyLimit;
@@ -300,7 +299,8 @@ impl Build {
         let watch = Watch { memo: Some(&memo), ..Watch::unwatched() };
         let plan = |application: &Application, scope| {
             let watch = Watch { scope, ..watch };
-            with_stack(application, &device, |application| {
+            let stack = |plan: &Plan| footprint::stack(plan, device.target.as_deref());
+            driver::with_stack(application, &stack, |application| {
                 let cnns = application.cnns.iter();
                 let paths = cnns.map(|cnn| identity::path_from(folder, &cnn.model)).collect();
                 driver::plan_from(&Start::default(), application, &device, paths, &watch, &driver::validate)

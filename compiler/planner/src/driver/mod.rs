@@ -45,6 +45,7 @@ mod front;
 mod primitives;
 mod reread;
 mod residency;
+mod stack;
 
 use csdfc_plan::check as checker;
 use csdfc_plan::plan::Plan;
@@ -53,6 +54,7 @@ use tracing::{info, info_span};
 pub use self::candidate::Planned;
 pub use self::primitives::explain::{Alternative, Explanation, explain};
 pub use self::primitives::{SeparatePlans, separate_plans};
+pub use self::stack::with_stack;
 use csdfc_input::app::resolve::Application;
 use csdfc_input::app::spec::{Method, Primitives};
 use csdfc_input::device::DeviceProfile;

@@ -36,8 +36,8 @@ use csdf::{Actor, Budget, Channel, Graph, Rates, Reader, StorageOptions, Through
 use csdfc_plan::plan::Plan;
 use csdfc_plan::timeline::Timeline;
 
-/// Steps of the analysis, at most: some tenths of a second.
-const WORK: u64 = 1 << 26;
+/// Steps of the analysis, at most: some tenths of a second, which come after the time that a search was given.
+const WORK: u64 = 1 << 24;
 
 /// The time of a frame with a number of tiles in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

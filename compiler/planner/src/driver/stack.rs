@@ -5,7 +5,6 @@
 //!
 //! ```
 //! use std::path::Path;
-//! use csdfc_command::stack::with_stack;
 //! use csdfc_input::device::DeviceProfile;
 //! use csdfc_planner::{driver, open::open};
 //!
@@ -14,25 +13,24 @@
 //! opened.spec.device = Some(device.name.clone());
 //! opened.spec.constraints.ram = Some("32kB@ccm=buffers+stack,64kB@sram".parse()?);
 //! let plan = |application: &_| driver::plan(application, &device, vec!["builtin:lenet5".into()]);
-//! let ccm = &with_stack(&opened.resolve()?, &device, plan)?.plan.regions[0];
-//! assert!(ccm.stack > 1000 && ccm.bytes + ccm.stack <= ccm.limit);
+//! let ccm = &driver::with_stack(&opened.resolve()?, &|_| 2000, plan)?.plan.regions[0];
+//! assert!(ccm.stack == 2000 && ccm.bytes + ccm.stack <= ccm.limit);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use csdfc_input::app::resolve::Application;
-use csdfc_input::device::DeviceProfile;
-use csdfc_plan::plan::Content;
-use csdfc_planner::driver::Planned;
+use csdfc_plan::plan::{Content, Plan};
 
-use crate::report::board::footprint;
+use super::Planned;
 
 /// Plans an application such that the memory that holds the stack has room for it. If no memory holds it, this is `plan`.
+/// `stack` says how many bytes of stack a plan takes.
 ///
 /// # Errors
 /// Those of `plan`.
 pub fn with_stack<E>(
     application: &Application,
-    device: &DeviceProfile,
+    stack: &dyn Fn(&Plan) -> u64,
     plan: impl Fn(&Application) -> Result<Planned, E>,
 ) -> Result<Planned, E> {
     let mut planned = plan(application)?;
@@ -43,9 +41,7 @@ pub fn with_stack<E>(
     let mut smaller = application.clone();
     // Each turn leaves more room than the one before, and no more than the kernel that takes most.
     while planned.refused.is_none() {
-        // What no crate can be made of has no stack either; whoever goes on with the plan says why.
-        let known = footprint(&planned.plan, device).ok().flatten();
-        let stack = known.map_or(0, |footprint| footprint.stack);
+        let stack = stack(&planned.plan);
         let region = &mut planned.plan.regions[at];
         if stack <= region.stack {
             break;
