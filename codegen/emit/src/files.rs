@@ -152,6 +152,7 @@ impl Crate<'_> {
              # The processor is an Arm microcontroller with DSP instructions: Cortex-M4, M7, M33 and larger.\n\
              dsp = []\n\
              # It has Helium, too: Cortex-M55 and M85.\nhelium = [\"dsp\"]\n\
+             # The processor is a RISC-V with vectors (V, of 128 bits or more).\nrvv = []\n\
              # Firings are timed, and the program writes them with `--trace`.\ntrace = [\"std\"]\n{image}\n\
              {dependencies}\
              [[bin]]\nname = \"{name}\"\npath = \"src/main.rs\"\nrequired-features = [\"std\", \"weights\"]\n\n\

@@ -56,7 +56,7 @@ impl Crate<'_> {
              What starts the board and prints there, and its linker script, are the board's own. The feature `dsp` is for\n\
              Cortex-M4, M7, M33 and larger: networks of 8-bit integers are faster and smaller with it. On a Cortex-M55 or\n\
              M85, `helium` is faster still, with the target `thumbv8m.main-none-eabihf` and\n\
-             `RUSTFLAGS=\"-C target-cpu=cortex-m55\"`.\n\n\
+             `RUSTFLAGS=\"-C target-cpu=cortex-m55\"`. On a RISC-V with vectors, the feature is `rvv`.\n\n\
              ## Licence\n\n\
              The models' code is yours. The kernels and the code around the models are under MIT or Apache-2.0, at\n\
              your choice.\n"

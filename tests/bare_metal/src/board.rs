@@ -52,6 +52,9 @@ core::arch::global_asm!(
     "la t0, fault",
     "csrw mtvec, t0",
     "la sp, _stack_start",
+    // Lets the program use the floating-point unit and vectors, where there are any.
+    "li t0, 0x6600",
+    "csrs mstatus, t0",
     "call {begin}",
     ".balign 4",
     "fault:",

@@ -31,7 +31,8 @@ use super::super::elements::{Elements, ElementsMut};
 use super::super::kernel::{Context, ElementKernel, RowKernel};
 use super::super::pixels::pixel;
 use super::super::rows::{Rows, RowsMut};
-use super::Requantize;
+use super::integers::{Integers, ScaledSum};
+use super::{Baseline, Requantize};
 
 /// A function of the numbers that two elements stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl QBinary {
 
     /// The function, if it is a sum or a difference.
     #[inline]
-    fn sum(&self) -> Sum {
+    fn sum(&self) -> ScaledSum {
         let [a, b, c] = self.scales;
         let sign = if self.function == QFunction::Difference { -1.0 } else { 1.0 };
         let [left, right] = [a / c, sign * (b / c)];
@@ -93,7 +94,7 @@ impl QBinary {
         // The product is exact in 64 bits.
         let zeros = (f64::from(left) * f64::from(za) + f64::from(right * zb)) as f32;
         let how = Requantize { zero_point: 0, low: self.low, high: self.high };
-        Sum { fixed: zc - zeros, left, right, how }
+        ScaledSum { fixed: zc - zeros, left, right, how }
     }
 
     /// The function, if it is a product.
@@ -108,21 +109,24 @@ impl QBinary {
 /// A function of two bytes.
 trait Function: Copy {
     fn apply(self, a: u8, b: u8) -> u8;
+
+    /// The same of as many pairs.
+    #[inline(always)]
+    fn apply_all(self, left: &[u8], right: &[u8], made: &mut [u8]) {
+        made.iter_mut().zip(left).zip(right).for_each(|((made, &a), &b)| *made = self.apply(a, b));
+    }
 }
 
-/// `round(fixed + a·left + b·right)`.
-#[derive(Clone, Copy)]
-struct Sum {
-    fixed: f32,
-    left: f32,
-    right: f32,
-    how: Requantize,
-}
-
-impl Function for Sum {
+impl Function for ScaledSum {
     #[inline(always)]
     fn apply(self, a: u8, b: u8) -> u8 {
-        self.how.round(self.fixed + f32::from(a) * self.left + f32::from(b) * self.right)
+        self.of(a, b)
+    }
+
+    #[inline(always)]
+    fn apply_all(self, left: &[u8], right: &[u8], made: &mut [u8]) {
+        // SAFETY: every processor has the instructions of the baseline.
+        unsafe { Baseline::add_scaled(&self, left, right, made) }
     }
 }
 
@@ -236,8 +240,6 @@ fn zip(left: &[u8], right: &[u8], output: &mut [u8], f: impl Function) {
             output.iter_mut().zip(left).for_each(|(r, &a)| *r = f.apply(a, b));
         }
         (&[a], &[b]) => output.fill(f.apply(a, b)),
-        (left, right) => {
-            output.iter_mut().zip(left).zip(right).for_each(|((r, &a), &b)| *r = f.apply(a, b));
-        }
+        (left, right) => f.apply_all(left, right, output),
     }
 }

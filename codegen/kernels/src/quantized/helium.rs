@@ -5,22 +5,14 @@
 use core::arch::asm;
 use core::mem::MaybeUninit;
 
+use super::super::arch::PANEL;
 use super::Requantize;
 use super::dsp::Dsp;
-use super::integers::{Integers, LANES, Lines, MAX_DEPTH, Work};
+use super::integers::{Integers, LANES, Lines, MAX_DEPTH, ScaledSum, Work, add_pixels};
 
 /// The instructions of Helium and the DSP instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Helium;
-
-/// Does the work with these instructions.
-///
-/// # Safety
-/// The processor has them, and programs may use them.
-#[inline(never)]
-pub(crate) unsafe fn run<W: Work>(work: W) {
-    work.run::<Helium>();
-}
 
 /// What the loops of products read before they begin.
 #[repr(C, align(4))]
@@ -233,6 +225,42 @@ unsafe fn add_eight_channels(
     }
 }
 
+/// Adds eight channels of pixels, which begin so far apart, to their sums.
+///
+/// # Safety
+/// The processor has the instructions, and each of so many pixels has eight bytes.
+#[inline(never)]
+unsafe fn add_eight_of_pixels(sums: &mut [i32; LANES], pixel: *const u8, between: usize, pixels: usize) {
+    // SAFETY: the processor has the instructions, and the bytes are there: `# Safety` of this function. The loop counts down the
+    // pixels. It changes the sums and the registers that are named here.
+    unsafe {
+        asm!(
+            "vldrw.u32 q0, [{sums}]",
+            "vldrw.u32 q1, [{sums}, #16]",
+            "wls lr, lr, 3f",
+            "2:",
+            "vldrb.u32 q2, [r1]",
+            "vldrb.u32 q3, [r1, #4]",
+            "vadd.i32 q0, q0, q2",
+            "vadd.i32 q1, q1, q3",
+            "add r1, {between}",
+            "le lr, 2b",
+            "3:",
+            "vstrw.32 q0, [{sums}]",
+            "vstrw.32 q1, [{sums}, #16]",
+            sums = in(reg) sums,
+            inout("r1") pixel => _,
+            inout("lr") pixels => _,
+            between = in(reg) between,
+            out("q0") _,
+            out("q1") _,
+            out("q2") _,
+            out("q3") _,
+            options(nostack),
+        );
+    }
+}
+
 // SAFETY: there are 8 lanes, and each method touches what `Integers` says of its pointers and no more.
 unsafe impl Integers for Helium {
     type Sums = <Dsp as Integers>::Sums;
@@ -414,6 +442,95 @@ unsafe impl Integers for Helium {
                 zero_point = in(reg) u32::from(*zero_point),
                 low = in(reg) u32::from(*low),
                 high = in(reg) u32::from(*high),
+                out("q0") _,
+                out("q1") _,
+                out("q2") _,
+                out("q3") _,
+                options(nostack),
+            );
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_pixels<'r>(
+        sums: &mut [i32; PANEL],
+        rows: impl Iterator<Item = &'r [u8]> + Clone,
+        (pixels, between): (usize, usize),
+        channels: usize,
+    ) {
+        let (eights, rest) = sums[..channels].as_chunks_mut();
+        for row in rows {
+            for (i, sums) in eights.iter_mut().enumerate() {
+                // SAFETY: the processor has the instructions: `# Safety` of `Integers`.
+                unsafe { add_eight_of_pixels(sums, row.as_ptr().wrapping_add(LANES * i), between, pixels) }
+            }
+            add_pixels(rest, &row[channels - rest.len()..], between);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn keep_largest(largest: &mut [u8], elements: &[u8]) {
+        let count = largest.len().min(elements.len());
+        if count == 0 {
+            return;
+        }
+        // SAFETY: the processor has the instructions: `# Safety` of `Integers`. The loop counts down the elements, and in its last
+        // round it touches none beyond the last.
+        unsafe {
+            asm!(
+                "dlstp.8 lr, lr",
+                "2:",
+                "vldrb.8 q0, [{largest}]",
+                "vldrb.8 q1, [{elements}], #16",
+                "vmax.u8 q0, q0, q1",
+                "vstrb.8 q0, [{largest}], #16",
+                "letp lr, 2b",
+                largest = inout(reg) largest.as_mut_ptr() => _,
+                elements = inout(reg) elements.as_ptr() => _,
+                inout("lr") count => _,
+                out("q0") _,
+                out("q1") _,
+                options(nostack),
+            );
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_scaled(sum: &ScaledSum, left: &[u8], right: &[u8], made: &mut [u8]) {
+        let count = made.len().min(left.len()).min(right.len());
+        if count == 0 {
+            return;
+        }
+        // SAFETY: as above. The instructions change these registers, and flags that say whether a number was not exact or left
+        // its range.
+        unsafe {
+            asm!(
+                "vdup.32 q2, {low}",
+                "vdup.32 q3, {high}",
+                "dlstp.32 lr, lr",
+                "2:",
+                "vldrb.u32 q0, [r1], #4",
+                "vldrb.u32 q1, [r3], #4",
+                "vcvt.f32.u32 q0, q0",
+                "vcvt.f32.u32 q1, q1",
+                "vmul.f32 q0, q0, {by_left}",
+                "vmul.f32 q1, q1, {by_right}",
+                "vadd.f32 q0, q0, {fixed}",
+                "vadd.f32 q0, q0, q1",
+                "vcvtn.s32.f32 q0, q0",
+                "vmax.s32 q0, q0, q2",
+                "vmin.s32 q0, q0, q3",
+                "vstrb.32 q0, [r5], #4",
+                "letp lr, 2b",
+                low = in(reg) u32::from(sum.how.low),
+                high = in(reg) u32::from(sum.how.high),
+                by_left = in(reg) sum.left.to_bits(),
+                by_right = in(reg) sum.right.to_bits(),
+                fixed = in(reg) sum.fixed.to_bits(),
+                inout("r1") left.as_ptr() => _,
+                inout("r3") right.as_ptr() => _,
+                inout("r5") made.as_mut_ptr() => _,
+                inout("lr") count => _,
                 out("q0") _,
                 out("q1") _,
                 out("q2") _,

@@ -2,7 +2,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::arch::Portable;
+use super::super::arch::{PANEL, Portable};
 use super::Requantize;
 
 /// The fewest sums of a vector: half a panel.
@@ -25,6 +25,24 @@ pub(crate) struct Lines {
 impl Lines {
     /// All steps in one.
     pub const ONE: Lines = Lines { count: 1, between: 0 };
+}
+
+/// `round(fixed + a·left + b·right)` of elements `a` and `b`, where each operation rounds, from left to right.
+#[derive(Clone, Copy)]
+pub(crate) struct ScaledSum {
+    pub fixed: f32,
+    pub left: f32,
+    pub right: f32,
+    /// The bounds; its zero point is 0.
+    pub how: Requantize,
+}
+
+impl ScaledSum {
+    /// Of two elements.
+    #[inline(always)]
+    pub fn of(self, a: u8, b: u8) -> u8 {
+        self.how.round(self.fixed + f32::from(a) * self.left + f32::from(b) * self.right)
+    }
 }
 
 /// Work on integers written for any instruction set. `run` and everything that it calls with `S` must be
@@ -256,6 +274,29 @@ pub(crate) unsafe trait Integers: Copy + 'static {
             }
         }
     }
+    /// Adds so many pixels of each row to the sums of their channels, a panel's at most. Beside their number stands the distance
+    /// in elements from one to the next. A row ends with the last.
+    #[inline(always)]
+    unsafe fn add_pixels<'r>(
+        sums: &mut [i32; PANEL],
+        rows: impl Iterator<Item = &'r [u8]> + Clone,
+        (_, between): (usize, usize),
+        channels: usize,
+    ) {
+        for row in rows {
+            add_pixels(&mut sums[..channels], row, between);
+        }
+    }
+    /// Keeps the larger of each two elements.
+    #[inline(always)]
+    unsafe fn keep_largest(largest: &mut [u8], elements: &[u8]) {
+        largest.iter_mut().zip(elements).for_each(|(largest, &q)| *largest = q.max(*largest));
+    }
+    /// Makes the elements that such sums of as many elements of left and right become.
+    #[inline(always)]
+    unsafe fn add_scaled(sum: &ScaledSum, left: &[u8], right: &[u8], made: &mut [u8]) {
+        made.iter_mut().zip(left).zip(right).for_each(|((made, &a), &b)| *made = sum.of(a, b));
+    }
     /// Does the work as a function of its own, compiled for this instruction set.
     unsafe fn call<W: Work>(work: W);
     /// Gathers the `count` elements of each of `rows` rows. Beside each address stands the distance in elements from
@@ -285,6 +326,15 @@ pub(crate) unsafe trait Integers: Copy + 'static {
                 _ => (0..count).for_each(|i| to.cast::<i16>().add(i).write_unaligned(element.into())),
             }
         }
+    }
+}
+
+/// Adds the pixels of a row, which begin `between` elements apart, to the sums of their first channels.
+#[inline(always)]
+pub(crate) fn add_pixels(sums: &mut [i32], row: &[u8], between: usize) {
+    for at in (0..row.len()).step_by(between) {
+        let pairs = sums.iter_mut().zip(&row[at..]);
+        pairs.for_each(|(sum, &q)| *sum = sum.wrapping_add(q.into()));
     }
 }
 

@@ -38,8 +38,23 @@ mod neon;
 mod panels;
 pub mod pool;
 pub mod pre;
+#[cfg(all(any(target_arch = "riscv32", target_arch = "riscv64"), feature = "rvv"))]
+mod rvv;
 pub mod table;
 mod tiles;
+
+/// The integers that every processor of the target has: portable ones, or those of a feature.
+#[cfg(not(any(
+    all(target_arch = "arm", feature = "dsp"),
+    all(any(target_arch = "riscv32", target_arch = "riscv64"), feature = "rvv")
+)))]
+type Baseline = super::arch::Portable;
+#[cfg(all(target_arch = "arm", feature = "dsp", not(feature = "helium")))]
+type Baseline = dsp::Dsp;
+#[cfg(all(target_arch = "arm", feature = "helium"))]
+type Baseline = helium::Helium;
+#[cfg(all(any(target_arch = "riscv32", target_arch = "riscv64"), feature = "rvv"))]
+type Baseline = rvv::Rvv;
 
 /// 1.5 · 2^23: adding it to a number below 2^22 rounds that number to an integer, which the low bits then hold.
 const ROUND: f32 = 12_582_912.0;

@@ -32,7 +32,8 @@ use super::super::kernel::{Context, ElementKernel, RowKernel};
 use super::super::pixels::{pixel, pixel_mut};
 use super::super::pool::{Pool, PoolKind, Taps, divisor};
 use super::super::rows::{Rows, RowsMut};
-use super::Requantize;
+use super::integers::Integers;
+use super::{Baseline, Requantize};
 
 /// A pooling window of bytes. Of kind [`PoolKind::Max`] it makes the largest element of the window, in the scale and
 /// with the zero point of the input. For an average, [`Requantize`] makes an element from the exact sum of `q −
@@ -119,7 +120,8 @@ impl Job for Largest<'_, '_, '_> {
                     let row = input.row(rows.at(ky));
                     for kx in columns.inside.clone() {
                         let pixel = pixel(row, &shape, columns.at(kx));
-                        result.iter_mut().zip(pixel).for_each(|(r, &q)| *r = q.max(*r));
+                        // SAFETY: every processor has the instructions of the baseline.
+                        unsafe { Baseline::keep_largest(result, pixel) };
                     }
                 }
             }
@@ -147,22 +149,46 @@ impl Job for Mean<'_, '_, '_> {
                 let columns = Taps::of(&p.pool, 1, x, shape.width);
                 let multiplier = p.multiplier(&rows, &columns);
                 let start = p.start(rows.inside.len() * columns.inside.len());
+                let between = p.pool.dilation[1] * shape.channels;
                 let result = pixel_mut(row_out, &out, x);
                 for (block, result) in result.chunks_mut(PANEL).enumerate() {
-                    let (first, lanes) = (block * PANEL, result.len());
+                    let channels = result.len();
                     let mut sums = [start; PANEL];
-                    for ky in rows.inside.clone() {
-                        let row = input.row(rows.at(ky));
-                        for kx in columns.inside.clone() {
-                            let pixel = &pixel(row, &shape, columns.at(kx))[first..][..lanes];
-                            let pairs = sums.iter_mut().zip(pixel);
-                            pairs.for_each(|(sum, &q)| *sum = sum.wrapping_add(i32::from(q)));
-                        }
+                    if !columns.inside.is_empty() {
+                        let first = columns.at(columns.inside.start) * shape.channels + block * PANEL;
+                        let reach = (columns.inside.len() - 1) * between + channels;
+                        let rows = rows.inside.clone().map(|ky| &input.row(rows.at(ky))[first..][..reach]);
+                        // SAFETY: every processor has the instructions of the baseline.
+                        unsafe {
+                            Baseline::add_pixels(&mut sums, rows, (columns.inside.len(), between), channels)
+                        };
                     }
-                    let pairs = result.iter_mut().zip(sums);
-                    pairs.for_each(|(r, sum)| *r = p.requantize.apply(sum, multiplier));
+                    let mut made = [0; PANEL];
+                    requantize::<Baseline>(p.requantize, &sums, multiplier, &mut made, channels);
+                    result.copy_from_slice(&made[..channels]);
                 }
             }
+        }
+    }
+}
+
+/// Makes elements of the first sums.
+#[inline(always)]
+fn requantize<S: Integers>(
+    how: Requantize,
+    sums: &[i32; PANEL],
+    multiplier: f32,
+    made: &mut [u8; PANEL],
+    count: usize,
+) {
+    let multipliers = [multiplier; PANEL];
+    for first in (0..count).step_by(S::LANES) {
+        let (sums, scales) = (sums[first..].as_ptr().cast(), multipliers.as_ptr().cast());
+        // SAFETY: every processor has the instructions of the baseline, and a vector of sums is there, as many multipliers, and
+        // room for as many elements, since vectors divide a panel.
+        unsafe {
+            let (sums, scales) = (S::sums(sums, S::LANES), S::scales(scales, S::LANES));
+            S::requantize(sums, scales, &S::clamp(how), made[first..].as_mut_ptr(), S::LANES);
         }
     }
 }

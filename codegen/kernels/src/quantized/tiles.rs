@@ -59,7 +59,7 @@ impl Tiles<'_> {
                     if const { S::PANELS_PER_STEP == 4 && $m <= max_pixels::<S>(4) } && panels == 4 {
                         S::call(Sized::<$m, 4>(self));
                     } else if const { $m <= S::TILE } {
-                        if self.lanes > S::LANES {
+                        if const { S::LANES < PANEL || S::PANELS_PER_STEP > 1 } && self.lanes > S::LANES {
                             S::call(Sized::<$m, 2>(self));
                         } else {
                             S::call(Sized::<$m, 1>(self));

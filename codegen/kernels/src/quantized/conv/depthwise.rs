@@ -13,7 +13,7 @@ use super::super::super::features;
 use super::super::super::pixels::pixel;
 use super::super::super::rows::Rows;
 use super::super::super::shared::SharedRows;
-use super::super::integers::{Integers, LANES, MAX_DEPTH, NUMBER, Work};
+use super::super::integers::{Integers, MAX_DEPTH, NUMBER, Work};
 use super::super::panels::Panel;
 use super::parameters::QConv;
 
@@ -59,7 +59,7 @@ impl Work for Depthwise<'_> {
                 unsafe {
                     if const { S::PANELS_PER_STEP == MAX_PANELS } {
                         rows.call::<S, 4>();
-                    } else if rows.lanes > LANES {
+                    } else if const { S::LANES < PANEL } && rows.lanes > S::LANES {
                         rows.call::<S, 2>();
                     } else {
                         rows.call::<S, 1>();

@@ -36,21 +36,14 @@ use core::ops::Range;
 use super::super::arch::Isa;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::super::arch::IsaLevel;
-#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
-use super::super::arch::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::super::arch::{MAY_BE_AVX2, MAY_BE_AVX512};
 use super::super::features;
 use super::super::kernel::{Context, RowKernel, Sharing};
 use super::super::rows::{RowShape, Rows, RowsMut};
 use super::super::shared::SharedRows;
-#[cfg(all(target_arch = "arm", feature = "dsp", not(feature = "helium")))]
-use super::dsp;
-#[cfg(all(target_arch = "arm", feature = "helium"))]
-use super::helium;
-#[cfg(not(all(target_arch = "arm", feature = "dsp")))]
-use super::integers::Integers;
-use super::integers::Work;
+use super::Baseline;
+use super::integers::{Integers, Work};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 #[cfg(target_arch = "aarch64")]
@@ -82,8 +75,7 @@ impl RowKernel<u8, u8> for QConv {
     }
 }
 
-/// Does the work with these instructions. AVX2 serves also where longer vectors have no products of bytes. Where the
-/// feature `dsp` or `helium` says that every processor has its instructions, they serve as portable ones.
+/// Does the work with these instructions. AVX2 serves also where longer vectors have no products of bytes.
 #[inline]
 fn run<W: Work>(isa: Isa, work: W) {
     match isa.kind() {
@@ -100,16 +92,9 @@ fn run<W: Work>(isa: Isa, work: W) {
         // SAFETY: an `Isa` of this kind is made only where the processor has NEON with products of bytes.
         #[cfg(target_arch = "aarch64")]
         IsaLevel::Dot => unsafe { dotprod::run(work) },
-        // SAFETY: the feature says that the processor has the instructions.
-        #[cfg(all(target_arch = "arm", feature = "dsp", not(feature = "helium")))]
-        _ => unsafe { dsp::run(work) },
-        // SAFETY: as above.
-        #[cfg(all(target_arch = "arm", feature = "helium"))]
-        _ => unsafe { helium::run(work) },
-        #[cfg(not(all(target_arch = "arm", feature = "dsp")))]
-        // SAFETY: every processor has portable instructions. It is a function of its own, so that depthwise convolutions do
-        // not have the room of others on the stack.
-        _ => unsafe { Portable::call(work) },
+        // SAFETY: every processor has these. It is a function of its own, so that depthwise convolutions do not have the room of
+        // others on the stack.
+        _ => unsafe { Baseline::call(work) },
     }
 }
 

@@ -1,6 +1,7 @@
 //! Integers by the DSP instructions of Arm's microcontrollers, which Cortex-M4, M7, M33 and larger ones have: two products of
 //! 16-bit numbers at a time.
 
+mod bytes;
 mod columns;
 mod products;
 
@@ -15,16 +16,6 @@ use products::Arguments;
 /// The DSP instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Dsp;
-
-/// Does the work with these instructions.
-///
-/// # Safety
-/// The processor has them.
-#[cfg(not(feature = "helium"))]
-#[inline(never)]
-pub(crate) unsafe fn run<W: Work>(work: W) {
-    work.run::<Dsp>();
-}
 
 /// Adds the products of the lower and of the upper halves, signed numbers of 16 bits (modulo 2^32).
 ///
@@ -58,7 +49,7 @@ macro_rules! instruction {
             let made;
             // SAFETY: the processor has the instruction: `# Safety` of this function.
             unsafe {
-                asm!(
+                core::arch::asm!(
                     $text,
                     made = lateout(reg) made,
                     $($operand = in(reg) $operand,)+
@@ -95,21 +86,15 @@ instruction!(
     upper_halves, "pkhtb {made}, {b}, {a}, asr #16", a, b
 );
 instruction!(
-    #[cfg(target_abi = "eabihf")]
     /// The sums of bytes, at most 255 each.
-    add_bytes,
-    "uqadd8 {made}, {a}, {b}",
-    a,
-    b
+    add_bytes, "uqadd8 {made}, {a}, {b}", a, b
 );
 instruction!(
-    #[cfg(target_abi = "eabihf")]
     /// The differences of bytes, at least 0 each.
-    subtract_bytes,
-    "uqsub8 {made}, {a}, {b}",
-    a,
-    b
+    subtract_bytes, "uqsub8 {made}, {a}, {b}", a, b
 );
+
+use instruction;
 
 /// What turns rounded numbers into elements.
 #[cfg(target_abi = "eabihf")]
@@ -121,7 +106,7 @@ pub(crate) struct Bounds {
     above: u32,
 }
 
-/// Makes so many times four elements, each the nearest integer of a sum times its multiplier, as [`Requantize::apply`] makes
+/// Makes so many times eight elements, each the nearest integer of a sum times its multiplier, as [`Requantize::apply`] makes
 /// them. It is a function of its own, since code is dear.
 ///
 /// # Safety
@@ -129,29 +114,43 @@ pub(crate) struct Bounds {
 /// and room for so many elements.
 #[cfg(target_abi = "eabihf")]
 #[inline(never)]
-unsafe fn requantize_fours(
+unsafe fn requantize_eights(
     sums: *const [i32; 4],
     scales: *const [f32; 4],
     out: *mut u8,
-    fours: usize,
+    eights: usize,
     &Bounds { zero_point, low, above }: &Bounds,
 ) {
     // After a Relu, the zero point is often the smallest byte. No more than a byte's own bounds is needed then.
     let is_plain = zero_point | low | above == 0;
-    for four in 0..fours {
-        // SAFETY: the processor has the instructions, and there are four sums and scales and room for four elements: `# Safety`
-        // of this function.
-        unsafe {
-            let numbers = rounded(sums.add(four), scales.add(four));
-            let bytes = if is_plain {
-                saturated(numbers)
-            } else {
-                let bytes = saturated(sums_with(numbers, zero_point));
-                let bytes = add_bytes(subtract_bytes(bytes, low), low);
-                subtract_bytes(add_bytes(bytes, above), above)
-            };
-            out.add(4 * four).cast::<u32>().write_unaligned(bytes);
+    for eight in 0..eights {
+        for half in 0..2 {
+            // SAFETY: the processor has the instructions, and there are eight sums and scales and room for eight elements:
+            // `# Safety` of this function.
+            unsafe {
+                let numbers = rounded(sums.add(2 * eight + half), scales.add(2 * eight + half));
+                let bytes = if is_plain {
+                    saturated(numbers)
+                } else {
+                    kept_within(saturated(sums_with(numbers, zero_point)), low, above)
+                };
+                out.add(8 * eight + 4 * half).cast::<u32>().write_unaligned(bytes);
+            }
         }
+    }
+}
+
+/// Bytes, kept within the smallest element and the largest.
+///
+/// # Safety
+/// The processor has the instructions.
+#[cfg(target_abi = "eabihf")]
+#[inline(always)]
+unsafe fn kept_within(bytes: u32, low: u32, above: u32) -> u32 {
+    // SAFETY: the processor has the instructions: `# Safety` of this function.
+    unsafe {
+        let bytes = add_bytes(subtract_bytes(bytes, low), low);
+        subtract_bytes(add_bytes(bytes, above), above)
     }
 }
 
@@ -197,6 +196,86 @@ unsafe fn rounded(sums: *const [i32; 4], scales: *const [f32; 4]) -> [u32; 4] {
             out("s5") _,
             out("s6") _,
             out("s7") _,
+            options(pure, readonly, nostack),
+        );
+    }
+    [a, b, c, d]
+}
+
+/// The nearest integers of scaled sums of four elements of left and right. The factors are the fixed one, and those of left and
+/// right.
+///
+/// # Safety
+/// The processor has the instructions.
+#[cfg(target_abi = "eabihf")]
+#[inline(always)]
+unsafe fn scaled_sums(factors: &[f32; 3], left: u32, right: u32) -> [u32; 4] {
+    let (a, b, c, d);
+    // SAFETY: the processor has the instructions: `# Safety` of this function. They change these registers, and flags that say
+    // whether a number was not exact or left its range.
+    unsafe {
+        asm!(
+            "uxtb {a}, {left}",
+            "uxtb {b}, {left}, ror #8",
+            "uxtb {c}, {left}, ror #16",
+            "uxtb {d}, {left}, ror #24",
+            "vmov s0, s1, {a}, {b}",
+            "vmov s2, s3, {c}, {d}",
+            "uxtb {a}, {right}",
+            "uxtb {b}, {right}, ror #8",
+            "uxtb {c}, {right}, ror #16",
+            "uxtb {d}, {right}, ror #24",
+            "vmov s4, s5, {a}, {b}",
+            "vmov s6, s7, {c}, {d}",
+            "vldm {factors}, {{s8-s10}}",
+            "vcvt.f32.u32 s0, s0",
+            "vcvt.f32.u32 s1, s1",
+            "vcvt.f32.u32 s2, s2",
+            "vcvt.f32.u32 s3, s3",
+            "vcvt.f32.u32 s4, s4",
+            "vcvt.f32.u32 s5, s5",
+            "vcvt.f32.u32 s6, s6",
+            "vcvt.f32.u32 s7, s7",
+            "vmul.f32 s0, s0, s9",
+            "vmul.f32 s1, s1, s9",
+            "vmul.f32 s2, s2, s9",
+            "vmul.f32 s3, s3, s9",
+            "vmul.f32 s4, s4, s10",
+            "vmul.f32 s5, s5, s10",
+            "vmul.f32 s6, s6, s10",
+            "vmul.f32 s7, s7, s10",
+            "vadd.f32 s0, s8, s0",
+            "vadd.f32 s1, s8, s1",
+            "vadd.f32 s2, s8, s2",
+            "vadd.f32 s3, s8, s3",
+            "vadd.f32 s0, s0, s4",
+            "vadd.f32 s1, s1, s5",
+            "vadd.f32 s2, s2, s6",
+            "vadd.f32 s3, s3, s7",
+            "vcvtr.s32.f32 s0, s0",
+            "vcvtr.s32.f32 s1, s1",
+            "vcvtr.s32.f32 s2, s2",
+            "vcvtr.s32.f32 s3, s3",
+            "vmov {a}, {b}, s0, s1",
+            "vmov {c}, {d}, s2, s3",
+            left = in(reg) left,
+            right = in(reg) right,
+            factors = in(reg) factors,
+            a = out(reg) a,
+            b = out(reg) b,
+            c = out(reg) c,
+            d = out(reg) d,
+            out("s0") _,
+            out("s1") _,
+            out("s2") _,
+            out("s3") _,
+            out("s4") _,
+            out("s5") _,
+            out("s6") _,
+            out("s7") _,
+            out("s8") _,
+            out("s9") _,
+            out("s10") _,
             options(pure, readonly, nostack),
         );
     }
@@ -458,7 +537,7 @@ unsafe impl Integers for Dsp {
         _: usize,
     ) {
         // SAFETY: the processor has the instructions, and `out` is good for 8 bytes: `# Safety` of `Integers`.
-        unsafe { requantize_fours(sums.as_ptr().cast(), scales.as_ptr().cast(), out, LANES / 4, clamp) }
+        unsafe { requantize_eights(sums.as_ptr().cast(), scales.as_ptr().cast(), out, 1, clamp) }
     }
 
     #[cfg(target_abi = "eabihf")]
@@ -474,7 +553,7 @@ unsafe impl Integers for Dsp {
             let (sums, scales) = (sums.as_ptr().cast(), scales.as_ptr().cast());
             // SAFETY: the processor has the instructions, and `out` is good for `V` vectors of 8 bytes: `# Safety` of
             // `Integers`.
-            unsafe { requantize_fours(sums, scales, out(i), V * LANES / 4, clamp) }
+            unsafe { requantize_eights(sums, scales, out(i), V, clamp) }
         }
     }
 
@@ -519,6 +598,40 @@ unsafe impl Integers for Dsp {
                     to.add(at).write_unaligned((*from.add(at)).into());
                 }
             }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_pixels<'r>(
+        sums: &mut [i32; PANEL],
+        rows: impl Iterator<Item = &'r [u8]> + Clone,
+        pixels: (usize, usize),
+        channels: usize,
+    ) {
+        // SAFETY: the processor has the instructions, and each row has so many pixels: `# Safety` of `Integers`.
+        unsafe { bytes::add_pixels(sums, rows, pixels, channels) }
+    }
+
+    #[inline(always)]
+    unsafe fn keep_largest(largest: &mut [u8], elements: &[u8]) {
+        // SAFETY: as above.
+        unsafe { bytes::keep_largest(largest, elements) }
+    }
+
+    #[cfg(target_abi = "eabihf")]
+    #[inline(always)]
+    unsafe fn add_scaled(sum: &super::integers::ScaledSum, left: &[u8], right: &[u8], made: &mut [u8]) {
+        // SAFETY: as above.
+        unsafe {
+            let Bounds { low, above, .. } = Self::clamp(sum.how);
+            let factors = [sum.fixed, sum.left, sum.right];
+            let ((lefts, left), (rights, right)) = (left.as_chunks::<4>(), right.as_chunks::<4>());
+            let (fours, made) = made.as_chunks_mut::<4>();
+            for ((four, &left), &right) in fours.iter_mut().zip(lefts).zip(rights) {
+                let numbers = scaled_sums(&factors, u32::from_le_bytes(left), u32::from_le_bytes(right));
+                *four = kept_within(saturated(numbers), low, above).to_le_bytes();
+            }
+            <Portable as Integers>::add_scaled(sum, left, right, made);
         }
     }
 
