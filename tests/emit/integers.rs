@@ -151,6 +151,14 @@ fn cameras_hand_over_integers() {
         scale: vec![scale; 3],
     };
     let seen = pass::camera(network(), LayerId(0), camera(128.0, 1.0));
+    // Nothing is between the bytes and the integers.
+    assert_eq!(seen.layers.len(), network().layers.len());
+    assert_eq!(run(seen, &[planes(Data::U8(bytes.clone())), unsigned.clone()]), expected);
+    // With a scale, each integer is the nearest.
+    let nearest = |byte: &u8| ((f32::from(*byte) - 64.0) * 0.5).round_ties_even() as i8;
+    let signed = Value { dims: dims(), data: Data::I8(bytes.iter().map(nearest).collect()) };
+    let expected = run(network(), &[signed, unsigned.clone()]);
+    let seen = pass::camera(network(), LayerId(0), camera(64.0, 0.5));
     assert_eq!(run(seen, &[planes(Data::U8(bytes.clone())), unsigned.clone()]), expected);
     // Both inputs, the second with 3 less than what its bytes are.
     let less = bytes.iter().rev().map(|byte| byte.saturating_sub(3)).collect();

@@ -3,6 +3,7 @@
 use csdfc_plan::check::{Held, RowOrder};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{ColorOrder, Input, InputElement, Operator};
+use csdfc_plan::plan::Tensor;
 use csdfc_runtime::bind::Call;
 use csdfc_runtime::streamed::Streamed;
 
@@ -176,8 +177,9 @@ fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Inp
             source.line(format!("{caller}inputs.{name}(y, self.memory.row_mut({ring}, {y}));"));
         }
         InputElement::U8 if input.camera.is_some() => {
-            source.line(format!("let row: &mut [f32; {row}] = self.memory.row_mut({ring}, {y});"));
-            write_conversion(source, field, caller, entry.tensor.shape.channels());
+            let element = if entry.tensor.format.element == Element::U8 { "u8" } else { "f32" };
+            source.line(format!("let row: &mut [{element}; {row}] = self.memory.row_mut({ring}, {y});"));
+            write_conversion(source, field, caller, entry.tensor);
         }
         InputElement::U8 => {
             source.line(format!("let row: &mut [u8; {row}] = self.memory.row_mut({ring}, {y});"));
@@ -194,12 +196,25 @@ fn write_input(source: &mut Source, model: &Model<'_>, layer: usize, input: &Inp
     source.close("}");
 }
 
-/// Bytes of a camera as the network's floats: `(byte − mean) · scale` per channel.
-fn write_conversion(source: &mut Source, field: &InputField<'_>, caller: &str, channels: usize) {
+/// Bytes of a camera as the network's elements: `(byte − mean) · scale` per channel.
+fn write_conversion(source: &mut Source, field: &InputField<'_>, caller: &str, tensor: &Tensor) {
     let Some(camera) = &field.input.camera else { return };
-    let numbers = |values: &[f32]| values.iter().map(|value| format!("{value:?}")).collect::<Vec<String>>();
-    source.list(&format!("const MEAN: [f32; {channels}] = ["), &numbers(&camera.mean), ";");
-    source.list(&format!("const SCALE: [f32; {channels}] = ["), &numbers(&camera.scale), ";");
+    let (channels, is_of_integers) = (tensor.shape.channels(), tensor.format.element == Element::U8);
+    let keeps_bytes = is_of_integers && camera.keeps_bytes();
+    if !keeps_bytes {
+        let numbers =
+            |values: &[f32]| values.iter().map(|value| format!("{value:?}")).collect::<Vec<String>>();
+        source.list(&format!("const MEAN: [f32; {channels}] = ["), &numbers(&camera.mean), ";");
+        source.list(&format!("const SCALE: [f32; {channels}] = ["), &numbers(&camera.scale), ";");
+    }
+    let element = |byte: &str| {
+        let number = format!("(f32::from({byte}) - MEAN[channel]) * SCALE[channel]");
+        match (keeps_bytes, is_of_integers) {
+            (true, _) => byte.to_owned(),
+            (_, true) => format!("kernels::quantized::Requantize::BYTES.round({number})"),
+            _ => number,
+        }
+    };
     let from = match camera.order {
         ColorOrder::Rgb => "channel".to_owned(),
         ColorOrder::Bgr => format!("{} - channel", channels - 1),
@@ -209,7 +224,7 @@ fn write_conversion(source: &mut Source, field: &InputField<'_>, caller: &str, c
         source.open(format!("for channel in 0..{channels} {{"));
         source.line(format!("let bytes = {caller}inputs.{name}(y, {from});"));
         source.open(format!("for (pixel, byte) in row.chunks_exact_mut({channels}).zip(bytes) {{"));
-        source.line("pixel[channel] = (f32::from(*byte) - MEAN[channel]) * SCALE[channel];");
+        source.line(format!("pixel[channel] = {};", element("*byte")));
         source.close("}");
         source.close("}");
     } else {
@@ -218,7 +233,7 @@ fn write_conversion(source: &mut Source, field: &InputField<'_>, caller: &str, c
             "for (pixel, bytes) in row.chunks_exact_mut({channels}).zip(bytes.chunks_exact({channels})) {{"
         ));
         source.open(format!("for channel in 0..{channels} {{"));
-        source.line(format!("pixel[channel] = (f32::from(bytes[{from}]) - MEAN[channel]) * SCALE[channel];"));
+        source.line(format!("pixel[channel] = {};", element(&format!("bytes[{from}]"))));
         source.close("}");
         source.close("}");
     }

@@ -80,9 +80,12 @@ impl Requantize {
         self.round(sum as f32 * multiplier)
     }
 
+    /// Rounds to a byte.
+    pub const BYTES: Requantize = Requantize { zero_point: 0, low: 0, high: u8::MAX };
+
     /// `clamp(round_half_even(x) + zero_point, low, high)`. NaN becomes some element.
     #[inline(always)]
-    pub(crate) fn round(self, x: f32) -> u8 {
+    pub fn round(self, x: f32) -> u8 {
         // The bounds are integers, so it does not matter whether bounding or rounding comes first. In this order, no
         // number leaves the range in which the rounding trick works.
         let [low, high] = self.bounds();

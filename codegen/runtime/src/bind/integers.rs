@@ -73,7 +73,7 @@ pub(super) fn has_own_kernel(operator: &Operator, inputs: &[&Shape]) -> bool {
         | Operator::SpaceToDepth(_)
         | Operator::Pad(_) => true,
         Operator::Resize(resize) => !resize.is_weighted(),
-        Operator::Input(input) => input.is_of_integers(),
+        Operator::Input(input) => input.makes_integers(),
         _ => false,
     }
 }

@@ -13,7 +13,7 @@
 //! copied to the buffers of its other edges.
 //!
 //! ```
-//! use csdfc_plan::plan::Plan;
+//! use csdfc_plan::plan::{Plan, Tensor};
 //! use csdfc_runtime::run::{Data, Runner, Value};
 //!
 //! // A 5×5 convolution with same padding of an image of ones. Its weights are ones, too, and its 8 biases are zeros.
@@ -48,6 +48,7 @@ use std::time::Instant;
 
 use csdfc_kernels::arch::Isa;
 use csdfc_kernels::kernel::Context;
+use csdfc_kernels::quantized::Requantize;
 use csdfc_kernels::span::{Plain, Span, SpanMut};
 use csdfc_kernels::workers::Workers;
 
@@ -58,8 +59,7 @@ use crate::weights::{self, Blob};
 use csdfc_plan::check::{self, Begin, CnnIndex, Held, Resolved, RowOrder};
 use csdfc_plan::format::Element;
 use csdfc_plan::operator::{Input, InputElement, Operator};
-use csdfc_plan::plan::Plan;
-use csdfc_plan::shape::Shape;
+use csdfc_plan::plan::{Plan, Tensor};
 
 use arena::Arena;
 pub use batch::batch_dims;
@@ -641,7 +641,7 @@ impl<'p> Runner<'p> {
             let ring_rows = own.map_or(entry.rows(), |s| allocations[s].ring_rows) as usize;
             for y in y {
                 let to = &mut data[(first + y) % ring_rows * row_bytes..][..row_bytes];
-                let asked = take_row(input, &entry.tensor.shape, to, |row| frame_rows.input(i, y, row));
+                let asked = take_row(input, entry.tensor, to, |row| frame_rows.input(i, y, row));
                 asked.map_err(|why| row_error(cnn, &entry.layer.name, y, why))?;
             }
         }
@@ -652,7 +652,7 @@ impl<'p> Runner<'p> {
 /// Asks for a row of an input and stores it as the network reads it.
 fn take_row(
     input: &Input,
-    shape: &Shape,
+    tensor: &Tensor,
     to: &mut [u8],
     ask: impl FnOnce(InputRow<'_>) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
@@ -660,13 +660,17 @@ fn take_row(
         (InputElement::F32, _) => ask(InputRow::F32(SpanMut::of_bytes(to).all())),
         (InputElement::U8, None) => ask(InputRow::U8(to)),
         (InputElement::U8, Some(camera)) => {
-            let mut bytes = vec![0; shape.row_elements()];
+            let mut bytes = vec![0; tensor.shape.row_elements()];
             ask(InputRow::U8(&mut bytes))?;
-            value::convert(camera, shape.channels(), &bytes, SpanMut::of_bytes(to).all());
+            let channels = tensor.shape.channels();
+            match tensor.format.element {
+                Element::U8 => value::convert(camera, channels, &bytes, to, |x| Requantize::BYTES.round(x)),
+                _ => value::convert(camera, channels, &bytes, SpanMut::of_bytes(to).all(), |x| x),
+            }
             Ok(())
         }
         (InputElement::I8, _) => {
-            let mut integers = vec![0; shape.row_elements()];
+            let mut integers = vec![0; tensor.shape.row_elements()];
             ask(InputRow::I8(&mut integers))?;
             // Signed integers are stored with 128 added.
             to.iter_mut().zip(integers).for_each(|(to, q)| *to = q.cast_unsigned() ^ 0x80);

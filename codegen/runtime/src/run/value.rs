@@ -132,8 +132,14 @@ fn pixels<T: Copy>(values: &[T], shape: &Shape, y: usize, row: &mut [T]) {
     }
 }
 
-/// Makes a row of a camera's bytes the floats of the network: pixels of channels.
-pub(super) fn convert(camera: &Camera, channels: usize, bytes: &[u8], row: &mut [f32]) {
+/// Makes a row of a camera's bytes elements of the network, by what makes one of a float: pixels of channels.
+pub(super) fn convert<T>(
+    camera: &Camera,
+    channels: usize,
+    bytes: &[u8],
+    row: &mut [T],
+    element: impl Fn(f32) -> T,
+) {
     let width = row.len() / channels.max(1);
     for (x, pixel) in row.chunks_exact_mut(channels.max(1)).enumerate() {
         for (c, to) in pixel.iter_mut().enumerate() {
@@ -145,7 +151,7 @@ pub(super) fn convert(camera: &Camera, channels: usize, bytes: &[u8], row: &mut 
                 CameraLayout::Hwc => bytes[x * channels + color],
                 CameraLayout::Chw => bytes[color * width + x],
             };
-            *to = (f32::from(byte) - camera.mean[c]) * camera.scale[c];
+            *to = element((f32::from(byte) - camera.mean[c]) * camera.scale[c]);
         }
     }
 }
@@ -240,7 +246,7 @@ mod tests {
             check_input(&input, &shape, &value).unwrap();
             let (mut taken, mut row) = ([0; 6], [0.0; 6]);
             copy_row(&input, &shape, &value, 0, InputRow::U8(&mut taken));
-            convert(input.camera.as_ref().unwrap(), 3, &taken, &mut row);
+            convert(input.camera.as_ref().unwrap(), 3, &taken, &mut row, |x| x);
             assert_eq!(row, [9.0, 9.0, 54.0, 39.0, 24.0, 114.0]);
         };
         use CameraLayout::{Chw, Hwc};

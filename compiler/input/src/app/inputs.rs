@@ -40,7 +40,7 @@ pub(super) fn bind(mut network: Network, spec: &CnnSpec, path: &[PathStep]) -> R
             network = pass::camera(network, id, camera);
             if !is_finite(&network.layer(id).operator) {
                 let message =
-                    "with the scale of the model's integers, `mean` or `scale` leaves what floats hold";
+                    "`mean` less 128 / `scale`, where the model's integers begin, leaves what floats hold";
                 return Err(AppFault::new(&at, message.to_string(), "too large or too small"));
             }
         }
@@ -147,11 +147,11 @@ mod tests {
                 .unwrap();
             bind(network.clone(), &spec, &[]).map(|network| network.layers.len())
         };
-        assert_eq!(bind("type: u8, scale: 0.5").ok(), Some(2));
+        assert_eq!(bind("type: u8, scale: 0.5").ok(), Some(1));
         assert_eq!(bind("").ok(), Some(1));
         for (input, why) in [
-            ("type: u8, scale: 1e-30", "leaves what floats hold"),
             ("type: u8, scale: 1e-38", "leaves what floats hold"),
+            ("type: u8, mean: -3e38, scale: 4e-37", "leaves what floats hold"),
             ("type: f32", "takes 8-bit integers here"),
         ] {
             let message = format!("{:?}", bind(input).unwrap_err());

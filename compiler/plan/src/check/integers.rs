@@ -64,7 +64,7 @@ pub(super) fn is_other(operator: &Operator, inputs: &[&Shape]) -> bool {
             let is_cropped = matches!(resize.coordinates, Coordinates::TfCropAndResize(_));
             !is_cropped && !matches!(resize.mode, ResizeMode::Filter(_))
         }
-        Operator::Input(input) => input.is_of_integers(),
+        Operator::Input(input) => input.makes_integers(),
         operator => MOVERS.contains(&operator.kind()),
     }
 }

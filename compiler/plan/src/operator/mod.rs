@@ -108,7 +108,7 @@ pub enum Operator {
 pub struct Input {
     /// Element type of the caller's frame.
     pub element: InputElement,
-    /// How bytes of a camera become fp32. Without it, bytes are the 8-bit integers of a quantized network.
+    /// How bytes of a camera become elements. Without it, bytes are the 8-bit integers of a quantized network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub camera: Option<Camera>,
 }
@@ -130,9 +130,15 @@ impl Input {
     pub fn is_of_integers(&self) -> bool {
         self.element != InputElement::F32 && self.camera.is_none()
     }
+
+    /// Whether the tensor can be of 8-bit integers: those of the caller, or those that bytes of a camera become.
+    pub fn makes_integers(&self) -> bool {
+        self.element != InputElement::F32
+    }
 }
 
-/// How camera bytes become the network's fp32 rows: `(byte − mean) · scale` per channel.
+/// How camera bytes become the network's rows: `(byte − mean) · scale` per channel. Of a tensor of 8-bit integers, the element is
+/// the nearest integer from 0 to 255, and of two equally near ones the even one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Camera {
@@ -144,6 +150,13 @@ pub struct Camera {
     pub mean: Vec<f32>,
     /// Multiplied afterwards, per channel of the network.
     pub scale: Vec<f32>,
+}
+
+impl Camera {
+    /// Whether elements of 8-bit integers are the bytes themselves.
+    pub fn keeps_bytes(&self) -> bool {
+        self.mean.iter().all(|mean| *mean == 0.0) && self.scale.iter().all(|scale| *scale == 1.0)
+    }
 }
 
 /// Order of the dimensions of camera bytes.

@@ -28,7 +28,7 @@ use csdfc_network::pass::{self, Fusion};
 use csdfc_network::{LayerId, Network, Operand};
 use csdfc_network::{state, stream};
 use csdfc_plan::format::{Element, Quantization};
-use csdfc_plan::operator::{Input, Operator};
+use csdfc_plan::operator::{Input, InputElement, Operator};
 use csdfc_plan::plan::{Cnn, Plan, State, Stream};
 use csdfc_plan::shape::{Order, Shape};
 use csdfc_runtime::ParameterError;
@@ -124,10 +124,13 @@ fn load(plan: &Plan, cnn: &Cnn, folder: &Path) -> Result<Result<Network, Vec<Str
             Operator::Input(Input { camera: Some(camera), .. }) => Some((&layer.name, camera)),
             _ => None,
         });
-        let network = cameras.fold(loaded.network, |network, (name, camera)| match network.find(name) {
-            Some(id) => pass::camera(network, id, camera.clone()),
-            None => network,
-        });
+        let mut network = loaded.network;
+        for (name, camera) in cameras {
+            if let Some(id) = network.find(name) {
+                let operator = Input { element: InputElement::U8, camera: Some(camera.clone()) };
+                network.layers[id.0].operator = Operator::Input(operator);
+            }
+        }
         let network = match cnn.stream {
             Some(Stream { window, .. }) => {
                 let input = cnn.layers.iter().find(|layer| matches!(layer.operator, Operator::Input(_)));
