@@ -181,7 +181,8 @@ fn requantize<S: Integers>(
     made: &mut [u8; PANEL],
     count: usize,
 ) {
-    let multipliers = [multiplier; PANEL];
+    // Vectors are loaded with the lowest byte of each number first.
+    let (sums, multipliers) = (sums.map(i32::to_le), [multiplier.to_bits().to_le(); PANEL]);
     for first in (0..count).step_by(S::LANES) {
         let (sums, scales) = (sums[first..].as_ptr().cast(), multipliers.as_ptr().cast());
         // SAFETY: every processor has the instructions of the baseline, and a vector of sums is there, as many multipliers, and
