@@ -154,6 +154,14 @@ fn cameras_hand_over_integers() {
     // Nothing is between the bytes and the integers.
     assert_eq!(seen.layers.len(), network().layers.len());
     assert_eq!(run(seen, &[planes(Data::U8(bytes.clone())), unsigned.clone()]), expected);
+    // The same as pixels of channels.
+    let pixels = (0..60).map(|i| bytes[i % 3 * 20 + i / 3]).collect();
+    let interleaved = Camera { layout: CameraLayout::Hwc, ..camera(128.0, 1.0) };
+    let seen = pass::camera(network(), LayerId(0), interleaved);
+    assert_eq!(
+        run(seen, &[Value { dims: vec![4, 5, 3], data: Data::U8(pixels) }, unsigned.clone()]),
+        expected
+    );
     // With a scale, each integer is the nearest.
     let nearest = |byte: &u8| ((f32::from(*byte) - 64.0) * 0.5).round_ties_even() as i8;
     let signed = Value { dims: dims(), data: Data::I8(bytes.iter().map(nearest).collect()) };
@@ -169,4 +177,17 @@ fn cameras_hand_over_integers() {
     let second = seen.find("of_u8").expect("an input");
     let seen = pass::camera(seen, second, camera(3.0, 1.0));
     assert_eq!(run(seen, &[planes(Data::U8(bytes)), Value { dims: vec![3, 4, 5], ..unsigned }]), expected);
+}
+
+#[test]
+fn crates_make_integers_of_the_bytes_of_a_camera() {
+    use CameraLayout::{Chw, Hwc};
+    use ColorOrder::{Bgr, Rgb};
+    for (layout, order, mean, scale) in
+        [(Hwc, Rgb, 128.0, 1.0), (Hwc, Bgr, 100.5, 0.5), (Chw, Bgr, 128.0, 1.0), (Chw, Rgb, 60.0, 3.0)]
+    {
+        let camera = Camera { layout, order, mean: vec![mean; 3], scale: vec![scale; 3] };
+        let network = pass::legalise(pass::camera(network(), LayerId(0), camera));
+        check_crate(&Emitted::new(&generate::of_one(network, StorageModel::Tensors, RowsChoice::All)));
+    }
 }

@@ -220,7 +220,9 @@ fn write_conversion(source: &mut Source, field: &InputField<'_>, caller: &str, t
         ColorOrder::Bgr => format!("{} - channel", channels - 1),
     };
     let name = &field.name;
-    if field.planar() {
+    if keeps_bytes && !field.planar() && camera.order == ColorOrder::Rgb {
+        source.line(format!("row.copy_from_slice({caller}inputs.{name}(y));"));
+    } else if field.planar() {
         source.open(format!("for channel in 0..{channels} {{"));
         source.line(format!("let bytes = {caller}inputs.{name}(y, {from});"));
         source.open(format!("for (pixel, byte) in row.chunks_exact_mut({channels}).zip(bytes) {{"));

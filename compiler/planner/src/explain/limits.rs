@@ -20,7 +20,7 @@
 use csdfc_input::units::grouped;
 use csdfc_plan::plan::{ParetoPoint, PeakWitness, Plan, StorageModel, Tensor};
 
-use super::table::table;
+use super::table::{short, table};
 
 /// How many of the tensors that are live at the peak are named.
 const NAMED: usize = 3;
@@ -42,7 +42,7 @@ fn peak(plan: &Plan, witness: &PeakWitness) -> String {
     let mut live: Vec<&Tensor> =
         plan.tensors.iter().filter(|tensor| is_in(&witness.tensors, tensor)).collect();
     live.sort_by_key(|tensor| std::cmp::Reverse(tensor.ring.map_or(0, |ring| ring.bytes)));
-    let firing: Vec<&str> = witness.firing.iter().map(|name| of_plan(plan, name)).collect();
+    let firing: Vec<String> = witness.firing.iter().map(|name| of_plan(plan, name)).collect();
     let fire = if firing.len() == 1 { "fires" } else { "fire" };
     let mut rows: Vec<Vec<String>> =
         live.iter().take(NAMED).map(|tensor| describe(plan, witness, tensor)).collect();
@@ -80,7 +80,7 @@ fn describe(plan: &Plan, witness: &PeakWitness, tensor: &Tensor) -> Vec<String> 
         "its input".to_owned()
     } else {
         let last = tensor.consumers.last().map_or("", String::as_str);
-        format!("kept for {last}")
+        format!("kept for {}", short(last))
     };
     let height = tensor.rows() as u64;
     let rows = if ring.0 < height { format!(", {} of {height} rows", ring.0) } else { String::new() };
@@ -88,12 +88,12 @@ fn describe(plan: &Plan, witness: &PeakWitness, tensor: &Tensor) -> Vec<String> 
     vec![String::new(), grouped(ring.1), format!("{}, {role}{rows}", of_plan(plan, &name))]
 }
 
-/// A name `cnn/layer`, without the CNN if there is only one.
-fn of_plan<'a>(plan: &Plan, name: &'a str) -> &'a str {
-    match plan.cnns.as_slice() {
+/// A name `cnn/layer`, without the CNN if there is only one, and short.
+fn of_plan(plan: &Plan, name: &str) -> String {
+    short(match plan.cnns.as_slice() {
         [cnn] => name.strip_prefix(&cnn.name).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name),
         _ => name,
-    }
+    })
 }
 
 fn is_in(names: &[String], tensor: &Tensor) -> bool {
@@ -114,7 +114,7 @@ fn largest_buffer(plan: &Plan) -> String {
         buffer.name,
         grouped(buffer.bytes),
         of_plan(plan, &name),
-        edge.consumer
+        short(&edge.consumer)
     )
 }
 
@@ -157,4 +157,38 @@ fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let decimals = usize::from(percent < 10.0);
     format!("{percent:.decimals$} %")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use csdfc_input::device::DeviceProfile;
+
+    use super::text;
+    use crate::driver;
+    use crate::open::open;
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        let application = open("builtin:lenet5").unwrap().resolve().unwrap();
+        let device = DeviceProfile::find("generic", Path::new("")).unwrap();
+        let mut plan = driver::plan(&application, &device, vec!["builtin:lenet5".into()]).unwrap().plan;
+        let expected = text(&plan);
+        // As TFLite joins the names of fused operators.
+        let long = |name: &str| format!("{}{name}", "model/block/conv/BiasAdd;".repeat(9));
+        for tensor in &mut plan.tensors {
+            tensor.producer = long(&tensor.producer);
+            tensor.consumers.iter_mut().for_each(|name| *name = long(name));
+        }
+        for name in &mut plan.certificate.bound.as_mut().unwrap().firing {
+            *name = format!("lenet5/{}", long(&name["lenet5/".len()..]));
+        }
+        let found = text(&plan);
+        assert_eq!(found.lines().count(), expected.lines().count());
+        for role in ["while model/block/", "BiasAdd;S2 fires:", "its output", "its input"] {
+            assert!(found.contains(role), "{role}: {found}");
+        }
+        assert!(found.lines().all(|line| line.chars().count() < 120), "{found}");
+    }
 }

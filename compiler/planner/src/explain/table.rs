@@ -8,7 +8,7 @@
 //! assert_eq!(text, "layer  bytes\nC1       672\n");
 //! ```
 
-/// Maximum number of characters of a name in a table. TFLite joins the names of fused operators, of hundreds of
+/// Maximum number of characters of a name in a line of text. TFLite joins the names of fused operators, of hundreds of
 /// characters.
 const MAX_WORD_LEN: usize = 48;
 
@@ -39,14 +39,19 @@ pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     text
 }
 
-/// A cell of one word of at most [`MAX_WORD_LEN`] characters, or of several words.
+/// A cell of several words, or of one [`short`] one.
 fn shortened(cell: &str) -> String {
-    let length = cell.chars().count();
-    if length <= MAX_WORD_LEN || cell.contains(' ') {
-        return cell.to_owned();
+    if cell.contains(' ') { cell.to_owned() } else { short(cell) }
+}
+
+/// A name, of which the middle is left out if it is too long for a line of text.
+pub fn short(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= MAX_WORD_LEN {
+        return name.to_owned();
     }
-    let start: String = cell.chars().take(MAX_WORD_LEN / 2).collect();
-    let end: String = cell.chars().skip(length - (MAX_WORD_LEN - 1) / 2).collect();
+    let start: String = name.chars().take(MAX_WORD_LEN / 2).collect();
+    let end: String = name.chars().skip(length - (MAX_WORD_LEN - 1) / 2).collect();
     format!("{start}…{end}")
 }
 
